@@ -1,0 +1,35 @@
+"""What software can say: number formats, modes, programs and the errors they raise. Knows no chip."""
+
+from isa.errors import (
+    CastsimError,
+    EngineError,
+    IllegalError,
+    ReadError,
+    ScratchError,
+    Span,
+    TargetDataError,
+    TileError,
+)
+from isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat, format_named
+from isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+
+__all__ = [
+    "DETERMINISTIC",
+    "FORMATS",
+    "CastsimError",
+    "EngineError",
+    "FloatFormat",
+    "Format",
+    "IllegalError",
+    "IntFormat",
+    "Overflow",
+    "ReadError",
+    "Rounding",
+    "Saturation",
+    "ScratchError",
+    "Span",
+    "TaperedFormat",
+    "TargetDataError",
+    "TileError",
+    "format_named",
+]

@@ -1,0 +1,288 @@
+"""Number formats as rows.
+
+A format is data: widths, bias and which codes are special. No code elsewhere may ask for a format by name to decide
+what to do; it asks for the properties below. Definitions follow `reference/formats.md` sections 1 to 3 (OCP 8-bit
+and MX formats, arXiv 2409.16626 for HiFloat8, tpc.md section 5 for f8_143 and f8_152).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+
+from isa.errors import ReadError
+
+
+class Specials(Enum):
+    """Which codes of a float format are not finite numbers."""
+
+    IEEE = "ieee"
+    """Exponent field all ones: infinity with fraction 0, NaN otherwise."""
+    NAN_ALL_ONES = "nan all ones"
+    """No infinity; only exponent and fraction all ones is NaN (the suffix fn)."""
+    NAN_NEGATIVE_ZERO = "nan at negative zero"
+    """No infinity, no negative zero; its code is the single NaN (the suffix fnuz)."""
+    NONE = "none"
+    """Every code is a finite number."""
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A binary float of sign, exponent and fraction fields.
+
+    `has_zero` is False for pure exponent formats (e8m0): code 0 is then the smallest power of two, not zero.
+    `nan_override` replaces the canonical NaN code that follows from `specials`.
+    """
+
+    name: str
+    exponent_bits: int
+    fraction_bits: int
+    bias: int
+    specials: Specials = Specials.IEEE
+    signed: bool = True
+    has_zero: bool = True
+    nan_override: int | None = None
+
+    @property
+    def bits(self) -> int:
+        """Width of a code."""
+        return self.signed + self.exponent_bits + self.fraction_bits
+
+    @property
+    def storage_bits(self) -> int:
+        """Width of the array element that holds one code: 8, 16, 32 or 64."""
+        return max(8, 1 << (self.bits - 1).bit_length())
+
+    @property
+    def exponent_mask(self) -> int:
+        """The exponent field all ones, right-aligned."""
+        return (1 << self.exponent_bits) - 1
+
+    @property
+    def fraction_mask(self) -> int:
+        """The fraction field all ones."""
+        return (1 << self.fraction_bits) - 1
+
+    @property
+    def sign_bit(self) -> int:
+        """Code of the sign bit alone; 0 for unsigned formats."""
+        return 1 << (self.bits - 1) if self.signed else 0
+
+    @property
+    def min_exponent(self) -> int:
+        """Exponent of the smallest normal number."""
+        return 1 - self.bias if self.has_zero else -self.bias
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether the format encodes infinities."""
+        return self.specials is Specials.IEEE
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether the format encodes NaN."""
+        return self.specials is not Specials.NONE
+
+    @property
+    def nan_has_sign(self) -> bool:
+        """Whether both signs of NaN exist."""
+        return self.signed and self.specials in (Specials.IEEE, Specials.NAN_ALL_ONES)
+
+    @property
+    def has_negative_zero(self) -> bool:
+        """Whether minus zero has a code of its own."""
+        return self.signed and self.has_zero and self.specials is not Specials.NAN_NEGATIVE_ZERO
+
+    @property
+    def infinity_code(self) -> int | None:
+        """Code of plus infinity, None if there is none."""
+        return self.exponent_mask << self.fraction_bits if self.has_infinity else None
+
+    @property
+    def nan_code(self) -> int | None:
+        """The canonical (positive, quiet) NaN, None if there is none."""
+        if self.nan_override is not None:
+            return self.nan_override
+        if self.specials is Specials.IEEE:
+            return (self.exponent_mask << self.fraction_bits) | (1 << (self.fraction_bits - 1))
+        if self.specials is Specials.NAN_ALL_ONES:
+            return (1 << (self.exponent_bits + self.fraction_bits)) - 1
+        if self.specials is Specials.NAN_NEGATIVE_ZERO:
+            return self.sign_bit
+        return None
+
+    @cached_property
+    def max_finite_code(self) -> int:
+        """Code of the largest finite number."""
+        top = (1 << (self.exponent_bits + self.fraction_bits)) - 1
+        if self.specials is Specials.IEEE:
+            return (self.exponent_mask << self.fraction_bits) - 1
+        return top - 1 if self.specials is Specials.NAN_ALL_ONES else top
+
+
+@dataclass(frozen=True, slots=True)
+class Binade:
+    """The codes of one power of two in a tapered format: `first_code` has fraction 0, the rest follow it."""
+
+    exponent: int
+    first_code: int
+    fraction_bits: int
+
+
+@dataclass(frozen=True)
+class TaperedFormat:
+    """A float whose fraction width depends on the binade (HiFloat8).
+
+    `binades` lists the positive numbers by rising exponent; a negative number has the top bit set as well. Code 0 is
+    the only zero. `infinity_code` lies in the last binade; `nan_code` is the code that minus zero would have.
+    """
+
+    name: str
+    bits: int
+    binades: tuple[Binade, ...]
+    infinity_code: int
+    nan_code: int
+    signed: bool = True
+    has_zero: bool = True
+    has_infinity: bool = True
+    has_nan: bool = True
+    nan_has_sign: bool = False
+    has_negative_zero: bool = False
+
+    @property
+    def storage_bits(self) -> int:
+        """Width of the array element that holds one code."""
+        return max(8, 1 << (self.bits - 1).bit_length())
+
+    @property
+    def sign_bit(self) -> int:
+        """Code of the sign bit alone."""
+        return 1 << (self.bits - 1)
+
+    @property
+    def max_finite_code(self) -> int:
+        """Code of the largest finite number: the one before infinity."""
+        return self.infinity_code - 1
+
+
+@dataclass(frozen=True)
+class IntFormat:
+    """A two's complement or unsigned integer; `boolean` integers read any nonzero value as 1."""
+
+    name: str
+    bits: int
+    signed: bool
+    boolean: bool = False
+
+    @property
+    def storage_bits(self) -> int:
+        """Width of the array element that holds one code: 8, 16, 32 or 64 (int48 is stored in 64)."""
+        return max(8, 1 << (self.bits - 1).bit_length())
+
+    @property
+    def minimum(self) -> int:
+        """Smallest value."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def maximum(self) -> int:
+        """Largest value."""
+        return (1 << (self.bits - self.signed)) - 1
+
+
+Format = FloatFormat | TaperedFormat | IntFormat
+
+
+def _hif8_binades() -> tuple[Binade, ...]:
+    """Unfold the six prefix classes of HiFloat8 (formats.md section 2) into binades by rising exponent."""
+    denormal = [Binade(code - 23, code, 0) for code in range(1, 8)]
+    normal = [Binade(0, 0x08, 3), Binade(1, 0x10, 3), Binade(-1, 0x18, 3)]
+    # dot class: first code, smallest |E|, magnitude bits of the exponent field, fraction bits
+    for first, smallest, magnitude_bits, fraction_bits in ((0x20, 2, 1, 3), (0x40, 4, 2, 2), (0x60, 8, 3, 1)):
+        for step in range(1 << magnitude_bits):
+            code = first | step << fraction_bits
+            negative = code | 1 << (magnitude_bits + fraction_bits)
+            normal.append(Binade(smallest + step, code, fraction_bits))
+            normal.append(Binade(-(smallest + step), negative, fraction_bits))
+    return tuple(sorted(denormal + normal, key=lambda binade: binade.exponent))
+
+
+_ROWS: tuple[Format, ...] = (
+    FloatFormat("f64", 11, 52, 1023),
+    FloatFormat("f32", 8, 23, 127),
+    FloatFormat("f16", 5, 10, 15),
+    FloatFormat("bf16", 8, 7, 127),
+    FloatFormat("e4m3fn", 4, 3, 7, Specials.NAN_ALL_ONES),
+    FloatFormat("e4m3fnuz", 4, 3, 8, Specials.NAN_NEGATIVE_ZERO),
+    FloatFormat("e5m2", 5, 2, 15),
+    FloatFormat("e5m2fnuz", 5, 2, 16, Specials.NAN_NEGATIVE_ZERO),
+    FloatFormat("e8m0", 8, 0, 127, Specials.NAN_ALL_ONES, signed=False, has_zero=False),
+    FloatFormat("e3m2", 3, 2, 3, Specials.NONE),
+    FloatFormat("e2m3", 2, 3, 1, Specials.NONE),
+    FloatFormat("e2m1", 2, 1, 1, Specials.NONE),
+    FloatFormat("e1m2", 1, 2, 1, Specials.NONE),
+    TaperedFormat("hif8", 8, _hif8_binades(), infinity_code=0x6F, nan_code=0x80),
+    FloatFormat("f8_143", 4, 3, 7, nan_override=0x7F),
+    FloatFormat("f8_152", 5, 2, 15, nan_override=0x7F),
+    *(
+        IntFormat(f"{'i' if signed else 'u'}{bits}", bits, signed)
+        for bits in (2, 4, 8, 16, 32, 64)
+        for signed in (True, False)
+    ),
+    IntFormat("i48", 48, True),
+    IntFormat("bool", 1, False, boolean=True),
+)
+
+FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
+"""Every format under its own name."""
+
+_ALIASES: dict[str, str] = {
+    "fp64": "f64", "double": "f64", "float64": "f64",
+    "fp32": "f32", "float": "f32", "float32": "f32", "single": "f32",
+    "fp16": "f16", "half": "f16", "float16": "f16",
+    "bfloat16": "bf16",
+    "e4m3": "e4m3fn", "fp8_e4m3": "e4m3fn", "fp8_e4m3fn": "e4m3fn", "float8_e4m3fn": "e4m3fn", "f8e4m3fn": "e4m3fn",
+    "fp8_e4m3fnuz": "e4m3fnuz", "float8_e4m3fnuz": "e4m3fnuz",
+    "fp8_e5m2": "e5m2", "float8_e5m2": "e5m2", "f8e5m2": "e5m2",
+    "fp8_e5m2fnuz": "e5m2fnuz", "float8_e5m2fnuz": "e5m2fnuz",
+    "e8m0fnu": "e8m0", "fp8_e8m0": "e8m0", "float8_e8m0fnu": "e8m0",
+    "fp6_e3m2": "e3m2", "fp6_e2m3": "e2m3", "e3m2fn": "e3m2", "e2m3fn": "e2m3",
+    "fp4_e2m1": "e2m1", "e2m1fn": "e2m1", "e2m1x2": "e2m1", "fp4_e2m1x2": "e2m1", "f4e2m1x2": "e2m1",
+    "float4_e2m1fn": "e2m1",
+    "fp4_e1m2": "e1m2", "e1m2x2": "e1m2", "fp4_e1m2x2": "e1m2", "f4e1m2x2": "e1m2",
+    "h8": "hif8", "hifloat8": "hif8",
+    "fp8_143": "f8_143", "fp8_152": "f8_152",
+    "boolean": "bool", "i1": "bool",
+}  # fmt: skip
+for _bits in (2, 4, 8, 16, 32, 64, 48):
+    for _prefix in ("s", "si", "int"):
+        _ALIASES[f"{_prefix}{_bits}"] = f"i{_bits}"
+    for _prefix in ("ui", "uint"):
+        if _bits != 48:
+            _ALIASES[f"{_prefix}{_bits}"] = f"u{_bits}"
+
+
+def format_named(text: str) -> Format:
+    """Return the format that `text` names.
+
+    Accepts every name and alias in any case, and `NAME@BIAS` for an IEEE-like 8-bit format with a settable exponent
+    bias (`f8_143@11`).
+
+    Raises:
+        ReadError: no such format (the legal names are listed), or a bias where none can be set.
+    """
+    name, at, bias_text = text.strip().lower().partition("@")
+    name = _ALIASES.get(name, name)
+    if name not in FORMATS:
+        raise ReadError(f"unknown format '{text}'", legal=FORMATS)
+    found = FORMATS[name]
+    if not at:
+        return found
+    if name != "f8_143":
+        raise ReadError(f"format '{text}': only f8_143 has a settable bias", legal=("f8_143@BIAS",))
+    if not bias_text.isdecimal() or not 0 <= int(bias_text) <= 15:
+        raise ReadError(f"format '{text}': the bias register holds 0 to 15", legal=("f8_143@0 to f8_143@15",))
+    bias = int(bias_text)
+    assert isinstance(found, FloatFormat)
+    return found if bias == found.bias else replace(found, name=f"f8_143@{bias}", bias=bias)

@@ -1,0 +1,1 @@
+"""The `.pto` assembly text of Ascend PTO: reading, checking, printing."""

@@ -1,0 +1,361 @@
+"""What a `.pto` program says, as data: types, operations, functions.
+
+The parser builds these, the printer writes them, the executor walks them. Every node knows its place in the source
+(`span`), which takes no part in equality: two spellings of one instruction are equal objects. Element types are
+format names of `isa.formats` (`i16` for both `i16` and `si16`). Grammar and facts: `reference/pto_assembly.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from isa.errors import Span
+from isa.modes import Saturation
+
+NOWHERE = Span("<none>", 1, 1)
+
+
+class RoundMode(IntEnum):
+    """The `round_mode` enumeration of the PTO instruction set; NONE leaves the choice to the target."""
+
+    NONE = 0
+    RINT = 1
+    ROUND = 2
+    FLOOR = 3
+    CEIL = 4
+    TRUNC = 5
+    ODD = 6
+
+
+class Pipe(StrEnum):
+    """Hardware pipes that flags and barriers name."""
+
+    S = "PIPE_S"
+    V = "PIPE_V"
+    M = "PIPE_M"
+    MTE1 = "PIPE_MTE1"
+    MTE2 = "PIPE_MTE2"
+    MTE3 = "PIPE_MTE3"
+    ALL = "PIPE_ALL"
+    MTE4 = "PIPE_MTE4"
+    MTE5 = "PIPE_MTE5"
+    V2 = "PIPE_V2"
+    FIX = "PIPE_FIX"
+
+
+# ---------------------------------------------------------------------------------------------------------- types
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A builtin scalar: `index`, `i1`, `i8` .. `i64`, `f16`, `bf16`, `f32`, `f64`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PointerType:
+    """`!pto.ptr<f32>`; `space` is the optional second parameter (`gm`, `ub`)."""
+
+    element: str
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TileType:
+    """`!pto.tile_buf<...>` in either spelling. Extents count elements; a valid extent of None is dynamic (`?`)."""
+
+    location: str
+    element: str
+    rows: int
+    cols: int
+    valid_rows: int | None
+    valid_cols: int | None
+    block_layout: str = "row_major"
+    scatter_layout: str = "none_box"
+    fractal: int = 512
+    pad: int = 0
+    compact: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ViewType:
+    """`!pto.tensor_view<?x?xf32>`; a dimension of None is dynamic."""
+
+    dims: tuple[int | None, ...]
+    element: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionType:
+    """`!pto.partition_tensor_view<16x64xf32>`."""
+
+    dims: tuple[int | None, ...]
+    element: str
+
+
+Type = ScalarType | PointerType | TileType | ViewType | PartitionType
+
+# ----------------------------------------------------------------------------------------------------- operations
+# Values are named without their leading '%'.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """Anything with a place in the source."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Node):
+    """`%r = arith.constant 16 : index`. `value` is a Python int, float or bool as written."""
+
+    result: str
+    value: int | float | bool
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Arith(Node):
+    """Integer arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...)."""
+
+    result: str
+    operation: str
+    operands: tuple[str, ...]
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Node):
+    """`%r = arith.cmpi slt, %a, %b : index`."""
+
+    result: str
+    predicate: str
+    operands: tuple[str, str]
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Convert(Node):
+    """A scalar width or type change: `index_cast`, `index_castui`, `extui`, `extsi`, `trunci`, `bitcast`."""
+
+    result: str
+    operation: str
+    operand: str
+    from_type: ScalarType
+    to_type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class AllocTile(Node):
+    """`%t = pto.alloc_tile [addr = %a] [valid_row = %r] [valid_col = %c] : !pto.tile_buf<...>`."""
+
+    result: str
+    type: TileType
+    address: str | None = None
+    valid_row: str | None = None
+    valid_col: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MakeView(Node):
+    """`%v = pto.make_tensor_view %p, shape = [...], strides = [...] {layout = ...} : type`; strides in elements."""
+
+    result: str
+    pointer: str
+    shape: tuple[str, ...]
+    strides: tuple[str, ...]
+    layout: str | None
+    type: ViewType
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView(Node):
+    """`%p = pto.partition_view %v, offsets = [...], sizes = [...] : type -> type`; both lists in elements."""
+
+    result: str
+    view: str
+    offsets: tuple[str, ...]
+    sizes: tuple[str, ...]
+    source_type: ViewType
+    type: PartitionType
+
+
+@dataclass(frozen=True, slots=True)
+class TileOperation(Node):
+    """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
+
+    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs.
+    """
+
+    mnemonic: str
+    inputs: tuple[str, ...]
+    input_types: tuple[Type, ...]
+    outputs: tuple[str, ...]
+    output_types: tuple[Type, ...]
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tcvt(Node):
+    """One tile cast. `rounding` and `saturation` are None where the text gives none.
+
+    `defines_dst` is True for the SSA spellings, in which the instruction itself creates its destination tile.
+    """
+
+    dst: str
+    src: str
+    dst_type: TileType
+    src_type: TileType
+    tmp: str | None = None
+    tmp_type: TileType | None = None
+    rounding: RoundMode | None = None
+    saturation: Saturation | None = None
+    defines_dst: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetFlag(Node):
+    """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished."""
+
+    src: Pipe
+    dst: Pipe
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFlag(Node):
+    """`pto.wait_flag[src, dst, id]`: holds `dst` until the matching signal arrives, and consumes it."""
+
+    src: Pipe
+    dst: Pipe
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier(Node):
+    """`pto.barrier <PIPE>`: later instructions of the pipe wait until all earlier ones retired."""
+
+    pipe: Pipe
+
+
+@dataclass(frozen=True, slots=True)
+class SetValidShape(Node):
+    """`pto.set_validshape %t, %r, %c : type`: gives a tile with dynamic valid extents new ones."""
+
+    tile: str
+    rows: str
+    cols: str
+    type: TileType
+
+
+@dataclass(frozen=True, slots=True)
+class For(Node):
+    """`scf.for %i = %lo to %hi step %s [iter_args(%x = %init) -> (types)] { ... }`."""
+
+    variable: str
+    lower: str
+    upper: str
+    step: str
+    body: tuple[Operation, ...]
+    carried: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    result_types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class If(Node):
+    """`scf.if %c [-> (types)] { ... } [else { ... }]`."""
+
+    condition: str
+    then_body: tuple[Operation, ...]
+    else_body: tuple[Operation, ...] = ()
+    results: tuple[str, ...] = ()
+    result_types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Yield(Node):
+    """`scf.yield %a, %b : types`."""
+
+    values: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Return(Node):
+    """`return` or `func.return`; an entry function returns nothing."""
+
+    values: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section(Node):
+    """`pto.section.vector { ... }`, `pto.section.cube { ... }`, `pto.vecscope { ... }`; `kind` is the name behind pto."""
+
+    kind: str
+    body: tuple[Operation, ...]
+
+
+Operation = (
+    Constant
+    | Arith
+    | Compare
+    | Convert
+    | AllocTile
+    | MakeView
+    | PartitionView
+    | TileOperation
+    | Tcvt
+    | SetFlag
+    | WaitFlag
+    | Barrier
+    | SetValidShape
+    | For
+    | If
+    | Yield
+    | Return
+    | Section
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Node):
+    """A function argument."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Node):
+    """`func.func @name(args) attributes {...} { body }`; `body` is None for a declaration."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    body: tuple[Operation, ...] | None
+    attributes: tuple[tuple[str, str], ...] = ()
+    result_types: tuple[Type, ...] = ()
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether the text marks it as a kernel entry."""
+        return any(key == "pto.entry" for key, _ in self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Program(Node):
+    """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality."""
+
+    functions: tuple[Function, ...]
+    attributes: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def target_arch(self) -> str | None:
+        """Value of `pto.target_arch` without quotes, None if the file names no target."""
+        return next((text.strip('"') for key, text in self.attributes if key == "pto.target_arch"), None)
