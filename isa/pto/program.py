@@ -295,7 +295,7 @@ class Return(Node):
 
 @dataclass(frozen=True, slots=True)
 class Section(Node):
-    """`pto.section.vector { ... }`, `pto.section.cube { ... }`, `pto.vecscope { ... }`; `kind` is the name behind pto."""
+    """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube` or `vecscope`."""
 
     kind: str
     body: tuple[Operation, ...]
