@@ -1,0 +1,99 @@
+"""What an engine reports: cycles per operation and pipe, each with a named cause.
+
+`simulate(tree, target, observer=None) -> Timing` is the contract of every engine and mechanism. Times are whole
+cycles from the start of the program. The causes of a pipe partition [0, total): they add up to `Timing.total`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class Cause(StrEnum):
+    """Why a pipe spent a cycle as it did."""
+
+    BUSY = "busy"
+    FILL = "fill"
+    DRAIN = "drain"
+    OPERAND_WAIT = "operand wait"
+    FLAG_WAIT = "flag wait"
+    BARRIER = "barrier"
+    BANK_CONFLICT = "bank conflict"
+    PORT = "port"
+    INITIATION_INTERVAL = "initiation interval"
+    LOOP_TURNAROUND = "loop turnaround"
+    SERIALISING_BRANCH = "serialising branch"
+    MEMORY_LATENCY = "memory latency"
+    MEMORY_BANDWIDTH = "memory bandwidth"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationTiming:
+    """One executed operation: `index` counts operations in issue order, `execution` indexes `Timing.executions`.
+
+    `start` is the first cycle in which its pipe worked for it or it left the scalar unit, `end` the first cycle
+    after its last effect. `waits` are the cycles its pipe spent on its behalf, by cause.
+    """
+
+    index: int
+    execution: int
+    pipe: str
+    name: str
+    start: int
+    end: int
+    causes: Mapping[Cause, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One executed source instruction: from the first cycle of its first operation to the end of its last.
+
+    For a tile cast that is the published convention: first control write until the vector pipe is empty.
+    """
+
+    instruction: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PipeTiming:
+    """Cycles of one pipe by cause; they add up to the total."""
+
+    causes: Mapping[Cause, int]
+
+    @property
+    def busy(self) -> int:
+        """Cycles in which the pipe worked."""
+        return self.causes.get(Cause.BUSY, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The outcome of one simulation.
+
+    `facts` are the paths of the target's timing facts that the run rested on (`timing.vector.vconv`).
+    """
+
+    total: int
+    pipes: Mapping[str, PipeTiming]
+    executions: tuple[Execution, ...]
+    operations: tuple[OperationTiming, ...]
+    facts: frozenset[str]
+
+
+class Observer(Protocol):
+    """Listens to an engine. Every method may ignore what it hears; none can alter the simulation."""
+
+    def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
+        """Cycles [start, end) of `pipe` went to `cause`, on behalf of operation `operation` (None: nothing to do)."""
+
+    def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
+        """A 32-byte block at byte `address` crossed a buffer port in `cycle`, having asked for it at `asked`."""
+
+    def progress(self, cycle: int, operations: int) -> None:
+        """Called now and then: the simulation has reached `cycle` and finished `operations` operations."""

@@ -1,0 +1,148 @@
+"""Reading target descriptions: TOML files with inheritance and CSV tables, validated as a whole."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from isa.errors import ReadError, Span, TargetDataError
+from targets.strided_repeat import StridedRepeatTarget
+
+SHIPPED = Path(__file__).parent
+"""Folder of the shipped descriptions."""
+
+Target = StridedRepeatTarget
+"""Any loaded target; one class per mechanism."""
+
+_MECHANISMS: dict[str, TypeAdapter[Target]] = {"strided-repeat": TypeAdapter(StridedRepeatTarget)}
+_LIST_SEPARATOR = ";"
+
+
+def target_names() -> tuple[str, ...]:
+    """Return the names of the shipped targets, sorted."""
+    return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+
+
+def load_target(name: str | Path) -> Target:
+    """Load a shipped target by name or a user-written one by path (anything that ends in `.toml`).
+
+    Raises:
+        ReadError: no such target or file; lists the shipped ones.
+        TargetDataError: malformed TOML, unknown key, missing source, contradiction; names file and key.
+    """
+    text = str(name)
+    if text.endswith(".toml"):
+        path = Path(text)
+        if not path.is_file():
+            raise ReadError(f"target file '{text}' does not exist", legal=target_names())
+        return _load(path.resolve(), path.stat().st_mtime_ns)
+    return _load_shipped(text)
+
+
+def target_for_architecture(architecture: str) -> Target | None:
+    """Return the shipped target that programs ask for as `architecture`, None if there is none."""
+    return next((target for target in map(load_target, target_names()) if architecture in target.architectures), None)
+
+
+def _load_shipped(name: str) -> Target:
+    if name.lower() not in target_names():
+        raise ReadError(f"unknown target '{name}'", legal=(*target_names(), "PATH.toml"))
+    path = SHIPPED / f"{name.lower()}.toml"
+    return _load(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _load(path: Path, _modified: int) -> Target:
+    data = _merged(path, ())
+    mechanism = data.get("mechanism")
+    if mechanism not in _MECHANISMS:
+        raise TargetDataError(f"{path.name}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
+    try:
+        return _MECHANISMS[mechanism].validate_python(data)
+    except ValidationError as error:
+        raise TargetDataError(_sentence(path, error)) from None
+
+
+def _merged(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+    """Read a file, resolve its CSV tables and lay it over the file that its `base` names."""
+    if path in seen:
+        raise TargetDataError(f"{path.name}: base refers back to itself through {' -> '.join(p.name for p in seen)}")
+    data = _read_toml(path)
+    casts = data.get("casts")
+    if isinstance(casts, dict):
+        data["casts_fact"] = {key: value for key, value in casts.items() if key != "table"}
+        data["casts"] = _read_csv(path, casts.get("table"))
+    base = data.pop("base", None)
+    if base is None:
+        return data
+    base_path = (path.parent / base if str(base).endswith(".toml") else SHIPPED / f"{base}.toml").resolve()
+    if not base_path.is_file():
+        raise TargetDataError(f"{path.name}: base '{base}' does not exist", legal=target_names())
+    return _overlay(_merged(base_path, (*seen, path)), data)
+
+
+def _overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Lay `change` over `base`: tables merge key by key, everything else is replaced."""
+    merged = dict(base)
+    for key, value in change.items():
+        below = merged.get(key)
+        merged[key] = _overlay(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
+        lines = text.splitlines()
+        source = lines[line - 1] if 0 < line <= len(lines) else ""
+        raise TargetDataError(f"malformed TOML: {error}", span=Span(str(path), line, column, source)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TargetDataError(f"{path}: cannot be read: {error}") from None
+
+
+def _read_csv(owner: Path, name: object) -> list[dict[str, Any]]:
+    """Read the casts table: one row per pair, cells typed by the column's form."""
+    if not isinstance(name, str):
+        raise TargetDataError(f"{owner.name}: casts.table must name a CSV file")
+    path = owner.parent / name
+    if not path.is_file():
+        raise TargetDataError(f"{owner.name}: casts.table '{name}' does not exist beside it")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [{key: _cell(value) for key, value in row.items()} for row in rows]
+
+
+def _cell(text: str | None) -> Any:
+    """Type one CSV cell: integer, true/false, `key=value;...` table, empty (None), or text."""
+    if text is None or text == "-":
+        return None
+    if text.isdecimal():
+        return int(text)
+    if text in ("true", "false"):
+        return text == "true"
+    if text == "{}":
+        return {}
+    pairs = text.split(_LIST_SEPARATOR)
+    if all("=" in pair and " " not in pair for pair in pairs):
+        return dict(pair.split("=", 1) for pair in pairs)
+    return text
+
+
+def _sentence(path: Path, error: ValidationError) -> str:
+    """Say what is wrong as file, key and reason; several findings on lines of their own."""
+    findings = []
+    for finding in error.errors():
+        place = ".".join(str(part) for part in finding["loc"]) or "the whole file"
+        reason = finding["msg"].removeprefix("Value error, ")
+        kind = {"extra_forbidden": "unknown key", "missing": "missing"}.get(finding["type"], reason)
+        findings.append(f"{path.name}: {place}: {kind}")
+    return "\n".join(findings)

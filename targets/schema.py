@@ -1,0 +1,111 @@
+"""What every target description must say, whatever its mechanism; validated at load.
+
+Every table that holds hardware facts carries `source` and `status`. Unknown keys, missing sources and contradictions
+are refused. Loaded targets are frozen.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Cycles = Annotated[int, Field(ge=0, strict=True)]
+Count = Annotated[int, Field(gt=0, strict=True)]
+
+
+class Status(StrEnum):
+    """How well a fact is known."""
+
+    DOCUMENTED = "documented"
+    """Stated or coded by the vendor."""
+    VENDOR_MODEL = "vendor-model"
+    """An assumption of the vendor's own cost model."""
+    MEASURED = "measured"
+    """A measured number that the source reports."""
+    FITTED = "fitted"
+    """Chosen here so that measured numbers come out."""
+    ASSUMED = "assumed"
+    """Inferred here; no source states it."""
+
+
+class Table(BaseModel):
+    """Base of all tables: frozen, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Fact(Table):
+    """A table of hardware facts with one source and one status.
+
+    `informational` marks facts that no model reads yet; `note` records doubt or disagreement between sources.
+    """
+
+    source: Annotated[str, Field(min_length=1)]
+    status: Status
+    informational: bool = False
+    note: str = ""
+
+
+class Frequency(Fact):
+    """Core clock, used only to print seconds beside cycles."""
+
+    megahertz: Count
+
+
+class Memory(Fact):
+    """An on-chip buffer. Addresses of tiles are multiples of `alignment_bytes`."""
+
+    capacity_bytes: Count
+    allocatable_bytes: Count
+    alignment_bytes: Count
+
+    @model_validator(mode="after")
+    def _allocator_fits(self) -> Memory:
+        if self.allocatable_bytes > self.capacity_bytes:
+            raise ValueError(f"allocatable_bytes {self.allocatable_bytes} exceeds capacity_bytes {self.capacity_bytes}")
+        return self
+
+
+class Option(Fact):
+    """A doubtful point as a named choice: `value` is the default, `legal` what it may be set to."""
+
+    value: int | str
+    legal: tuple[int | str, ...]
+    meaning: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _default_is_legal(self) -> Option:
+        if self.value not in self.legal:
+            raise ValueError(f"value {self.value!r} is not among the legal ones {list(self.legal)}")
+        return self
+
+
+class Kind(StrEnum):
+    """Chips run programs; specifications only say what is legal and what is acceptable."""
+
+    CHIP = "chip"
+    SPECIFICATION = "specification"
+
+
+class TargetHeader(Table):
+    """What all targets have.
+
+    `architectures` are the names by which programs ask for it (`pto.target_arch`); `languages` the program texts it
+    runs (`pto`, `tpc`); `mechanism` selects the machine model.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    title: str
+    kind: Literal[Kind.CHIP] = Kind.CHIP
+    mechanism: str
+    languages: tuple[str, ...]
+    architectures: tuple[str, ...]
+    frequency: Frequency
+    memories: dict[str, Memory]
+    options: dict[str, Option]
+
+    def option(self, name: str) -> int | str:
+        """Return the value of a named option; KeyError if the target has none of that name."""
+        return self.options[name].value

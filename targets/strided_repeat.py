@@ -1,0 +1,204 @@
+"""Schema of chips with memory-to-memory strided-repeat vector instructions (mechanism `strided-repeat`).
+
+Facts: a2a3.md sections 2 (repeat configuration), 3 (saturation control, scratch sequences), 5 (memories), 6 (timing),
+8 (banks).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from isa.modes import Rounding
+from targets.schema import Count, Cycles, Fact, Table, TargetHeader
+
+Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
+
+
+class RepeatInstruction(Fact):
+    """The strided-repeat instruction word.
+
+    Strides count blocks; a field of n bits keeps the low n bits of what is written to it.
+    """
+
+    block_bytes: Count
+    repeat_bytes: Count
+    max_repeats: Count
+    mask_lanes: Count
+    block_stride_field_bits: Count
+    repeat_stride_field_bits: Count
+
+
+class NarrowStrideField(Fact):
+    """Instructions whose repeat stride field is narrower than the rule."""
+
+    mnemonics: tuple[str, ...]
+    repeat_stride_field_bits: Count
+
+
+class ControlBits(Fact):
+    """Bits of the CTRL register that conversions read, and their state when a kernel starts."""
+
+    integer_saturation_off: Count
+    float_saturation_off: Count
+
+
+class Banks(Fact):
+    """Buffer banking: block b of `block_bytes` lies in group b mod `groups`.
+
+    A group serves one block per cycle in each direction; a read and a write in one cycle must hit different banks.
+    `bank_bytes` is the size of one bank; `banks_per_group` of them make a group.
+    """
+
+    groups: Count
+    banks_per_group: Count
+    bank_bytes: Count
+
+
+class ScalarTiming(Fact):
+    """Cycles of the scalar unit per instruction it executes or issues."""
+
+    issue_cycles: Cycles
+    """To issue one vector or transfer instruction."""
+    control_write_cycles: Cycles
+    """For set_ctrl, a mask write, set_deqscale."""
+    synchronisation_cycles: Cycles
+    """For set_flag, wait_flag, pipe_barrier."""
+    arithmetic_cycles: Cycles
+    """For one index computation of the program."""
+    loop_turnaround_cycles: Cycles
+    """For one trip of a software loop: increment, compare, branch."""
+
+
+class VectorTiming(Fact):
+    """One class of vector instructions.
+
+    An idle pipe fills for `head_cycles` before the first repeat; a repeat starts every `repeat_cycles`; its results
+    are in the buffer `tail_cycles` after its interval ends.
+    """
+
+    head_cycles: Cycles
+    repeat_cycles: Count
+    tail_cycles: Cycles
+
+
+class TransferTiming(Fact):
+    """One direction of transfers: `startup_cycles` per transfer instruction, then `bytes_per_cycle`."""
+
+    startup_cycles: Cycles
+    bytes_per_cycle: Rate
+
+
+class Timing(Table):
+    """All timing facts."""
+
+    scalar: ScalarTiming
+    vector: dict[str, VectorTiming]
+    load: TransferTiming
+    store: TransferTiming
+
+
+class Pipes(Fact):
+    """Which pipe executes what; the names are those of flags and barriers without the prefix PIPE_."""
+
+    scalar: str
+    vector: str
+    load: str
+    store: str
+    others: tuple[str, ...]
+    """Pipes that flags may name although no operation of a cast program runs there."""
+    event_ids: Count
+    """Event ids per ordered pair of pipes."""
+
+
+class TransferLimits(Fact):
+    """Limits of one transfer instruction."""
+
+    max_bursts: Count
+    """Bursts (rows) per transfer instruction, and rows of a tile that is transferred."""
+
+
+class ScratchSequence(Fact):
+    """A cast that, without saturation and given a scratch tile, runs as several instructions through it.
+
+    `steps` names the sequence (a2a3.md section 3.4): `via_i32` converts whole calls to int32 and narrows; `chunked`
+    does so in sub-chunks of `chunk_lanes`; `chunked_masked` also passes through int16 and f16 to reach 8 bits.
+    """
+
+    src: str
+    dst: str
+    steps: Literal["via_i32", "chunked", "chunked_masked"]
+    chunk_lanes: Count | None = None
+
+    @model_validator(mode="after")
+    def _chunked_needs_lanes(self) -> ScratchSequence:
+        if (self.steps == "via_i32") == (self.chunk_lanes is not None):
+            raise ValueError(f"steps '{self.steps}' and chunk_lanes {self.chunk_lanes} contradict each other")
+        return self
+
+
+class StridedCast(Table):
+    """One legal type pair.
+
+    `suffixes` maps the modes the pair honours to the mnemonic suffix (empty: one instruction, mode ignored);
+    `fallback` is the mode that every other request runs as (None: nothing to round); `plain` is True where the
+    mode NONE has an unsuffixed instruction of its own, numerically the fallback.
+    """
+
+    src: str
+    dst: str
+    stem: str
+    action: Literal["convert", "integral", "scaled"]
+    suffixes: dict[Rounding, str]
+    fallback: Rounding | None
+    plain: bool
+    saturation_off_by_default: bool
+    lanes: Count
+    dst_repeat_stride: Count
+    src_repeat_stride: Count
+    note: str
+
+
+class StridedRepeatTarget(TargetHeader):
+    """A chip of this mechanism."""
+
+    mechanism: Literal["strided-repeat"]
+    pipes: Pipes
+    repeat: RepeatInstruction
+    narrow_strides: tuple[NarrowStrideField, ...]
+    control: ControlBits
+    banks: Banks
+    transfer_limits: TransferLimits
+    timing: Timing
+    casts_fact: Fact
+    casts: tuple[StridedCast, ...]
+    scratch_sequences: tuple[ScratchSequence, ...]
+
+    def cast(self, src: str, dst: str) -> StridedCast | None:
+        """Return the rule of a type pair, None if the chip has no such cast."""
+        return next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+
+    def scratch_sequence(self, src: str, dst: str) -> ScratchSequence | None:
+        """Return the scratch-backed sequence of a type pair, None if it has none."""
+        return next((rule for rule in self.scratch_sequences if (rule.src, rule.dst) == (src, dst)), None)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> StridedRepeatTarget:
+        pairs = [(rule.src, rule.dst) for rule in self.casts]
+        twice = {pair for pair in pairs if pairs.count(pair) > 1}
+        if twice:
+            raise ValueError(f"casts listed twice: {sorted(twice)}")
+        for rule in self.casts:
+            if rule.suffixes and rule.fallback not in rule.suffixes and not rule.plain:
+                raise ValueError(f"cast {rule.src} -> {rule.dst}: fallback {rule.fallback} has no suffix")
+        for sequence in self.scratch_sequences:
+            if (sequence.src, sequence.dst) not in pairs:
+                raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is no legal cast")
+        if "ub" not in self.memories:
+            raise ValueError("memories.ub is missing: strided-repeat instructions work on it")
+        size = self.banks.groups * self.banks.banks_per_group * self.banks.bank_bytes
+        if size != self.memories["ub"].capacity_bytes:
+            raise ValueError(f"banks hold {size} bytes, memory ub {self.memories['ub'].capacity_bytes}")
+        return self
