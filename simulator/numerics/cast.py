@@ -1,0 +1,268 @@
+"""Casts of code arrays: exact for every pair of formats, in integers only.
+
+The arrays hold codes: unsigned integers of the format's storage width, the value in the low bits. Any layout goes
+(strided, 0-d, empty, read-only, either byte order); work proceeds in blocks, so extra memory does not grow with the
+array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import FloatFormat, Format, IntFormat, Specials
+from isa.modes import Rounding
+from simulator.numerics.pack import pack, round_to_integer
+from simulator.numerics.policy import HYBRID_WORDS, NanToFloat, Policy, check_policy
+from simulator.numerics.rounding import U64
+from simulator.numerics.specials import payload_nan_codes
+from simulator.numerics.unpack import Unpacked, unpack
+
+Codes = NDArray[Any]
+"""An array of unsigned integers of some format's storage width."""
+
+BLOCK = 1 << 13
+"""Elements converted at a time: the dozen 64-bit temporaries of a block stay in a second-level cache."""
+
+
+def code_dtype(fmt: Format) -> np.dtype[Any]:
+    """Return the unsigned dtype, in native byte order, that holds one code of the format."""
+    return np.dtype(f"u{fmt.storage_bits // 8}")
+
+
+def check_codes(codes: Codes, fmt: Format) -> Codes:
+    """Return `codes` as an array after checking dtype and range.
+
+    Raises:
+        ReadError: not unsigned integers of the storage width, or a code wider than the format. A `bool` code may be
+            any value: all but 0 are true.
+    """
+    array = np.asarray(codes)
+    if array.dtype.kind != "u" or array.dtype.itemsize * 8 != fmt.storage_bits:
+        raise ReadError(
+            f"codes of {fmt.name} come as {code_dtype(fmt)}, not {array.dtype}", legal=(str(code_dtype(fmt)),)
+        )
+    is_boolean = isinstance(fmt, IntFormat) and fmt.boolean
+    if fmt.bits < fmt.storage_bits and not is_boolean and array.size:
+        largest = int(array.max())
+        if largest >> fmt.bits:
+            raise ReadError(f"{largest:#x} is not a code of {fmt.name}", legal=(f"0 to {(1 << fmt.bits) - 1:#x}",))
+    return array
+
+
+def cast_codes(
+    codes: Codes,
+    src: Format,
+    dst: Format,
+    policy: Policy,
+    *,
+    random: NDArray[np.uint32] | None = None,
+    out: Codes | None = None,
+) -> Codes:
+    """Convert codes of `src` to codes of `dst`, rounding once from the exact value.
+
+    Args:
+        codes: unsigned integers of `src`'s storage width, any shape and layout.
+        src: format of the codes.
+        dst: format of the result.
+        policy: rounding, overflow and special values; `abstract_policy` gives the one without a chip.
+        random: for stochastic rounding, one uint32 word per element, of the shape of `codes`.
+        out: array of the same shape for the result; may be `codes` itself where the widths agree.
+
+    Raises:
+        ReadError: arrays of the wrong dtype or shape, a code outside the format, missing or needless random words.
+        IllegalError: a policy that has no meaning for the pair.
+    """
+    check_policy(src, dst, policy)
+    check_random(codes, policy, random)
+    keeps_payload = policy.nan_to_float is NanToFloat.PAYLOAD and _is_ieee(src) and _is_ieee(dst)
+
+    def convert(block: U64, words: U64 | None) -> U64:
+        if policy.rounding is Rounding.HYBRID:
+            mask, left, low = HYBRID_WORDS[src.name]
+            words = (block & np.uint64(mask)) << np.uint64(left) | np.uint64(low)
+        value = unpack(block, src, policy.flush_source)
+        result = pack(value, dst, policy, words)
+        if keeps_payload and value.nan is not None:
+            kept = payload_nan_codes(block, cast(FloatFormat, src), cast(FloatFormat, dst), result)
+            np.copyto(result, kept, where=value.nan)
+        return result
+
+    return convert_blocks(check_codes(codes, src), dst, convert, random, out)
+
+
+def _is_ieee(fmt: Format) -> bool:
+    return isinstance(fmt, FloatFormat) and fmt.specials is Specials.IEEE
+
+
+def check_random(codes: Codes, policy: Policy, random: NDArray[np.uint32] | None) -> None:
+    """Refuse stochastic rounding without words, and words that nothing would read or that do not fit.
+
+    Raises:
+        ReadError: as said.
+    """
+    if (policy.rounding is Rounding.STOCHASTIC) != (random is not None):
+        need = "needs random words" if random is None else "takes no random words"
+        raise ReadError(f"rounding '{policy.rounding}' {need}")
+    if random is None:
+        return
+    if random.dtype.kind != "u" or random.dtype.itemsize != 4:
+        raise ReadError(f"random words come as uint32, not {random.dtype}", legal=("uint32",))
+    if random.shape != np.shape(codes):
+        raise ReadError(f"random words of shape {random.shape} for codes of shape {np.shape(codes)}")
+
+
+def convert_blocks(
+    codes: Codes,
+    dst: Format,
+    convert: Callable[..., U64],
+    random: NDArray[Any] | None,
+    out: Codes | None,
+    shifts: NDArray[Any] | None = None,
+) -> Codes:
+    """Return what `convert(codes, random words or None[, shifts])` makes of every block, as codes of `dst`.
+
+    `convert` sees and returns uint64 arrays; shifts are int64 bits.
+
+    Raises:
+        ReadError: `out` has another shape, the wrong dtype, or is read-only.
+    """
+    if out is None:
+        out = np.empty_like(codes, dtype=code_dtype(dst), subok=False)
+    elif out.dtype.kind != "u" or out.dtype.itemsize * 8 != dst.storage_bits or not out.flags.writeable:
+        need = str(code_dtype(dst))
+        raise ReadError(f"out must be a writable array of {need}, not {out.dtype}", legal=(need,))
+    elif out.shape != codes.shape:
+        raise ReadError(f"out has shape {out.shape}, the codes have {codes.shape}")
+    extra = [array for array in (random, shifts) if array is not None]
+    operands = [codes, out, *extra]
+    flags: list[list[Any]] = [["readonly"], ["writeonly"], *([["readonly"]] * len(extra))]
+    with np.nditer(
+        operands,
+        flags=["external_loop", "buffered", "zerosize_ok", "copy_if_overlap"],
+        op_flags=flags,
+        op_dtypes=[operand.dtype.newbyteorder("=") for operand in operands],
+        casting="equiv",
+        buffersize=BLOCK,
+    ) as blocks:
+        for block in blocks:
+            following = iter(block[2:])
+            words = None if random is None else next(following).astype(np.uint64)
+            further = [array.astype(np.int64).view(np.uint64) for array in following]
+            block[1][...] = convert(block[0].astype(np.uint64), words, *further)
+    return out
+
+
+def round_to_integral_codes(
+    codes: Codes,
+    fmt: Format,
+    policy: Policy,
+    *,
+    random: NDArray[np.uint32] | None = None,
+    out: Codes | None = None,
+) -> Codes:
+    """Round numbers of a float format to integral values of the same format; the sign of zero stays.
+
+    Infinities and NaN follow the policy, as does a result beyond the finite range.
+
+    Raises:
+        ReadError: as `cast_codes`.
+        IllegalError: the format is an integer or has no zero, or the policy makes no sense for it.
+    """
+    if isinstance(fmt, IntFormat) or not fmt.has_zero:
+        raise IllegalError(f"{fmt.name} cannot be rounded to integral values", legal=("float formats with a zero",))
+    if policy.rounding is Rounding.HYBRID:
+        raise IllegalError("rounding 'hybrid' is not defined for integral values")
+    check_policy(fmt, fmt, replace(policy, rounding=Rounding.TRUNC))
+    check_random(codes, policy, random)
+
+    def convert(block: U64, words: U64 | None) -> U64:
+        value = unpack(block, fmt, policy.flush_source)
+        return pack(_rounded_to_integral(value, policy, words), fmt, policy)
+
+    return convert_blocks(check_codes(codes, fmt), fmt, convert, random, out)
+
+
+def _rounded_to_integral(value: Unpacked, policy: Policy, words: U64 | None) -> Unpacked:
+    magnitude = round_to_integer(value, policy, words)[0]
+    # Where the lowest bit of the significand weighs 1 or more there is nothing to round.
+    integral = value.exponent >= 63
+    return replace(
+        value,
+        significand=np.where(integral, value.significand, magnitude),
+        exponent=np.where(integral, value.exponent, 63),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An exact factor `significand * 2**exponent`."""
+
+    significand: int
+    exponent: int = 0
+
+
+def scale_of(code: int, fmt: Format) -> Scale:
+    """Return the finite number that a float code stands for, as a scale.
+
+    Raises:
+        ReadError: no code of the format, or infinity or NaN.
+    """
+    value = unpack(check_codes(np.array([code], code_dtype(fmt)), fmt).astype(np.uint64), fmt)
+    for special in (value.nan, value.infinite):
+        if special is not None and special.any():
+            raise ReadError(f"{fmt.name} code {code:#x} is not a finite scale")
+    significand, exponent = int(value.significand[0]), int(np.ravel(value.exponent)[0]) - 63
+    if significand == 0:
+        return Scale(0)
+    trailing = (significand & -significand).bit_length() - 1
+    sign = -1 if value.negative[0] else 1
+    return Scale(sign * (significand >> trailing), exponent + trailing)
+
+
+def scaled_cast_codes(
+    codes: Codes,
+    src: IntFormat,
+    dst: Format,
+    scale: Scale,
+    policy: Policy,
+    *,
+    shifts: NDArray[Any] | None = None,
+    random: NDArray[np.uint32] | None = None,
+    out: Codes | None = None,
+) -> Codes:
+    """Convert `integer * scale` to `dst`, rounding once from the exact product.
+
+    `shifts` optionally holds one signed integer per element, added to the scale's exponent: negative ones shift
+    right. Other arguments and errors as `cast_codes`.
+
+    Raises:
+        IllegalError: the product could need more than 64 bits, or as `cast_codes`.
+    """
+    check_policy(src, dst, policy)
+    check_random(codes, policy, random)
+    factor = abs(scale.significand)
+    room = 64 - src.bits + src.signed  # the magnitude of an n-bit signed integer reaches 2**(n-1)
+    if factor.bit_length() > room:
+        message = f"{src.name} times {scale.significand} may need more than 64 bits"
+        raise IllegalError(message, legal=(f"scales of up to {room} bits",))
+    if shifts is not None and (shifts.dtype.kind not in "iu" or shifts.shape != np.shape(codes)):
+        raise ReadError(f"shifts must be integers of shape {np.shape(codes)}, not {shifts.dtype} of {shifts.shape}")
+
+    def convert(block: U64, words: U64 | None, shift: U64 | None = None) -> U64:
+        value = unpack(block, src)
+        exponent = value.exponent + scale.exponent
+        scaled = replace(
+            value,
+            negative=value.negative ^ np.uint64(scale.significand < 0),
+            significand=value.significand * np.uint64(factor),
+            exponent=exponent if shift is None else exponent + shift.view(np.int64),
+        )
+        return pack(scaled, dst, policy, words)
+
+    return convert_blocks(check_codes(codes, src), dst, convert, random, out, shifts)

@@ -1,0 +1,90 @@
+"""Codes of results that are not a rounded number: NaN, infinity, overflow. Each is a pair (positive, negative)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from isa.modes import Overflow, Rounding
+from simulator.numerics.policy import InfinityWrap, NanToFloat, NanToInteger, Policy
+from simulator.numerics.rounding import U64
+
+Codes = tuple[int, int]
+
+
+def nan_codes(dst: Format, policy: Policy) -> Codes:
+    """Return what a NaN of either sign becomes."""
+    if isinstance(dst, IntFormat):
+        value = {
+            NanToInteger.ZERO: 0,
+            NanToInteger.MAXIMUM: dst.maximum,
+            NanToInteger.MINIMUM: dst.minimum,
+        }[policy.nan_to_integer]
+        return (_low_bits(value, dst),) * 2
+    if policy.nan_to_float is NanToFloat.FIXED and policy.nan_code is not None:
+        return policy.nan_code, policy.nan_code
+    if dst.nan_code is None or (policy.nan_to_float is NanToFloat.ZERO and dst.has_zero):
+        return 0, 0
+    return dst.nan_code, dst.nan_code | (dst.sign_bit if dst.nan_has_sign else 0)
+
+
+def infinity_codes(dst: Format, policy: Policy) -> Codes:
+    """Return what an infinity of either sign becomes."""
+    if isinstance(dst, IntFormat):
+        return _infinity_to_integer(dst, policy)
+    finite = policy.infinity_to_max if policy.overflow is Overflow.SPECIAL else not policy.keep_infinity
+    return _largest(dst) if finite else _beyond_finite(dst)
+
+
+def overflow_codes(dst: FloatFormat | TaperedFormat, policy: Policy) -> Codes:
+    """Return what a finite number beyond the destination's range becomes.
+
+    IEEE 754: modes that round toward zero stop at the largest finite value, all others go on to infinity.
+    """
+    largest = _largest(dst)
+    if policy.overflow is Overflow.SATURATE or policy.rounding in (Rounding.TRUNC, Rounding.ODD):
+        return largest
+    beyond = _beyond_finite(dst)
+    if policy.rounding is Rounding.FLOOR:
+        return largest[0], beyond[1]
+    if policy.rounding is Rounding.CEIL:
+        return beyond[0], largest[1]
+    return beyond
+
+
+def payload_nan_codes(codes: U64, src: FloatFormat, dst: FloatFormat, fallback: U64) -> U64:
+    """Return NaN codes of `dst` with sign and fraction of the NaN codes of `src`, the fraction left-aligned.
+
+    `fallback` is taken where the kept fraction would be 0, which is no NaN.
+    """
+    narrowing = src.fraction_bits - dst.fraction_bits
+    fraction = codes & np.uint64(src.fraction_mask)
+    fraction = fraction >> np.uint64(narrowing) if narrowing >= 0 else fraction << np.uint64(-narrowing)
+    sign = (codes >> np.uint64(src.bits - 1)) << np.uint64(dst.bits - 1)
+    quiet = sign | np.uint64(dst.exponent_mask << dst.fraction_bits) | fraction
+    return np.where(fraction == 0, fallback, quiet)
+
+
+def _infinity_to_integer(dst: IntFormat, policy: Policy) -> Codes:
+    extremes = (dst.maximum, dst.minimum)
+    if policy.overflow is Overflow.WRAP and policy.infinity_wrap is not InfinityWrap.EXTREME:
+        half = 1 << ((policy.wrap_bits or 1) - 1)
+        extremes = (half - 1, -half) if policy.infinity_wrap is InfinityWrap.CLAMP else (0, 0)
+    return _low_bits(extremes[0], dst), _low_bits(extremes[1], dst)
+
+
+def _low_bits(value: int, dst: IntFormat) -> int:
+    return value & ((1 << dst.bits) - 1)
+
+
+def _largest(dst: FloatFormat | TaperedFormat) -> Codes:
+    return dst.max_finite_code, dst.max_finite_code | dst.sign_bit
+
+
+def _beyond_finite(dst: FloatFormat | TaperedFormat) -> Codes:
+    """Return infinity, or NaN in a format without it, or the largest finite value in a format with neither."""
+    if dst.infinity_code is not None:
+        return dst.infinity_code, dst.infinity_code | dst.sign_bit
+    if dst.nan_code is not None:
+        return dst.nan_code, dst.nan_code | (dst.sign_bit if dst.nan_has_sign else 0)
+    return _largest(dst)
