@@ -1,0 +1,64 @@
+"""gfloat's and en_dtypes' published conversions from f32, every deterministic mode."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from golden import SUBJECTS, as_codes, assert_same, format_name, load
+
+DATA = load("golden_libfloat.npz")
+MODE = {"TZ": "trunc", "DN": "floor", "UP": "ceil", "RNE": "rint", "RNA": "round"}
+OVERFLOW = {"sat0": "special", "sat1": "saturate"}
+DETERMINISTIC = [key for key in DATA if key.count("__") == 3 and key.split("__")[1] in MODE]
+STOCHASTIC = [key for key in DATA if key.count("__") == 3 and key.split("__")[1] in ("SR8", "SR16")]
+
+
+def test_the_file_is_complete() -> None:
+    assert len(DETERMINISTIC) == 61
+    assert len(STOCHASTIC) == 8
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("key", DETERMINISTIC)
+def test_deterministic_modes(key: str, subject: str) -> None:
+    identifier, mode, saturation, _ = key.split("__")
+    dst = format_name(identifier)
+    source = DATA[f"{identifier}__in"]
+    got = SUBJECTS[subject](source, "f32", dst, MODE[mode], OVERFLOW[saturation])
+    assert_same(as_codes(DATA[key], dst), got, source, "f32", dst)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_hif8_ties_away(subject: str) -> None:
+    source = DATA["hif8__in"]
+    got = SUBJECTS[subject](source, "f32", "hif8", "round", "special")
+    assert_same(DATA["hif8__TA__sat0__out"], got, source, "f32", "hif8")
+    every = np.arange(65536, dtype=np.uint16)
+    got = SUBJECTS[subject](every, "f16", "hif8", "round", "special")
+    assert_same(DATA["hif8_from_fp16__TA__sat0__out"], got, every, "f16", "hif8")
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_hif8_decodes_to_f32(subject: str) -> None:
+    every = np.arange(256, dtype=np.uint8)
+    got = SUBJECTS[subject](every, "hif8", "f32", "rint", "special")
+    assert_same(DATA["hif8__decode_fp32"], got, every, "hif8", "f32")
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("key", STOCHASTIC)
+def test_stochastic(key: str, subject: str) -> None:
+    """formats.md section 8: gfloat's n bits correspond to r = 2**32 - bits * 2**(32-n).
+
+    Left out: bits = 0, which means never up and has no 32-bit word; non-finite inputs, invalid in the file.
+    """
+    identifier, form, _, _ = key.split("__")
+    dst = format_name(identifier)
+    width = int(form[2:])
+    bits = DATA[f"{identifier}__{form}__bits"].astype(np.int64)
+    keep = (DATA[f"{identifier}__SR__finite"] == 1) & (bits > 0)
+    assert keep.sum() > 600
+    source, expected = DATA[f"{identifier}__in"][keep], as_codes(DATA[key], dst)[keep]
+    words = (2**32 - (bits[keep] << (32 - width))).astype(np.uint32)
+    got = SUBJECTS[subject](source, "f32", dst, "stochastic", "saturate", random=words)
+    assert_same(expected, got, source, "f32", dst)
