@@ -49,7 +49,7 @@ class Pipe(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A builtin scalar: `index`, `i1`, `i8` .. `i64`, `f16`, `bf16`, `f32`, `f64`."""
+    """A builtin scalar: `index`, `i1`, `i8` .. `i64`, `u8` .. `u64` (written `ui8` ..), `f16`, `bf16`, `f32`, `f64`."""
 
     name: str
 
@@ -110,7 +110,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """`%r = arith.constant 16 : index`. `value` is a Python int, float or bool as written."""
+    """`%r = arith.constant 16 : index`.
+
+    `value` is a signed int for an integer type, a bool for `i1`, a float for a decimal of a float type (not yet rounded
+    to it). An int with a float type is a bit pattern (`0x7F800000 : f32`).
+    """
 
     result: str
     value: int | float | bool
@@ -253,7 +257,7 @@ class SetValidShape(Node):
 
 @dataclass(frozen=True, slots=True)
 class For(Node):
-    """`scf.for %i = %lo to %hi step %s [iter_args(%x = %init) -> (types)] { ... }`."""
+    """`scf.for %i = %lo to %hi step %s [iter_args(%x = %init) -> (types)] [: type] { ... }`; bounds of one type."""
 
     variable: str
     lower: str
@@ -264,6 +268,7 @@ class For(Node):
     initial: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     result_types: tuple[Type, ...] = ()
+    type: ScalarType = ScalarType("index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,10 +330,11 @@ Operation = (
 
 @dataclass(frozen=True, slots=True)
 class Argument(Node):
-    """A function argument."""
+    """A function argument; the name is empty in a declaration that gives the type alone."""
 
     name: str
     type: Type
+    attributes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,182 @@
+"""Attribute dictionaries, and the enumerations that stand in them.
+
+An attribute value is kept as canonical text: single blanks, `#pto<round_mode RINT>` for both spellings of a dialect
+attribute. Source: pto_assembly.md sections 1.1, 3 and 3.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from isa.modes import Saturation
+from isa.pto.lexer import Kind
+from isa.pto.program import Pipe, RoundMode
+from isa.pto.reader import Reader
+from isa.pto.spelling import closest
+
+ROUND_MODES: dict[str, RoundMode] = {mode.name: mode for mode in RoundMode}
+SATURATIONS: dict[str, Saturation] = {mode.name: mode for mode in Saturation}
+PIPES: dict[str, Pipe] = {pipe.value: pipe for pipe in Pipe}
+EVENTS: dict[str, int] = {f"EVENT_ID{number}": number for number in range(8)}
+LAYOUTS = ("nd", "dn", "nz")
+ENDPOINTS: dict[str, Pipe] = {
+    "TLOAD": Pipe.MTE2,
+    "TSTORE_VEC": Pipe.MTE3,
+    "TSTORE_ACC": Pipe.FIX,
+    "TMOV_M2L": Pipe.MTE1,
+    "TMOV_M2B": Pipe.MTE1,
+    "TVEC": Pipe.V,
+    "TVECWAIT_EVENT": Pipe.V,
+    "TMATMUL": Pipe.M,
+    "TMOV_M2V": Pipe.V,
+    "TMOV_M2S": Pipe.FIX,
+    "TMOV_V2M": Pipe.FIX,
+}
+"""Event endpoint -> the pipe it stands for (pto_assembly.md 3.4)."""
+
+# The front end prints these three with a blank, all others with a dot.
+_BLANK_FORM = ("round_mode", "saturation_mode", "cmp")
+_DIALECT = re.compile(r"#pto(?:\.([A-Za-z_]\w*)\s*<\s*(\S*)\s*>|\s*<\s*([A-Za-z_]\w*)\s+(\S+)\s*>)")
+_BARE_KEY = re.compile(r"[A-Za-z_][\w.$]*", re.ASCII)
+_INTEGER = re.compile(r"-?(?:0x[0-9A-Fa-f]+|\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One entry: its canonical value text (empty for a unit attribute) and the tokens of key and value."""
+
+    text: str
+    key_index: int
+    value_index: int
+
+
+Attributes = dict[str, Attribute]
+
+
+def read_attributes(reader: Reader, into: Attributes | None = None) -> Attributes:
+    """Read `{key = value, ...}` if it stands here, adding to `into`.
+
+    Raises:
+        ReadError: malformed value, or a key given twice.
+    """
+    found: Attributes = {} if into is None else into
+    if reader.take("{"):
+        reader.nest()
+        reader.listed(lambda: _read_entry(reader, found), "}")
+        reader.unnest()
+    return found
+
+
+def sorted_texts(attributes: Attributes) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of key and value text, by key."""
+    return tuple(sorted((key, attribute.text) for key, attribute in attributes.items()))
+
+
+def format_attributes(pairs: tuple[tuple[str, str], ...]) -> str:
+    """Return `{key = value, ...}` as the parser reads it, the empty text for no attributes."""
+    if not pairs:
+        return ""
+    entries = []
+    for key, text in pairs:
+        name = key if _BARE_KEY.fullmatch(key) else f'"{key}"'
+        entries.append(f"{name} = {text}" if text else name)
+    return f"{{{', '.join(entries)}}}"
+
+
+def enum_word(reader: Reader, attribute: Attribute, name: str, legal: Collection[str]) -> str:
+    """Return VALUE of `#pto<NAME VALUE>`, which must be one of `legal`, with or without the prefix CAST_.
+
+    Raises:
+        ReadError: another kind of attribute (the real spellings are given), or an unknown value.
+    """
+    match = _DIALECT.fullmatch(attribute.text)
+    if match is None or (match.group(1) or match.group(3)) != name:
+        spellings = tuple(f"#pto<{name} {word}>" if name in _BLANK_FORM else f"#pto.{name}<{word}>" for word in legal)
+        found = f"found {attribute.text}" if attribute.text else "no value is given"
+        raise reader.error(f"expected a value of {name}, {found}", attribute.value_index, spellings)
+    word: str = match.group(2) if match.group(1) else match.group(4)
+    if word.removeprefix("CAST_") in legal:
+        return word.removeprefix("CAST_")
+    raise reader.error(f"unknown {name} '{word}'", attribute.value_index, legal)
+
+
+def rounding_from(reader: Reader, attribute: Attribute) -> RoundMode:
+    """Return the mode of `rmode = #pto<round_mode X>`."""
+    return ROUND_MODES[enum_word(reader, attribute, "round_mode", ROUND_MODES)]
+
+
+def saturation_from(reader: Reader, attribute: Attribute) -> Saturation:
+    """Return the mode of `sat_mode = #pto<saturation_mode X>`."""
+    return SATURATIONS[enum_word(reader, attribute, "saturation_mode", SATURATIONS)]
+
+
+def layout_from(reader: Reader, attribute: Attribute) -> str:
+    """Return the layout of `layout = #pto.layout<x>`."""
+    return enum_word(reader, attribute, "layout", LAYOUTS)
+
+
+def check_keys(reader: Reader, attributes: Attributes, legal: tuple[str, ...], owner: str) -> None:
+    """Refuse unknown keys; a key of another dialect (with a dot) only brings a warning, as it binds nobody."""
+    for key, attribute in attributes.items():
+        if key in legal:
+            continue
+        if "." in key:
+            reader.warn(f"attribute {key} of {owner} is not known and has no effect", reader.span(attribute.key_index))
+            continue
+        raise reader.error(f"{owner} has no attribute '{key}'", attribute.key_index, closest(key, legal))
+
+
+def _read_entry(reader: Reader, found: Attributes) -> None:
+    key_index = reader.position
+    if reader.kinds[key_index] not in (Kind.WORD, Kind.STRING):
+        reader.unexpected("an attribute name")
+    reader.position += 1
+    key = reader.texts[key_index].strip('"')
+    if not key:
+        raise reader.error("an attribute name is empty", key_index)
+    if key in found:
+        raise reader.error(f"attribute '{key}' is given twice", key_index)
+    if reader.take("="):
+        value_index = reader.position
+        found[key] = Attribute(read_value(reader), key_index, value_index)
+    else:
+        found[key] = Attribute("", key_index, key_index)
+
+
+def read_value(reader: Reader) -> str:
+    """Read an attribute value and return it as canonical text."""
+    index = reader.position
+    kind, text = reader.kinds[index], reader.texts[index]
+    if text in ("[", "{"):
+        return _read_nested(reader)
+    if text == "(" or kind in (Kind.PUNCTUATION, Kind.VALUE, Kind.BLOCK, Kind.END):
+        reader.unexpected("an attribute value")
+    reader.position += 1
+    if kind is Kind.ATTRIBUTE:
+        return _canonical(text)
+    if kind is Kind.NUMBER and reader.take(":"):
+        return f"{text} : {reader.next_of(Kind.WORD, 'a type')}"
+    if kind is Kind.WORD and reader.at("<"):
+        raise reader.error(f"attribute value '{text}<...>' is not supported", index)
+    return " ".join(text.split()) if kind is Kind.TYPE else text
+
+
+def _read_nested(reader: Reader) -> str:
+    reader.nest()
+    if reader.take("["):
+        text = f"[{', '.join(reader.listed(lambda: read_value(reader), ']'))}]"
+    else:
+        text = format_attributes(sorted_texts(read_attributes(reader))) or "{}"
+    reader.unnest()
+    return text
+
+
+def _canonical(text: str) -> str:
+    """Bring both spellings of a dialect attribute to one."""
+    match = _DIALECT.fullmatch(text)
+    if match is None:
+        return " ".join(text.split())
+    name, word = (match.group(1), match.group(2)) if match.group(1) else (match.group(3), match.group(4))
+    return f"#pto<{name} {word}>" if name in _BLANK_FORM else f"#pto.{name}<{word}>"

@@ -1,0 +1,249 @@
+"""Reading regions and what owns them: loops, conditions, sections, and the operations that end a region.
+
+Source: pto_assembly.md sections 3 and 10.6.
+"""
+
+from __future__ import annotations
+
+from isa.pto import scalars, synchronisation, tcvt, tile_operations
+from isa.pto.lexer import Kind
+from isa.pto.program import For, If, Operation, Return, ScalarType, Section, Type, Yield
+from isa.pto.reader import Reader
+from isa.pto.spelling import closest
+from isa.pto.statement import Handler, Statement, read_results
+
+_INDEX = ScalarType("index")
+_I1 = ScalarType("i1")
+_LOOP_TYPES = ("index", "i64", "i32", "i16", "i8")
+SECTIONS = ("section.vector", "section.cube", "vecscope")
+
+_REFUSED: dict[str, str] = {
+    "pto.castptr": "pointer arithmetic belongs to vector-level programs",
+    "pto.reserve_buffer": "buffers shared between kernels are not modelled",
+    "pto.get_block_idx": "one core is modelled; pass the block index as an argument",
+    "func.call": "calls are not modelled",
+    "call": "calls are not modelled",
+    "scf.while": "only counted loops (scf.for) are modelled",
+    "scf.condition": "only counted loops (scf.for) are modelled",
+}
+_REFUSED_PREFIXES: dict[str, str] = {
+    "memref.": "memory goes through views and tiles",
+    "pto.tpush": "tile queues between cores are not modelled",
+    "pto.tpop": "tile queues between cores are not modelled",
+}
+
+
+def read_operation(reader: Reader) -> Operation:
+    """Read one operation.
+
+    Raises:
+        ReadError: malformed, unknown or unsupported; undefined or redefined values; types that disagree.
+        TileError: shapes, valid regions or views that do not fit each other.
+    """
+    results = read_results(reader)
+    index = reader.position
+    name = reader.texts[index]
+    handler = HANDLERS.get(name)
+    if handler is None:
+        handler = _generic_handler(reader)
+    reader.position = index + 1
+    return handler(reader, Statement(name, index, reader.span(index), results))
+
+
+def read_region(reader: Reader, terminator: type[Yield] | type[Return] | None) -> tuple[Operation, ...]:
+    """Read `{ ... }`. Only the given kind of terminator may stand in it, and only at its end.
+
+    A `scf.yield` of nothing says nothing and is dropped. The caller opens and closes the scope, as it may have values
+    of its own to put there.
+    """
+    reader.expect("{")
+    reader.nest()
+    body: list[Operation] = []
+    while not reader.take("}"):
+        start = reader.position
+        if reader.kinds[start] is Kind.END:
+            reader.unexpected("an operation or '}'", ("}",))
+        operation = read_operation(reader)
+        if isinstance(operation, Yield | Return):
+            if terminator is None or not isinstance(operation, terminator):
+                raise reader.error(f"{reader.texts[start]} cannot stand in this region", start)
+            if not reader.at("}"):
+                raise reader.error(f"nothing can follow {reader.texts[start]} in its region", legal=("}",))
+            if isinstance(operation, Yield) and not operation.values:
+                continue
+        body.append(operation)
+    reader.unnest()
+    return tuple(body)
+
+
+def _generic_handler(reader: Reader) -> Handler:
+    """Return the reader of `pto.NAME ins(...) outs(...)`, or refuse what stands here."""
+    index = reader.position
+    name, kind = reader.texts[index], reader.kinds[index]
+    follows = reader.texts[index + 1] if index + 1 < len(reader.texts) else ""
+    if kind is Kind.BLOCK:
+        raise reader.error(f"block {name}: jumps between blocks are not supported; use scf.for and scf.if")
+    if kind is Kind.STRING:
+        raise reader.error(f"{name}: of the generic form only tcvt is supported", legal=('"pto.tcvt"',))
+    if kind is not Kind.WORD:
+        reader.unexpected("an operation")
+    reason = _REFUSED.get(name) or next(
+        (reason for prefix, reason in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None
+    )
+    if reason is not None:
+        raise reader.error(f"{name} is not supported: {reason}")
+    if name.startswith("pto.") and follows in ("ins", "outs"):
+        return tile_operations.read_tile_operation
+    raise reader.error(f"unknown operation '{name}'", legal=closest(name, HANDLERS, everything_up_to=0))
+
+
+def _read_for(reader: Reader, statement: Statement) -> Operation:
+    variable, variable_index = reader.new_name()
+    reader.expect("=")
+    lower = reader.operand()
+    reader.expect("to")
+    upper = reader.operand()
+    reader.expect("step")
+    step = reader.operand()
+    carried: list[tuple[str, int]] = []
+    initial: list[tuple[str, int]] = []
+    kinds: tuple[Type, ...] = ()
+    if reader.take("iter_args"):
+        reader.expect("(")
+        for own, first in reader.listed(lambda: _read_carried(reader), ")"):
+            carried.append(own)
+            initial.append(first)
+        reader.expect("->")
+        types_index = reader.position
+        kinds = reader.type_list()
+        if len(kinds) != len(carried):
+            raise reader.error(f"{len(carried)} values carried with {len(kinds)} types", types_index)
+        for use, kind in zip(initial, kinds, strict=True):
+            reader.check_use(use, kind)
+    loop_type = _read_loop_type(reader)
+    for use in (lower, upper, step):
+        reader.check_use(use, loop_type)
+    constant = reader.definition(step).constant
+    if constant is not None and constant <= 0:
+        raise reader.error(f"the step of a loop must be positive, it is {constant}", step[1])
+    if not reader.at("{"):
+        reader.unexpected("'{'" if carried else "'iter_args', ':' or '{'", ("{",))
+    reader.scope.enter()
+    reader.define(variable, loop_type, variable_index)
+    for (name, index), kind in zip(carried, kinds, strict=True):
+        reader.define(name, kind, index)
+    body = read_region(reader, Yield)
+    _check_yield(reader, body, kinds, statement)
+    reader.scope.leave()
+    return For(
+        variable,
+        lower[0],
+        upper[0],
+        step[0],
+        body,
+        tuple(name for name, _ in carried),
+        tuple(name for name, _ in initial),
+        statement.define(reader, kinds),
+        kinds,
+        loop_type,
+        span=statement.span,
+    )
+
+
+def _read_carried(reader: Reader) -> tuple[tuple[str, int], tuple[str, int]]:
+    name = reader.new_name()
+    reader.expect("=")
+    return name, reader.operand()
+
+
+def _read_loop_type(reader: Reader) -> ScalarType:
+    if not reader.take(":"):
+        return _INDEX
+    index = reader.position
+    kind = reader.type()
+    if not isinstance(kind, ScalarType) or kind.name not in _LOOP_TYPES:
+        raise reader.error(f"a loop counts in integers, not in {reader.texts[index]}", index, _LOOP_TYPES)
+    return kind
+
+
+def _check_yield(reader: Reader, body: tuple[Operation, ...], kinds: tuple[Type, ...], statement: Statement) -> None:
+    """Refuse a region that does not hand on exactly the values its owner returns."""
+    last = body[-1] if body else None
+    given = last.types if isinstance(last, Yield) else ()
+    if given == kinds:
+        return
+    # The closing brace has just been read.
+    index = reader.position - 1
+    if len(given) != len(kinds):
+        raise reader.error(f"{statement.name} returns {len(kinds)} values, its region yields {len(given)}", index)
+    raise reader.error(f"{statement.name} and its scf.yield differ in their types", index)
+
+
+def _read_if(reader: Reader, statement: Statement) -> Operation:
+    condition = reader.operand()
+    reader.check_use(condition, _I1)
+    kinds = reader.type_list() if reader.take("->") else ()
+    then_body = _read_branch(reader, kinds, statement)
+    else_body: tuple[Operation, ...] = ()
+    if reader.take("else"):
+        else_body = _read_branch(reader, kinds, statement)
+    elif kinds:
+        reader.unexpected("'else', as this scf.if has results,", ("else",))
+    results = statement.define(reader, kinds)
+    return If(condition[0], then_body, else_body, results, kinds, span=statement.span)
+
+
+def _read_branch(reader: Reader, kinds: tuple[Type, ...], statement: Statement) -> tuple[Operation, ...]:
+    reader.scope.enter()
+    body = read_region(reader, Yield)
+    _check_yield(reader, body, kinds, statement)
+    reader.scope.leave()
+    return body
+
+
+def _read_section(reader: Reader, statement: Statement) -> Operation:
+    statement.no_result(reader)
+    reader.scope.enter()
+    body = read_region(reader, None)
+    reader.scope.leave()
+    return Section(statement.name.removeprefix("pto."), body, span=statement.span)
+
+
+def _read_typed_values(reader: Reader, statement: Statement) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+    """Read `[%a, %b : T0, T1]`."""
+    statement.no_result(reader)
+    if reader.kinds[reader.position] is not Kind.VALUE:
+        return (), ()
+    uses = [reader.operand()]
+    while reader.take(","):
+        uses.append(reader.operand())
+    reader.expect(":")
+    types = reader.types()
+    if len(types) != len(uses):
+        raise reader.error(f"{len(uses)} values with {len(types)} types", types[-1][1])
+    for use, (kind, index) in zip(uses, types, strict=True):
+        reader.check_use(use, kind, index)
+    return tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
+
+
+def _read_yield(reader: Reader, statement: Statement) -> Operation:
+    return Yield(*_read_typed_values(reader, statement), span=statement.span)
+
+
+def _read_return(reader: Reader, statement: Statement) -> Operation:
+    return Return(*_read_typed_values(reader, statement), span=statement.span)
+
+
+HANDLERS: dict[str, Handler] = {
+    **scalars.HANDLERS,
+    **tile_operations.HANDLERS,
+    **tcvt.HANDLERS,
+    **synchronisation.HANDLERS,
+    **{f"pto.{section}": _read_section for section in SECTIONS},
+    "scf.for": _read_for,
+    "scf.if": _read_if,
+    "scf.yield": _read_yield,
+    "return": _read_return,
+    "func.return": _read_return,
+}
+"""Reader of every operation that has a form of its own, by the name in the text."""

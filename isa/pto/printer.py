@@ -1,0 +1,262 @@
+"""Writing a program back as `.pto` text, in one canonical form that the vendor's front end reads wherever it can.
+
+`parse(print_program(p)) == p` holds for every program that `parse` gives. Casts are written in the ins/outs form,
+unless the cast itself defines its destination, for which the ins/outs form has no words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from isa.modes import Saturation
+from isa.pto.attributes import format_attributes
+from isa.pto.program import (
+    AllocTile,
+    Argument,
+    Arith,
+    Barrier,
+    Compare,
+    Constant,
+    Convert,
+    For,
+    Function,
+    If,
+    MakeView,
+    Operation,
+    PartitionView,
+    Program,
+    Return,
+    Section,
+    SetFlag,
+    SetValidShape,
+    Tcvt,
+    TileOperation,
+    Type,
+    WaitFlag,
+    Yield,
+)
+from isa.pto.scalars import bits_of
+from isa.pto.tile_operations import ALIASES
+from isa.pto.types import format_type
+
+_INDENT = "  "
+_Lines = list[str]
+
+
+def print_program(program: Program) -> str:
+    """Return the canonical text of a program, with a final newline.
+
+    A module is written only if it has attributes to carry.
+
+    Raises:
+        ReadError: an element format that `.pto` cannot spell.
+    """
+    lines: _Lines = []
+    depth = 0
+    if program.attributes:
+        lines.append(f"module attributes {format_attributes(program.attributes)} {{")
+        depth = 1
+    for function in program.functions:
+        _print_function(function, lines, depth)
+    if program.attributes:
+        lines.append("}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _print_function(function: Function, lines: _Lines, depth: int) -> None:
+    declared = "private " if function.body is None else ""
+    head = f"func.func {declared}@{function.name}({', '.join(map(_argument, function.arguments))})"
+    if function.result_types:
+        head += f" -> {_parenthesised(function.result_types)}"
+    if function.attributes:
+        head += f" attributes {format_attributes(function.attributes)}"
+    if function.body is None:
+        lines.append(_INDENT * depth + head)
+        return
+    lines.append(f"{_INDENT * depth}{head} {{")
+    _print_body(function.body, lines, depth + 1)
+    lines.append(f"{_INDENT * depth}}}")
+
+
+def _print_body(body: Iterable[Operation], lines: _Lines, depth: int) -> None:
+    for operation in body:
+        if isinstance(operation, For | If | Section):
+            _print_nested(operation, lines, depth)
+        else:
+            lines.append(_INDENT * depth + _FORMS[type(operation)](operation))
+
+
+def _print_nested(operation: For | If | Section, lines: _Lines, depth: int) -> None:
+    margin = _INDENT * depth
+    if isinstance(operation, Section):
+        lines.append(f"{margin}pto.{operation.kind} {{")
+        _print_body(operation.body, lines, depth + 1)
+    elif isinstance(operation, For):
+        lines.append(f"{margin}{_results(operation.results)}{_loop_head(operation)} {{")
+        _print_body(operation.body, lines, depth + 1)
+    else:
+        types = f" -> {_parenthesised(operation.result_types)}" if operation.result_types else ""
+        lines.append(f"{margin}{_results(operation.results)}scf.if %{operation.condition}{types} {{")
+        _print_body(operation.then_body, lines, depth + 1)
+        if operation.else_body:
+            lines.append(f"{margin}}} else {{")
+            _print_body(operation.else_body, lines, depth + 1)
+    lines.append(f"{margin}}}")
+
+
+def _loop_head(loop: For) -> str:
+    text = f"scf.for %{loop.variable} = %{loop.lower} to %{loop.upper} step %{loop.step}"
+    if loop.carried:
+        pairs = (f"%{name} = %{initial}" for name, initial in zip(loop.carried, loop.initial, strict=True))
+        text += f" iter_args({', '.join(pairs)}) -> {_parenthesised(loop.result_types)}"
+    return text if loop.type.name == "index" else f"{text} : {format_type(loop.type)}"
+
+
+def _results(names: tuple[str, ...]) -> str:
+    """Return `%a, %b:2 = `, gathering `b#0` and `b#1`, or nothing without results."""
+    counts: dict[str, int] = {}
+    for name in names:
+        base = name.partition("#")[0]
+        counts[base] = counts.get(base, 0) + 1
+    shown = (f"%{base}" if count == 1 else f"%{base}:{count}" for base, count in counts.items())
+    return f"{', '.join(shown)} = " if names else ""
+
+
+def _argument(argument: Argument) -> str:
+    text = f"%{argument.name}: {format_type(argument.type)}" if argument.name else format_type(argument.type)
+    return f"{text} {format_attributes(argument.attributes)}" if argument.attributes else text
+
+
+def _values(names: Iterable[str]) -> str:
+    return ", ".join(f"%{name}" for name in names)
+
+
+def _types(kinds: Iterable[Type]) -> str:
+    return ", ".join(map(format_type, kinds))
+
+
+def _parenthesised(kinds: Iterable[Type]) -> str:
+    return f"({_types(kinds)})"
+
+
+def _spaced(text: str) -> str:
+    return f" {text}" if text else ""
+
+
+def _constant(node: Constant) -> str:
+    if isinstance(node.value, bool):
+        return f"%{node.result} = arith.constant {'true' if node.value else 'false'}"
+    if isinstance(node.value, float):
+        text = repr(node.value)
+        # The front end wants a point before the exponent.
+        text = text if "." in text else text.replace("e", ".0e")
+    elif node.type.name in ("f16", "bf16", "f32", "f64"):
+        text = f"0x{node.value:0{bits_of(node.type) // 4}X}"
+    else:
+        text = str(node.value)
+    return f"%{node.result} = arith.constant {text} : {format_type(node.type)}"
+
+
+def _arith(node: Arith) -> str:
+    return f"%{node.result} = arith.{node.operation} {_values(node.operands)} : {format_type(node.type)}"
+
+
+def _compare(node: Compare) -> str:
+    return f"%{node.result} = arith.cmpi {node.predicate}, {_values(node.operands)} : {format_type(node.type)}"
+
+
+def _convert(node: Convert) -> str:
+    types = f"{format_type(node.from_type)} to {format_type(node.to_type)}"
+    return f"%{node.result} = arith.{node.operation} %{node.operand} : {types}"
+
+
+def _alloc(node: AllocTile) -> str:
+    operands = "".join(
+        f" {key} = %{value}"
+        for key, value in (("addr", node.address), ("valid_row", node.valid_row), ("valid_col", node.valid_col))
+        if value is not None
+    )
+    return f"%{node.result} = pto.alloc_tile{operands} : {format_type(node.type)}"
+
+
+def _make_view(node: MakeView) -> str:
+    layout = f" {{layout = #pto.layout<{node.layout}>}}" if node.layout else ""
+    return (
+        f"%{node.result} = pto.make_tensor_view %{node.pointer}, shape = [{_values(node.shape)}], "
+        f"strides = [{_values(node.strides)}]{layout} : {format_type(node.type)}"
+    )
+
+
+def _partition_view(node: PartitionView) -> str:
+    return (
+        f"%{node.result} = pto.partition_view %{node.view}, offsets = [{_values(node.offsets)}], "
+        f"sizes = [{_values(node.sizes)}] : {format_type(node.source_type)} -> {format_type(node.type)}"
+    )
+
+
+def _tile_operation(node: TileOperation) -> str:
+    attributes = _spaced(format_attributes(node.attributes))
+    if node.mnemonic in ALIASES:
+        types = f"{_types(node.input_types)} -> {_types(node.output_types)}"
+        return f"{_values(node.outputs)} = pto.{node.mnemonic} {_values(node.inputs)}{attributes} : {types}"
+    outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
+    if not node.inputs:
+        return f"pto.{node.mnemonic} {outs}{attributes}"
+    # The operations with attributes of their own want them before the types of their inputs.
+    return f"pto.{node.mnemonic} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)}) {outs}"
+
+
+def _tcvt(node: Tcvt) -> str:
+    entries = []
+    if node.rounding is not None:
+        entries.append(("rmode", f"#pto<round_mode {node.rounding.name}>"))
+    if node.saturation is not None:
+        entries.append(("sat_mode", f"#pto<saturation_mode {'ON' if node.saturation is Saturation.ON else 'OFF'}>"))
+    attributes = _spaced(format_attributes(tuple(entries)))
+    inputs: list[str] = [node.src]
+    kinds: list[Type] = [node.src_type]
+    if node.tmp is not None and node.tmp_type is not None:
+        inputs.append(node.tmp)
+        kinds.append(node.tmp_type)
+    operands, dst_type = f"{_values(inputs)}{attributes} : {_types(kinds)}", format_type(node.dst_type)
+    if node.defines_dst:
+        return f"%{node.dst} = pto.tcvt {operands} -> {dst_type}"
+    return f"pto.tcvt ins({operands}) outs(%{node.dst} : {dst_type})"
+
+
+def _flag(node: SetFlag | WaitFlag) -> str:
+    name = "set_flag" if isinstance(node, SetFlag) else "wait_flag"
+    return f"pto.{name}[<{node.src.value}>, <{node.dst.value}>, <EVENT_ID{node.event}>]"
+
+
+def _barrier(node: Barrier) -> str:
+    return f"pto.barrier <{node.pipe.value}>"
+
+
+def _set_valid_shape(node: SetValidShape) -> str:
+    return f"pto.set_validshape {_values((node.tile, node.rows, node.cols))} : {format_type(node.type)}"
+
+
+def _terminator(node: Yield | Return) -> str:
+    name = "scf.yield" if isinstance(node, Yield) else "return"
+    return f"{name} {_values(node.values)} : {_types(node.types)}" if node.values else name
+
+
+_FORMS: dict[type, Callable[[Any], str]] = {
+    Constant: _constant,
+    Arith: _arith,
+    Compare: _compare,
+    Convert: _convert,
+    AllocTile: _alloc,
+    MakeView: _make_view,
+    PartitionView: _partition_view,
+    TileOperation: _tile_operation,
+    Tcvt: _tcvt,
+    SetFlag: _flag,
+    WaitFlag: _flag,
+    Barrier: _barrier,
+    SetValidShape: _set_valid_shape,
+    Yield: _terminator,
+    Return: _terminator,
+}

@@ -1,0 +1,188 @@
+"""The token cursor that all statement readers share: look, take, refuse; values and types in their scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NoReturn, TypeVar
+
+from isa.errors import ReadError, Span
+from isa.pto.lexer import Kind, Source, tokenize
+from isa.pto.program import Type
+from isa.pto.scope import Definition, Scope
+from isa.pto.spelling import closest
+from isa.pto.types import format_type, read_type
+
+_T = TypeVar("_T")
+_DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
+
+
+class Reader:
+    """A position in the tokens of one file, the scope of the function being read, and the warnings so far.
+
+    Readers of statements take tokens through it. `position` is the index of the next token; places are given as
+    token indices.
+    """
+
+    __slots__ = ("_depth", "_types", "_warnings", "kinds", "position", "scope", "source", "starts", "texts")
+
+    def __init__(self, source: Source) -> None:
+        tokens = tokenize(source)
+        self.source = source
+        self.kinds = tokens.kinds
+        self.texts = tokens.texts
+        self.starts = tokens.starts
+        self.position = 0
+        self.scope = Scope(source)
+        self._depth = 0
+        self._types: dict[str, Type] = {}
+        self._warnings: dict[str, str] = {}
+
+    # ------------------------------------------------------------------------------------------------- refusing
+
+    def span(self, index: int) -> Span:
+        """Return the place of a token."""
+        return self.source.span(self.starts[index], len(self.texts[index]))
+
+    def error(self, message: str, index: int | None = None, legal: Iterable[str] = ()) -> ReadError:
+        """Return (not raise) the refusal of a token, by default the next one."""
+        return ReadError(message, span=self.span(self.position if index is None else index), legal=legal)
+
+    def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
+        """Refuse the next token, which is not what was expected."""
+        found = self.texts[self.position]
+        shown = "the end of the file" if self.kinds[self.position] is Kind.END else f"'{found[:40]}'"
+        raise self.error(f"expected {expected}, found {shown}", legal=legal)
+
+    def warn(self, message: str, span: Span) -> None:
+        """Record a warning; of equal ones the first place is kept."""
+        self._warnings.setdefault(message, f"{span}: {message}")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All warnings in the order of the text."""
+        return tuple(self._warnings.values())
+
+    # --------------------------------------------------------------------------------------------------- tokens
+
+    def at(self, text: str) -> bool:
+        """Whether the next token is this word or sign."""
+        return self.texts[self.position] == text
+
+    def take(self, text: str) -> bool:
+        """Go past the next token if it is this word or sign."""
+        if self.texts[self.position] == text:
+            self.position += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> int:
+        """Go past this word or sign and return its index, or refuse what stands there instead."""
+        index = self.position
+        if self.texts[index] != text:
+            self.unexpected(f"'{text}'", (text,))
+        self.position = index + 1
+        return index
+
+    def next_of(self, kind: Kind, expected: str, legal: Iterable[str] = ()) -> str:
+        """Go past a token of a kind and return its text, or refuse what stands there instead."""
+        index = self.position
+        if self.kinds[index] is not kind:
+            self.unexpected(expected, legal)
+        self.position = index + 1
+        return self.texts[index]
+
+    def listed(self, read: Callable[[], _T], closing: str) -> list[_T]:
+        """Read items separated by commas up to and including the closing sign; there may be none."""
+        items: list[_T] = []
+        if self.take(closing):
+            return items
+        while True:
+            items.append(read())
+            if not self.take(","):
+                break
+        if not self.take(closing):
+            self.unexpected(f"',' or '{closing}'", (",", closing))
+        return items
+
+    def nest(self) -> None:
+        """Go one level deeper; refuse nesting that no real program has."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self.error(f"nested more than {_DEEPEST} deep")
+
+    def unnest(self) -> None:
+        """Come back up one level."""
+        self._depth -= 1
+
+    # --------------------------------------------------------------------------------------------------- values
+
+    def new_name(self) -> tuple[str, int]:
+        """Take the name of one value about to be defined; return it without '%', and its index."""
+        index = self.position
+        text = self.next_of(Kind.VALUE, "a value name such as %x")
+        if ":" in text or "#" in text:
+            raise self.error(f"'{text}' names several results where one is defined", index)
+        return text[1:], index
+
+    def operand(self) -> tuple[str, int]:
+        """Take the use of a value, which must be defined; return its name and its index."""
+        index = self.position
+        text = self.next_of(Kind.VALUE, "a value such as %x")
+        if ":" in text:
+            raise self.error(f"'{text}': a result count may stand only where the results are defined", index)
+        name = self.scope.resolve(text[1:])
+        self.scope.find(name, self.starts[index])
+        return name, index
+
+    def definition(self, use: tuple[str, int]) -> Definition:
+        """Return what a used value is."""
+        return self.scope.find(use[0], self.starts[use[1]])
+
+    def define(self, name: str, kind: Type, index: int, constant: int | None = None) -> None:
+        """Make a value visible from here on; `index` is the token that names it."""
+        self.scope.define(name, kind, self.starts[index], constant)
+
+    def check_use(self, use: tuple[str, int], kind: Type, type_index: int | None = None) -> None:
+        """Refuse a use under another type than the definition's; the type's token is shown if there is one."""
+        defined = self.definition(use).type
+        if defined != kind:
+            index = use[1] if type_index is None else type_index
+            raise self.error(
+                f"%{use[0]} is defined as {format_type(defined)} and used as {format_type(kind)}",
+                index,
+                (format_type(defined),),
+            )
+
+    # ---------------------------------------------------------------------------------------------------- types
+
+    def type(self) -> Type:
+        """Take a type."""
+        index = self.position
+        text = self.texts[index]
+        found = self._types.get(text)
+        if found is None:
+            if self.kinds[index] not in (Kind.TYPE, Kind.WORD):
+                self.unexpected("a type")
+            if self.texts[index + 1] == "<":
+                if self.kinds[index] is Kind.TYPE:
+                    raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
+                raise self.error(f"type '{text}<...>' is not supported", index, closest(text, ()))
+            found = read_type(self.source, self.starts[index], text, self.warn)
+            self._types[text] = found
+        self.position = index + 1
+        return found
+
+    def types(self) -> list[tuple[Type, int]]:
+        """Take types separated by commas, each with its index."""
+        found = []
+        while True:
+            index = self.position
+            found.append((self.type(), index))
+            if not self.take(","):
+                return found
+
+    def type_list(self) -> tuple[Type, ...]:
+        """Take the types of results: one, or any number in parentheses."""
+        if self.take("("):
+            return tuple(self.listed(self.type, ")"))
+        return (self.type(),)

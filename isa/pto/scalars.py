@@ -1,0 +1,221 @@
+"""Reading the `arith` operations: constants, integer arithmetic, comparisons, width changes.
+
+A closed list (pto_assembly.md 10.6, castsim's extensions included). Results that follow from constants alone are
+known numbers to the checks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from isa.pto.lexer import Kind
+from isa.pto.program import Arith, Compare, Constant, Convert, Operation, ScalarType
+from isa.pto.reader import Reader
+from isa.pto.statement import Handler, Statement
+
+_INDEX_BITS = 64
+_BITS = {"index": _INDEX_BITS, "i1": 1, "bf16": 16} | {f"{k}{n}": n for k in "iuf" for n in (8, 16, 32, 64)}
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_SIGNLESS = ("index", "i1", "i8", "i16", "i32", "i64")
+_I1 = ScalarType("i1")
+_INDEX = ScalarType("index")
+
+_Fold = Callable[[int, int], int]
+_FOLDS: dict[str, _Fold | None] = {
+    "addi": lambda a, b: a + b,
+    "subi": lambda a, b: a - b,
+    "muli": lambda a, b: a * b,
+    "minsi": min,
+    "maxsi": max,
+    "andi": lambda a, b: a & b,
+    "ori": lambda a, b: a | b,
+    "xori": lambda a, b: a ^ b,
+}
+# The executor computes these; no check rests on them.
+_FOLDS |= dict.fromkeys(("minui", "maxui", "divsi", "divui", "remsi", "remui", "shli", "shrsi", "shrui"))
+PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+CONVERSIONS = ("index_cast", "index_castui", "extui", "extsi", "trunci", "bitcast")
+
+_DECIMAL_FLOAT = re.compile(r"-?\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]?\d+)")
+_LONGEST_NUMBER = 400  # characters; a double printed in full stays below
+
+
+def bits_of(kind: ScalarType) -> int:
+    """Return the width of a scalar; `index` has 64 bits."""
+    return _BITS[kind.name]
+
+
+def _scalar_type(reader: Reader) -> tuple[ScalarType, int]:
+    index = reader.position
+    kind = reader.type()
+    if not isinstance(kind, ScalarType):
+        raise reader.error("expected a scalar type", index, _BITS)
+    return kind, index
+
+
+def _integer_type(reader: Reader, owner: str) -> ScalarType:
+    kind, index = _scalar_type(reader)
+    if kind.name not in _SIGNLESS:
+        raise reader.error(f"{owner} works on signless integers, not {reader.texts[index]}", index, _SIGNLESS)
+    return kind
+
+
+def _wrapped(value: int, bits: int) -> int:
+    """Return the signed number of the low bits."""
+    return ((value + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
+
+
+def _read_constant(reader: Reader, statement: Statement) -> Operation:
+    index = reader.position
+    text = reader.texts[index]
+    if text in ("true", "false"):
+        reader.position += 1
+        kind = _scalar_type(reader)[0] if reader.take(":") else _I1
+        if kind != _I1:
+            raise reader.error(f"'{text}' is of type i1", index, ("i1",))
+        statement.define_one(reader, kind, int(text == "true"))
+        return Constant(statement.results[0].base, text == "true", kind, span=statement.span)
+    if text == "dense":
+        raise reader.error("dense constants belong to vector-level programs and are not supported", index)
+    reader.next_of(Kind.NUMBER, "a number, true or false")
+    if len(text) > _LONGEST_NUMBER:
+        raise reader.error("the number is too long", index)
+    reader.expect(":")
+    kind, type_index = _scalar_type(reader)
+    if kind.name in _FLOATS:
+        value: int | float = _float_value(reader, index, kind)
+        statement.define_one(reader, kind)
+    elif kind.name in _SIGNLESS:
+        value = _integer_value(reader, index, kind)
+        statement.define_one(reader, kind, value)
+        value = bool(value) if kind == _I1 else value
+    else:
+        raise reader.error(
+            f"a constant is signless, not {reader.texts[type_index]}", type_index, (*_SIGNLESS, *_FLOATS)
+        )
+    return Constant(statement.results[0].base, value, kind, span=statement.span)
+
+
+def _float_value(reader: Reader, index: int, kind: ScalarType) -> int | float:
+    """Return a decimal number as written, or a bit pattern as an int."""
+    text = reader.texts[index]
+    if "x" in text:
+        pattern = int(text, 16)
+        if not 0 <= pattern < 1 << bits_of(kind):
+            raise reader.error(f"bit pattern {text} does not fit the {bits_of(kind)} bits of {kind.name}", index)
+        return pattern
+    if not _DECIMAL_FLOAT.fullmatch(text):
+        raise reader.error(f"a constant of type {kind.name} needs a decimal point", index, (f"{text}.0",))
+    value = float(text)
+    if value - value != 0.0:
+        raise reader.error(f"{text} is beyond every float type; write an infinity as its bit pattern", index)
+    return value
+
+
+def _integer_value(reader: Reader, index: int, kind: ScalarType) -> int:
+    text, bits = reader.texts[index], bits_of(kind)
+    negative_hex = "x" in text and text.startswith("-")
+    if negative_hex or not re.fullmatch(r"-?\d+|0x[0-9A-Fa-f]+", text):
+        raise reader.error(f"a constant of type {kind.name} is a whole number, found {text}", index)
+    value = int(text, 16 if "x" in text else 10)
+    if not -(1 << (bits - 1)) <= value < 1 << bits:
+        raise reader.error(f"{text} does not fit the {bits} bits of {kind.name}", index)
+    return value & 1 if bits == 1 else _wrapped(value, bits)
+
+
+def _read_binary(reader: Reader, statement: Statement) -> Operation:
+    first = reader.operand()
+    reader.expect(",")
+    second = reader.operand()
+    reader.expect(":")
+    kind = _integer_type(reader, statement.name)
+    operation = statement.name.removeprefix("arith.")
+    reader.check_use(first, kind)
+    reader.check_use(second, kind)
+    a, b = reader.definition(first).constant, reader.definition(second).constant
+    fold = _FOLDS[operation]
+    known = None if fold is None or a is None or b is None else fold(a, b)
+    if known is not None:
+        known = known & 1 if kind == _I1 else _wrapped(known, bits_of(kind))
+    result = statement.define_one(reader, kind, known)
+    return Arith(result, operation, (first[0], second[0]), kind, span=statement.span)
+
+
+def _read_select(reader: Reader, statement: Statement) -> Operation:
+    condition = reader.operand()
+    reader.expect(",")
+    first = reader.operand()
+    reader.expect(",")
+    second = reader.operand()
+    reader.expect(":")
+    kind = _scalar_type(reader)[0]
+    reader.check_use(condition, _I1)
+    reader.check_use(first, kind)
+    reader.check_use(second, kind)
+    result = statement.define_one(reader, kind)
+    return Arith(result, "select", (condition[0], first[0], second[0]), kind, span=statement.span)
+
+
+def _read_compare(reader: Reader, statement: Statement) -> Operation:
+    index = reader.position
+    predicate = reader.next_of(Kind.WORD, "a predicate", PREDICATES)
+    if predicate not in PREDICATES:
+        raise reader.error(f"unknown predicate '{predicate}'", index, PREDICATES)
+    reader.expect(",")
+    first = reader.operand()
+    reader.expect(",")
+    second = reader.operand()
+    reader.expect(":")
+    kind = _integer_type(reader, statement.name)
+    reader.check_use(first, kind)
+    reader.check_use(second, kind)
+    result = statement.define_one(reader, _I1)
+    return Compare(result, predicate, (first[0], second[0]), kind, span=statement.span)
+
+
+def _read_conversion(reader: Reader, statement: Statement) -> Operation:
+    operand = reader.operand()
+    reader.expect(":")
+    source, source_index = _scalar_type(reader)
+    reader.expect("to")
+    target, target_index = _scalar_type(reader)
+    operation = statement.name.removeprefix("arith.")
+    reader.check_use(operand, source, source_index)
+    problem = _conversion_problem(operation, source, target)
+    if problem:
+        raise reader.error(f"{statement.name} {problem}", target_index)
+    known = reader.definition(operand).constant if operation == "index_cast" else None
+    if known is not None:
+        known = _wrapped(known, bits_of(target))
+    result = statement.define_one(reader, target, known)
+    return Convert(result, operation, operand[0], source, target, span=statement.span)
+
+
+def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) -> str | None:
+    """Say what is wrong with the types of a conversion, None if nothing is."""
+    pair = f"{source.name} to {target.name}"
+    if operation == "bitcast":
+        legal = bits_of(source) == bits_of(target) and _INDEX not in (source, target)
+        return None if legal else f"keeps the width and takes no index, found {pair}"
+    if source.name not in _SIGNLESS or target.name not in _SIGNLESS:
+        return f"works on signless integers, found {pair}"
+    if operation.startswith("index_cast"):
+        return (
+            None if (source == _INDEX) != (target == _INDEX) else f"is between index and another integer, found {pair}"
+        )
+    if _INDEX in (source, target):
+        return f"takes no index, found {pair}"
+    if operation == "trunci":
+        return None if bits_of(target) < bits_of(source) else f"needs a narrower result, found {pair}"
+    return None if bits_of(target) > bits_of(source) else f"needs a wider result, found {pair}"
+
+
+HANDLERS: dict[str, Handler] = {
+    "arith.constant": _read_constant,
+    **{f"arith.{operation}": _read_binary for operation in _FOLDS},
+    "arith.select": _read_select,
+    "arith.cmpi": _read_compare,
+    **{f"arith.{operation}": _read_conversion for operation in CONVERSIONS},
+}
+"""Reader of every scalar operation."""

@@ -1,0 +1,91 @@
+"""Which values are visible, what they are, and which of them are known numbers.
+
+Names in a region may not repeat a name visible around it, and are forgotten at its end; a name belongs to one value
+(pto_assembly.md section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from isa.pto.lexer import Source
+from isa.pto.program import Type
+from isa.pto.spelling import closest
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A value: its type and where its name was written; its number, or a view's extents, as far as the text tells."""
+
+    type: Type
+    start: int
+    constant: int | None = None
+    extents: tuple[int | None, ...] | None = None
+
+
+@dataclass(slots=True)
+class Scope:
+    """The values of one function that are visible at the point reached."""
+
+    source: Source
+    _visible: dict[str, Definition] = field(default_factory=dict)
+    _groups: dict[str, int] = field(default_factory=dict)
+    _regions: list[list[str]] = field(default_factory=lambda: [[]])
+
+    def enter(self) -> None:
+        """Begin a region."""
+        self._regions.append([])
+
+    def leave(self) -> None:
+        """End the innermost region and forget its values."""
+        for name in self._regions.pop():
+            self._visible.pop(name, None)
+            self._groups.pop(name, None)
+
+    def define(self, name: str, kind: Type, start: int, constant: int | None = None) -> None:
+        """Make a value visible.
+
+        Raises:
+            ReadError: the name is taken; the place of its first definition is given.
+        """
+        earlier = self._visible.get(name)
+        if earlier is not None or name in self._groups:
+            where = f", defined at line {self.source.span(earlier.start).line}" if earlier else ""
+            raise self.source.error(f"redefinition of %{name}{where}", start, len(name) + 1)
+        self._visible[name] = Definition(kind, start, constant)
+        self._regions[-1].append(name)
+
+    def note_extents(self, name: str, extents: tuple[int | None, ...]) -> None:
+        """Record what is known of the extents of a view."""
+        self._visible[name] = replace(self._visible[name], extents=extents)
+
+    def define_group(self, base: str, kinds: tuple[Type, ...], start: int) -> tuple[str, ...]:
+        """Make the results `%base:N` visible and return their names, `base#0` and so on."""
+        if base in self._visible or base in self._groups:
+            raise self.source.error(f"redefinition of %{base}", start, len(base) + 1)
+        names = tuple(f"{base}#{number}" for number in range(len(kinds)))
+        for name, kind in zip(names, kinds, strict=True):
+            self.define(name, kind, start)
+        self._groups[base] = len(kinds)
+        self._regions[-1].append(base)
+        return names
+
+    def resolve(self, written: str) -> str:
+        """Return the name that a use means: `%r#0` is `%r` for a single value, `%r` is `%r#0` for a group."""
+        base, sign, number = written.partition("#")
+        if sign:
+            return base if base in self._visible and int(number[:9]) == 0 else written
+        return f"{base}#0" if base in self._groups else written
+
+    def find(self, name: str, start: int) -> Definition:
+        """Return what a name stands for.
+
+        Raises:
+            ReadError: nothing visible has this name; the nearest names are listed.
+        """
+        found = self._visible.get(name)
+        if found is None:
+            near = closest(name, self._visible, everything_up_to=4)
+            legal = (f"%{candidate}" for candidate in near)
+            raise self.source.error(f"%{name} is not defined here", start, len(name) + 1, legal)
+        return found

@@ -1,0 +1,89 @@
+"""Reading flags, events and barriers. Events are flags between the pipes of their endpoints.
+
+Source: pto_assembly.md sections 3, 3.1 and 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from isa.pto.attributes import ENDPOINTS, EVENTS, PIPES, Attribute, enum_word
+from isa.pto.lexer import Kind
+from isa.pto.program import Barrier, Operation, Pipe, SetFlag, WaitFlag
+from isa.pto.reader import Reader
+from isa.pto.spelling import closest
+from isa.pto.statement import Handler, Statement
+
+_ENDPOINT_NAMES = ("pipe_event_type", "sync_op_type")
+
+
+def _read_word(reader: Reader, name: str, legal: Collection[str], *, quoted: bool = True) -> str:
+    """Read `<WORD>`, `#pto.NAME<WORD>` or (the older form) `"WORD"`."""
+    index = reader.position
+    kind = reader.kinds[index]
+    if kind is Kind.ATTRIBUTE:
+        reader.position += 1
+        text = reader.texts[index]
+        return enum_word(reader, Attribute(text, index, index), name, legal)
+    if kind is Kind.STRING and quoted:
+        reader.position += 1
+        word = reader.texts[index].strip('"')
+    elif reader.take("<"):
+        index = reader.position
+        word = reader.next_of(Kind.WORD, f"a value of {name}", legal)
+        reader.expect(">")
+    else:
+        first = next(iter(legal))
+        reader.unexpected(f"a value of {name}", (f"<{first}>", f"#pto.{name}<{first}>"))
+    if word not in legal:
+        raise reader.error(f"unknown {name} '{word}'", index, closest(word, legal))
+    return word
+
+
+def _read_pipe(reader: Reader) -> Pipe:
+    return PIPES[_read_word(reader, "pipe", PIPES)]
+
+
+def _read_event(reader: Reader) -> int:
+    return EVENTS[_read_word(reader, "event", EVENTS)]
+
+
+def _read_endpoint(reader: Reader) -> Pipe:
+    text = reader.texts[reader.position]
+    name = next((name for name in _ENDPOINT_NAMES if name in text), _ENDPOINT_NAMES[0])
+    return ENDPOINTS[_read_word(reader, name, ENDPOINTS, quoted=False)]
+
+
+def _read_flag(reader: Reader, statement: Statement) -> Operation:
+    statement.no_result(reader)
+    end = _read_endpoint if statement.name.endswith("_event") else _read_pipe
+    reader.expect("[")
+    src = end(reader)
+    reader.expect(",")
+    dst = end(reader)
+    reader.expect(",")
+    event = _read_event(reader)
+    reader.expect("]")
+    node = SetFlag if statement.name in ("pto.set_flag", "pto.record_event") else WaitFlag
+    return node(src, dst, event, span=statement.span)
+
+
+def _read_barrier(reader: Reader, statement: Statement) -> Operation:
+    statement.no_result(reader)
+    return Barrier(_read_pipe(reader), span=statement.span)
+
+
+def _read_barrier_sync(reader: Reader, statement: Statement) -> Operation:
+    statement.no_result(reader)
+    reader.expect("[")
+    pipe = _read_endpoint(reader)
+    reader.expect("]")
+    return Barrier(pipe, span=statement.span)
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(("pto.set_flag", "pto.wait_flag", "pto.record_event", "pto.wait_event"), _read_flag),
+    "pto.barrier": _read_barrier,
+    "pto.barrier_sync": _read_barrier_sync,
+}
+"""Reader of every synchronisation."""

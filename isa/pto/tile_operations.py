@@ -1,0 +1,291 @@
+"""Reading the `pto` operations on tiles and views other than tcvt: allocation, views, and `NAME ins(...) outs(...)`.
+
+Source: pto_assembly.md sections 3, 3.5 and 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isa.pto.attributes import Attributes, check_keys, layout_from, read_attributes, sorted_texts
+from isa.pto.checks import (
+    check_layout,
+    check_partition,
+    check_transfer,
+    check_valid_operand,
+    check_view,
+)
+from isa.pto.program import (
+    AllocTile,
+    MakeView,
+    Operation,
+    PartitionType,
+    PartitionView,
+    PointerType,
+    ScalarType,
+    SetValidShape,
+    TileOperation,
+    TileType,
+    Type,
+    ViewType,
+)
+from isa.pto.reader import Reader
+from isa.pto.spelling import closest
+from isa.pto.statement import Handler, Statement
+
+_INDEX = ScalarType("index")
+_I64 = ScalarType("i64")
+_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary")
+ALIASES = ("treshape", "bitcast")
+"""Mnemonics that give existing bytes a new type: written `%r = pto.NAME %a : T0 -> T1`, no movement."""
+
+Use = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """What stands in the parentheses of `ins` or `outs`: uses, their types, and the tokens of those."""
+
+    uses: tuple[Use, ...]
+    types: tuple[Type, ...]
+    type_indices: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The value names."""
+        return tuple(use[0] for use in self.uses)
+
+
+def tile_type(reader: Reader, owner: str) -> tuple[TileType, int]:
+    """Take a type that must be a tile's; return it and its index."""
+    index = reader.position
+    kind = reader.type()
+    if not isinstance(kind, TileType):
+        raise reader.error(f"{owner} works on tiles, not on {reader.texts[index]}", index, ("!pto.tile_buf<...>",))
+    return kind, index
+
+
+def read_operands(reader: Reader, attributes: Attributes | None = None) -> Operands:
+    """Read `(values [dict] : types)`; a dictionary is accepted only if there is somewhere to put it.
+
+    Raises:
+        ReadError: values and types differ in number, or a type is not that of the definition.
+    """
+    reader.expect("(")
+    uses = [reader.operand()]
+    while reader.take(","):
+        uses.append(reader.operand())
+    if attributes is not None:
+        read_attributes(reader, attributes)
+    if not reader.at(":"):
+        reader.unexpected("',' or ':'" if attributes is None else "',', '{' or ':'", (":",))
+    reader.position += 1
+    types = reader.types()
+    if len(types) != len(uses):
+        raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
+    if not reader.take(")"):
+        reader.unexpected("',' or ')'", (")",))
+    for use, (kind, index) in zip(uses, types, strict=True):
+        reader.check_use(use, kind, index)
+    return Operands(tuple(uses), tuple(kind for kind, _ in types), tuple(index for _, index in types))
+
+
+def read_tile_operation(reader: Reader, statement: Statement) -> Operation:
+    """Read `pto.NAME [ins(...)] outs(...) [dict]`, whatever NAME is."""
+    mnemonic = statement.name.removeprefix("pto.")
+    statement.no_result(reader)
+    attributes: Attributes = {}
+    inputs = Operands((), (), ())
+    if reader.take("ins"):
+        inputs = read_operands(reader, attributes)
+    reader.expect("outs")
+    outputs = read_operands(reader)
+    read_attributes(reader, attributes)
+    for key, attribute in attributes.items():
+        # The keys of unmodelled operations are not known here; what is nearly a known key is a slip.
+        near = closest(key, _KNOWN_ATTRIBUTES, everything_up_to=0)
+        if key not in _KNOWN_ATTRIBUTES and near:
+            raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index, near)
+    if mnemonic in ("tload", "tstore"):
+        check_transfer(mnemonic, inputs.types, outputs.types, statement.span)
+    return TileOperation(
+        mnemonic,
+        inputs.names,
+        inputs.types,
+        outputs.names,
+        outputs.types,
+        sorted_texts(attributes),
+        span=statement.span,
+    )
+
+
+def _read_alias(reader: Reader, statement: Statement) -> Operation:
+    """Read `%r = pto.treshape %a : T0 -> T1`; the front end has no ins/outs form of it."""
+    if reader.at("ins") or reader.at("outs"):
+        form = f"%r = {statement.name} %a : T0 -> T1"
+        raise reader.error(f"{statement.name} has no ins/outs form", legal=(form,))
+    source = reader.operand()
+    attributes = read_attributes(reader)
+    check_keys(reader, attributes, (), statement.name)
+    reader.expect(":")
+    source_type, source_index = tile_type(reader, statement.name)
+    reader.expect("->")
+    result_type, result_index = tile_type(reader, statement.name)
+    reader.check_use(source, source_type, source_index)
+    if None in (result_type.valid_rows, result_type.valid_cols):
+        raise reader.error(f"the result of {statement.name} needs static valid extents", result_index)
+    result = statement.define_one(reader, result_type)
+    return TileOperation(
+        statement.name.removeprefix("pto."),
+        (source[0],),
+        (source_type,),
+        (result,),
+        (result_type,),
+        sorted_texts(attributes),
+        span=statement.span,
+    )
+
+
+def _read_alloc(reader: Reader, statement: Statement) -> Operation:
+    given: dict[str, Use] = {}
+    for key, operand_type in (("addr", _I64), ("valid_row", _INDEX), ("valid_col", _INDEX)):
+        if reader.take(key):
+            reader.expect("=")
+            given[key] = reader.operand()
+            reader.check_use(given[key], operand_type)
+    if not reader.at(":") and not reader.at("{"):
+        keys = [key for key in ("addr", "valid_row", "valid_col") if key not in given]
+        near = closest(reader.texts[reader.position], (*keys, ":"), everything_up_to=4)
+        reader.unexpected("addr, valid_row, valid_col (in this order) or ':'", near)
+    check_keys(reader, read_attributes(reader), (), statement.name)
+    reader.expect(":")
+    kind, index = tile_type(reader, statement.name)
+    for key, field, extent in (("valid_row", "v_row", kind.valid_rows), ("valid_col", "v_col", kind.valid_cols)):
+        if extent is None and key not in given:
+            raise reader.error(f"{key} operand is required because result type {field} is ?", index, (f"{key} = %x",))
+        if extent is not None and key in given:
+            raise reader.error(f"{key} operand is not allowed because result type {field} is {extent}", given[key][1])
+    _check_valid_uses(reader, kind, given.get("valid_row"), given.get("valid_col"))
+    result = statement.define_one(reader, kind)
+    names = {key: use[0] for key, use in given.items()}
+    return AllocTile(
+        result, kind, names.get("addr"), names.get("valid_row"), names.get("valid_col"), span=statement.span
+    )
+
+
+def _check_valid_uses(reader: Reader, kind: TileType, rows: Use | None, cols: Use | None) -> None:
+    for what, use, physical in (("rows", rows, kind.rows), ("columns", cols, kind.cols)):
+        if use is not None:
+            check_valid_operand(what, reader.definition(use).constant, physical, reader.span(use[1]))
+
+
+def _read_set_valid_shape(reader: Reader, statement: Statement) -> Operation:
+    statement.no_result(reader)
+    tile = reader.operand()
+    reader.expect(",")
+    rows = reader.operand()
+    reader.expect(",")
+    cols = reader.operand()
+    reader.expect(":")
+    kind, index = tile_type(reader, statement.name)
+    reader.check_use(tile, kind, index)
+    reader.check_use(rows, _INDEX)
+    reader.check_use(cols, _INDEX)
+    _check_valid_uses(reader, kind, rows, cols)
+    return SetValidShape(tile[0], rows[0], cols[0], kind, span=statement.span)
+
+
+def _named_list(reader: Reader, key: str) -> list[Use]:
+    """Read `, key = [%a, %b]`, all of type index."""
+    reader.expect(",")
+    reader.expect(key)
+    reader.expect("=")
+    reader.expect("[")
+    uses = reader.listed(reader.operand, "]")
+    for use in uses:
+        reader.check_use(use, _INDEX)
+    return uses
+
+
+def _known(reader: Reader, uses: list[Use]) -> tuple[int | None, ...]:
+    return tuple(reader.definition(use).constant for use in uses)
+
+
+def _check_rank(reader: Reader, uses: list[Use], what: str, rank: int, index: int) -> None:
+    if len(uses) != rank:
+        raise reader.error(f"{len(uses)} {what} for a view of {rank} dimensions", index)
+
+
+def _read_make_view(reader: Reader, statement: Statement) -> Operation:
+    pointer = reader.operand()
+    shape = _named_list(reader, "shape")
+    strides = _named_list(reader, "strides")
+    attributes = read_attributes(reader)
+    check_keys(reader, attributes, ("layout",), statement.name)
+    layout = layout_from(reader, attributes["layout"]) if "layout" in attributes else None
+    reader.expect(":")
+    index = reader.position
+    kind = reader.type()
+    if not isinstance(kind, ViewType):
+        raise reader.error(f"expected a view type, found {reader.texts[index]}", index, ("!pto.tensor_view<...>",))
+    base = reader.definition(pointer).type
+    if not isinstance(base, PointerType):
+        raise reader.error(f"%{pointer[0]} is not a pointer", pointer[1], ("!pto.ptr<...>",))
+    if base.element != kind.element:
+        raise reader.error(f"a view of {kind.element} elements on a pointer to {base.element}", index)
+    _check_rank(reader, shape, "shape operands", len(kind.dims), index)
+    _check_rank(reader, strides, "stride operands", len(kind.dims), index)
+    extents, steps = _known(reader, shape), _known(reader, strides)
+    check_view(kind, extents, statement.span)
+    check_layout(layout, extents, steps, statement.span)
+    result = statement.define_one(reader, kind)
+    reader.scope.note_extents(result, extents)
+    names = tuple(use[0] for use in shape), tuple(use[0] for use in strides)
+    return MakeView(result, pointer[0], *names, layout, kind, span=statement.span)
+
+
+def _read_partition(reader: Reader, statement: Statement) -> Operation:
+    view = reader.operand()
+    offsets = _named_list(reader, "offsets")
+    sizes = _named_list(reader, "sizes")
+    check_keys(reader, read_attributes(reader), (), statement.name)
+    reader.expect(":")
+    source_index = reader.position
+    source = reader.type()
+    reader.expect("->")
+    index = reader.position
+    kind = reader.type()
+    if not isinstance(source, ViewType):
+        found = reader.texts[source_index]
+        raise reader.error(f"expected a view type, found {found}", source_index, ("!pto.tensor_view<...>",))
+    if not isinstance(kind, PartitionType):
+        legal = ("!pto.partition_tensor_view<...>",)
+        raise reader.error(f"expected a partition type, found {reader.texts[index]}", index, legal)
+    reader.check_use(view, source, source_index)
+    if source.element != kind.element:
+        raise reader.error(f"a part of {kind.element} elements of a view of {source.element}", index)
+    _check_rank(reader, offsets, "offsets", len(source.dims), view[1])
+    _check_rank(reader, sizes, "sizes", len(source.dims), view[1])
+    extents = _extents(reader, view, source)
+    check_partition(source, extents, _known(reader, offsets), _known(reader, sizes), kind, statement.span)
+    result = statement.define_one(reader, kind)
+    names = tuple(use[0] for use in offsets), tuple(use[0] for use in sizes)
+    return PartitionView(result, view[0], *names, source, kind, span=statement.span)
+
+
+def _extents(reader: Reader, view: Use, kind: ViewType) -> tuple[int | None, ...]:
+    """Return the extents of a view as far as its type or its shape operands tell."""
+    noted = reader.definition(view).extents
+    if noted is None:
+        return kind.dims
+    return tuple(value if extent is None else extent for extent, value in zip(kind.dims, noted, strict=True))
+
+
+HANDLERS: dict[str, Handler] = {
+    "pto.alloc_tile": _read_alloc,
+    "pto.make_tensor_view": _read_make_view,
+    "pto.partition_view": _read_partition,
+    "pto.set_validshape": _read_set_valid_shape,
+    **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES},
+}
+"""Reader of every tile or view operation with a form of its own."""
