@@ -8,7 +8,7 @@ time third). Operation kinds of a mechanism live beside its lowering; this modul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -97,11 +97,16 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The operations of one executed instruction: `instruction` indexes `Tree.instructions`."""
+    """The operations of one executed instruction: `instruction` indexes `Tree.instructions`.
+
+    `shortcut` is what the mechanism has proven all operations together to compute, in one step (None: nothing
+    proven). It is for values only and holds while no loop has moved the operations.
+    """
 
     instruction: int
     body: Block
     accesses: tuple[Access, ...] = ()
+    shortcut: object | None = None
 
     @property
     def width(self) -> int:
@@ -147,6 +152,21 @@ def elements(node: Node) -> Iterator[Lowered | Operation]:
         yield from elements(node.body)
     else:
         yield node
+
+
+def loop_of(trips: int, build: Callable[[int], Block]) -> Iterator[Node]:
+    """Yield `trips` executions of `build(trip)` as one loop; the addresses must be affine in the trip number."""
+    if trips <= 0:
+        return
+    first = build(0)
+    if trips == 1:
+        yield from first.items
+        return
+    steps: list[Deltas] = [
+        tuple(after - before for before, after in zip(one.addresses, two.addresses, strict=True))
+        for one, two in zip(elements(first), elements(build(1)), strict=True)
+    ]
+    yield Loop(trips, first, tuple(steps))
 
 
 def instances(tree: Tree) -> Iterator[tuple[Lowered, Sequence[Deltas] | None]]:

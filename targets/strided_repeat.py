@@ -29,6 +29,8 @@ class RepeatInstruction(Fact):
     mask_lanes: Count
     block_stride_field_bits: Count
     repeat_stride_field_bits: Count
+    row_stride_operand_bits: Count
+    """Width to which a tile's row stride, in elements, is cut before it becomes a repeat stride."""
 
 
 class NarrowStrideField(Fact):
@@ -42,7 +44,22 @@ class ControlBits(Fact):
     """Bits of the CTRL register that conversions read, and their state when a kernel starts."""
 
     integer_saturation_off: Count
+    """Results of integer formats: 0 clamps, 1 keeps the low bits."""
     float_saturation_off: Count
+    """Results of `float_formats`: 0 clamps infinities and overflow and turns NaN into 0, 1 keeps them."""
+    float_formats: tuple[str, ...]
+
+
+class ByteStorage(Fact):
+    """Packed 4-bit formats whose tiles nevertheless count one byte per element in pitch and pointer arithmetic."""
+
+    formats: tuple[str, ...]
+
+
+class DequantisationScale(Fact):
+    """The scale register that the integer to f16 conversion multiplies by, as TCVT writes it before each call."""
+
+    code: Annotated[int, Field(ge=0, lt=65536)]
 
 
 class Banks(Fact):
@@ -169,6 +186,8 @@ class StridedRepeatTarget(TargetHeader):
     repeat: RepeatInstruction
     narrow_strides: tuple[NarrowStrideField, ...]
     control: ControlBits
+    byte_storage: ByteStorage
+    dequantisation_scale: DequantisationScale
     banks: Banks
     transfer_limits: TransferLimits
     timing: Timing

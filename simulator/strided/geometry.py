@@ -33,3 +33,14 @@ def _repeat_blocks(bits: int, block_stride: int, lanes: int, mask: int) -> tuple
         if mask >> first & ((1 << count) - 1):
             offsets.append(block * block_stride * BLOCK)
     return tuple(offsets)
+
+
+def stream_extent(stream: Stream, repeats: int, lanes: int, mask: int) -> tuple[int, int]:
+    """Return the bytes [start, end) that the active lanes of all repeats span; empty if there are none."""
+    highest = (mask & ((1 << lanes) - 1)).bit_length()
+    if not highest or not repeats:
+        return stream.address, stream.address
+    bits = element_bits(stream)
+    block, offset = divmod((highest * bits + 7) // 8 - 1, BLOCK)
+    last = (repeats - 1) * stream.repeat_stride * BLOCK + block * stream.block_stride * BLOCK + offset + 1
+    return stream.address, stream.address + last

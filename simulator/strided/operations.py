@@ -8,6 +8,7 @@ captured at issue, so an operation carries the policy that held when it was issu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 from isa.formats import Format
 from simulator.numerics import Policy
@@ -148,7 +149,7 @@ class Unaddressed:
         """None."""
         return ()
 
-    def shifted(self, deltas: Deltas) -> Unaddressed:
+    def shifted(self, deltas: Deltas) -> Self:
         """Return the operation itself."""
         return self
 

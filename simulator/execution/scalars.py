@@ -1,0 +1,179 @@
+"""Scalar arithmetic of `.pto` programs: whatever decides the path or an address is computed here.
+
+Integers are kept modulo 2^width (`index` has 64 bits, pto_assembly.md section 10.6) and read as signed. Every value
+also knows how it depends on the variables of the loops being summarised: constant, affine, or otherwise.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from isa.errors import ReadError, Span
+
+
+class Degree(IntEnum):
+    """How a value depends on the variables of summarised loops."""
+
+    CONSTANT = 0
+    AFFINE = 1
+    OTHER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An integer, float or truth value, and its dependence on loop variables."""
+
+    value: int | float
+    degree: Degree = Degree.CONSTANT
+
+
+_FLOAT_CODES = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
+"""struct codes of a float and of the integer of its width; bf16 is the upper half of f32."""
+
+_PREDICATES = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "slt": lambda a, b: a < b,
+    "sle": lambda a, b: a <= b,
+    "sgt": lambda a, b: a > b,
+    "sge": lambda a, b: a >= b,
+}
+
+
+def width_of(kind: str) -> int:
+    """Return the bits of a scalar type; `index` has 64."""
+    return 64 if kind == "index" else int(kind.lstrip("bfiu"))
+
+
+def signed(value: int, width: int) -> int:
+    """Return the low `width` bits of `value` read as two's complement."""
+    value &= (1 << width) - 1
+    return value - (1 << width) if width > 1 and value >> (width - 1) else value
+
+
+def unsigned(value: int, width: int) -> int:
+    """Return the low `width` bits of `value` read as unsigned."""
+    return value & ((1 << width) - 1)
+
+
+def compare(predicate: str, left: Scalar, right: Scalar, width: int) -> Scalar:
+    """Evaluate `arith.cmpi`; unsigned predicates start with `u`."""
+    a, b = int(left.value), int(right.value)
+    if predicate[0] == "u":
+        a, b, predicate = unsigned(a, width), unsigned(b, width), "s" + predicate[1:]
+    degree = Degree.CONSTANT if left.degree == right.degree == Degree.CONSTANT else Degree.OTHER
+    return Scalar(int(_PREDICATES[predicate](a, b)), degree)
+
+
+def arithmetic(operation: str, operands: list[Scalar], width: int, span: Span) -> Scalar:
+    """Evaluate an integer operation of the `arith` dialect, modulo 2^width.
+
+    Raises:
+        ReadError: division by zero.
+    """
+    if operation == "select":
+        condition, yes, no = operands
+        degree = max(yes.degree, no.degree) if condition.degree is Degree.CONSTANT else Degree.OTHER
+        return Scalar((yes if condition.value else no).value, degree)
+    left, right = operands
+    a, b = int(left.value), int(right.value)
+    if operation in ("divsi", "remsi", "divui", "remui") and b == 0:
+        raise ReadError(f"arith.{operation}: division by zero", span=span)
+    return Scalar(signed(_integer(operation, a, b, width), width), _degree(operation, left, right))
+
+
+def _degree(operation: str, left: Scalar, right: Scalar) -> Degree:
+    degrees = (left.degree, right.degree)
+    if max(degrees) is Degree.CONSTANT:
+        return Degree.CONSTANT
+    if Degree.OTHER in degrees:
+        return Degree.OTHER
+    if operation in ("addi", "subi"):
+        return Degree.AFFINE
+    if operation == "muli" and Degree.CONSTANT in degrees:
+        return Degree.AFFINE
+    return Degree.OTHER
+
+
+def _integer(operation: str, a: int, b: int, width: int) -> int:
+    ua, ub = unsigned(a, width), unsigned(b, width)
+    match operation:
+        case "addi":
+            return a + b
+        case "subi":
+            return a - b
+        case "muli":
+            return a * b
+        case "divsi":
+            return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        case "remsi":
+            return a - b * (abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
+        case "divui":
+            return ua // ub
+        case "remui":
+            return ua % ub
+        case "minsi" | "maxsi":
+            return min(a, b) if operation == "minsi" else max(a, b)
+        case "minui" | "maxui":
+            return min(ua, ub) if operation == "minui" else max(ua, ub)
+        case _:
+            return _bitwise(operation, a, ua, ub, width)
+
+
+def _bitwise(operation: str, a: int, ua: int, ub: int, width: int) -> int:
+    """Shifts by the width or more give 0, or the sign for `shrsi` (MLIR leaves them undefined)."""
+    match operation:
+        case "andi":
+            return ua & ub
+        case "ori":
+            return ua | ub
+        case "xori":
+            return ua ^ ub
+        case "shli":
+            return ua << ub if ub < width else 0
+        case "shrui":
+            return ua >> ub if ub < width else 0
+        case "shrsi":
+            return a >> min(ub, width - 1)
+        case _:
+            raise AssertionError(f"the parser let arith.{operation} through")
+
+
+def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Scalar:
+    """Evaluate a width or type change.
+
+    `index_cast`, `extsi` and `trunci` sign-extend or truncate, `extui` and `index_castui` zero-extend, `bitcast` keeps
+    the bits.
+    """
+    if operation == "bitcast":
+        bits = _bits_of(operand.value, from_kind)
+        degree = operand.degree if from_kind[0] == to_kind[0] else max(operand.degree, _other(operand.degree))
+        return Scalar(_from_bits(bits, to_kind), degree)
+    value = int(operand.value)
+    if operation in ("extui", "index_castui"):
+        value = unsigned(value, width_of(from_kind))
+    return Scalar(signed(value, width_of(to_kind)), operand.degree)
+
+
+def _other(degree: Degree) -> Degree:
+    return Degree.CONSTANT if degree is Degree.CONSTANT else Degree.OTHER
+
+
+def _bits_of(value: int | float, kind: str) -> int:
+    if kind == "bf16":
+        return _bits_of(value, "f32") >> 16
+    if kind in _FLOAT_CODES:
+        as_float, as_int = _FLOAT_CODES[kind]
+        return int(struct.unpack(as_int, struct.pack(as_float, value))[0])
+    return unsigned(int(value), width_of(kind))
+
+
+def _from_bits(bits: int, kind: str) -> int | float:
+    if kind == "bf16":
+        return _from_bits(bits << 16, "f32")
+    if kind in _FLOAT_CODES:
+        as_float, as_int = _FLOAT_CODES[kind]
+        return float(struct.unpack(as_float, struct.pack(as_int, bits))[0])
+    return signed(bits, width_of(kind))

@@ -1,0 +1,429 @@
+"""Walking a `.pto` program: control flow and addresses first; every tile instruction is lowered where it is met.
+
+A loop whose variable reaches only view offsets, and those affinely, is not walked trip by trip: its first two trips
+give the operations and the address steps, its last one the bounds. All other loops are walked, and runs of equal
+trips folded.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from isa.errors import CastsimError, IllegalError, ReadError, TileError
+from isa.formats import format_named
+from isa.pto import program as pto
+from simulator.execution.folding import address_steps, fold
+from simulator.execution.lowerer import LoweredInstruction, Lowerer
+from simulator.execution.places import Allocator, ArgumentUse, Pointer, TileHandle, View
+from simulator.execution.scalars import Degree, Scalar, arithmetic, compare, convert, width_of
+from simulator.tiles import Part, Tile, TileCast, TileTransfer
+from simulator.tree import Block, Instruction, Loop, Lowered, Node, Tree, elements
+
+SUPPORTED = ("tload", "tcvt", "tstore")
+"""Tile operations that programs may use."""
+
+Value = Scalar | Pointer | View | Part | TileHandle
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A walked program: what the machine issues, and what its arguments must hold."""
+
+    tree: Tree
+    arguments: Mapping[str, ArgumentUse]
+    warnings: tuple[str, ...]
+
+
+def execute(
+    program: pto.Program, function: pto.Function, lowerer: Lowerer, scalars: Mapping[str, int | float]
+) -> Executed:
+    """Walk one function of a program and lower what it does.
+
+    Args:
+        program: supplies the warnings found while reading.
+        function: the entry function.
+        lowerer: the target's mechanism.
+        scalars: values of the scalar arguments by name.
+
+    Raises:
+        ReadError: an argument without a value, mixed placement levels, a step that never ends a loop.
+        IllegalError, TileError, ScratchError: whatever an instruction is refused for; each carries its place.
+    """
+    walker = _Walker(function, lowerer)
+    walker.bind_arguments(scalars)
+    with_body = function.body or ()
+    nodes: list[Node] = []
+    walker.walk(with_body, nodes)
+    tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not _synchronises(with_body))
+    return Executed(tree, walker.arguments, (*program.warnings, *walker.warnings))
+
+
+class _DependentError(Exception):
+    """A decision rests on the variable of a loop being summarised: it must be walked trip by trip."""
+
+
+@dataclass(slots=True)
+class _Walker:
+    function: pto.Function
+    lowerer: Lowerer
+    environment: dict[str, Value] = field(default_factory=dict)
+    arguments: dict[str, ArgumentUse] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+    warnings: dict[str, None] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
+    summarising: int = 0
+    allocator: Allocator = field(init=False)
+    fixed_addresses: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        _, capacity, alignment = self.lowerer.buffer()
+        self.allocator = Allocator(capacity, alignment)
+        self.fixed_addresses = any(
+            isinstance(node, pto.AllocTile) and node.address is not None for node in _nodes(self.function.body or ())
+        )
+
+    # ------------------------------------------------------------------------------------------------- arguments
+
+    def bind_arguments(self, scalars: Mapping[str, int | float]) -> None:
+        known = {argument.name for argument in self.function.arguments if isinstance(argument.type, pto.ScalarType)}
+        for name in scalars:
+            if name not in known:
+                raise ReadError(f"@{self.function.name} has no scalar argument '{name}'", legal=sorted(known))
+        for argument in self.function.arguments:
+            if isinstance(argument.type, pto.PointerType):
+                fmt = format_named(argument.type.element)
+                self.environment[argument.name] = Pointer(argument.name, fmt)
+                self.arguments[argument.name] = ArgumentUse(fmt)
+            elif isinstance(argument.type, pto.ScalarType):
+                if argument.name not in scalars:
+                    raise ReadError(
+                        f"scalar argument %{argument.name} of @{self.function.name} needs a value",
+                        span=argument.span,
+                        legal=(f"--arg {argument.name}=VALUE",),
+                    )
+                self.environment[argument.name] = Scalar(scalars[argument.name])
+            else:
+                raise ReadError(f"argument %{argument.name}: a kernel takes pointers and scalars", span=argument.span)
+
+    # ------------------------------------------------------------------------------------------------- operations
+
+    def walk(self, body: Sequence[pto.Operation], out: list[Node]) -> tuple[Value, ...]:
+        """Walk a region, append what it issues to `out`, return what it yields."""
+        for node in body:
+            if isinstance(node, pto.Yield | pto.Return):
+                return tuple(self.environment[name] for name in node.values)
+            try:
+                self._step(node, out)
+            except CastsimError as error:
+                raise error.at(node.span) from None
+        return ()
+
+    def _step(self, node: pto.Operation, out: list[Node]) -> None:
+        match node:
+            case pto.Constant():
+                self.environment[node.result] = Scalar(node.value)
+            case pto.AllocTile():
+                self.environment[node.result] = self._allocate(node)
+            case pto.MakeView():
+                self.environment[node.result] = self._make_view(node)
+            case pto.PartitionView():
+                self.environment[node.result] = self._partition(node)
+            case pto.SetValidShape():
+                self._set_valid_shape(node)
+            case _:
+                self._act(node, out)
+
+    def _act(self, node: pto.Operation, out: list[Node]) -> None:
+        """Do what issues operations or decides the path."""
+        match node:
+            case pto.Arith() | pto.Compare() | pto.Convert():
+                self.environment[node.result] = self._scalar_operation(node)
+                self._issue(node, "index arithmetic", self.lowerer.scalar_work("arithmetic"), out)
+            case pto.Tcvt():
+                self._cast(node, out)
+            case pto.TileOperation():
+                self._transfer(node, out)
+            case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
+                self._synchronise(node, out)
+            case pto.For():
+                self._loop(node, out)
+            case pto.If():
+                self._branch(node, out)
+            case pto.Section(kind="section.cube"):
+                raise IllegalError("a cube section runs on another core", span=node.span, legal=("section.vector",))
+            case pto.Section():
+                self.walk(node.body, out)
+            case _:
+                raise AssertionError(f"unknown node {type(node).__name__}")
+
+    def _scalar_operation(self, node: pto.Arith | pto.Compare | pto.Convert) -> Scalar:
+        if isinstance(node, pto.Convert):
+            return convert(node.operation, self._scalar(node.operand), node.from_type.name, node.to_type.name)
+        operands = [self._scalar(name) for name in node.operands]
+        width = width_of(node.type.name)
+        if isinstance(node, pto.Compare):
+            return compare(node.predicate, operands[0], operands[1], width)
+        return arithmetic(node.operation, operands, width, node.span)
+
+    def _allocate(self, node: pto.AllocTile) -> TileHandle:
+        if self.fixed_addresses and node.address is None:
+            raise ReadError(
+                f"%{node.result}: other tiles of this function have addresses (level 3), so this one needs one too",
+                span=node.span,
+                legal=("addr = %value",),
+            )
+        rows = self._extent(node.type.valid_rows, node.valid_row)
+        cols = self._extent(node.type.valid_cols, node.valid_col)
+        fmt = format_named(node.type.element)
+        bits = self.lowerer.element_bits(fmt)
+        if node.address is not None:
+            address = self._constant(node.address)
+        else:
+            size = node.type.rows * node.type.cols * bits // 8
+            address = self.allocator.place(id(node), node.result, node.type, size, node.span)
+        tile = Tile(node.result, fmt, node.type, address, rows, cols, bits)
+        self.lowerer.check_tile(tile, node.span)
+        return TileHandle(tile)
+
+    def _make_view(self, node: pto.MakeView) -> View:
+        pointer = self.environment[node.pointer]
+        assert isinstance(pointer, Pointer)
+        shape = tuple(self._constant(name) for name in node.shape)
+        strides = tuple(self._constant(name) for name in node.strides)
+        if min(shape, default=0) < 0 or min(strides, default=0) < 0:
+            raise TileError(f"%{node.result}: negative extent or stride", span=node.span)
+        for stated, given in zip(node.type.dims, shape, strict=True):
+            if stated is not None and stated != given:
+                raise TileError(
+                    f"%{node.result}: the type says {_times(node.type.dims)}, the shape operands {_times(shape)}",
+                    span=node.span,
+                )
+        self.arguments[pointer.name].see_view(shape, strides)
+        inferred = "dn" if len(shape) > 1 and strides[-1] != 1 and strides[-2] == 1 and shape[-2] > 1 else "nd"
+        return View(pointer, shape, strides, node.layout or inferred)
+
+    def _partition(self, node: pto.PartitionView) -> Part:
+        view = self.environment[node.view]
+        assert isinstance(view, View)
+        offsets = [self._scalar(name) for name in node.offsets]
+        if any(offset.degree is Degree.OTHER for offset in offsets):
+            raise _DependentError
+        sizes = [self._constant(name) for name in node.sizes]
+        starts = [int(offset.value) for offset in offsets]
+        for start, size, extent in zip(starts, sizes, view.shape, strict=True):
+            if start < 0 or size < 0 or start + size > extent:
+                raise TileError(
+                    f"%{node.result}: offsets [{_comma(starts)}] and sizes [{_comma(sizes)}] leave the view of "
+                    f"{_times(view.shape)}",
+                    span=node.span,
+                )
+        offset = sum(start * stride for start, stride in zip(starts, view.strides, strict=True))
+        missing = 5 - len(sizes)
+        outer = view.strides[0] * view.shape[0] if view.shape else 0
+        return Part(
+            argument=view.pointer.name,
+            format=view.pointer.format,
+            offset=offset,
+            sizes=_five([1] * missing + sizes),
+            strides=_five([outer] * missing + list(view.strides)),
+            layout=view.layout,
+        )
+
+    def _cast(self, node: pto.Tcvt, out: list[Node]) -> None:
+        if node.defines_dst:
+            kind = node.dst_type
+            self.environment[node.dst] = self._allocate(pto.AllocTile(node.dst, kind, span=node.span))
+        tmp = self._tile(node.tmp) if node.tmp is not None else None
+        cast = TileCast(self._tile(node.src), self._tile(node.dst), tmp, node.rounding, node.saturation, node.span)
+        text = f"tcvt {cast.src.format.name} -> {cast.dst.format.name}"
+        if node.rounding is not None:
+            text += f" {node.rounding.name}"
+        self._emit(node, text, self.lowerer.cast(cast), out)
+
+    def _transfer(self, node: pto.TileOperation, out: list[Node]) -> None:
+        if node.mnemonic not in SUPPORTED:
+            near = difflib.get_close_matches(node.mnemonic, SUPPORTED, 1, 0.3) or SUPPORTED
+            raise IllegalError(f"pto.{node.mnemonic} is not modelled", span=node.span, legal=[f"pto.{n}" for n in near])
+        load = node.mnemonic == "tload"
+        ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
+        part, handle = (self.environment[names[0]] if len(names) == 1 else None for names in ends)
+        if not isinstance(part, Part) or not isinstance(handle, TileHandle):
+            raise ReadError(
+                f"pto.{node.mnemonic} moves one partition and one tile",
+                span=node.span,
+                legal=("ins(%part) outs(%tile)" if load else "ins(%tile) outs(%part)",),
+            )
+        use = self.arguments[part.argument]
+        if load and not use.stored:
+            use.needs_input = True
+        use.stored |= not load
+        lowered = self.lowerer.transfer(TileTransfer(handle.tile, part, load, node.span))
+        self._emit(node, f"{node.mnemonic} {part.format.name} {part.rows} x {part.cols}", lowered, out)
+
+    def _set_valid_shape(self, node: pto.SetValidShape) -> None:
+        if self.summarising:
+            raise _DependentError
+        handle = self.environment[node.tile]
+        assert isinstance(handle, TileHandle)
+        tile = handle.tile
+        rows, cols = self._constant(node.rows), self._constant(node.cols)
+        for stated, given in ((node.type.valid_rows, rows), (node.type.valid_cols, cols)):
+            if stated is not None and stated != given:
+                raise TileError(f"%{node.tile}: its type fixes a valid extent at {stated}, not {given}", span=node.span)
+        changed = Tile(tile.name, tile.format, tile.type, tile.address, rows, cols, tile.element_bits)
+        self.lowerer.check_tile(changed, node.span)
+        handle.tile = changed
+
+    def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, out: list[Node]) -> None:
+        if isinstance(node, pto.Barrier):
+            pipe = _bare(node.pipe)
+            self._issue(node, f"barrier {pipe}", self.lowerer.barrier(pipe, node.span), out)
+            return
+        signaller, waiter = _bare(node.src), _bare(node.dst)
+        make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
+        name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
+        operation = make(signaller, waiter, node.event, node.span)
+        self._issue(node, f"{name} {signaller} -> {waiter} id {node.event}", operation, out)
+
+    # ---------------------------------------------------------------------------------------------- control flow
+
+    def _branch(self, node: pto.If, out: list[Node]) -> None:
+        taken = node.then_body if self._constant(node.condition) else node.else_body
+        self._bind(node.results, self.walk(taken, out))
+
+    def _loop(self, node: pto.For, out: list[Node]) -> None:
+        lower, upper, step = (self._constant(name) for name in (node.lower, node.upper, node.step))
+        if step <= 0:
+            raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
+        trips = max(0, -(-(upper - lower) // step))
+        if trips > 1 and not node.carried:
+            summary = self._summarise(node, lower, step, trips)
+            if summary is not None:
+                out.append(summary)
+                return
+        carried = tuple(self.environment[name] for name in node.initial)
+        results: list[tuple[Value, ...]] = [carried]
+        out += fold(self._trips(node, range(lower, upper, step), results))
+        self._bind(node.results, results[0])
+
+    def _trips(self, node: pto.For, values: Sequence[int], results: list[tuple[Value, ...]]) -> Iterator[Block]:
+        """Walk a loop trip by trip; `results[0]` holds the carried values."""
+        for value in values:
+            self._bind(node.carried, results[0])
+            block, results[0] = self._trip(node, Scalar(value))
+
+            yield block
+
+    def _summarise(self, node: pto.For, lower: int, step: int, trips: int) -> Loop | None:
+        """Return the loop from its first two trips, None if a trip may differ in more than addresses."""
+        self.summarising += 1
+        saved = dict(self.environment)
+        try:
+            first, _ = self._trip(node, Scalar(lower, Degree.AFFINE))
+            second, _ = self._trip(node, Scalar(lower + step, Degree.AFFINE))
+            last, _ = self._trip(node, Scalar(lower + (trips - 1) * step, Degree.AFFINE))
+        except _DependentError:
+            self.environment = saved
+            return None
+        finally:
+            self.summarising -= 1
+        self.environment = saved
+        steps = address_steps(first, second)
+        if steps is None or address_steps(first, last) != tuple(
+            tuple((trips - 1) * delta for delta in row) for row in steps
+        ):
+            return None
+        return Loop(trips, first, steps)
+
+    def _trip(self, node: pto.For, variable: Scalar) -> tuple[Block, tuple[Value, ...]]:
+        self.environment[node.variable] = variable
+        body: list[Node] = []
+        self._issue(node, "loop", self.lowerer.scalar_work("loop"), body)
+        yielded = self.walk(node.body, body)
+        return Block(tuple(body)), yielded
+
+    # ------------------------------------------------------------------------------------------------------ values
+
+    def _bind(self, names: Sequence[str], values: Sequence[Value]) -> None:
+        for name, value in zip(names, values, strict=True):
+            self.environment[name] = value
+
+    def _scalar(self, name: str) -> Scalar:
+        value = self.environment[name]
+        assert isinstance(value, Scalar)
+        return value
+
+    def _constant(self, name: str) -> int:
+        """Return an integer that something is decided by."""
+        scalar = self._scalar(name)
+        if scalar.degree is not Degree.CONSTANT:
+            raise _DependentError
+        return int(scalar.value)
+
+    def _extent(self, stated: int | None, operand: str | None) -> int:
+        if operand is not None:
+            given = self._constant(operand)
+            if given < 0 or (stated is not None and stated != given):
+                raise TileError(f"valid extent {given} where the type says {'?' if stated is None else stated}")
+            return given
+        assert stated is not None
+        return stated
+
+    def _tile(self, name: str) -> Tile:
+        handle = self.environment[name]
+        assert isinstance(handle, TileHandle)
+        return handle.tile
+
+    # ------------------------------------------------------------------------------------------------------ output
+
+    def _issue(self, node: pto.Operation, text: str, operation: Node, out: list[Node]) -> None:
+        self._emit(node, text, LoweredInstruction(Block((operation,))), out)
+
+    def _emit(self, node: pto.Operation, text: str, lowered: LoweredInstruction, out: list[Node]) -> None:
+        number = self.numbers.get(id(node))
+        if number is None:
+            number = self.numbers[id(node)] = len(self.instructions)
+            self.instructions.append(Instruction(text, _main_pipe(lowered.body), node.span))
+        for warning in lowered.warnings:
+            self.warnings[f"{node.span}: {warning}"] = None
+        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut))
+
+
+def _five(values: Sequence[int]) -> tuple[int, int, int, int, int]:
+    first, second, third, fourth, fifth = values
+    return first, second, third, fourth, fifth
+
+
+def _main_pipe(body: Block) -> str:
+    """Return the pipe that does the main work: the one of the last operation that is not the scalar unit's."""
+    pipes = [element.pipe for element in elements(body) if not isinstance(element, Lowered)]
+    busy = [pipe for pipe in pipes if pipe != pipes[0]] if len(set(pipes)) > 1 else pipes
+    return busy[-1] if busy else "S"
+
+
+def _nodes(body: Sequence[pto.Operation]) -> Iterator[pto.Operation]:
+    for node in body:
+        yield node
+        if isinstance(node, pto.For | pto.Section):
+            yield from _nodes(node.body)
+        elif isinstance(node, pto.If):
+            yield from _nodes(node.then_body)
+            yield from _nodes(node.else_body)
+
+
+def _synchronises(body: Sequence[pto.Operation]) -> bool:
+    return any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in _nodes(body))
+
+
+def _bare(pipe: pto.Pipe) -> str:
+    return pipe.value.removeprefix("PIPE_")
+
+
+def _times(values: Sequence[int | None]) -> str:
+    return " x ".join("?" if value is None else str(value) for value in values)
+
+
+def _comma(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values))

@@ -1,0 +1,204 @@
+"""Running a program: read, walk and lower, compute values, simulate time."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa import pto
+from isa.errors import IllegalError, ReadError
+from simulator.engines import simulate
+from simulator.execution import ArgumentUse, Executed, execute
+from simulator.inputs import check_known, empty_memory, from_memory, make_inputs, to_memory
+from simulator.mechanisms import compute_of, lowerer_of
+from simulator.timing import Observer, PipeTiming, Timing
+from simulator.tree import Tree
+from targets import Target, load_target, target_for_architecture
+
+DEFAULT_ARCHITECTURE = "a3"
+"""What a `.pto` file without a target attribute is for (pto_assembly.md section 3.2)."""
+
+MAX_CYCLES = 10**10
+"""Cycles after which a simulation is given up, unless the caller says otherwise."""
+
+__all__ = ["DEFAULT_ARCHITECTURE", "MAX_CYCLES", "Loaded", "Result", "load_program", "run", "run_loaded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A program walked and lowered for a target, ready to compute and to time."""
+
+    file: str
+    entry: str
+    target: Target
+    executed: Executed
+
+    @property
+    def tree(self) -> Tree:
+        """What the machine issues."""
+        return self.executed.tree
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentUse]:
+        """The tensor arguments and how the program uses them."""
+        return self.executed.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of a run: arrays by argument name (empty if only timed) and the timing."""
+
+    loaded: Loaded
+    engine: str
+    outputs: Mapping[str, NDArray[Any]]
+    timing: Timing
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from the first instruction until every pipe is empty."""
+        return self.timing.total
+
+    @property
+    def pipes(self) -> Mapping[str, PipeTiming]:
+        """Cycles of each pipe by cause."""
+        return self.timing.pipes
+
+    @property
+    def trace(self) -> Timing:
+        """Start, end and causes of every operation."""
+        return self.timing
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the program asks for in vain, or does in a surprising way; each with its place."""
+        return self.loaded.executed.warnings
+
+
+def run(
+    program: str | Path,
+    target: str | Path | Target | None = None,
+    entry: str | None = None,
+    inputs: Mapping[str, NDArray[Any] | str] | None = None,
+    args: Mapping[str, int | float] | None = None,
+    engine: str | None = None,
+    timing_only: bool = False,
+    max_cycles: int = MAX_CYCLES,
+) -> Result:
+    """Run a program file and return its outputs and timing.
+
+    Args:
+        program: path of a `.pto` file.
+        target: name, path of a description, or a loaded target; None takes the one the file names.
+        entry: function to run; None takes the entry, or the only function.
+        inputs: arrays by argument name (native dtype or codes, any shape of the right size), or what `--in` takes.
+        args: values of scalar arguments.
+        engine: `event`.
+        timing_only: compute no values; no inputs are needed.
+        max_cycles: limit after which the simulation is given up.
+
+    Raises:
+        ReadError, IllegalError, TileError, ScratchError: see `isa.errors`.
+        EngineError: deadlock or cycle limit.
+    """
+    loaded = load_program(Path(program), target, entry, args or {})
+    return run_loaded(loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles)
+
+
+def load_program(
+    path: Path, target: str | Path | Target | None, entry: str | None, args: Mapping[str, int | float]
+) -> Loaded:
+    """Read a program, choose target and entry, walk and lower it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
+        raise ReadError(f"program '{path}': {reason}") from None
+    parsed = pto.parse(text, str(path))
+    chosen = _choose_target(parsed.target_arch, target)
+    if "pto" not in chosen.languages:
+        raise IllegalError(f"{chosen.name} does not run .pto programs", legal=chosen.languages)
+    function = _choose_entry(parsed, path, entry)
+    return Loaded(str(path), function.name, chosen, execute(parsed, function, lowerer_of(chosen), args))
+
+
+def run_loaded(
+    loaded: Loaded,
+    inputs: Mapping[str, NDArray[Any] | str],
+    *,
+    engine: str | None = None,
+    timing_only: bool = False,
+    max_cycles: int = MAX_CYCLES,
+    observer: Observer | None = None,
+    stage: Callable[[str], None] = lambda _: None,
+) -> Result:
+    """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine."""
+    outputs: dict[str, NDArray[Any]] = {}
+    if not timing_only:
+        memory = _fill(loaded, inputs)
+        stage("values")
+        buffer = np.zeros(loaded.target.memories["ub"].capacity_bytes, np.uint8)
+        compute_of(loaded.target)(loaded.tree, buffer, memory)
+        outputs = {name: from_memory(memory[name], use) for name, use in loaded.arguments.items() if use.stored}
+    else:
+        for name in inputs:
+            check_known(name, loaded.arguments)
+    stage("time")
+    name = engine or "event"
+    timing = simulate(loaded.tree, loaded.target, observer, engine=name, max_cycles=max_cycles)
+    return Result(loaded, name, outputs, timing)
+
+
+def _fill(loaded: Loaded, inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, NDArray[np.uint8]]:
+    """Return global memory, filled from the inputs."""
+    uses = loaded.arguments
+    for name in inputs:
+        check_known(name, uses)
+    missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
+    if missing:
+        raise ReadError(
+            f"the program loads {', '.join(f'%{name}' for name in missing)} before storing to it: no input given",
+            legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
+        )
+    named = {name: text for name, text in inputs.items() if isinstance(text, str)}
+    arrays = {
+        **{name: array for name, array in inputs.items() if not isinstance(array, str)},
+        **make_inputs(named, uses),
+    }
+    return {
+        name: to_memory(arrays[name], name, use) if name in arrays else empty_memory(use) for name, use in uses.items()
+    }
+
+
+def _choose_target(architecture: str | None, given: str | Path | Target | None) -> Target:
+    if isinstance(given, str | Path):
+        return load_target(given)
+    if given is not None:
+        return given
+    found = target_for_architecture(architecture or DEFAULT_ARCHITECTURE)
+    if found is None:
+        raise ReadError(
+            f"the program is for '{architecture}', which no shipped target answers to; name one by --target"
+        )
+    return found
+
+
+def _choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> pto.Function:
+    functions = {function.name: function for function in parsed.functions if function.body is not None}
+    if entry is not None:
+        name = entry.removeprefix("@")
+        if name not in functions:
+            near = difflib.get_close_matches(name, functions, 3) or list(functions)
+            raise ReadError(f"{path}: no function @{name}", legal=[f"@{other}" for other in near])
+        return functions[name]
+    marked = [function for function in functions.values() if function.is_entry]
+    candidates = marked or list(functions.values())
+    if len(candidates) != 1:
+        what = "no function" if not candidates else f"{len(candidates)} functions"
+        raise ReadError(f"{path}: {what} to run; name one by --entry", legal=[f"@{f.name}" for f in candidates])
+    return candidates[0]

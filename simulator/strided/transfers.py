@@ -1,0 +1,94 @@
+"""From one tile load or store to DMA instructions: one per leading index of the view, one burst per row.
+
+Source: pto_assembly.md section 3.5 (views and their five dimensions), section 10.2 (padding on load), a2a3.md
+section 6.3 (one transfer instruction per leading index).
+"""
+
+from __future__ import annotations
+
+from isa.errors import TileError
+from isa.formats import FloatFormat, Format, IntFormat
+from simulator.strided.checks import check_transfer
+from simulator.strided.operations import Transfer
+from simulator.tiles import TileTransfer
+from simulator.tree import Block, Node, loop_of
+from targets.strided_repeat import StridedRepeatTarget
+
+ZERO, MAXIMUM, MINIMUM = 1, 2, 3
+"""Values of the tile field `pad`; 0 leaves the bytes behind a row as they are."""
+
+
+def lower_transfer(target: StridedRepeatTarget, transfer: TileTransfer) -> tuple[Block, tuple[str, ...]]:
+    """Split a load or store into DMA instructions; return them with warnings.
+
+    Raises:
+        TileError: what `check_transfer` refuses; elements of a row (column for `dn`) that are not adjacent.
+    """
+    warnings = check_transfer(target, transfer)
+    part = transfer.part
+    if not part.rows or not part.cols:
+        return Block(()), warnings
+    by_column = part.layout == "dn" and transfer.tile.type.block_layout == "col_major"
+    inner = 3 if by_column else 4
+    if part.sizes[inner] > 1 and part.strides[inner] != 1:
+        raise TileError(
+            f"{'tload' if transfer.load else 'tstore'}: layout {part.layout} needs adjacent elements, "
+            f"the view's stride is {part.strides[inner]}",
+            span=transfer.span,
+        )
+    first, second, third = part.sizes[:3]
+
+    def instruction(index: tuple[int, int, int]) -> Transfer:
+        return _instruction(target, transfer, index, by_column=by_column)
+
+    def along_third(i: int, j: int) -> tuple[Node, ...]:
+        return tuple(loop_of(third, lambda k: Block((instruction((i, j, k)),))))
+
+    def along_second(i: int) -> tuple[Node, ...]:
+        return tuple(loop_of(second, lambda j: Block(along_third(i, j))))
+
+    return Block(tuple(loop_of(first, lambda i: Block(along_second(i))))), warnings
+
+
+def pad_code(fmt: Format, pad: int) -> int:
+    """Return the code that a load writes behind each row (pto_assembly.md section 10.2).
+
+    Largest and smallest value of an integer, plus and minus infinity of a float; 0 for floats of eight bits or fewer.
+    """
+    if pad == ZERO:
+        return 0
+    if isinstance(fmt, IntFormat):
+        return (fmt.maximum if pad == MAXIMUM else fmt.minimum) & ((1 << fmt.bits) - 1)
+    if isinstance(fmt, FloatFormat) and fmt.bits > 8 and fmt.infinity_code is not None:
+        return fmt.infinity_code | (fmt.sign_bit if pad == MINIMUM else 0)
+    return 0
+
+
+def _instruction(
+    target: StridedRepeatTarget, transfer: TileTransfer, index: tuple[int, int, int], *, by_column: bool
+) -> Transfer:
+    part, tile = transfer.part, transfer.tile
+    bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits
+    row_bits = tile.element_bits
+    offset = part.offset + sum(i * stride for i, stride in zip(index, part.strides[:3], strict=True))
+    row = ((index[0] * part.sizes[1] + index[1]) * part.sizes[2] + index[2]) * part.sizes[3]
+    if by_column:
+        bursts, length, pitch = part.sizes[4], part.sizes[3], part.strides[4]
+        place, ub_pitch = row * row_bits // 8, tile.rows * row_bits // 8
+    else:
+        bursts, length, pitch = part.sizes[3], part.sizes[4], part.strides[3]
+        place, ub_pitch = row * tile.row_pitch, tile.row_pitch
+    pads = transfer.load and tile.type.pad in (ZERO, MAXIMUM, MINIMUM)
+    pattern = pad_code(part.format, tile.type.pad).to_bytes(part.format.storage_bits // 8, "little") if pads else b""
+    return Transfer(
+        pipe=target.pipes.load if transfer.load else target.pipes.store,
+        load=transfer.load,
+        argument=part.argument,
+        gm_address=offset * bits // 8,
+        gm_pitch=pitch * bits // 8,
+        ub_address=tile.address + place,
+        ub_pitch=ub_pitch,
+        bursts=bursts,
+        burst_bytes=(length * bits + 7) // 8,
+        pad_pattern=pattern,
+    )
