@@ -1,5 +1,18 @@
-"""Values: exact casts between all formats, on integers."""
+"""Values: exact casts between all formats, on integers.
 
+`cast_codes` converts code arrays under a `Policy`; `cast_array` does the same for users' arrays. Everything that
+rounds goes through `rounding.increment`.
+"""
+
+from simulator.numerics.arrays import (
+    array_from_codes,
+    cast_array,
+    codes_from_array,
+    is_codes,
+    native_dtype,
+    pack_codes,
+    unpack_codes,
+)
 from simulator.numerics.cast import (
     Scale,
     cast_codes,
@@ -8,6 +21,7 @@ from simulator.numerics.cast import (
     scale_of,
     scaled_cast_codes,
 )
+from simulator.numerics.codec import Encoded, decode_to_float64, encode_value, parse_number, value_of
 from simulator.numerics.policy import (
     E8M0Rule,
     InfinityWrap,
@@ -15,23 +29,37 @@ from simulator.numerics.policy import (
     NanToInteger,
     Policy,
     abstract_policy,
+    check_policy,
     legal_overflows,
     legal_roundings,
 )
 
 __all__ = [
     "E8M0Rule",
+    "Encoded",
     "InfinityWrap",
     "NanToFloat",
     "NanToInteger",
     "Policy",
     "Scale",
     "abstract_policy",
+    "array_from_codes",
+    "cast_array",
     "cast_codes",
+    "check_policy",
     "code_dtype",
+    "codes_from_array",
+    "decode_to_float64",
+    "encode_value",
+    "is_codes",
     "legal_overflows",
     "legal_roundings",
+    "native_dtype",
+    "pack_codes",
+    "parse_number",
     "round_to_integral_codes",
     "scale_of",
     "scaled_cast_codes",
+    "unpack_codes",
+    "value_of",
 ]

@@ -68,6 +68,8 @@ def _pack_boolean(value: Unpacked) -> U64:
 
 def round_to_integer(value: Unpacked, policy: Policy, words: U64 | None) -> tuple[U64, Mask]:
     """Return the magnitudes rounded to integers, modulo 2**64, and where they reach 2**64."""
+    if np.any(value.exponent > 63):  # only a significand with its top bit set is then sure to reach 2**64
+        value = normalise(value)
     wide: Mask = value.exponent > 63
     magnitude = shift_round(
         value.significand, np.maximum(63 - value.exponent, 0), value.negative, _rule(policy), _draw(policy, words)

@@ -33,7 +33,10 @@ def infinity_codes(dst: Format, policy: Policy) -> Codes:
     if isinstance(dst, IntFormat):
         return _infinity_to_integer(dst, policy)
     finite = policy.infinity_to_max if policy.overflow is Overflow.SPECIAL else not policy.keep_infinity
-    return _largest(dst) if finite else _beyond_finite(dst)
+    positive, negative = _largest(dst) if finite else _beyond_finite(dst)
+    if not dst.signed and dst.nan_code is not None:
+        negative = dst.nan_code
+    return positive, negative
 
 
 def overflow_codes(dst: FloatFormat | TaperedFormat, policy: Policy) -> Codes:

@@ -1,0 +1,172 @@
+"""Codes and the numbers they stand for, one at a time or as float64; and the way back from decimal text."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import FORMATS, Format, IntFormat
+from isa.modes import DETERMINISTIC, Overflow, Rounding
+from simulator.numerics.cast import cast_codes, check_codes, code_dtype
+from simulator.numerics.pack import pack
+from simulator.numerics.policy import Policy, check_policy, default_rounding, is_power_format
+from simulator.numerics.rounding import increment, rule_of
+from simulator.numerics.unpack import Unpacked, unpack
+
+Number = int | float | Fraction | Decimal
+
+_DECIMAL = re.compile(r"([+-]?)((\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?", re.ASCII)
+_RATIO = re.compile(r"([+-]?)(\d+)/(\d+)", re.ASCII)
+_SPECIAL = re.compile(r"([+-]?)(inf|infinity|nan)", re.IGNORECASE)
+_LONGEST_TEXT = 4000  # Python itself refuses to read integers much longer than this
+_LARGEST_EXPONENT = 8000  # of ten: 10**-8000 .. 10**8000 is beyond every format, also after as many leading zeros
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A code and whether it differs from the number it was made from."""
+
+    code: int
+    inexact: bool
+
+
+def decode_to_float64(codes: NDArray[Any], fmt: Format) -> NDArray[np.float64]:
+    """Return the numbers that codes stand for.
+
+    Exact for formats of up to 53 significant bits; i64 and u64 round to nearest even.
+
+    Raises:
+        ReadError: not codes of the format.
+    """
+    policy = Policy(Rounding.RINT, Overflow.SPECIAL)
+    decoded: NDArray[np.float64] = cast_codes(codes, fmt, FORMATS["f64"], policy).view(np.float64)
+    return decoded
+
+
+def value_of(code: int, fmt: Format) -> Fraction | float:
+    """Return the exact number that one code stands for.
+
+    A float comes back only for what no fraction can be: NaN, the infinities and minus zero.
+
+    Raises:
+        ReadError: no code of the format.
+    """
+    if not 0 <= code < 1 << fmt.storage_bits:
+        raise ReadError(f"{code:#x} is not a code of {fmt.name}", legal=(f"0 to {(1 << fmt.bits) - 1:#x}",))
+    value = unpack(check_codes(np.array([code], code_dtype(fmt)), fmt).astype(np.uint64), fmt)
+    sign = -1 if value.negative[0] else 1
+    if value.nan is not None and value.nan[0]:
+        return math.nan
+    if value.infinite is not None and value.infinite[0]:
+        return sign * math.inf
+    significand = int(value.significand[0])
+    if significand == 0:
+        return -0.0 if sign < 0 else Fraction(0)
+    return sign * significand * Fraction(2) ** (int(value.exponent.flat[0]) - 63)
+
+
+def encode_value(value: str | Number, fmt: Format, policy: Policy | None = None) -> Encoded:
+    """Return the code nearest to a number, rounded once from its exact value.
+
+    Args:
+        value: a number, or text: a decimal (`-1.5e-3`), a ratio (`1/3`), `nan`, `inf`, `-inf`.
+        fmt: format of the code.
+        policy: how to round and settle overflow; None: to nearest even (ties away in HiFloat8 and e8m0), saturating
+            in integers, otherwise as IEEE 754.
+
+    Raises:
+        ReadError: the text is no number.
+        IllegalError: the policy has no meaning for the format or needs random words.
+    """
+    negative, magnitude = parse_number(value)
+    policy = policy or _nearest(fmt)
+    check_policy(FORMATS["f64"], fmt, policy)
+    if policy.rounding not in DETERMINISTIC:
+        raise IllegalError(f"rounding '{policy.rounding}' cannot encode one number", legal=DETERMINISTIC)
+    if isinstance(magnitude, Fraction):
+        unpacked = _unpack_integer if isinstance(fmt, IntFormat) and not fmt.boolean else _unpack_fraction
+        code = int(pack(unpacked(negative, magnitude, policy), fmt, policy)[0])
+        exact: Fraction | float = -magnitude if negative else magnitude
+        return Encoded(code, value_of(code, fmt) != exact)
+    special = np.array([True])
+    source = Unpacked(
+        negative=np.array([negative], np.uint64),
+        exponent=np.array([0]),
+        significand=np.array([0], np.uint64),
+        nan=special if math.isnan(magnitude) else None,
+        infinite=None if math.isnan(magnitude) else special,
+    )
+    code = int(pack(source, fmt, policy)[0])
+    got = float(value_of(code, fmt))
+    return Encoded(code, not (math.isnan(got) if math.isnan(magnitude) else math.isinf(got)))
+
+
+def parse_number(value: str | Number) -> tuple[bool, Fraction | float]:
+    """Return whether a number is negative (minus zero too) and its magnitude: a Fraction, NaN or infinity.
+
+    Raises:
+        ReadError: the text is no number.
+    """
+    if isinstance(value, str):
+        return _parse_text(value.strip())
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        return math.copysign(1.0, float(value)) < 0, abs(float(value))
+    negative = value < 0 or (isinstance(value, float | Decimal) and str(value).startswith("-"))
+    return negative, abs(Fraction(value))
+
+
+def _parse_text(text: str) -> tuple[bool, Fraction | float]:
+    if len(text) <= _LONGEST_TEXT:
+        if found := _SPECIAL.fullmatch(text):
+            return found[1] == "-", float(found[2].lower())
+        if (found := _RATIO.fullmatch(text)) and int(found[3]):
+            return found[1] == "-", Fraction(int(found[2]), int(found[3]))
+        if found := _DECIMAL.fullmatch(text):
+            fraction = found[4] or found[5] or ""
+            limit = _LARGEST_EXPONENT + _LONGEST_TEXT
+            # The exponent's digits alone may be too many to build the power of ten; its sign decides then.
+            exponent = max(-limit, min(limit, int(found[6] or 0))) - len(fraction)
+            return found[1] == "-", int((found[3] or "") + fraction) * Fraction(10) ** exponent
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    raise ReadError(f"'{shown}' is not a number", legal=("decimal", "numerator/denominator", "nan", "inf", "-inf"))
+
+
+def _nearest(fmt: Format) -> Policy:
+    rounding = Rounding.ROUND if is_power_format(fmt) else default_rounding(fmt)
+    return Policy(rounding, Overflow.SATURATE if isinstance(fmt, IntFormat) else Overflow.SPECIAL)
+
+
+def _single(negative: bool, exponent: int, significand: int) -> Unpacked:
+    return Unpacked(np.array([negative], np.uint64), np.array([exponent]), np.array([significand], np.uint64))
+
+
+def _unpack_fraction(negative: bool, magnitude: Fraction, policy: Policy) -> Unpacked:
+    """Keep 64 significant bits, the last of them sticky: more than any float format can tell apart."""
+    if magnitude == 0:
+        return _single(negative, 0, 0)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    if magnitude < Fraction(2) ** exponent:
+        exponent -= 1
+    scaled = magnitude * Fraction(2) ** (63 - exponent)
+    significand = scaled.numerator // scaled.denominator
+    return _single(negative, exponent, significand | (scaled.denominator != 1))
+
+
+def _unpack_integer(negative: bool, magnitude: Fraction, policy: Policy) -> Unpacked:
+    """Round to an integer here: its 64 bits and the dropped ones would not fit one significand."""
+    kept, rest = divmod(magnitude.numerator, magnitude.denominator)
+    half, sticky = divmod(2 * rest, magnitude.denominator)
+    kept += increment(kept & 1, half, int(sticky != 0), int(negative), 0, rule_of(policy.rounding))
+    if kept < 1 << 64:
+        return _single(negative, 63, kept)
+    if policy.overflow is Overflow.WRAP and policy.wrap_bits is None:
+        return _single(negative, 63, kept & ((1 << 64) - 1))
+    return _single(negative, 64, 1 << 63)

@@ -1,0 +1,463 @@
+"""Casts of codes: laws that hold for every pair, and agreement with NumPy, ml_dtypes, gfloat and en_dtypes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import en_dtypes
+import gfloat
+import ml_dtypes
+import numpy as np
+import pytest
+from gfloat.formats import format_info_binary32
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
+from isa.modes import DETERMINISTIC, Overflow, Rounding
+from simulator.numerics import (
+    Scale,
+    abstract_policy,
+    cast_codes,
+    code_dtype,
+    decode_to_float64,
+    legal_roundings,
+    round_to_integral_codes,
+    scale_of,
+    scaled_cast_codes,
+    value_of,
+)
+from simulator.numerics.cast import BLOCK
+
+FLOATS = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
+INTEGERS = [fmt for fmt in FORMATS.values() if isinstance(fmt, IntFormat)]
+SMALL_FLOATS = [fmt for fmt in FLOATS if fmt.bits <= 16]
+ML_DTYPES = {
+    "bf16": ml_dtypes.bfloat16,
+    "e4m3fn": ml_dtypes.float8_e4m3fn,
+    "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "e5m2": ml_dtypes.float8_e5m2,
+    "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn,
+    "e2m1": ml_dtypes.float4_e2m1fn,
+}
+GFLOAT_MODES = {
+    Rounding.RINT: gfloat.RoundMode.TiesToEven,
+    Rounding.ROUND: gfloat.RoundMode.TiesToAway,
+    Rounding.TRUNC: gfloat.RoundMode.TowardZero,
+    Rounding.FLOOR: gfloat.RoundMode.TowardNegative,
+    Rounding.CEIL: gfloat.RoundMode.TowardPositive,
+}
+
+
+def samples(fmt: Format, seed: int = 0, count: int = 20_000) -> np.ndarray:
+    """Return every code of a format up to 16 bits; else specials, exponent edges and seeded random codes."""
+    if fmt.bits <= 16:
+        return np.arange(1 << fmt.bits, dtype=code_dtype(fmt))
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 1 << fmt.bits, count, dtype=np.uint64)
+    if isinstance(fmt, IntFormat):
+        codes >>= rng.integers(0, fmt.bits, count, dtype=np.uint64)
+        edges = [1 << bit for bit in range(fmt.bits)]
+    else:
+        assert isinstance(fmt, FloatFormat)
+        edges = [field << fmt.fraction_bits for field in range(0, fmt.exponent_mask + 1)]
+        edges += [edge | fmt.sign_bit for edge in edges]
+    near = {edge + step & (1 << fmt.bits) - 1 for edge in edges for step in (-2, -1, 0, 1, 2)}
+    return np.concatenate([codes, np.array(sorted(near), np.uint64)]).astype(code_dtype(fmt))
+
+
+def cast(codes: np.ndarray, src: str, dst: str, rounding: Rounding | None = None, overflow: Overflow | None = None):
+    return cast_codes(
+        codes, FORMATS[src], FORMATS[dst], abstract_policy(FORMATS[src], FORMATS[dst], rounding, overflow)
+    )
+
+
+def is_nan(codes: np.ndarray, fmt: Format) -> np.ndarray:
+    return np.isnan(decode_to_float64(codes, fmt))
+
+
+# ------------------------------------------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+def test_a_format_to_itself_changes_nothing_but_nan(fmt: Format) -> None:
+    codes = samples(fmt)
+    for rounding in legal_roundings(fmt, fmt):
+        if rounding is not Rounding.STOCHASTIC:
+            got = cast_codes(codes, fmt, fmt, abstract_policy(fmt, fmt, rounding))
+            keep = ~is_nan(codes, fmt) if fmt in FLOATS else np.ones(codes.shape, bool)
+            assert np.array_equal(got[keep], codes[keep])
+            assert np.array_equal(is_nan(got, fmt), is_nan(codes, fmt))
+
+
+@pytest.mark.parametrize("wide", ["f32", "f64"])
+@pytest.mark.parametrize("fmt", SMALL_FLOATS, ids=lambda fmt: fmt.name)
+def test_widening_is_exact_and_narrowing_undoes_it(fmt: Format, wide: str) -> None:
+    codes = samples(fmt)
+    widened = cast(codes, fmt.name, wide)
+    assert np.array_equal(decode_to_float64(widened, FORMATS[wide]), decode_to_float64(codes, fmt), equal_nan=True)
+    for rounding in legal_roundings(FORMATS[wide], fmt):
+        if rounding in DETERMINISTIC:
+            back = cast(widened, wide, fmt.name, rounding)
+            keep = ~is_nan(codes, fmt)
+            assert np.array_equal(back[keep], codes[keep])
+
+
+@pytest.mark.parametrize("dst", ["e4m3fn", "e5m2fnuz", "e2m1", "hif8", "bf16", "i8", "u4", "i64"])
+@pytest.mark.parametrize("src", ["f16", "f32", "i16"])
+def test_casts_are_monotonic(src: str, dst: str) -> None:
+    codes = samples(FORMATS[src])
+    numbers = decode_to_float64(codes, FORMATS[src])
+    codes = codes[np.isfinite(numbers)][np.argsort(numbers[np.isfinite(numbers)], kind="stable")]
+    for rounding in legal_roundings(FORMATS[src], FORMATS[dst]):
+        if rounding in DETERMINISTIC:
+            result = decode_to_float64(cast(codes, src, dst, rounding, Overflow.SATURATE), FORMATS[dst])
+            assert (np.diff(result) >= 0).all(), rounding
+
+
+MIRROR = {Rounding.FLOOR: Rounding.CEIL, Rounding.CEIL: Rounding.FLOOR}
+
+
+@pytest.mark.parametrize("dst", ["f16", "e4m3fn", "e5m2", "e2m1", "hif8"])
+def test_the_sign_only_mirrors(dst: str) -> None:
+    codes = samples(FORMATS["f32"])
+    codes = codes[~is_nan(codes, FORMATS["f32"])]
+    mirrored = codes ^ np.uint32(1 << 31)
+    for rounding in legal_roundings(FORMATS["f32"], FORMATS[dst]):
+        if rounding in DETERMINISTIC and rounding is not Rounding.HALF_UP:
+            plain = decode_to_float64(cast(codes, "f32", dst, rounding), FORMATS[dst])
+            other = decode_to_float64(cast(mirrored, "f32", dst, MIRROR.get(rounding, rounding)), FORMATS[dst])
+            assert np.array_equal(plain, -other, equal_nan=True)
+
+
+@pytest.mark.parametrize("dst", ["f16", "bf16", "e4m3fn", "e5m2", "e2m1"])
+def test_rounding_to_odd_first_hides_the_double_rounding(dst: str) -> None:
+    codes = samples(FORMATS["f64"], count=100_000)
+    # Put most numbers where the destinations live, with the bits between the formats mostly zero or one.
+    rng = np.random.default_rng(2)
+    exponents = rng.integers(1023 - 26, 1023 + 18, codes.size, dtype=np.uint64) << np.uint64(52)
+    fraction = rng.integers(0, 1 << 12, codes.size, dtype=np.uint64) << np.uint64(40)
+    fraction += rng.integers(-2, 3, codes.size).astype(np.uint64)
+    codes = np.concatenate([codes, exponents | fraction & np.uint64((1 << 52) - 1)])
+    direct = cast(codes, "f64", dst, Rounding.RINT)
+    via_odd = cast(cast(codes, "f64", "f32", Rounding.ODD), "f32", dst, Rounding.RINT)
+    assert np.array_equal(direct, via_odd)
+    via_nearest = cast(cast(codes, "f64", "f32", Rounding.RINT), "f32", dst, Rounding.RINT)
+    assert not np.array_equal(direct, via_nearest)
+
+
+# ------------------------------------------------------------------------------------------------- other libraries
+
+
+@pytest.mark.parametrize("dst", ML_DTYPES)
+@pytest.mark.parametrize("src", ["f32", "f16", "bf16"])
+def test_nearest_even_agrees_with_ml_dtypes(src: str, dst: str) -> None:
+    codes = samples(FORMATS[src], count=200_000)
+    numbers = codes.view({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[src])
+    # The 16-bit sources convert to float32 exactly, from which ml_dtypes rounds once.
+    want = numbers.astype(np.float32).astype(ML_DTYPES[dst])
+    got = cast(codes, src, dst)
+    number = ~np.isnan(numbers.astype(np.float32))
+    assert np.array_equal(got[number], want.view(got.dtype)[number])
+    if FORMATS[dst].nan_code is not None:
+        assert np.array_equal(is_nan(got, FORMATS[dst]), np.isnan(want.astype(np.float32)))
+
+
+@pytest.mark.parametrize(("src", "dst"), [("f32", "f16"), ("f64", "f16"), ("f64", "f32")])
+def test_nearest_even_agrees_with_numpy(src: str, dst: str) -> None:
+    codes = samples(FORMATS[src], count=200_000)
+    numbers = codes.view(f"f{FORMATS[src].bits // 8}")
+    want = numbers.astype(f"f{FORMATS[dst].bits // 8}").view(code_dtype(FORMATS[dst]))
+    keep = ~np.isnan(numbers)
+    assert np.array_equal(cast(codes, src, dst)[keep], want[keep])
+
+
+@pytest.mark.parametrize("src", ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"])
+@pytest.mark.parametrize("dst", ["f32", "f64"])
+def test_integers_round_once(src: str, dst: str) -> None:
+    codes = samples(FORMATS[src])
+    want = codes.view(src.replace("i", "int").replace("u", "uint").replace("uintnt", "uint")).astype(
+        f"f{FORMATS[dst].bits // 8}"
+    )
+    assert np.array_equal(cast(codes, src, dst), want.view(code_dtype(FORMATS[dst])))
+
+
+def test_published_double_rounding_cases_round_once() -> None:
+    # formats.md section 5 row 5, semantics_tosa_onnx.md section 5 row 19b.
+    assert cast(np.array(62783487, np.uint32), "i32", "bf16") == 0x4C6F
+    assert decode_to_float64(cast(np.array((1 << 60) + (1 << 36) + 1, np.uint64), "i64", "f32"), FORMATS["f32"]) == (
+        (1 << 60) + (1 << 37)
+    )
+    for number, dst, want in (
+        (1 + 2.0**-8 + 2.0**-50, "bf16", 1.0078125),
+        (1.0625 * (1 + 2.0**-45), "e4m3fn", 1.125),
+        (40960 * (1 - 2.0**-40), "hif8", 32768.0),
+    ):
+        assert decode_to_float64(cast(np.array(number).view(np.uint64), "f64", dst), FORMATS[dst]) == want
+
+
+def gfloat_info(fmt: FloatFormat) -> gfloat.FormatInfo:
+    info = format_info_binary32
+    return type(info)(
+        name=fmt.name,
+        k=fmt.bits,
+        precision=fmt.fraction_bits + 1,
+        bias=fmt.bias,
+        has_nz=fmt.has_negative_zero,
+        domain=gfloat.types.Domain.Extended if fmt.has_infinity else gfloat.types.Domain.Finite,
+        num_high_nans={Specials.IEEE: fmt.fraction_mask, Specials.NAN_ALL_ONES: 1}.get(fmt.specials, 0),
+        has_subnormals=True,
+        is_signed=True,
+        is_twos_complement=False,
+    )
+
+
+GFLOAT_FORMATS = [fmt for fmt in FLOATS if isinstance(fmt, FloatFormat) and fmt.has_zero and fmt.bits <= 16]
+
+
+@pytest.mark.parametrize("saturate", [False, True])
+@pytest.mark.parametrize("rounding", GFLOAT_MODES)
+@pytest.mark.parametrize("dst", GFLOAT_FORMATS, ids=lambda fmt: fmt.name)
+def test_modes_agree_with_gfloat(dst: FloatFormat, rounding: Rounding, saturate: bool) -> None:
+    codes = samples(FORMATS["f32"])
+    numbers = codes.view(np.float32).astype(np.float64)
+    if not dst.has_nan:  # gfloat raises there; the special cases have tests of their own
+        saturate = True
+        codes, numbers = codes[~np.isnan(numbers)], numbers[~np.isnan(numbers)]
+    want = gfloat.round_ndarray(gfloat_info(dst), numbers, GFLOAT_MODES[rounding], saturate)
+    got = cast(codes, "f32", dst.name, rounding, Overflow.SATURATE if saturate else Overflow.SPECIAL)
+    got_numbers = decode_to_float64(got, dst)
+    assert np.array_equal(got_numbers, want, equal_nan=True)
+    if dst.has_negative_zero:
+        number = ~np.isnan(want)
+        assert np.array_equal(np.signbit(got_numbers)[number], np.signbit(want)[number])
+
+
+@pytest.mark.parametrize("src", ["f32", "f16", "bf16"])
+def test_hif8_agrees_with_en_dtypes(src: str) -> None:
+    codes = samples(FORMATS[src], count=300_000)
+    numbers = codes.view({"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[src]).astype(np.float32)
+    assert np.array_equal(cast(codes, src, "hif8"), numbers.astype(en_dtypes.hifloat8).view(np.uint8))
+
+
+def test_hif8_directed_modes_choose_the_neighbour() -> None:
+    everything = samples(FORMATS["hif8"])
+    book = decode_to_float64(everything, FORMATS["hif8"])
+    book = np.unique(book[np.isfinite(book)])
+    codes = samples(FORMATS["f16"])
+    numbers = decode_to_float64(codes, FORMATS["f16"])
+    codes, numbers = codes[np.abs(numbers) <= 32768], numbers[np.abs(numbers) <= 32768]
+    below = book[np.searchsorted(book, numbers, side="right") - 1]
+    above = book[np.searchsorted(book, numbers, side="left")]
+    for rounding, want in (
+        (Rounding.FLOOR, below),
+        (Rounding.CEIL, above),
+        (Rounding.TRUNC, np.where(numbers < 0, above, below)),
+    ):
+        assert np.array_equal(decode_to_float64(cast(codes, "f16", "hif8", rounding), FORMATS["hif8"]), want)
+
+
+# ------------------------------------------------------------------------------------------------- integers
+
+
+def half_away(x: np.ndarray) -> np.ndarray:
+    whole = np.trunc(x)
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)  # the difference is exact
+
+
+def half_up(x: np.ndarray) -> np.ndarray:
+    whole = np.trunc(x)
+    return whole + np.where(x - whole >= 0.5, 1, np.where(x - whole < -0.5, -1, 0))
+
+
+ROUND_FLOAT64 = {
+    Rounding.RINT: np.rint,
+    Rounding.FLOOR: np.floor,
+    Rounding.CEIL: np.ceil,
+    Rounding.TRUNC: np.trunc,
+    Rounding.ROUND: half_away,
+    Rounding.HALF_UP: half_up,
+}
+
+
+@pytest.mark.parametrize("rounding", ROUND_FLOAT64)
+@pytest.mark.parametrize("dst", ["i2", "u2", "i4", "u4", "i8", "u8", "i16", "u16", "i32", "u32", "i48"])
+@pytest.mark.parametrize("src", ["f16", "f32"])
+def test_floats_round_then_clamp_or_wrap(src: str, dst: str, rounding: Rounding) -> None:
+    codes = samples(FORMATS[src], count=2000)
+    numbers = decode_to_float64(codes, FORMATS[src])
+    codes, numbers = codes[np.isfinite(numbers)], numbers[np.isfinite(numbers)]
+    fmt = FORMATS[dst]
+    assert isinstance(fmt, IntFormat)
+    integers = [int(number) for number in ROUND_FLOAT64[rounding](numbers)]
+    mask = (1 << fmt.bits) - 1
+    clamped = [min(max(integer, fmt.minimum), fmt.maximum) & mask for integer in integers]
+    assert cast(codes, src, dst, rounding, Overflow.SATURATE).tolist() == clamped
+    assert cast(codes, src, dst, rounding, Overflow.WRAP).tolist() == [integer & mask for integer in integers]
+
+
+@pytest.mark.parametrize("dst", INTEGERS, ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("src", INTEGERS, ids=lambda fmt: fmt.name)
+def test_integers_wrap_or_clamp(src: IntFormat, dst: IntFormat) -> None:
+    codes = samples(src, count=500)
+    mask = (1 << src.bits) - 1
+    integers = [((code & mask) ^ -src.minimum) + src.minimum if src.signed else code for code in codes.tolist()]
+    wrapped = [integer & (1 << dst.bits) - 1 for integer in integers]
+    clamped = [min(max(integer, dst.minimum), dst.maximum) & (1 << dst.bits) - 1 for integer in integers]
+    truth = [int(integer != 0) for integer in integers]
+    assert cast(codes, src.name, dst.name).tolist() == (truth if dst.boolean else wrapped)
+    assert cast(codes, src.name, dst.name, overflow=Overflow.SATURATE).tolist() == (truth if dst.boolean else clamped)
+
+
+@pytest.mark.parametrize("rounding", ROUND_FLOAT64)
+@pytest.mark.parametrize("src", ["f16", "f32", "f64", "bf16"])
+def test_round_to_integral_agrees_with_numpy(src: str, rounding: Rounding) -> None:
+    fmt = FORMATS[src]
+    codes = samples(fmt)
+    numbers = decode_to_float64(codes, fmt)
+    if rounding in (Rounding.ROUND, Rounding.HALF_UP):
+        codes, numbers = codes[np.isfinite(numbers)], numbers[np.isfinite(numbers)]
+    got = decode_to_float64(round_to_integral_codes(codes, fmt, abstract_policy(fmt, fmt, rounding)), fmt)
+    want = ROUND_FLOAT64[rounding](numbers)
+    assert np.array_equal(got, want, equal_nan=True)
+    if rounding is Rounding.RINT:
+        number = ~np.isnan(numbers)
+        assert np.array_equal(np.signbit(got)[number], np.signbit(numbers)[number])
+
+
+def test_round_to_integral_refuses_what_has_no_fraction_or_no_zero() -> None:
+    for name in ("i8", "bool", "e8m0"):
+        fmt = FORMATS[name]
+        with pytest.raises(IllegalError, match=name):
+            round_to_integral_codes(np.zeros(1, np.uint8), fmt, abstract_policy(fmt, fmt))
+
+
+@pytest.mark.parametrize("scale", [Scale(1), Scale(3, -4), Scale(-5, -9), Scale(2047, -30), Scale(1, 20), Scale(0)])
+@pytest.mark.parametrize("dst", ["f16", "f32", "i8", "i16"])
+def test_a_scaled_cast_rounds_the_exact_product_once(dst: str, scale: Scale) -> None:
+    codes = samples(FORMATS["i32"], count=300)
+    src, fmt = FORMATS["i32"], FORMATS[dst]
+    assert isinstance(src, IntFormat)
+    policy = abstract_policy(FORMATS["f64"], fmt)
+    got = scaled_cast_codes(codes, src, fmt, scale, policy)
+    factor = scale.significand * Fraction(2) ** scale.exponent
+    # 32 bits times 11 fit float64 exactly, from which a cast rounds once.
+    products = [float(int(value) * factor) for value in codes.view(np.int32)]
+    want = cast_codes(np.array(products).view(np.uint64), FORMATS["f64"], fmt, policy)
+    if scale.significand > 0 or isinstance(fmt, IntFormat):
+        assert np.array_equal(got, want)
+    else:  # an integer zero has no sign, its product with a negative scale takes the scale's
+        nonzero = np.array(products) != 0
+        assert np.array_equal(got[nonzero], want[nonzero])
+
+
+def test_scales_come_from_float_codes() -> None:
+    assert scale_of(0x3C00, FORMATS["f16"]) == Scale(1, 0)
+    assert scale_of(0xBE00, FORMATS["f16"]) == Scale(-3, -1)
+    assert scale_of(0x0001, FORMATS["f16"]) == Scale(1, -24)
+    with pytest.raises(ReadError, match="not a finite scale"):
+        scale_of(0x7C00, FORMATS["f16"])
+
+
+def test_shifts_are_per_element() -> None:
+    codes = np.array([5, 5, -5 & 0xFFFFFFFF, 1], np.uint32)
+    shifts = np.array([-1, 2, -1, -100], np.int8)
+    src = FORMATS["i32"]
+    assert isinstance(src, IntFormat)
+    policy = abstract_policy(FORMATS["f32"], FORMATS["i16"], Rounding.RINT)
+    got = scaled_cast_codes(codes, src, FORMATS["i16"], Scale(1), policy, shifts=shifts)
+    assert got.view(np.int16).tolist() == [2, 20, -2, 0]
+
+
+def test_products_beyond_64_bits_are_refused() -> None:
+    src = FORMATS["i64"]
+    assert isinstance(src, IntFormat)
+    policy = abstract_policy(src, FORMATS["f32"])
+    with pytest.raises(IllegalError, match="64 bits"):
+        scaled_cast_codes(np.zeros(1, np.uint64), src, FORMATS["f32"], Scale(3), policy)
+
+
+# ------------------------------------------------------------------------------------------------- arrays
+
+
+def layouts(codes: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the same codes in layouts that differ in strides, byte order, alignment and permission."""
+    unaligned = np.frombuffer(b"\0" + codes.tobytes(), np.uint8)[1:].view(codes.dtype)
+    read_only = codes.copy()
+    read_only.flags.writeable = False
+    doubled = np.repeat(codes, 2)
+    return {
+        "strided": doubled[::2],
+        "reversed": codes[::-1].copy()[::-1],
+        "unaligned": unaligned,
+        "big-endian": codes.astype(codes.dtype.newbyteorder(">")),
+        "read-only": read_only,
+        "transposed": np.asfortranarray(codes.reshape(-1, 4)).reshape(-1),
+    }
+
+
+@pytest.mark.parametrize(("src", "dst"), [("f32", "f16"), ("i64", "e4m3fn"), ("bf16", "i48"), ("e2m1", "f64")])
+def test_every_layout_gives_the_same(src: str, dst: str) -> None:
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 1 << FORMATS[src].bits, BLOCK + 4, dtype=np.uint64).astype(code_dtype(FORMATS[src]))
+    want = cast(codes, src, dst)
+    assert want.dtype == code_dtype(FORMATS[dst])
+    for name, array in layouts(codes).items():
+        assert np.array_equal(cast(array, src, dst), want), name
+    square = codes.reshape(-1, 4)
+    assert np.array_equal(cast(square.T, src, dst), want.reshape(-1, 4).T)
+    assert cast(codes[0], src, dst).shape == ()
+    assert cast(np.array(codes[0]), src, dst) == want[0]
+    assert cast(square[:0], src, dst).shape == (0, 4)
+
+
+def test_out_is_filled_in_any_layout_and_may_be_the_input() -> None:
+    policy = abstract_policy(FORMATS["f16"], FORMATS["bf16"])
+    codes = samples(FORMATS["f16"])
+    want = cast(codes, "f16", "bf16")
+    for out in (np.empty_like(codes), np.empty(2 * codes.size, np.uint16)[::-2], np.empty(codes.size, ">u2")):
+        assert cast_codes(codes, FORMATS["f16"], FORMATS["bf16"], policy, out=out) is out
+        assert np.array_equal(out, want)
+    shifted = np.concatenate([codes, codes[:1]])
+    cast_codes(shifted[:-1], FORMATS["f16"], FORMATS["bf16"], policy, out=shifted[1:])
+    assert np.array_equal(shifted[1:], want)
+
+
+def test_wrong_arrays_are_refused() -> None:
+    policy = abstract_policy(FORMATS["f32"], FORMATS["f16"])
+    good = np.zeros(3, np.uint32)
+    for codes in (np.zeros(3, np.float32), np.zeros(3, np.uint16), np.zeros(3, np.int32)):
+        with pytest.raises(ReadError, match="uint32"):
+            cast_codes(codes, FORMATS["f32"], FORMATS["f16"], policy)
+    read_only = np.zeros(3, np.uint16)
+    read_only.flags.writeable = False
+    for out in (np.zeros(3, np.uint32), np.zeros(4, np.uint16), read_only):
+        with pytest.raises(ReadError):
+            cast_codes(good, FORMATS["f32"], FORMATS["f16"], policy, out=out)
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS.values() if fmt.bits < fmt.storage_bits], ids=lambda f: f.name)
+def test_codes_wider_than_the_format_are_refused_except_bool(fmt: Format) -> None:
+    codes = np.array([0, 1 << fmt.bits], code_dtype(fmt))
+    policy = abstract_policy(fmt, FORMATS["f64"])
+    if isinstance(fmt, IntFormat) and fmt.boolean:
+        got = cast_codes(np.array([0, 1, 2, 255], np.uint8), fmt, FORMATS["f64"], policy)
+        assert got.view(np.float64).tolist() == [0, 1, 1, 1]
+        return
+    with pytest.raises(ReadError, match=fmt.name):
+        cast_codes(codes, fmt, FORMATS["f64"], policy)
+
+
+def test_f8_143_bias_moves_the_range() -> None:
+    from isa.formats import format_named  # noqa: PLC0415
+
+    for bias in range(16):
+        fmt = format_named(f"f8_143@{bias}")
+        codes = samples(fmt)
+        scaled = decode_to_float64(codes, fmt)
+        plain = decode_to_float64(codes, FORMATS["f8_143"])
+        assert np.array_equal(scaled, plain * 2.0 ** (7 - bias), equal_nan=True)
+        # tpc.md section 5: smallest normal exponent 1 - bias, largest 15 - bias - 1.
+        assert value_of(0x08, fmt) == Fraction(2) ** (1 - bias)
+        assert value_of(0x70, fmt) == Fraction(2) ** (15 - bias - 1)
