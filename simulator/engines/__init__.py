@@ -1,0 +1,54 @@
+"""Engines: from an operation tree to cycles. One contract for every mechanism and engine (`simulator.timing`)."""
+
+from __future__ import annotations
+
+from isa.errors import ReadError
+from simulator.timing import Observer, Timing
+from simulator.tree import Tree
+from targets.loader import Target
+
+__all__ = ["CYCLE_LIMIT", "ENGINES", "simulate"]
+
+ENGINES = ("event",)
+"""Engines that can be asked for."""
+
+CYCLE_LIMIT = 10**10
+"""Default of `max_cycles`: far beyond any sensible kernel, so that a runaway program ends with a message."""
+
+
+def simulate(
+    tree: Tree,
+    target: Target,
+    observer: Observer | None = None,
+    *,
+    engine: str = "event",
+    max_cycles: int = CYCLE_LIMIT,
+    record_operations: bool = True,
+) -> Timing:
+    """Return how long `tree` takes on `target`, every cycle of every pipe with its cause.
+
+    Args:
+        tree: what the machine issues; only addresses, shapes and order matter, never values.
+        target: supplies every number.
+        observer: hears of segments and block accesses; None costs nothing.
+        engine: `event` is the discrete-event reference.
+        max_cycles: a run that would take longer is given up.
+        record_operations: False leaves `Timing.operations` empty and saves its memory.
+
+    Raises:
+        ReadError: unknown engine, an engine that does not exist for the target's mechanism, or no positive limit.
+        IllegalError: an operation names a pipe or a timing row that the target does not have.
+        EngineError: deadlock (says who waits for whom) or cycle limit (says where).
+    """
+    if engine == "fast":
+        raise ReadError("engine 'fast' is not available yet", legal=ENGINES)
+    if engine not in ENGINES:
+        raise ReadError(f"unknown engine '{engine}'", legal=ENGINES)
+    if max_cycles < 1:
+        raise ReadError(f"cycle limit {max_cycles} is not positive")
+    if target.mechanism != "strided-repeat":
+        raise ReadError(f"no engine '{engine}' for mechanism '{target.mechanism}'", legal=("strided-repeat",))
+    # simpy takes as long to import as the rest of a small run: only who simulates pays for it.
+    from simulator.engines.event_strided import EventSimulation  # noqa: PLC0415
+
+    return EventSimulation(tree, target, observer, record_operations=record_operations).run(max_cycles)

@@ -1,0 +1,131 @@
+"""Which cause every cycle of every pipe goes to, and what is reported in the end.
+
+Rules beyond the obvious:
+
+* Waiting is charged to the operation that waits, at the head of its queue; a pipe without one is `empty`.
+* A cycle in which a vector pipe only finishes earlier work is `drain` up to the nominal end of that work and `bank
+  conflict` or `port` after it, even if a flag is awaited or the queue is empty. A barrier or operand wait is
+  charged as such: what it waits for is usually that very drain.
+* Excess that a held port caused is `port`, at most as many cycles as a block stood before the held port; the rest is
+  `bank conflict`.
+"""
+
+from __future__ import annotations
+
+from simulator.engines.event_strided.records import Entry, ExecutionRecord
+from simulator.strided.operations import (
+    Barrier,
+    ControlWrite,
+    ScalarWork,
+    SetFlag,
+    StridedOperation,
+    Transfer,
+    VectorOperation,
+    WaitFlag,
+)
+from simulator.timing import Cause, Execution, Observer, OperationTiming, PipeTiming
+
+_PROGRESS_INTERVAL = 256
+"""Operations between two calls of `Observer.progress`."""
+
+
+class Account:
+    """The cycles of one pipe, spent in order: `cursor` is the first one not yet accounted for."""
+
+    def __init__(self, pipe: str, observer: Observer | None) -> None:
+        self.cursor = 0
+        self.causes: dict[Cause, int] = {}
+        self._pipe = pipe
+        self._observer = observer
+        self._open: tuple[int, Cause, int | None] | None = None
+
+    def spend(self, cause: Cause, until: int, entry: Entry | None) -> None:
+        """Charge the cycles up to `until` to `cause`, on behalf of `entry`."""
+        cycles = until - self.cursor
+        if cycles <= 0:
+            return
+        self.causes[cause] = self.causes.get(cause, 0) + cycles
+        # What the scalar unit spends on sending an operation is not among the operation's own cycles.
+        if entry is not None and entry.causes is not None and entry.pipe == self._pipe:
+            entry.causes[cause] = entry.causes.get(cause, 0) + cycles
+        if self._observer is not None:
+            self._extend(cause, None if entry is None else entry.index)
+        self.cursor = until
+
+    def spend_excess(self, due: int, until: int, held: int, entry: Entry) -> None:
+        """Charge the cycles up to `until`: the first `held` after `due` to a held port, the rest to bank conflicts."""
+        if held:
+            self.spend(Cause.PORT, min(until, due + held), entry)
+        self.spend(Cause.BANK_CONFLICT, until, entry)
+
+    def close(self) -> PipeTiming:
+        """Report the last segment and return the sums."""
+        if self._observer is not None:
+            self._report()
+        return PipeTiming(dict(self.causes))
+
+    def _extend(self, cause: Cause, operation: int | None) -> None:
+        """Neighbouring cycles of equal cause and operation are one segment."""
+        if self._open is not None and self._open[1:] == (cause, operation):
+            return
+        self._report()
+        self._open = (self.cursor, cause, operation)
+
+    def _report(self) -> None:
+        if self._open is not None and self._observer is not None:
+            start, cause, operation = self._open
+            self._observer.segment(self._pipe, start, self.cursor, cause, operation)
+
+
+class Ledger:
+    """Executions and operations of the whole run; `latest` is the end of the last effect so far."""
+
+    def __init__(self, observer: Observer | None, record_operations: bool) -> None:
+        self.executions: list[ExecutionRecord] = []
+        self.latest = 0
+        self.finished = 0
+        self.record_operations = record_operations
+        self._operations: list[OperationTiming] = []
+        self._observer = observer
+
+    def finish(self, entry: Entry, end: int) -> None:
+        """Settle that `entry` ends in cycle `end`."""
+        entry.end = end
+        entry.settle()
+        entry.execution.close_one(end)
+        self.latest = max(self.latest, end)
+        self.finished += 1
+        if entry.causes is not None:
+            name = _name(entry.operation)
+            self._operations.append(
+                OperationTiming(entry.index, entry.execution_index, entry.pipe, name, entry.start, end, entry.causes)
+            )
+        if self._observer is not None and self.finished % _PROGRESS_INTERVAL == 0:
+            self._observer.progress(self.latest, self.finished)
+
+    def operations(self) -> tuple[OperationTiming, ...]:
+        """Return the recorded operations in issue order."""
+        return tuple(sorted(self._operations, key=lambda operation: operation.index))
+
+    def executed(self) -> tuple[Execution, ...]:
+        """Return the executions in program order."""
+        return tuple(Execution(record.instruction, record.start, record.end) for record in self.executions)
+
+
+def _name(operation: StridedOperation) -> str:
+    """Return what reports call an operation."""
+    match operation:
+        case VectorOperation():
+            return operation.mnemonic
+        case Transfer():
+            return f"{'load' if operation.load else 'store'} {operation.argument}"
+        case ControlWrite():
+            return f"set {operation.register}"
+        case ScalarWork():
+            return operation.kind
+        case SetFlag():
+            return f"set_flag {operation.pipe} -> {operation.waiter} id {operation.event}"
+        case WaitFlag():
+            return f"wait_flag {operation.signaller} -> {operation.pipe} id {operation.event}"
+        case Barrier():
+            return f"barrier {operation.pipe}"

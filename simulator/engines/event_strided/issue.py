@@ -1,0 +1,173 @@
+"""The scalar unit: executes control in program order and sends everything else to the queues.
+
+Its time depends on nothing but the flags and barriers that it waits for itself, so it runs ahead of the simulation's
+clock, and only as far as some pipe needs it: otherwise the queues would come to hold the whole program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from simulator.engines.event_strided.accounting import Account
+from simulator.engines.event_strided.machine import Machine
+from simulator.engines.event_strided.pipes import DrainMarker, Pipe, Wait
+from simulator.engines.event_strided.records import Entry, ExecutionRecord
+from simulator.engines.event_strided.scoreboard import Scoreboard
+from simulator.engines.event_strided.survey import ALL_PIPES
+from simulator.strided.operations import (
+    Barrier,
+    ControlWrite,
+    ScalarWork,
+    SetFlag,
+    StridedOperation,
+    Transfer,
+    VectorOperation,
+    WaitFlag,
+)
+from simulator.timing import Cause, Observer
+from simulator.tree import Tree, accesses, instances, operations
+
+
+class Issuer:
+    """The scalar unit. `clock` is the cycle in which it starts its next operation."""
+
+    def __init__(
+        self, tree: Tree, machine: Machine, pipes: Mapping[str, Pipe], observer: Observer | None, max_cycles: int
+    ) -> None:
+        self.name = machine.target.pipes.scalar
+        self.clock = 0
+        self.wait: Wait | None = None
+        self.finished = False
+        self.beyond: Entry | None = None
+        """The operation that ran into the cycle limit."""
+        self.account = Account(self.name, observer)
+        self._machine = machine
+        self._pipes = pipes
+        self._remaining = sum(pipe.remaining for pipe in pipes.values())
+        self._max_cycles = max_cycles
+        self._demanding: set[str] = set()
+        self._undrained = 0
+        self._drained_at = 0
+        self._entries = self._draw(tree)
+
+    def demand(self, pipe: Pipe) -> None:
+        """Go on until `pipe` has got something to do, or its flag."""
+        if pipe.remaining or pipe.wait is not None:
+            self._demanding.add(pipe.name)
+        self.advance()
+
+    def advance(self) -> None:
+        """Go on while a pipe demands it, or nothing but scalar work is left."""
+        while self.wait is None and self.beyond is None and (self._demanding or not self._remaining):
+            entry = next(self._entries, None)
+            if entry is None:
+                self.finished = True
+                return
+            self._issue(entry)
+
+    def upcoming(self) -> Iterator[StridedOperation]:
+        """Yield what was not issued yet; only to explain a run that has failed, for it consumes the program."""
+        for entry in self._entries:
+            yield entry.operation
+
+    def _draw(self, tree: Tree) -> Iterator[Entry]:
+        """Yield the operations of the program in order."""
+        ledger = self._machine.ledger
+        scoreboard = Scoreboard(tree) if tree.interlocked else None
+        index = 0
+        for number, (lowered, deltas) in enumerate(instances(tree)):
+            execution = ExecutionRecord(instruction=lowered.instruction, start=self.clock, end=self.clock)
+            ledger.executions.append(execution)
+            if scoreboard is not None:
+                touched = accesses(lowered, deltas)
+                execution.needs = scoreboard.enter(execution, touched, int(self._machine.env.now))
+            for operation in operations(lowered, deltas):
+                execution.open += 1
+                yield Entry(
+                    operation=operation,  # type: ignore[arg-type]  # checked before the run
+                    pipe=self.name if operation.pipe == ALL_PIPES else operation.pipe,
+                    index=index,
+                    execution=execution,
+                    execution_index=number,
+                    causes={} if ledger.record_operations else None,
+                )
+                index += 1
+            execution.close_issue()
+
+    def _issue(self, entry: Entry) -> None:
+        entry.start = self.clock
+        cycles, cause = self._cost(entry.operation)
+        self.clock += cycles
+        self.account.spend(cause, self.clock, entry)
+        if self.clock > self._max_cycles:
+            self.beyond = entry
+        elif entry.pipe == self.name:
+            self._execute(entry)
+        else:
+            entry.arrival = self.clock
+            pipe = self._pipes[entry.pipe]
+            pipe.remaining -= 1
+            self._remaining -= 1
+            self._demanding.discard(entry.pipe)
+            pipe.push(entry)
+
+    def _cost(self, operation: StridedOperation) -> tuple[int, Cause]:
+        """Return the cycles that the scalar unit itself takes for an operation."""
+        timing = self._machine.target.timing.scalar
+        self._machine.facts.add("timing.scalar")
+        match operation:
+            case VectorOperation() | Transfer():
+                return timing.issue_cycles, Cause.BUSY
+            case ControlWrite():
+                return timing.control_write_cycles, Cause.BUSY
+            case ScalarWork(kind="loop"):
+                return timing.loop_turnaround_cycles, Cause.LOOP_TURNAROUND
+            case ScalarWork():
+                return timing.arithmetic_cycles, Cause.BUSY
+            case SetFlag() | WaitFlag() | Barrier():
+                return timing.synchronisation_cycles, Cause.BUSY
+
+    def _execute(self, entry: Entry) -> None:
+        """Do what an operation of the scalar unit does once its cycles are spent."""
+        operation = entry.operation
+        flags = self._machine.flags
+        match operation:
+            case SetFlag():
+                if flags.fire((operation.pipe, operation.waiter, operation.event), self.clock):
+                    self._demanding.discard(operation.waiter)
+                self._machine.ledger.finish(entry, self.clock)
+            case WaitFlag():
+                key = (operation.signaller, operation.pipe, operation.event)
+                self.wait = Wait(entry, flag=operation)
+                cycle = flags.take(key)
+                if cycle is None:
+                    flags.wait(key, self._signalled)
+                else:
+                    self._resume(Cause.FLAG_WAIT, cycle)
+            case Barrier(pipe) if pipe == ALL_PIPES:
+                self.wait = Wait(entry)
+                self._undrained = len(self._pipes)
+                for name in self._pipes:
+                    self._pipes[name].push(DrainMarker(self._drained))
+            case _:
+                self._machine.ledger.finish(entry, self.clock)
+
+    def _signalled(self, cycle: int) -> None:
+        self._resume(Cause.FLAG_WAIT, cycle)
+        self.advance()
+
+    def _drained(self, cycle: int) -> None:
+        self._drained_at = max(self._drained_at, cycle)
+        self._undrained -= 1
+        if self._undrained == 0:
+            self._resume(Cause.BARRIER, self._drained_at)
+            self.advance()
+
+    def _resume(self, cause: Cause, cycle: int) -> None:
+        """End the wait in `cycle`, or at once if that is past."""
+        if self.wait is None:
+            return
+        entry, self.wait = self.wait.entry, None
+        self.clock = max(self.clock, cycle)
+        self.account.spend(cause, self.clock, entry)
+        self._machine.ledger.finish(entry, self.clock)

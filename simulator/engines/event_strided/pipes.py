@@ -1,0 +1,93 @@
+"""State of one pipe: its queue, the operations it has started but not ended, and its account."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simpy import Event
+
+from simulator.engines.event_strided.accounting import Account
+from simulator.engines.event_strided.machine import Machine
+from simulator.engines.event_strided.records import Entry, ExecutionRecord
+from simulator.strided.operations import WaitFlag
+from simulator.timing import Cause, Observer
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a pipe stands still for: `entry` is the operation at its head.
+
+    `flag` is set if it awaits a flag, `needed` if it awaits the bytes of an earlier execution, neither at a barrier.
+    """
+
+    entry: Entry
+    flag: WaitFlag | None = None
+    needed: ExecutionRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DrainMarker:
+    """Stands in a queue without delaying it: `reached` is called with the cycle in which all before it has ended."""
+
+    reached: Callable[[int], None]
+
+
+class Pipe:
+    """One in-order pipe. `remaining` counts the operations that the scalar unit has yet to send."""
+
+    def __init__(self, name: str, machine: Machine, remaining: int, observer: Observer | None) -> None:
+        self.name = name
+        self.machine = machine
+        self.account = Account(name, observer)
+        self.queue: deque[Entry | DrainMarker] = deque()
+        self.remaining = remaining
+        self.current: Entry | None = None
+        self.wait: Wait | None = None
+        self.wakeup: Event | None = None
+        self.in_flight: list[Entry] = []
+        self._draining: Entry | None = None
+        self._drain_end = 0
+        self._latest: Entry | None = None
+
+    def push(self, item: Entry | DrainMarker) -> None:
+        """Append to the queue."""
+        self.queue.append(item)
+        if self.wakeup is not None:
+            self.wakeup.succeed()
+            self.wakeup = None
+
+    def retire(self) -> list[Entry]:
+        """Forget the operations that have ended by now; return those still at it."""
+        now = int(self.machine.env.now)
+        for entry in self.in_flight:
+            if entry.over(now) and (self._latest is None or entry.end > self._latest.end):
+                self._latest = entry
+        self.in_flight = [entry for entry in self.in_flight if not entry.over(now)]
+        return self.in_flight
+
+    def note_drain(self, entry: Entry, end: int) -> None:
+        """Note that the last results of `entry` should be in the buffer in cycle `end`."""
+        if end >= self._drain_end:
+            self._draining, self._drain_end = entry, end
+
+    def rest(self, cause: Cause, until: int, entry: Entry | None) -> None:
+        """Account for cycles without new work: first what is left of earlier work, then `cause`."""
+        if self._draining is not None and cause in (Cause.EMPTY, Cause.FLAG_WAIT):
+            self.account.spend(Cause.DRAIN, min(until, self._drain_end), self._draining)
+            self._spend_late_writes(until)
+        self.account.spend(cause, until, entry)
+
+    def _spend_late_writes(self, until: int) -> None:
+        """Charge what the buffer kept back beyond the nominal drain."""
+        if self.account.cursor >= until:
+            return
+        unknown = next((entry for entry in self.retire() if not entry.known), None)
+        if unknown is not None:
+            self.account.spend_excess(self._drain_end, until, unknown.held, unknown)
+            return
+        ended = [*self.in_flight, *([self._latest] if self._latest else [])]
+        latest = max(ended, key=lambda entry: entry.end, default=None)
+        if latest is not None:
+            self.account.spend_excess(self._drain_end, min(until, latest.end), latest.held, latest)

@@ -1,0 +1,91 @@
+"""A strided-repeat vector instruction on its pipe, repeat by repeat."""
+
+from __future__ import annotations
+
+from simpy import Event
+
+from simulator.engines.event_strided.machine import At, Machine
+from simulator.engines.event_strided.pipes import Pipe
+from simulator.engines.event_strided.ports import Pattern
+from simulator.engines.event_strided.records import Entry, Steps
+from simulator.strided.geometry import repeat_blocks
+from simulator.strided.operations import BLOCK, Stream, VectorOperation
+from simulator.timing import Cause
+
+_HEAD_ALWAYS = "always"
+
+
+class _Walk:
+    """The blocks of one operand: `block` is where the next repeat starts."""
+
+    __slots__ = ("block", "pattern", "step")
+
+    def __init__(self, machine: Machine, operation: VectorOperation, stream: Stream, *, write: bool) -> None:
+        offsets = repeat_blocks(stream, operation.lanes, operation.mask)
+        self.pattern: Pattern = machine.ports.pattern(offsets, write)
+        self.block = stream.address // BLOCK
+        self.step = stream.repeat_stride
+
+    def grant(self, machine: Machine, now: int, entry: Entry) -> int:
+        """Ask for the blocks of the next repeat; return when the last one passes."""
+        last = machine.ports.grant(now, self.pattern, self.block, entry)
+        self.block += self.step
+        return last
+
+
+class _WriteBack:
+    """Callback of the write events of one operation, which come in the order of its repeats.
+
+    `due` is when the results of the last repeat should be in the buffer.
+    """
+
+    __slots__ = ("_end", "_entry", "_machine", "_walk", "due")
+
+    def __init__(self, machine: Machine, entry: Entry, walk: _Walk) -> None:
+        self.due = 0
+        self._end = 0
+        self._machine = machine
+        self._entry = entry
+        self._walk = walk
+
+    def __call__(self, _event: Event) -> None:
+        machine, entry = self._machine, self._entry
+        # A block is in the buffer one cycle after it has passed the port.
+        self._end = max(self._end, self._walk.grant(machine, int(machine.env.now), entry) + 1)
+        entry.held = max(entry.held, machine.ports.held)
+        entry.pending -= 1
+        if entry.pending == 0:
+            machine.ledger.finish(entry, max(self.due, self._end))
+
+
+def run_vector(pipe: Pipe, entry: Entry, operation: VectorOperation) -> Steps:
+    """Execute `operation`; returns when the pipe can take the next one, before the results are in the buffer."""
+    machine, env = pipe.machine, pipe.machine.env
+    row = machine.target.timing.vector[operation.timing]
+    machine.facts.update((f"timing.vector.{operation.timing}", "banks", "options.vector_head"))
+    fills = machine.target.option("vector_head") == _HEAD_ALWAYS or not pipe.retire()
+    start = int(env.now)
+    entry.start = start
+    entry.pending = operation.repeats
+    pipe.in_flight.append(entry)
+    if fills:
+        start += row.head_cycles
+        pipe.account.spend(Cause.FILL, start, entry)
+    reads = [_Walk(machine, operation, source, write=False) for source in operation.sources]
+    write_back = _WriteBack(machine, entry, _Walk(machine, operation, operation.destination, write=True))
+    for _ in range(operation.repeats):
+        yield At(env, start - int(env.now), entry.index)
+        interval_end = start + row.repeat_cycles
+        next_start, held = interval_end, 0
+        for walk in reads:
+            next_start = max(next_start, walk.grant(machine, start, entry) + 1)
+            held = max(held, machine.ports.held)
+        if next_start > interval_end:
+            pipe.account.spend(Cause.BUSY, interval_end, entry)
+            pipe.account.spend_excess(interval_end, next_start, held, entry)
+        write_back.due = next_start + row.tail_cycles
+        At(env, write_back.due - 1 - start, entry.index).callbacks.append(write_back)
+        start = next_start
+    pipe.account.spend(Cause.BUSY, start, entry)
+    pipe.note_drain(entry, write_back.due)
+    yield env.timeout(start - int(env.now))
