@@ -87,8 +87,10 @@ def test_codes_survive_the_native_dtype(name: str) -> None:
         ("i48", np.int64),
         ("i4", np.int8),
         ("i4", ml_dtypes.int4),
-    ]
-    + [("bool", np.bool_), ("e4m3fn", ml_dtypes.float8_e4m3fn), ("e2m1", np.uint8)],
+        ("bool", np.bool_),
+        ("e4m3fn", ml_dtypes.float8_e4m3fn),
+        ("e2m1", np.uint8),
+    ],
 )
 def test_out_takes_either_dtype(dst: str, dtype: object) -> None:
     numbers = np.array([1.0, -1.0, 3.0], np.float32)

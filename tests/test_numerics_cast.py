@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gfloat.formats import format_info_binary32
+from numerics_samples import cast, is_nan, samples
 
 from isa.errors import IllegalError, ReadError
 from isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
@@ -24,9 +25,7 @@ from simulator.numerics import (
     round_to_integral_codes,
     scale_of,
     scaled_cast_codes,
-    value_of,
 )
-from simulator.numerics.cast import BLOCK
 
 FLOATS = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
 INTEGERS = [fmt for fmt in FORMATS.values() if isinstance(fmt, IntFormat)]
@@ -48,33 +47,6 @@ GFLOAT_MODES = {
     Rounding.FLOOR: gfloat.RoundMode.TowardNegative,
     Rounding.CEIL: gfloat.RoundMode.TowardPositive,
 }
-
-
-def samples(fmt: Format, seed: int = 0, count: int = 20_000) -> np.ndarray:
-    """Return every code of a format up to 16 bits; else specials, exponent edges and seeded random codes."""
-    if fmt.bits <= 16:
-        return np.arange(1 << fmt.bits, dtype=code_dtype(fmt))
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 1 << fmt.bits, count, dtype=np.uint64)
-    if isinstance(fmt, IntFormat):
-        codes >>= rng.integers(0, fmt.bits, count, dtype=np.uint64)
-        edges = [1 << bit for bit in range(fmt.bits)]
-    else:
-        assert isinstance(fmt, FloatFormat)
-        edges = [field << fmt.fraction_bits for field in range(0, fmt.exponent_mask + 1)]
-        edges += [edge | fmt.sign_bit for edge in edges]
-    near = {edge + step & (1 << fmt.bits) - 1 for edge in edges for step in (-2, -1, 0, 1, 2)}
-    return np.concatenate([codes, np.array(sorted(near), np.uint64)]).astype(code_dtype(fmt))
-
-
-def cast(codes: np.ndarray, src: str, dst: str, rounding: Rounding | None = None, overflow: Overflow | None = None):
-    return cast_codes(
-        codes, FORMATS[src], FORMATS[dst], abstract_policy(FORMATS[src], FORMATS[dst], rounding, overflow)
-    )
-
-
-def is_nan(codes: np.ndarray, fmt: Format) -> np.ndarray:
-    return np.isnan(decode_to_float64(codes, fmt))
 
 
 # ------------------------------------------------------------------------------------------------- laws
@@ -376,88 +348,3 @@ def test_products_beyond_64_bits_are_refused() -> None:
     policy = abstract_policy(src, FORMATS["f32"])
     with pytest.raises(IllegalError, match="64 bits"):
         scaled_cast_codes(np.zeros(1, np.uint64), src, FORMATS["f32"], Scale(3), policy)
-
-
-# ------------------------------------------------------------------------------------------------- arrays
-
-
-def layouts(codes: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the same codes in layouts that differ in strides, byte order, alignment and permission."""
-    unaligned = np.frombuffer(b"\0" + codes.tobytes(), np.uint8)[1:].view(codes.dtype)
-    read_only = codes.copy()
-    read_only.flags.writeable = False
-    doubled = np.repeat(codes, 2)
-    return {
-        "strided": doubled[::2],
-        "reversed": codes[::-1].copy()[::-1],
-        "unaligned": unaligned,
-        "big-endian": codes.astype(codes.dtype.newbyteorder(">")),
-        "read-only": read_only,
-        "transposed": np.asfortranarray(codes.reshape(-1, 4)).reshape(-1),
-    }
-
-
-@pytest.mark.parametrize(("src", "dst"), [("f32", "f16"), ("i64", "e4m3fn"), ("bf16", "i48"), ("e2m1", "f64")])
-def test_every_layout_gives_the_same(src: str, dst: str) -> None:
-    rng = np.random.default_rng(3)
-    codes = rng.integers(0, 1 << FORMATS[src].bits, BLOCK + 4, dtype=np.uint64).astype(code_dtype(FORMATS[src]))
-    want = cast(codes, src, dst)
-    assert want.dtype == code_dtype(FORMATS[dst])
-    for name, array in layouts(codes).items():
-        assert np.array_equal(cast(array, src, dst), want), name
-    square = codes.reshape(-1, 4)
-    assert np.array_equal(cast(square.T, src, dst), want.reshape(-1, 4).T)
-    assert cast(codes[0], src, dst).shape == ()
-    assert cast(np.array(codes[0]), src, dst) == want[0]
-    assert cast(square[:0], src, dst).shape == (0, 4)
-
-
-def test_out_is_filled_in_any_layout_and_may_be_the_input() -> None:
-    policy = abstract_policy(FORMATS["f16"], FORMATS["bf16"])
-    codes = samples(FORMATS["f16"])
-    want = cast(codes, "f16", "bf16")
-    for out in (np.empty_like(codes), np.empty(2 * codes.size, np.uint16)[::-2], np.empty(codes.size, ">u2")):
-        assert cast_codes(codes, FORMATS["f16"], FORMATS["bf16"], policy, out=out) is out
-        assert np.array_equal(out, want)
-    shifted = np.concatenate([codes, codes[:1]])
-    cast_codes(shifted[:-1], FORMATS["f16"], FORMATS["bf16"], policy, out=shifted[1:])
-    assert np.array_equal(shifted[1:], want)
-
-
-def test_wrong_arrays_are_refused() -> None:
-    policy = abstract_policy(FORMATS["f32"], FORMATS["f16"])
-    good = np.zeros(3, np.uint32)
-    for codes in (np.zeros(3, np.float32), np.zeros(3, np.uint16), np.zeros(3, np.int32)):
-        with pytest.raises(ReadError, match="uint32"):
-            cast_codes(codes, FORMATS["f32"], FORMATS["f16"], policy)
-    read_only = np.zeros(3, np.uint16)
-    read_only.flags.writeable = False
-    for out in (np.zeros(3, np.uint32), np.zeros(4, np.uint16), read_only):
-        with pytest.raises(ReadError):
-            cast_codes(good, FORMATS["f32"], FORMATS["f16"], policy, out=out)
-
-
-@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS.values() if fmt.bits < fmt.storage_bits], ids=lambda f: f.name)
-def test_codes_wider_than_the_format_are_refused_except_bool(fmt: Format) -> None:
-    codes = np.array([0, 1 << fmt.bits], code_dtype(fmt))
-    policy = abstract_policy(fmt, FORMATS["f64"])
-    if isinstance(fmt, IntFormat) and fmt.boolean:
-        got = cast_codes(np.array([0, 1, 2, 255], np.uint8), fmt, FORMATS["f64"], policy)
-        assert got.view(np.float64).tolist() == [0, 1, 1, 1]
-        return
-    with pytest.raises(ReadError, match=fmt.name):
-        cast_codes(codes, fmt, FORMATS["f64"], policy)
-
-
-def test_f8_143_bias_moves_the_range() -> None:
-    from isa.formats import format_named  # noqa: PLC0415
-
-    for bias in range(16):
-        fmt = format_named(f"f8_143@{bias}")
-        codes = samples(fmt)
-        scaled = decode_to_float64(codes, fmt)
-        plain = decode_to_float64(codes, FORMATS["f8_143"])
-        assert np.array_equal(scaled, plain * 2.0 ** (7 - bias), equal_nan=True)
-        # tpc.md section 5: smallest normal exponent 1 - bias, largest 15 - bias - 1.
-        assert value_of(0x08, fmt) == Fraction(2) ** (1 - bias)
-        assert value_of(0x70, fmt) == Fraction(2) ** (15 - bias - 1)

@@ -13,10 +13,10 @@ from simulator.numerics.arrays import (
     pack_codes,
     unpack_codes,
 )
+from simulator.numerics.blocks import code_dtype
 from simulator.numerics.cast import (
     Scale,
     cast_codes,
-    code_dtype,
     round_to_integral_codes,
     scale_of,
     scaled_cast_codes,

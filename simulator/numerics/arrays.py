@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from isa.errors import ReadError
 from isa.formats import Format, IntFormat
-from simulator.numerics.cast import Codes, cast_codes, check_codes, code_dtype
+from simulator.numerics.blocks import Codes, check_codes, code_dtype
+from simulator.numerics.cast import cast_codes
 from simulator.numerics.policy import Policy
 
 _NUMPY_DTYPES = {

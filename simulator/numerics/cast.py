@@ -1,13 +1,7 @@
-"""Casts of code arrays: exact for every pair of formats, in integers only.
-
-The arrays hold codes: unsigned integers of the format's storage width, the value in the low bits. Any layout goes
-(strided, 0-d, empty, read-only, either byte order); work proceeds in blocks, so extra memory does not grow with the
-array.
-"""
+"""Casts of code arrays: exact for every pair of formats, in integers only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -17,42 +11,12 @@ from numpy.typing import NDArray
 from isa.errors import IllegalError, ReadError
 from isa.formats import FloatFormat, Format, IntFormat, Specials
 from isa.modes import Rounding
+from simulator.numerics.blocks import Codes, check_codes, code_dtype, convert_blocks
 from simulator.numerics.pack import pack, round_to_integer
 from simulator.numerics.policy import HYBRID_WORDS, NanToFloat, Policy, check_policy
 from simulator.numerics.rounding import U64
 from simulator.numerics.specials import payload_nan_codes
 from simulator.numerics.unpack import Unpacked, unpack
-
-Codes = NDArray[Any]
-"""An array of unsigned integers of some format's storage width."""
-
-BLOCK = 1 << 13
-"""Elements converted at a time: the dozen 64-bit temporaries of a block stay in a second-level cache."""
-
-
-def code_dtype(fmt: Format) -> np.dtype[Any]:
-    """Return the unsigned dtype, in native byte order, that holds one code of the format."""
-    return np.dtype(f"u{fmt.storage_bits // 8}")
-
-
-def check_codes(codes: Codes, fmt: Format) -> Codes:
-    """Return `codes` as an array after checking dtype and range.
-
-    Raises:
-        ReadError: not unsigned integers of the storage width, or a code wider than the format. A `bool` code may be
-            any value: all but 0 are true.
-    """
-    array = np.asarray(codes)
-    if array.dtype.kind != "u" or array.dtype.itemsize * 8 != fmt.storage_bits:
-        raise ReadError(
-            f"codes of {fmt.name} come as {code_dtype(fmt)}, not {array.dtype}", legal=(str(code_dtype(fmt)),)
-        )
-    is_boolean = isinstance(fmt, IntFormat) and fmt.boolean
-    if fmt.bits < fmt.storage_bits and not is_boolean and array.size:
-        largest = int(array.max())
-        if largest >> fmt.bits:
-            raise ReadError(f"{largest:#x} is not a code of {fmt.name}", legal=(f"0 to {(1 << fmt.bits) - 1:#x}",))
-    return array
 
 
 def cast_codes(
@@ -80,20 +44,22 @@ def cast_codes(
     """
     check_policy(src, dst, policy)
     check_random(codes, policy, random)
-    keeps_payload = policy.nan_to_float is NanToFloat.PAYLOAD and _is_ieee(src) and _is_ieee(dst)
+    return convert_blocks(
+        check_codes(codes, src), dst, lambda block, words: cast_block(block, src, dst, policy, words), random, out
+    )
 
-    def convert(block: U64, words: U64 | None) -> U64:
-        if policy.rounding is Rounding.HYBRID:
-            mask, left, low = HYBRID_WORDS[src.name]
-            words = (block & np.uint64(mask)) << np.uint64(left) | np.uint64(low)
-        value = unpack(block, src, policy.flush_source)
-        result = pack(value, dst, policy, words)
-        if keeps_payload and value.nan is not None:
-            kept = payload_nan_codes(block, cast(FloatFormat, src), cast(FloatFormat, dst), result)
-            np.copyto(result, kept, where=value.nan)
-        return result
 
-    return convert_blocks(check_codes(codes, src), dst, convert, random, out)
+def cast_block(block: U64, src: Format, dst: Format, policy: Policy, words: U64 | None) -> U64:
+    """Convert one block of codes, checked and as uint64; `words` are the random ones, if any."""
+    if policy.rounding is Rounding.HYBRID:
+        mask, left, low = HYBRID_WORDS[src.name]
+        words = (block & np.uint64(mask)) << np.uint64(left) | np.uint64(low)
+    value = unpack(block, src, policy.flush_source)
+    result = pack(value, dst, policy, words)
+    if policy.nan_to_float is NanToFloat.PAYLOAD and value.nan is not None and _is_ieee(src) and _is_ieee(dst):
+        kept = payload_nan_codes(block, cast(FloatFormat, src), cast(FloatFormat, dst), result)
+        np.copyto(result, kept, where=value.nan)
+    return result
 
 
 def _is_ieee(fmt: Format) -> bool:
@@ -115,47 +81,6 @@ def check_random(codes: Codes, policy: Policy, random: NDArray[np.uint32] | None
         raise ReadError(f"random words come as uint32, not {random.dtype}", legal=("uint32",))
     if random.shape != np.shape(codes):
         raise ReadError(f"random words of shape {random.shape} for codes of shape {np.shape(codes)}")
-
-
-def convert_blocks(
-    codes: Codes,
-    dst: Format,
-    convert: Callable[..., U64],
-    random: NDArray[Any] | None,
-    out: Codes | None,
-    shifts: NDArray[Any] | None = None,
-) -> Codes:
-    """Return what `convert(codes, random words or None[, shifts])` makes of every block, as codes of `dst`.
-
-    `convert` sees and returns uint64 arrays; shifts are int64 bits.
-
-    Raises:
-        ReadError: `out` has another shape, the wrong dtype, or is read-only.
-    """
-    if out is None:
-        out = np.empty_like(codes, dtype=code_dtype(dst), subok=False)
-    elif out.dtype.kind != "u" or out.dtype.itemsize * 8 != dst.storage_bits or not out.flags.writeable:
-        need = str(code_dtype(dst))
-        raise ReadError(f"out must be a writable array of {need}, not {out.dtype}", legal=(need,))
-    elif out.shape != codes.shape:
-        raise ReadError(f"out has shape {out.shape}, the codes have {codes.shape}")
-    extra = [array for array in (random, shifts) if array is not None]
-    operands = [codes, out, *extra]
-    flags: list[list[Any]] = [["readonly"], ["writeonly"], *([["readonly"]] * len(extra))]
-    with np.nditer(
-        operands,
-        flags=["external_loop", "buffered", "zerosize_ok", "copy_if_overlap"],
-        op_flags=flags,
-        op_dtypes=[operand.dtype.newbyteorder("=") for operand in operands],
-        casting="equiv",
-        buffersize=BLOCK,
-    ) as blocks:
-        for block in blocks:
-            following = iter(block[2:])
-            words = None if random is None else next(following).astype(np.uint64)
-            further = [array.astype(np.int64).view(np.uint64) for array in following]
-            block[1][...] = convert(block[0].astype(np.uint64), words, *further)
-    return out
 
 
 def round_to_integral_codes(

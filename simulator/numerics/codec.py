@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from isa.errors import IllegalError, ReadError
 from isa.formats import FORMATS, Format, IntFormat
 from isa.modes import DETERMINISTIC, Overflow, Rounding
-from simulator.numerics.cast import cast_codes, check_codes, code_dtype
+from simulator.numerics.blocks import check_codes, code_dtype
+from simulator.numerics.cast import cast_codes
 from simulator.numerics.pack import pack
 from simulator.numerics.policy import Policy, check_policy, default_rounding, is_power_format
 from simulator.numerics.rounding import increment, rule_of

@@ -1,0 +1,112 @@
+"""Arrays of codes: what they look like, and walking them in blocks.
+
+A code is an unsigned integer of its format's storage width, the bit pattern in the low bits. Any layout goes: strided,
+0-d, empty, read-only, unaligned, either byte order. Work proceeds in blocks, so extra memory does not grow with the
+array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import ReadError
+from isa.formats import Format, IntFormat
+from simulator.numerics.rounding import U64
+
+Codes = NDArray[Any]
+"""An array of unsigned integers of some format's storage width."""
+
+BLOCK = 1 << 13
+"""Elements converted at a time: the dozen 64-bit temporaries of a block stay in a second-level cache."""
+
+
+def code_dtype(fmt: Format) -> np.dtype[Any]:
+    """Return the unsigned dtype, in native byte order, that holds one code of the format."""
+    return np.dtype(f"u{fmt.storage_bits // 8}")
+
+
+def check_codes(codes: Codes, fmt: Format) -> Codes:
+    """Return `codes` as an array after checking dtype and range.
+
+    Raises:
+        ReadError: not unsigned integers of the storage width, or a code wider than the format. A `bool` code may be
+            any value: all but 0 are true.
+    """
+    array = np.asarray(codes)
+    if array.dtype.kind != "u" or array.dtype.itemsize * 8 != fmt.storage_bits:
+        raise ReadError(
+            f"codes of {fmt.name} come as {code_dtype(fmt)}, not {array.dtype}", legal=(str(code_dtype(fmt)),)
+        )
+    is_boolean = isinstance(fmt, IntFormat) and fmt.boolean
+    if fmt.bits < fmt.storage_bits and not is_boolean and array.size:
+        largest = int(array.max())
+        if largest >> fmt.bits:
+            raise ReadError(f"{largest:#x} is not a code of {fmt.name}", legal=(f"0 to {(1 << fmt.bits) - 1:#x}",))
+    return array
+
+
+def check_out(out: Codes | None, like: NDArray[Any], dst: Format) -> Codes:
+    """Return `out`, or a new array shaped `like` another, for codes of `dst`.
+
+    Raises:
+        ReadError: `out` has another shape, the wrong dtype, or is read-only.
+    """
+    if out is None:
+        return np.empty_like(like, dtype=code_dtype(dst), subok=False)
+    if out.dtype.kind != "u" or out.dtype.itemsize * 8 != dst.storage_bits or not out.flags.writeable:
+        need = str(code_dtype(dst))
+        raise ReadError(f"out must be a writable array of {need}, not {out.dtype}", legal=(need,))
+    if out.shape != like.shape:
+        raise ReadError(f"out has shape {out.shape}, the codes have {like.shape}")
+    return out
+
+
+def walk(function: Callable[..., None], out: Codes, *sources: NDArray[Any], size: int = BLOCK) -> None:
+    """Call `function(out block, *source blocks)` over all elements; blocks are 1-d and of native byte order.
+
+    Arrays that overlap in memory behave as if every source were read before anything is written.
+    """
+    operands = [out, *sources]
+    flags: list[list[Any]] = [["writeonly"], *([["readonly"]] * len(sources))]
+    with np.nditer(
+        operands,
+        flags=["external_loop", "buffered", "zerosize_ok", "copy_if_overlap"],
+        op_flags=flags,
+        op_dtypes=[operand.dtype.newbyteorder("=") for operand in operands],
+        casting="equiv",
+        buffersize=size,
+    ) as blocks:
+        for block in blocks:
+            function(*block)
+
+
+def convert_blocks(
+    codes: Codes,
+    dst: Format,
+    convert: Callable[..., U64],
+    random: NDArray[Any] | None,
+    out: Codes | None,
+    shifts: NDArray[Any] | None = None,
+) -> Codes:
+    """Return what `convert(codes, random words or None[, shifts])` makes of every block, as codes of `dst`.
+
+    `convert` sees and returns uint64 arrays; shifts are int64 bits.
+
+    Raises:
+        ReadError: as `check_out`.
+    """
+    out = check_out(out, codes, dst)
+    extra = [array for array in (random, shifts) if array is not None]
+
+    def fill(result: Codes, block: Codes, *further: NDArray[Any]) -> None:
+        following = iter(further)
+        words = None if random is None else next(following).astype(np.uint64)
+        signed = [array.astype(np.int64).view(np.uint64) for array in following]
+        result[...] = convert(block.astype(np.uint64), words, *signed)
+
+    walk(fill, out, codes, *extra)
+    return out

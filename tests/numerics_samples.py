@@ -1,0 +1,38 @@
+"""Codes to try casts on, and the abstract cast by format names, for the tests of `simulator.numerics`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from isa.modes import Overflow, Rounding
+from simulator.numerics import abstract_policy, cast_codes, code_dtype, decode_to_float64
+
+
+def samples(fmt: Format, seed: int = 0, count: int = 20_000) -> np.ndarray:
+    """Return every code of a format up to 16 bits; else specials, exponent edges and seeded random codes."""
+    if fmt.bits <= 16:
+        return np.arange(1 << fmt.bits, dtype=code_dtype(fmt))
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 1 << fmt.bits, count, dtype=np.uint64)
+    if isinstance(fmt, IntFormat):
+        codes >>= rng.integers(0, fmt.bits, count, dtype=np.uint64)
+        edges = [1 << bit for bit in range(fmt.bits)]
+    else:
+        assert isinstance(fmt, FloatFormat)
+        edges = [field << fmt.fraction_bits for field in range(0, fmt.exponent_mask + 1)]
+        edges += [edge | fmt.sign_bit for edge in edges]
+    near = {edge + step & (1 << fmt.bits) - 1 for edge in edges for step in (-2, -1, 0, 1, 2)}
+    return np.concatenate([codes, np.array(sorted(near), np.uint64)]).astype(code_dtype(fmt))
+
+
+def cast(
+    codes: np.ndarray, src: str, dst: str, rounding: Rounding | None = None, overflow: Overflow | None = None
+) -> np.ndarray:
+    return cast_codes(
+        codes, FORMATS[src], FORMATS[dst], abstract_policy(FORMATS[src], FORMATS[dst], rounding, overflow)
+    )
+
+
+def is_nan(codes: np.ndarray, fmt: Format) -> np.ndarray:
+    return np.isnan(decode_to_float64(codes, fmt))
