@@ -22,6 +22,9 @@ FORMAT = {
 }
 """Format ids of the vector files that differ from ours."""
 
+E8M0_MODE = {"ceil": "up", "floor": "down", "trunc": "down", "round": "nearest", "half_up": "nearest"}
+"""Our modes as ONNX's for e8m0: up is away from zero, and only positive numbers reach the rounding."""
+
 Caster = Callable[..., np.ndarray]
 
 
@@ -56,6 +59,11 @@ def oracle_cast(
         for code, word in zip(source.tolist(), random.tolist(), strict=True)
     ]
     return np.array(results, dtype=oracle.storage(dst))
+
+
+def oracle_mode(dst: str, mode: str) -> str:
+    """Return the oracle's name of a mode for the destination."""
+    return E8M0_MODE.get(mode, mode) if dst == "e8m0" else mode
 
 
 def product_cast(
@@ -97,3 +105,15 @@ def assert_same(expected: np.ndarray, got: np.ndarray, source: np.ndarray, src: 
         for i in bad[:5]
     ]
     assert not len(bad), f"{src} -> {dst}: {len(bad)} of {len(source)} differ\n" + "\n".join(cells)
+
+
+def nearest_bf16(values: np.ndarray) -> np.ndarray:
+    """Round integers to 8 significant bits, ties to even."""
+    out = []
+    for value in values.tolist():
+        shift = max(0, abs(value).bit_length() - 8)
+        kept, dropped = divmod(abs(value), 1 << shift)
+        half = (1 << shift) >> 1
+        kept += bool(half) and (dropped > half or (dropped == half and kept & 1))
+        out.append((kept << shift) * (-1 if value < 0 else 1))
+    return np.array(out)

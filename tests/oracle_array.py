@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 from oracle_formats import Float, Int, codebook, codes, decode, fmt
-from oracle_scalar import MODES, cast, check, defaults, overflow_code
+from oracle_scalar import MODES, Policy, cast, check, defaults, overflow_code
 
 STORAGE = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
@@ -107,13 +107,44 @@ def _to_int(all_codes: np.ndarray, src: str, row: Int, mode: str, overflow: str)
     return out.astype(storage(row.name))
 
 
+def _to_e8m0(all_codes: np.ndarray, src: str, mode: str, overflow: str, rule: str) -> np.ndarray:
+    size, negative, is_inf, is_nan = (part[all_codes] for part in _decoded(src))
+    half_significand, above = np.frexp(size)  # exact: size = half_significand * 2**above, in [1/2, 1)
+    significand, exponent = 2 * half_significand, above - 1
+    inexact = significand > 1
+    if rule == "onnx":
+        up = {"up": inexact, "down": np.zeros_like(inexact), "nearest": significand >= 1.5}[mode]
+        low = size < 2.0**-127  # zero included
+        high = exponent + up > 127
+        invalid = is_nan | (negative & (is_inf | (size != 0)))
+    else:
+        past_middle = significand**2 > 2  # the geometric middle; 22 bits at most
+        up = {
+            "floor": np.zeros_like(inexact),
+            "ceil": inexact,
+            "trunc": inexact & (exponent < 0),
+            "odd": inexact & (exponent % 2 == 0),
+        }.get(mode, past_middle)
+        low = exponent < -127
+        high = (exponent == 127) & inexact
+        invalid = is_nan | negative | (~is_inf & (size == 0))
+    saturate = overflow == "saturate"
+    out = np.where(low, 0x00 if saturate else 0xFF, exponent + up + 127)
+    out = np.where(is_inf | (high & ~low), 0xFE if saturate else 0xFF, out)
+    return np.where(invalid, 0xFF, out).astype(np.uint8)
+
+
 def cast_array(
     source: np.ndarray, src: str, dst: str, rounding: str | None = None, overflow: str | None = None, **policy
 ) -> np.ndarray:
     """Return the destination codes of an array of source codes; the policy fields are those of the scalar oracle."""
-    rounding, overflow = defaults(src, dst, rounding, overflow)
+    rules = Policy(**policy)
+    rounding, overflow = defaults(src, dst, rounding, overflow, rules)
     row = fmt(dst)
-    if policy or fmt(src).bits > 16 or rounding not in MODES or dst == "e8m0":
+    if dst == "e8m0" and fmt(src).bits <= 16:
+        check(src, dst, rounding, overflow, rules)
+        return _to_e8m0(source.astype(np.intp), src, rounding, overflow, rules.e8m0)
+    if policy or fmt(src).bits > 16 or rounding not in MODES:
         return _by_scalar(source, src, dst, rounding, overflow, policy)
     check(src, dst, rounding, overflow)
     index = source.astype(np.intp)

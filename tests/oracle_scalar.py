@@ -8,7 +8,7 @@ HiF8 hybrid: formats.md section 2.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 
@@ -84,6 +84,8 @@ def cast(code: int, src: str, dst: str, rounding: str | None = None, overflow: s
     check(src, dst, rounding, overflow, rules)
     value = decode(code, src)
     row = fmt(dst)
+    if value.kind == "finite" and not value.magnitude:
+        rules = replace(rules, guard_exact=True)  # zero is passed on, not rounded (tpc.md section 5)
     if isinstance(row, Int):
         return cast_int(value, row, rounding, overflow, rules)
     if dst == "e8m0":
@@ -127,6 +129,12 @@ def overflow_code(negative: bool, row: Float, rounding: str, overflow: str) -> i
     return row.nan | row.sign_code if negative and row.signed_nan else row.nan
 
 
+def floor_log2(magnitude: Fraction) -> int:
+    """Return the exponent e with 2**e <= magnitude < 2**(e+1)."""
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    return exponent if Fraction(2) ** exponent <= magnitude else exponent - 1
+
+
 def neighbours(magnitude: Fraction, row: Float) -> tuple[Fraction, int, Fraction, int]:
     """Return (value, code) of the largest number not above `magnitude` and of the next one.
 
@@ -138,12 +146,7 @@ def neighbours(magnitude: Fraction, row: Float) -> tuple[Fraction, int, Fraction
             return (*book[-1], *book[-1])
         index = bisect_right(book, magnitude, key=lambda entry: entry[0]) - 1
         return (*book[index], *book[index + 1])
-    exponent = 1 - row.bias
-    while Fraction(2) ** (exponent + 1) <= magnitude:
-        # The jump only shortens the search; the loop condition alone decides.
-        gap = (magnitude / Fraction(2) ** exponent).numerator.bit_length()
-        gap -= (magnitude / Fraction(2) ** exponent).denominator.bit_length()
-        exponent += max(1, gap - 1)
+    exponent = max(1 - row.bias, floor_log2(magnitude)) if magnitude else 1 - row.bias
     step = Fraction(2) ** (exponent - row.fraction_bits)
     count = floor(magnitude / step)
     # Subnormals and the first normal binade share one spacing; every later binade starts 2**fraction_bits codes on.
@@ -194,8 +197,7 @@ def hybrid(code: int, value: Value, src: str, overflow: str) -> int:
         return 0
     if Fraction(1, 8) <= size < 16:  # |E| <= 3
         return encode(value, row, "round", overflow)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    exponent -= Fraction(2) ** exponent > size
+    exponent = floor_log2(size)
     if exponent > 15:
         return overflow_code(value.negative, row, "rint", overflow)
     width = source.fraction_bits
@@ -219,7 +221,9 @@ def hybrid(code: int, value: Value, src: str, overflow: str) -> int:
 def e8m0_onnx(value: Value, rounding: str, overflow: str) -> int:
     """ONNX Cast to float8e8m0: up, down, or nearest with ties up; semantics_tosa_onnx.md section 3.
 
-    Not saturating: zero, infinity and everything that does not round into the range is NaN.
+    Not saturating: zero, infinity and everything that does not round into the range is NaN. Between 2**127 and 2**128
+    the sources contradict each other under down and nearest: this judges overflow after rounding, as the evaluator
+    of onnx does; onnxruntime judges before.
     """
     saturate = overflow == "saturate"
     if value.kind == "nan" or (value.negative and (value.kind == "inf" or value.magnitude)):
@@ -229,10 +233,8 @@ def e8m0_onnx(value: Value, rounding: str, overflow: str) -> int:
     size = value.magnitude
     if size < Fraction(1, 2**127):
         return 0x00 if saturate else 0xFF
-    code = 0
-    while Fraction(2) ** (code + 1 - 127) <= size:
-        code += 1
-    low = Fraction(2) ** (code - 127)
+    exponent = floor_log2(size)
+    code, low = exponent + 127, Fraction(2) ** exponent
     up = {"up": size > low, "down": False, "nearest": size >= low * Fraction(3, 2)}[rounding]
     code += up
     if code <= 0xFE:
@@ -248,8 +250,7 @@ def e8m0_asl(value: Value, rounding: str, overflow: str) -> int:
     if value.kind == "inf":
         return 0xFE if saturate else 0xFF
     size = value.magnitude
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    exponent -= Fraction(2) ** exponent > size
+    exponent = floor_log2(size)
     if exponent < -127:
         return 0x00 if saturate else 0xFF
     power = Fraction(2) ** exponent
@@ -309,15 +310,15 @@ def cast_int(value: Value, row: Int, rounding: str, overflow: str, rules: Policy
     return low_bits(rounded, row)
 
 
-def round_to_integral(code: int, name: str, rounding: str) -> int:
-    """Round a float code to an integral value of the same format; infinity stays, NaN becomes the canonical one."""
+def round_to_integral(code: int, name: str, rounding: str, overflow: str = "special") -> int:
+    """Round a float code to an integral value of the same format; NaN becomes the canonical one."""
     row = fmt(name)
     assert isinstance(row, Float)
     value = decode(code, name)
     if value.kind == "nan":
         return nan_code(value, row, ABSTRACT)
     if value.kind == "inf":
-        return code
+        return overflow_code(value.negative, row, "rint", overflow)
     rounded = Value("finite", value.negative, Fraction(abs(round_integer(value, rounding))))
-    # Narrow formats lack some integers of their own range (HiF8's 17): those round a second time by the same mode.
-    return encode(rounded, row, rounding, "saturate")
+    # Only overflow can remain: a format that lacks an integer within its range has no fractions near it either.
+    return encode(rounded, row, rounding, overflow)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from golden import SUBJECTS, as_codes, assert_same, format_name, load
-from test_golden_tosa import nearest_bf16
+from golden import SUBJECTS, as_codes, assert_same, format_name, load, nearest_bf16
 
 DATA = load("golden_onnx_cast.npz")
 NODES = load("golden_onnx_node.npz")

@@ -1,6 +1,8 @@
-"""TOSA's CAST as run by its reference model, against the abstract cast.
+"""TOSA's CAST and RESCALE as run by the reference model.
 
-TOSA rounds to nearest even; float to integer saturates, integer to integer wraps, floats overflow to infinity or NaN.
+CAST rounds to nearest even; float to integer saturates, integer to integer wraps, floats overflow to infinity or NaN.
+RESCALE is judged for SINGLE and DOUBLE rounding; INEXACT permits an interval and is left out
+(semantics_tosa_onnx.md section 2.3).
 """
 
 from __future__ import annotations
@@ -8,7 +10,10 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from golden import SUBJECTS, as_codes, assert_same, format_name, load
+from golden import SUBJECTS, as_codes, assert_same, format_name, load, nearest_bf16
+
+from isa import Overflow, Rounding, format_named
+from simulator.numerics import Policy, Scale, scaled_cast_codes
 
 DATA = load("golden_tosa_cast.npz")
 PAIRS = [key.removesuffix("__in") for key in DATA if key.endswith("__in")]
@@ -39,13 +44,56 @@ def double_rounded(source: np.ndarray) -> np.ndarray:
     return nearest_bf16(values) != nearest_bf16(single)
 
 
-def nearest_bf16(values: np.ndarray) -> np.ndarray:
-    """Round integers to 8 significant bits, ties to even."""
-    out = []
-    for value in values.tolist():
-        shift = max(0, abs(value).bit_length() - 8)
-        kept, dropped = divmod(abs(value), 1 << shift)
-        half = (1 << shift) >> 1
-        kept += bool(half) and (dropped > half or (dropped == half and kept & 1))
-        out.append((kept << shift) * (-1 if value < 0 else 1))
-    return np.array(out)
+RESCALE = load("golden_tosa_rescale.npz")
+CASES = [dict(zip(RESCALE["meta_cols"].tolist(), row, strict=True)) for row in RESCALE["meta"].tolist()]
+EXACT = [case for case in CASES if case["rounding_mode"] in (1, 3)]
+"""Cases of SINGLE (1) and DOUBLE (3) rounding."""
+
+
+def rescale_arrays(case: dict[str, int]) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int]]]:
+    """Return input minus zero point and output, channel last, and (multiplier, shift) per channel."""
+    count, channels = case["rows"] * case["channels"], case["channels"]
+    where = slice(case["io_offset"], case["io_offset"] + count)
+    factors = slice(case["mult_offset"], case["mult_offset"] + channels)
+    scales = list(zip(RESCALE["mult"][factors].tolist(), RESCALE["shift"][factors].tolist(), strict=True))
+    shape = (case["rows"], channels)
+    return RESCALE["inp"][where].reshape(shape) - case["input_zp"], RESCALE["out"][where].reshape(shape), scales
+
+
+def finish(scaled: int, case: dict[str, int]) -> int:
+    """Add the output zero point, saturating in 32 bits, and clip to the output type."""
+    bits = case["out_bits"]
+    low, high = (0, (1 << bits) - 1) if case["out_unsigned"] else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    sum32 = max(-(1 << 31), min((1 << 31) - 1, scaled + case["output_zp"]))
+    return max(low, min(high, sum32))
+
+
+def test_rescale_formula_of_the_oracle() -> None:
+    assert len(EXACT) > 300
+    for case in EXACT:
+        values, outputs, scales = rescale_arrays(case)
+        for row, out in zip(values.tolist(), outputs.tolist(), strict=True):
+            got = [
+                finish(oracle.apply_scale(value, *scale, double=case["rounding_mode"] == 3), case)
+                for value, scale in zip(row, scales, strict=True)
+            ]
+            assert got == out, case
+
+
+def test_rescale_is_a_scaled_cast_rounding_half_up() -> None:
+    """SINGLE, and DOUBLE up to shift 31, where its extra term does not act."""
+    tried = 0
+    policy = Policy(rounding=Rounding.HALF_UP, overflow=Overflow.SATURATE)
+    for case in EXACT:
+        values, outputs, scales = rescale_arrays(case)
+        name = "i48" if case["in_bits"] == 48 else "i32"
+        for channel, (multiplier, shift) in enumerate(scales):
+            if case["rounding_mode"] == 3 and shift > 31:
+                continue
+            tried += 1
+            codes = values[:, channel].astype(np.int64 if name == "i48" else np.int32).view(oracle.storage(name))
+            scaled = scaled_cast_codes(
+                codes, format_named(name), format_named("i32"), Scale(multiplier, -shift), policy
+            ).view(np.int32)
+            assert [finish(value, case) for value in scaled.tolist()] == outputs[:, channel].tolist(), case
+    assert tried > 500

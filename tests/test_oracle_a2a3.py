@@ -1,5 +1,4 @@
-"""The A2/A3 oracle against the golden scripts of the PTO library and worked numbers of a2a3.md.
-"""
+"""The A2/A3 oracle against the golden scripts of the PTO library and worked numbers of a2a3.md."""
 
 from __future__ import annotations
 
