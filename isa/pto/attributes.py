@@ -133,7 +133,9 @@ def _read_entry(reader: Reader, found: Attributes) -> None:
     if reader.kinds[key_index] not in (Kind.WORD, Kind.STRING):
         reader.unexpected("an attribute name")
     reader.position += 1
-    key = reader.texts[key_index].strip('"')
+    key = reader.texts[key_index]
+    if reader.kinds[key_index] is Kind.STRING:
+        key = key[1:-1]
     if not key:
         raise reader.error("an attribute name is empty", key_index)
     if key in found:

@@ -7,9 +7,11 @@ by whoever has them. Source: pto_assembly.md sections 3.5 and 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from isa.errors import Span, TileError
+from isa.formats import FORMATS
 from isa.pto.program import PartitionType, TileType, Type, ViewType
 
 
@@ -115,6 +117,26 @@ def check_transfer(mnemonic: str, inputs: Sequence[Type], outputs: Sequence[Type
             f"{mnemonic} between a part of {count} elements and a tile whose valid region {_region(tile)} has {wanted}",
             span=span,
         )
+
+
+def check_alias(mnemonic: str, source: TileType, result: TileType, span: Span) -> None:
+    """Refuse a treshape or bitcast whose two types cannot name the same bytes (pto_assembly.md 10.2).
+
+    How many bytes a row of 4-bit elements takes is the target's affair, so for these no sizes are compared.
+    """
+    if source.location != result.location:
+        raise TileError(f"{mnemonic} keeps the location: {source.location} to {result.location}", span=span)
+    if mnemonic == "bitcast":
+        if replace(result, element=source.element) != source:
+            raise TileError("bitcast changes the element type alone", span=span)
+        if FORMATS[result.element].bits > FORMATS[source.element].bits:
+            raise TileError(f"bitcast to a wider element: {source.element} to {result.element}", span=span)
+        return
+    if (source.scatter_layout == "none_box") != (result.scatter_layout == "none_box"):
+        raise TileError("treshape between a boxed tile and one without boxes", span=span)
+    before, after = (tile.rows * tile.cols * FORMATS[tile.element].bits for tile in (source, result))
+    if before != after and min(FORMATS[source.element].bits, FORMATS[result.element].bits) >= 8:
+        raise TileError(f"treshape keeps the size: {before // 8} bytes to {after // 8}", span=span)
 
 
 def element_count(dims: Sequence[int | None]) -> int | None:

@@ -67,6 +67,8 @@ def read_region(reader: Reader, terminator: type[Yield] | type[Return] | None) -
         if isinstance(operation, Yield | Return):
             if terminator is None or not isinstance(operation, terminator):
                 raise reader.error(f"{reader.texts[start]} cannot stand in this region", start)
+            if reader.kinds[reader.position] is Kind.END:
+                reader.unexpected("'}'", ("}",))
             if not reader.at("}"):
                 raise reader.error(f"nothing can follow {reader.texts[start]} in its region", legal=("}",))
             if isinstance(operation, Yield) and not operation.values:

@@ -33,22 +33,24 @@ def parse(text: str, file: str = "<string>") -> Program:
         TileError: shapes, valid regions or views that do not fit each other.
     """
     reader = Reader(Source(file, text))
-    functions: list[Function] = []
+    functions: dict[str, Function] = {}
     attributes: Attributes = {}
     module_index: int | None = None
     while reader.kinds[reader.position] is not Kind.END:
         index = reader.position
         if not reader.at("module"):
-            functions.append(_read_function(reader, functions))
+            _read_function(reader, functions)
             continue
         if module_index is not None or functions:
             raise reader.error("a file has one module, around all of its functions", index)
         module_index = index
         _read_module(reader, functions, attributes)
-    return Program(tuple(functions), sorted_texts(attributes), reader.warnings, span=reader.span(module_index or 0))
+    return Program(
+        tuple(functions.values()), sorted_texts(attributes), reader.warnings, span=reader.span(module_index or 0)
+    )
 
 
-def _read_module(reader: Reader, functions: list[Function], attributes: Attributes) -> None:
+def _read_module(reader: Reader, functions: dict[str, Function], attributes: Attributes) -> None:
     reader.expect("module")
     if reader.kinds[reader.position] is Kind.SYMBOL:
         reader.position += 1
@@ -58,7 +60,7 @@ def _read_module(reader: Reader, functions: list[Function], attributes: Attribut
     while not reader.take("}"):
         if reader.kinds[reader.position] is Kind.END:
             reader.unexpected("a function or '}'", ("func.func", "}"))
-        functions.append(_read_function(reader, functions))
+        _read_function(reader, functions)
 
 
 def _expect_dictionary(reader: Reader, attributes: Attributes) -> None:
@@ -67,7 +69,8 @@ def _expect_dictionary(reader: Reader, attributes: Attributes) -> None:
     read_attributes(reader, attributes)
 
 
-def _read_function(reader: Reader, earlier: list[Function]) -> Function:
+def _read_function(reader: Reader, functions: dict[str, Function]) -> None:
+    """Read one function and add it to the others."""
     index = reader.position
     if not reader.take("func.func"):
         word = reader.texts[index]
@@ -75,7 +78,7 @@ def _read_function(reader: Reader, earlier: list[Function]) -> Function:
     private = reader.take("private")
     name_index = reader.position
     name = reader.next_of(Kind.SYMBOL, "a function name such as @kernel")[1:]
-    if any(function.name == name for function in earlier):
+    if name in functions:
         raise reader.error(f"redefinition of function @{name}", name_index)
     reader.scope = Scope(reader.source)
     reader.expect("(")
@@ -93,7 +96,8 @@ def _read_function(reader: Reader, earlier: list[Function]) -> Function:
         reader.unexpected("'{'; only a private function may lack its body", ("{", "attributes", "func.func private"))
     if "pto.entry" in attributes and results:
         raise reader.error(f"entry function @{name} must return nothing", name_index)
-    return Function(name, arguments, body, sorted_texts(attributes), results, span=reader.span(name_index))
+    span = reader.span(name_index)
+    functions[name] = Function(name, arguments, body, sorted_texts(attributes), results, span=span)
 
 
 def _read_argument(reader: Reader) -> Argument:

@@ -11,7 +11,6 @@ from isa.pto.attributes import ENDPOINTS, EVENTS, PIPES, Attribute, enum_word
 from isa.pto.lexer import Kind
 from isa.pto.program import Barrier, Operation, Pipe, SetFlag, WaitFlag
 from isa.pto.reader import Reader
-from isa.pto.spelling import closest
 from isa.pto.statement import Handler, Statement
 
 _ENDPOINT_NAMES = ("pipe_event_type", "sync_op_type")
@@ -36,7 +35,7 @@ def _read_word(reader: Reader, name: str, legal: Collection[str], *, quoted: boo
         first = next(iter(legal))
         reader.unexpected(f"a value of {name}", (f"<{first}>", f"#pto.{name}<{first}>"))
     if word not in legal:
-        raise reader.error(f"unknown {name} '{word}'", index, closest(word, legal))
+        raise reader.error(f"unknown {name} '{word}'", index, legal)
     return word
 
 

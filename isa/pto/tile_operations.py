@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from isa.pto.attributes import Attributes, check_keys, layout_from, read_attributes, sorted_texts
 from isa.pto.checks import (
+    check_alias,
     check_layout,
     check_partition,
     check_transfer,
@@ -134,9 +135,11 @@ def _read_alias(reader: Reader, statement: Statement) -> Operation:
     reader.check_use(source, source_type, source_index)
     if None in (result_type.valid_rows, result_type.valid_cols):
         raise reader.error(f"the result of {statement.name} needs static valid extents", result_index)
+    mnemonic = statement.name.removeprefix("pto.")
+    check_alias(mnemonic, source_type, result_type, statement.span)
     result = statement.define_one(reader, result_type)
     return TileOperation(
-        statement.name.removeprefix("pto."),
+        mnemonic,
         (source[0],),
         (source_type,),
         (result,),

@@ -95,7 +95,9 @@ def read_element(field: FieldText, warn: Warn) -> str:
     if text in _REFUSED:
         reason, instead = _REFUSED[text]
         raise field.error(f"{text} is not an element type of a tile, view or pointer: {reason}", instead)
-    raise field.error(f"unknown element type '{text}'", closest(text, (*ELEMENTS, *LOWERED, *EXTENSIONS)))
+    raise field.error(
+        f"unknown element type '{text}'", closest(text, (*ELEMENTS, *LOWERED, *EXTENSIONS), everything_up_to=30)
+    )
 
 
 def read_type(source: Source, start: int, text: str, warn: Warn) -> Type:
@@ -155,7 +157,9 @@ def format_type(kind: Type) -> str:
 
 def _read_scalar(source: Source, start: int, text: str) -> ScalarType:
     if text not in SCALARS:
-        raise source.error(f"unknown type '{text}'", start, len(text), closest(text, (*SCALARS, *_KNOWN)))
+        raise source.error(
+            f"unknown type '{text}'", start, len(text), closest(text, (*SCALARS, *_KNOWN), everything_up_to=24)
+        )
     return ScalarType(SCALARS[text])
 
 
