@@ -65,6 +65,16 @@ def test_hybrid_of_every_normal_f16() -> None:
         assert_same(expected, product_cast(source, "f16", "hif8", "hybrid", overflow), source, "f16", "hif8")
 
 
+@pytest.mark.parametrize("src", ["f16", "bf16"])
+def test_e8m0_by_the_specification_of_pto(src: str) -> None:
+    """The rule `asl` for its 16-bit sources (pto_assembly.md section 7.2); f32 has its vectors."""
+    source = every_code(src)
+    for mode, overflow in product(oracle.MODES, ("saturate", "special")):
+        expected = oracle.cast_array(source, src, "e8m0", mode, overflow, e8m0="asl")
+        got = product_cast(source, src, "e8m0", mode, overflow, e8m0="asl")
+        assert_same(expected, got, source, src, "e8m0")
+
+
 @pytest.mark.parametrize("src", FORMATS)
 def test_refusals(src: str) -> None:
     """What section 8 refuses is refused, and nothing else."""

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa import DETERMINISTIC, Overflow, ReadError, Rounding, format_named
-from simulator.numerics import Policy, abstract_policy, cast_codes
+from simulator.numerics import NanToFloat, Policy, abstract_policy, cast_codes
 
 SOURCES = ("f64", "f32", "i32", "u32", "i64", "u64", "i48")
 MODES = [mode.value for mode in DETERMINISTIC]
@@ -97,6 +97,27 @@ def test_stochastic_decides_at_the_dropped_bits() -> None:
         policy = abstract_policy(format_named("f32"), format_named("f16"), Rounding.STOCHASTIC, Overflow.SPECIAL)
         got = cast_codes(source, format_named("f32"), format_named("f16"), policy, random=words)
         assert got.tolist() == [0x3C01, 0x3C01, 0x3C00]
+
+
+@pytest.mark.parametrize("src", ["f64", "f32"])
+@pytest.mark.parametrize("dst", ["i8", "u8", "i16", "i32", "u32", "i64"])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_wrap_of_a_clamped_intermediate(src: str, dst: str, bits: int) -> None:
+    """What instructions without saturation do: low bits of an int32 or int64 (a2a3.md section 4.3)."""
+    source = hard_codes(src, f"i{bits}", points=40, reach=2, random=300, seed=16)
+    policy = Policy(rounding=Rounding.TRUNC, overflow=Overflow.WRAP, wrap_bits=bits)
+    got = cast_codes(source, format_named(src), format_named(dst), policy)
+    assert np.array_equal(got, oracle.cast_array(source, src, dst, "trunc", "wrap", clamp_bits=bits))
+
+
+@pytest.mark.parametrize("dst", ["f16", "bf16"])
+@pytest.mark.parametrize("mode", MODES)
+def test_saturation_that_makes_nan_zero(dst: str, mode: str) -> None:
+    """Float results while CTRL[48] is 0: largest finite number and zero (a2a3.md section 3.1)."""
+    source = hard_codes("f32", dst, points=60, reach=2, random=200, seed=17)
+    policy = Policy(rounding=Rounding(mode), overflow=Overflow.SATURATE, nan_to_float=NanToFloat.ZERO)
+    got = cast_codes(source, format_named("f32"), format_named(dst), policy)
+    assert np.array_equal(got, oracle.cast_array(source, "f32", dst, mode, "saturate", nan=0))
 
 
 @pytest.mark.parametrize("code", [1 << 47, 1 << 48, 1 << 63, (1 << 64) - (1 << 47) - 1])
