@@ -24,7 +24,7 @@ KIBI = 1024
 
 
 def a2a3(**changes: Any) -> StridedRepeatTarget:
-    """The shipped target, with other timing rows or options: `vconv=(9, 2, 14)`, `load=(264, "128")`, `vector_head=..`."""
+    """The shipped target with other timing rows or options: `vconv=(9, 2, 14)`, `load=(264, "128")`."""
     target = load_target("a2a3")
     timing, options = target.timing, dict(target.options)
     for name, value in changes.items():

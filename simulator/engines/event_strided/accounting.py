@@ -6,8 +6,8 @@ Rules beyond the obvious:
 * A cycle in which a vector pipe only finishes earlier work is `drain` up to the nominal end of that work and `bank
   conflict` or `port` after it, even if a flag is awaited or the queue is empty. A barrier or operand wait is
   charged as such: what it waits for is usually that very drain.
-* Excess that a held port caused is `port`, at most as many cycles as a block stood before the held port; the rest is
-  `bank conflict`.
+* Excess is `port` for as many cycles as one of the blocks waited while its port was held; the rest is `bank
+  conflict`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Pattern:
 class Ports:
     """When each port and bank is free next.
 
-    `held` is the longest that a block of the last grant stood before a port that `hold` keeps busy.
+    `held` is the longest that a block of the last grant waited while `hold` kept its port busy.
     """
 
     def __init__(self, banks: Banks, observer: Observer | None) -> None:
@@ -92,12 +92,13 @@ class Ports:
         last = now
         self.held = 0
         for (port, bank), distance in zip(pattern.at(block), pattern.distances, strict=True):
-            free = max(now, self._port_free[port], self._bank_free[bank])
-            cycle = free
+            cycle = max(now, self._port_free[port], self._bank_free[bank])
+            held = 0
             for start, end in self._holds.get(port, ()):
                 if start <= cycle < end:
                     cycle = end
-            self.held = max(self.held, cycle - free)
+                held += max(0, min(end, cycle) - max(start, now))
+            self.held = max(self.held, held)
             self._port_free[port] = self._bank_free[bank] = cycle + 1
             last = max(last, cycle)
             if self._observer is not None:
