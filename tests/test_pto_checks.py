@@ -55,6 +55,8 @@ def refused(kind: type[CastsimError], body: str, message: str) -> CastsimError:
         ("%r:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}\n"
          "%y = arith.addi %r#2, %r : i32", "%r#2 is not defined", None),
         ("%y = arith.addi %c1:2, %c1 : index", "a result count may stand only", None),
+        ("%c1:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}",
+         "redefinition of %c1", None),
     ],
 )  # fmt: skip
 def test_undefined_redefined_and_mistyped_values(body: str, message: str, legal: str | None) -> None:
@@ -175,6 +177,8 @@ def part(offsets: str, sizes: str, kind: str, source: str = "?x?xf32") -> str:
         (part("%c0, %c0", "%c8", "8x64xf32"), "1 sizes for a view of 2 dimensions"),
         (part("%c0, %c0", "%c8, %c64", "8x64xf32", "16x64xf32"), "%v is defined as !pto.tensor_view<?x?xf32>"),
         (part("%c0, %w", "%c8, %c64", "8x64xf32"), "%w is defined as i32"),
+        (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace(" : !pto.tensor_view<?x?xf32> ->", " : index ->"),
+         "expected a view type, found index"),
         (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace("sizes", "size"), "expected 'sizes', found 'size'"),
         (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace("partition_tensor", "tensor"), "expected a partition type"),
     ],
@@ -213,6 +217,16 @@ def test_partitions_that_fit(body: str) -> None:
     parse(program(body))
 
 
+def test_the_extents_of_a_view_from_elsewhere_are_those_of_its_type() -> None:
+    def read(offset: str) -> None:
+        line = f"%s = pto.partition_view %e, offsets = [{offset}], sizes = [%c8] : !pto.tensor_view<16xf32> -> "
+        parse(function(CONSTANTS + line + "!pto.partition_tensor_view<8xf32>", "%e: !pto.tensor_view<16xf32>"))
+
+    read("%c8")
+    with pytest.raises(TileError, match="beyond the view's extent 16"):
+        read("%c16")
+
+
 # ------------------------------------------------------------------------------------------------ loads and stores
 
 
@@ -227,6 +241,11 @@ def test_a_transfer_moves_the_valid_region(mnemonic: str, rows: int, fits: bool)
         parse(program(body))
     else:
         refused(TileError, body, "a part of 512 elements and a tile whose valid region 16x64 has 1024")
+
+
+def test_transfers_of_other_forms_are_left_to_others() -> None:
+    parse(program(f"%t = pto.alloc_tile : {T}\npto.tload ins(%t : {T}) outs(%t : {T})"))
+    parse(program(f"%t = pto.alloc_tile : {T}\npto.tstore ins(%t, %t : {T}, {T}) outs(%t : {T})"))
 
 
 @pytest.mark.parametrize(
@@ -309,3 +328,23 @@ def test_a_new_type_must_name_the_same_bytes(mnemonic: str, result: str, message
 )
 def test_new_types_for_the_same_bytes(mnemonic: str, result: str) -> None:
     parse(program(f"%t = pto.alloc_tile : {T}\n%r = pto.{mnemonic} %t : {T} -> {result}"))
+
+
+PACKED = "%b = pto.make_tensor_view %z, shape = [%c16, %c64], strides = [{}] : !pto.tensor_view<?x?x{}>\n"
+PACKED_PART = (
+    "%s = pto.partition_view %b, offsets = [%c1, {0}], sizes = [%c8, %c32] : "
+    "!pto.tensor_view<?x?x{1}> -> !pto.partition_tensor_view<8x32x{1}>"
+)
+
+
+@pytest.mark.parametrize("element", ["s4", "f4E2M1x2", "f4E1M2x2"])
+def test_two_elements_share_a_byte(element: str) -> None:
+    def read(body: str) -> None:
+        parse(function(CONSTANTS + "%c65 = arith.constant 65 : index\n" + body, f"%z: !pto.ptr<{element}>"))
+
+    read(PACKED.format("%c64, %c1", element) + PACKED_PART.format("%c8", element))
+    for strides in ("%c65, %c1", "%c64, %c65", "%c1, %c16"):
+        with pytest.raises(TileError, match="must be even"):
+            read(PACKED.format(strides, element))
+    with pytest.raises(TileError, match="begins at column 1; it must be even"):
+        read(PACKED.format("%c64, %c1", element) + PACKED_PART.format("%c1", element))

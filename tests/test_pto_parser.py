@@ -523,6 +523,7 @@ def test_events_are_flags_between_the_pipes_of_their_endpoints(endpoint: str, pi
         ("pto.set_flg[<PIPE_V>, <PIPE_V>, <EVENT_ID0>]", "unknown operation", "pto.set_flag"),
         ("%x = pto.barrier <PIPE_V>", "has no result", None),
         ("pto.barrier <V>", "unknown pipe 'V'", None),
+        ("pto.barrier #pto.pipe<CAST_PIPE_V>", "unknown pipe 'CAST_PIPE_V'", None),
         ("pto.barrier PIPE_V", "expected a value of pipe", None),
         ("pto.record_event[#pto.pipe_event_type<TLOD>, #pto.pipe_event_type<TVEC>, <EVENT_ID0>]", "'TLOD'", "TLOAD"),
         ("pto.record_event[\"TLOAD\", \"TVEC\", \"EVENT_ID0\"]", "expected a value of pipe_event_type", None),

@@ -36,6 +36,7 @@ ENDPOINTS: dict[str, Pipe] = {
 }
 """Event endpoint -> the pipe it stands for (pto_assembly.md 3.4)."""
 
+_MODE_NAMES = ("round_mode", "saturation_mode")
 # The front end prints these three with a blank, all others with a dot.
 _BLANK_FORM = ("round_mode", "saturation_mode", "cmp")
 _DIALECT = re.compile(r"#pto(?:\.([A-Za-z_]\w*)\s*<\s*(\S*)\s*>|\s*<\s*([A-Za-z_]\w*)\s+(\S+)\s*>)")
@@ -86,7 +87,7 @@ def format_attributes(pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 def enum_word(reader: Reader, attribute: Attribute, name: str, legal: Collection[str]) -> str:
-    """Return VALUE of `#pto<NAME VALUE>`, which must be one of `legal`, with or without the prefix CAST_.
+    """Return VALUE of `#pto<NAME VALUE>`, which must be one of `legal`; that of a mode may have the prefix CAST_.
 
     Raises:
         ReadError: another kind of attribute (the real spellings are given), or an unknown value.
@@ -97,8 +98,9 @@ def enum_word(reader: Reader, attribute: Attribute, name: str, legal: Collection
         found = f"found {attribute.text}" if attribute.text else "no value is given"
         raise reader.error(f"expected a value of {name}, {found}", attribute.value_index, spellings)
     word: str = match.group(2) if match.group(1) else match.group(4)
-    if word.removeprefix("CAST_") in legal:
-        return word.removeprefix("CAST_")
+    bare = word.removeprefix("CAST_") if name in _MODE_NAMES else word
+    if bare in legal:
+        return bare
     raise reader.error(f"unknown {name} '{word}'", attribute.value_index, legal)
 
 

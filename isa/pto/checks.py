@@ -49,6 +49,22 @@ def check_view(kind: ViewType, shape: Sequence[int | None], span: Span) -> None:
             raise TileError(f"extent {position} of the view is {extent} by its type, {value} by its operand", span=span)
 
 
+def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence[int | None], span: Span) -> None:
+    """Refuse known strides and offsets of a view of 4-bit elements that fall inside a byte (pto_assembly.md 2.1.1).
+
+    Two elements share a byte, so every stride is even except the unit stride innermost, and a part begins at an even
+    element.
+    """
+    if FORMATS[element].bits != 4:
+        return
+    for position, stride in enumerate(strides):
+        innermost = position == len(strides) - 1
+        if stride is not None and stride % 2 and not (innermost and stride == 1):
+            raise TileError(f"stride {position} of a view of 4-bit elements is {stride}; it must be even", span=span)
+    if offsets and offsets[-1] is not None and offsets[-1] % 2:
+        raise TileError(f"a part of 4-bit elements begins at column {offsets[-1]}; it must be even", span=span)
+
+
 def check_layout(layout: str | None, shape: Sequence[int | None], strides: Sequence[int | None], span: Span) -> None:
     """Refuse a declared layout that known extents and strides contradict.
 

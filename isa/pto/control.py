@@ -11,6 +11,7 @@ from isa.pto.program import For, If, Operation, Return, ScalarType, Section, Typ
 from isa.pto.reader import Reader
 from isa.pto.spelling import closest
 from isa.pto.statement import Handler, Statement, read_results
+from isa.pto.tile_operations import Use
 
 _INDEX = ScalarType("index")
 _I1 = ScalarType("i1")
@@ -107,21 +108,7 @@ def _read_for(reader: Reader, statement: Statement) -> Operation:
     upper = reader.operand()
     reader.expect("step")
     step = reader.operand()
-    carried: list[tuple[str, int]] = []
-    initial: list[tuple[str, int]] = []
-    kinds: tuple[Type, ...] = ()
-    if reader.take("iter_args"):
-        reader.expect("(")
-        for own, first in reader.listed(lambda: _read_carried(reader), ")"):
-            carried.append(own)
-            initial.append(first)
-        reader.expect("->")
-        types_index = reader.position
-        kinds = reader.type_list()
-        if len(kinds) != len(carried):
-            raise reader.error(f"{len(carried)} values carried with {len(kinds)} types", types_index)
-        for use, kind in zip(initial, kinds, strict=True):
-            reader.check_use(use, kind)
+    carried, initial, kinds = _read_carried(reader)
     loop_type = _read_loop_type(reader)
     for use in (lower, upper, step):
         reader.check_use(use, loop_type)
@@ -152,10 +139,26 @@ def _read_for(reader: Reader, statement: Statement) -> Operation:
     )
 
 
-def _read_carried(reader: Reader) -> tuple[tuple[str, int], tuple[str, int]]:
-    name = reader.new_name()
+def _read_carried(reader: Reader) -> tuple[list[Use], list[Use], tuple[Type, ...]]:
+    """Read `iter_args(%x = %init, ...) -> (types)` if it stands here: new names, initial values, types."""
+    if not reader.take("iter_args"):
+        return [], [], ()
+    reader.expect("(")
+    pairs = reader.listed(lambda: _read_carried_value(reader), ")")
+    reader.expect("->")
+    index = reader.position
+    kinds = reader.type_list()
+    if len(kinds) != len(pairs):
+        raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
+    for (_, first), kind in zip(pairs, kinds, strict=True):
+        reader.check_use(first, kind)
+    return [own for own, _ in pairs], [first for _, first in pairs], kinds
+
+
+def _read_carried_value(reader: Reader) -> tuple[Use, Use]:
+    own = reader.new_name()
     reader.expect("=")
-    return name, reader.operand()
+    return own, reader.operand()
 
 
 def _read_loop_type(reader: Reader) -> ScalarType:

@@ -9,7 +9,6 @@ from isa.errors import ReadError, Span
 from isa.pto.lexer import Kind, Source, tokenize
 from isa.pto.program import Type
 from isa.pto.scope import Definition, Scope
-from isa.pto.spelling import closest
 from isa.pto.types import format_type, read_type
 
 _T = TypeVar("_T")
@@ -166,7 +165,7 @@ class Reader:
             if self.texts[index + 1] == "<":
                 if self.kinds[index] is Kind.TYPE:
                     raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
-                raise self.error(f"type '{text}<...>' is not supported", index, closest(text, ()))
+                raise self.error(f"type '{text}<...>' is not supported", index)
             found = read_type(self.source, self.starts[index], text, self.warn)
             self._types[text] = found
         self.position = index + 1

@@ -11,6 +11,7 @@ from isa.pto.attributes import Attributes, check_keys, layout_from, read_attribu
 from isa.pto.checks import (
     check_alias,
     check_layout,
+    check_packing,
     check_partition,
     check_transfer,
     check_valid_operand,
@@ -241,6 +242,7 @@ def _read_make_view(reader: Reader, statement: Statement) -> Operation:
     extents, steps = _known(reader, shape), _known(reader, strides)
     check_view(kind, extents, statement.span)
     check_layout(layout, extents, steps, statement.span)
+    check_packing(kind.element, steps, (), statement.span)
     result = statement.define_one(reader, kind)
     reader.scope.note_extents(result, extents)
     names = tuple(use[0] for use in shape), tuple(use[0] for use in strides)
@@ -270,7 +272,9 @@ def _read_partition(reader: Reader, statement: Statement) -> Operation:
     _check_rank(reader, offsets, "offsets", len(source.dims), view[1])
     _check_rank(reader, sizes, "sizes", len(source.dims), view[1])
     extents = _extents(reader, view, source)
-    check_partition(source, extents, _known(reader, offsets), _known(reader, sizes), kind, statement.span)
+    starts = _known(reader, offsets)
+    check_partition(source, extents, starts, _known(reader, sizes), kind, statement.span)
+    check_packing(kind.element, (), starts, statement.span)
     result = statement.define_one(reader, kind)
     names = tuple(use[0] for use in offsets), tuple(use[0] for use in sizes)
     return PartitionView(result, view[0], *names, source, kind, span=statement.span)
