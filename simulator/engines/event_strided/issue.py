@@ -7,6 +7,7 @@ clock, and only as far as some pipe needs it: otherwise the queues would come to
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from simulator.engines.event_strided.accounting import Account
 from simulator.engines.event_strided.machine import Machine
@@ -65,10 +66,19 @@ class Issuer:
                 return
             self._issue(entry)
 
-    def upcoming(self) -> Iterator[StridedOperation]:
-        """Yield what was not issued yet; only to explain a run that has failed, for it consumes the program."""
-        for entry in self._entries:
-            yield entry.operation
+    def run_on(self, count: int) -> list[StridedOperation]:
+        """Issue up to `count` operations that no pipe demands; return as many that the scalar unit cannot reach.
+
+        Only to explain a run that has failed: the machine would have issued them.
+        """
+        for _ in range(count):
+            if self.wait is not None or self.beyond is not None:
+                break
+            entry = next(self._entries, None)
+            if entry is None:
+                break
+            self._issue(entry)
+        return [entry.operation for entry in islice(self._entries, count)]
 
     def _draw(self, tree: Tree) -> Iterator[Entry]:
         """Yield the operations of the program in order."""

@@ -43,8 +43,6 @@ class _Space:
 
     def enter(self, access: Access, execution: ExecutionRecord, now: int) -> None:
         """Note who touches the bytes now."""
-        if access.start >= access.end:
-            return
         self._split(access.start)
         self._split(access.end)
         overlapping = self._overlapping(access)
@@ -123,7 +121,11 @@ class Scoreboard:
 
     def enter(self, execution: ExecutionRecord, accesses: tuple[Access, ...], now: int) -> tuple[ExecutionRecord, ...]:
         """Note the accesses of the next execution in program order; return the earlier ones it has to wait for."""
-        followed = [(self._spaces[access.space], access) for access in accesses if access.space in self._spaces]
+        followed = [
+            (self._spaces[access.space], access)
+            for access in accesses
+            if access.space in self._spaces and access.start < access.end
+        ]
         needs = {id(record): record for space, access in followed for record in space.conflicts(access)}
         for space, access in followed:
             space.enter(access, execution, now)
