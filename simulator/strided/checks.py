@@ -105,16 +105,14 @@ def check_transfer(target: StridedRepeatTarget, transfer: TileTransfer) -> tuple
 
 
 def _check_equal_regions(cast: TileCast) -> None:
+    """Physical shapes may differ for the library; the text form's own rule against it is the parser's."""
     src, dst = cast.src, cast.dst
-    for what, ours, theirs in (
-        ("shape", (src.rows, src.cols), (dst.rows, dst.cols)),
-        ("valid region", (src.valid_rows, src.valid_cols), (dst.valid_rows, dst.valid_cols)),
-    ):
-        if ours != theirs:
-            raise TileError(
-                f"tcvt: {what} of %{src.name} is {ours[0]} x {ours[1]}, of %{dst.name} {theirs[0]} x {theirs[1]}",
-                span=cast.span,
-            )
+    ours, theirs = (src.valid_rows, src.valid_cols), (dst.valid_rows, dst.valid_cols)
+    if ours != theirs:
+        raise TileError(
+            f"tcvt: valid region of %{src.name} is {ours[0]} x {ours[1]}, of %{dst.name} {theirs[0]} x {theirs[1]}",
+            span=cast.span,
+        )
 
 
 def _check_overlap(cast: TileCast) -> tuple[str, ...]:

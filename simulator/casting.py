@@ -1,0 +1,161 @@
+"""Casting arrays: the abstract cast, or what a chip makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import Format, IntFormat, format_named
+from isa.modes import Overflow, Rounding, Saturation
+from isa.pto.program import RoundMode
+from simulator.numerics import (
+    Policy,
+    abstract_policy,
+    array_from_codes,
+    cast_array,
+    code_dtype,
+    codes_from_array,
+    is_codes,
+)
+from targets import Target, load_target
+
+
+@dataclass(frozen=True, slots=True)
+class TargetCast:
+    """Codes that a chip makes, and the modes that were in force after its fallbacks and overrides."""
+
+    codes: NDArray[Any]
+    rounding: str
+    saturation: Saturation
+    overflow: Overflow
+    warnings: tuple[str, ...]
+
+
+def cast(
+    array: NDArray[Any],
+    src: str,
+    dst: str,
+    *,
+    rounding: str | None = None,
+    overflow: str | None = None,
+    target: str | Path | Target | None = None,
+    saturation: str | None = None,
+    scratch: bool = False,
+    random: NDArray[np.uint32] | None = None,
+    policy: Policy | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Convert an array from one number format to another, bit-exactly.
+
+    Args:
+        array: any shape. Unsigned integers of the storage width of a float format are codes, and codes come back;
+            native arrays come back in the native dtype of `dst`, or as codes where there is none.
+        src, dst: format names or aliases.
+        rounding: rint, round, floor, ceil, trunc, odd, half_up, stochastic, hybrid; with `target` one of its modes
+            or none. None: the default.
+        overflow: saturate, wrap, special; not with `target`.
+        target: a chip, whose own defaults, fallbacks and special values then hold; None: the abstract cast.
+        saturation: on, off or None (the chip's default); only with `target`.
+        scratch: whether the chip is given a tmp tile.
+        random: one word per element for stochastic rounding.
+        policy: everything at once, instead of `rounding` and `overflow`.
+        out: array to fill and return.
+
+    Raises:
+        ReadError: unknown format, mode or dtype.
+        IllegalError: a mode or pair that the target or format does not have.
+    """
+    source, destination = format_named(src), format_named(dst)
+    if target is None:
+        if saturation is not None or scratch:
+            raise ReadError("saturation and scratch belong to a target; the abstract cast takes overflow")
+        if policy is None:
+            policy = abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
+        return cast_array(array, source, destination, policy, random=random, out=out)
+    if overflow is not None or policy is not None:
+        raise ReadError("with a target the chip decides about overflow; it takes saturation on or off")
+    chip = target if not isinstance(target, str | Path) else load_target(target)
+    codes = codes_from_array(array, source)
+    result = cast_on_target(
+        codes, source, destination, chip, rounding=rounding, saturation=_saturation(saturation), scratch=scratch
+    )
+    converted = result.codes if is_codes(array, source) else array_from_codes(result.codes, destination)
+    if out is None:
+        return converted
+    out.view(code_dtype(destination))[...] = result.codes
+    return out
+
+
+def cast_on_target(
+    codes: NDArray[Any],
+    src: Format,
+    dst: Format,
+    target: Target,
+    *,
+    rounding: str | None = None,
+    saturation: Saturation | None = None,
+    scratch: bool = False,
+) -> TargetCast:
+    """Convert codes of any shape as a tile cast on the chip does.
+
+    Raises:
+        ReadError: a word that is no rounding mode.
+        IllegalError: a pair that the chip does not have, or a mode that its instructions cannot name.
+    """
+    from simulator.strided.elementwise import cast_elements  # noqa: PLC0415 - only the mechanism in use is loaded
+
+    mode = None if rounding is None else _chip_mode(rounding, target)
+    flat = codes.reshape(1, -1)
+    converted, plan = cast_elements(target, flat, src, dst, mode, saturation, scratch=scratch)
+    off = plan.saturation is Saturation.OFF
+    return TargetCast(
+        codes=converted.reshape(codes.shape),
+        rounding=plan.rounding.value,
+        saturation=plan.saturation,
+        overflow=_overflow_in_force(dst, plan.action, off=off),
+        warnings=plan.warnings,
+    )
+
+
+def _overflow_in_force(dst: Format, action: object, *, off: bool) -> Overflow:
+    policy = getattr(action, "policy", None)
+    if isinstance(policy, Policy):
+        return policy.overflow
+    return Overflow.WRAP if off and isinstance(dst, IntFormat) else Overflow.SATURATE
+
+
+def _chip_mode(rounding: str, target: Target) -> RoundMode:
+    name = rounding.upper().removeprefix("CAST_")
+    if name in RoundMode.__members__:
+        return RoundMode[name]
+    legal = [mode.name.lower() for mode in RoundMode]
+    if rounding.lower() in {mode.value for mode in Rounding}:
+        raise IllegalError(f"{target.name} has no rounding mode {rounding}", legal=legal)
+    raise ReadError(f"unknown rounding mode '{rounding}'", legal=legal)
+
+
+def _rounding(name: str | None) -> Rounding | None:
+    return None if name is None else _member(Rounding, name, "rounding mode")
+
+
+def _overflow(name: str | None) -> Overflow | None:
+    return None if name is None else _member(Overflow, name, "overflow policy")
+
+
+def _saturation(name: str | None) -> Saturation | None:
+    return None if name is None else _member(Saturation, name, "saturation")
+
+
+_Word = TypeVar("_Word", Rounding, Overflow, Saturation)
+
+
+def _member(kind: type[_Word], name: str, what: str) -> _Word:
+    try:
+        return kind(name.lower())
+    except ValueError:
+        raise ReadError(f"unknown {what} '{name}'", legal=[member.value for member in kind]) from None

@@ -1,0 +1,55 @@
+"""A chip's cast of loose elements: the instructions that a tile cast would issue, applied to whole arrays.
+
+There is no second description of what a cast does: the operations come from the same lowering, run on arrays that
+stand for the lanes instead of on a buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from isa.formats import Format
+from isa.modes import Saturation
+from isa.pto.program import RoundMode
+from simulator.strided.operations import VectorOperation
+from simulator.strided.plan import CastPlan, plan_cast
+from simulator.strided.sequences import Call, emit_call
+from simulator.strided.values import apply_action
+from simulator.tree import Block, Lowered, operations
+from targets.strided_repeat import StridedRepeatTarget
+
+_SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
+"""Addresses that keep the three operands of a sequence apart."""
+
+
+def cast_elements(
+    target: StridedRepeatTarget,
+    codes: NDArray[Any],
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None,
+    saturation: Saturation | None,
+    *,
+    scratch: bool,
+) -> tuple[NDArray[Any], CastPlan]:
+    """Convert codes of any shape as the chip's tile cast does; return them with the plan that was followed.
+
+    Raises:
+        IllegalError: no such type pair.
+    """
+    plan = plan_cast(target, src, dst, mode, saturation, scratch=scratch)
+    if plan.sequence is None:
+        return apply_action(plan.action, [codes], src, dst, codes.shape), plan
+    call = Call(1, _DESTINATION, _SOURCE, 0, 0, 1)
+    sequence = Lowered(0, Block(tuple(emit_call(target, plan, call, _SCRATCH))))
+    held = {_SOURCE: codes}
+    for operation in operations(sequence, None):
+        if isinstance(operation, VectorOperation):
+            sources = [held[source.address] for source in operation.sources]
+            from_format = operation.sources[0].format if operation.sources else None
+            to_format = operation.destination.format
+            result = apply_action(operation.action, sources, from_format, to_format, codes.shape)
+            held[operation.destination.address] = result
+    return held[_DESTINATION], plan
