@@ -98,6 +98,11 @@ def test_known_valid_extents_must_fit_the_tile(body: str, message: str) -> None:
     refused(TileError, body, message)
 
 
+@pytest.mark.parametrize("rows", ["%c0", "%c1", "%c16", "%n"])
+def test_valid_extents_from_none_to_all_fit(rows: str) -> None:
+    parse(program(f"%t = pto.alloc_tile valid_row = {rows} : {DYNAMIC_ROWS}"))
+
+
 # ---------------------------------------------------------------------------------------------------------- views
 
 

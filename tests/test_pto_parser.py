@@ -183,6 +183,7 @@ def test_a_function_may_return_values() -> None:
         ("modul { }", "expected a function, found 'modul'", "module"),
         ("module { func.func @f() { return }", "the end of the file", "}"),
         ("module { } module { }", "one module", None),
+        ("module attributes pto.x { }", "expected '{' and attributes", "{"),
         ("func.func @f() { return", "expected '}', found the end of the file", "}"),
         ("func.func @f() { scf.yield }", "scf.yield cannot stand in this region", None),
         ("func.func @f() attributes { return }", "expected '{'", None),
@@ -320,6 +321,14 @@ def test_conversions(operation: str, source: str, target: str) -> None:
         ("%r = arith.index_cast %i : i32 to i64", "between index and another integer", None),
         ("%r = arith.index_cast %x : f32 to index", "signless integers", None),
         ("%r = arith.trunci %i : i32 to i64", "narrower", None),
+        ("%r = arith.trunci %i : i32 to i32", "narrower", None),
+        ("%r = arith.extsi %i : i32 to i32", "wider", None),
+        ("%r = arith.addi %x, %i : i32", "%x is defined as f32", None),
+        ("%r = arith.cmpi eq, %x, %i : i32", "%x is defined as f32", None),
+        ("%r = arith.cmpi eq, %i, %x : i32", "%x is defined as f32", None),
+        ("%r = arith.select %b, %i, %x : i32", "%x is defined as f32", None),
+        ("%r = arith.select %b, %x, %i : i32", "%x is defined as f32", None),
+        ("arith.constant true", "has 1 result, 0 named", None),
         ("%r = arith.extui %i : i32 to i16", "wider", None),
         ("%r = arith.extui %n : index to i64", "takes no index", None),
         ("%r = arith.bitcast %i : i32 to f16", "keeps the width", None),
@@ -330,7 +339,7 @@ def test_conversions(operation: str, source: str, target: str) -> None:
     ],
 )
 def test_bad_scalar_operations(text: str, message: str, legal: str | None) -> None:
-    error = refusal(text, "%i: i32, %x: f32, %n: index")
+    error = refusal(text, "%i: i32, %x: f32, %n: index, %b: i1")
     assert message in error.message
     assert legal is None or legal in error.legal
 
@@ -416,6 +425,26 @@ def test_bad_control(text: str, message: str, legal: str | None) -> None:
     error = refusal(text, "%n: index, %k: i32, %c: i1")
     assert message in error.message
     assert legal is None or legal in error.legal
+
+
+def test_names_of_result_groups_end_with_their_region_too() -> None:
+    group = "%g:2 = scf.if %c -> (i32, i32) { scf.yield %k, %k : i32, i32 } else { scf.yield %k, %k : i32, i32 }"
+    body = f"scf.if %c {{ {group} }}\n%g = arith.addi %k, %k : i32\n%h = arith.addi %g, %g#0 : i32"
+    assert last_of(body, "%c: i1, %k: i32") == Arith("h", "addi", ("g", "g"), I32)
+
+
+def test_a_missing_yield_is_shown_at_the_brace_that_ends_the_region() -> None:
+    span = refusal("%r = scf.if %c -> (i32) { pto.barrier <PIPE_V> } else { }", "%c: i1").span
+    assert span is not None
+    assert span.text[span.column - 1 :] == "} else { }"
+
+
+def test_a_written_truth_value_is_a_condition() -> None:
+    assert last_of("%t = arith.constant true\nscf.if %t { }") == If("t", ())
+
+
+def test_regions_one_after_the_other_do_not_count_as_nested() -> None:
+    assert len(body_of("pto.vecscope { }\n" * 200)) == 200
 
 
 def test_absurd_nesting_is_refused_and_does_not_break_the_reader() -> None:

@@ -106,7 +106,10 @@ def test_canonical_text() -> None:
         "    scf.for %i = %n to %n step %n {\n"
         "      pto.tcvt ins(%s {rmode = #pto<round_mode FLOOR>, sat_mode = #pto<saturation_mode ON>} : "
         "!pto.tile_buf<vec, 16x64xf32>) outs(%d : !pto.tile_buf<vec, 16x64xi16>)\n"
-        "    }\n    return\n  }\n}\n"
+        "      pto.vecscope {\n        pto.barrier <PIPE_V>\n      }\n"
+        "    }\n"
+        "    %c = arith.constant true\n    scf.if %c {\n      pto.barrier <PIPE_V>\n"
+        "    } else {\n      pto.barrier <PIPE_M>\n    }\n    return\n  }\n}\n"
     )  # fmt: skip
     assert print_program(parse(text)) == text
 

@@ -190,6 +190,8 @@ def test_an_attribute_in_both_places_is_given_twice() -> None:
         ("pto.tcvt ins(%s : T0) outs(%d, %t : T1, TT)", "writes one tile"),
         ("pto.tcvt ins(%s : T0) outs(%d {rmode = #pto<round_mode ODD>} : T1)", "expected ',' or ':'"),
         ("%x = pto.tcvt ins(%s : T0) outs(%d : T1)", "has no result"),
+        ("%x = pto.tcvt %s : T1 -> T1", "%s is defined as"),
+        ("%x = pto.tcvt %s, %t : T0, T0 -> T1", "%t is defined as"),
         ("%x, %y = pto.tcvt %s : T0 -> T1", "has 1 result, 2 named"),
         ("%x:2 = pto.tcvt %s : T0 -> T1", "has 1 result, 2 named"),
         ("%s = pto.tcvt %s : T0 -> T1", "redefinition of %s"),
