@@ -1,0 +1,51 @@
+"""Reporting that a command failed: words to standard error, JSON where asked for, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+from isa.errors import CastsimError, EngineError
+from simulator.commands.delivery import refuse_to_deliver, write_json
+
+INTERNAL = "internal error"
+"""Kind of an error that is castsim's own fault."""
+
+
+def report_failure(error: Exception, json_to: str | None) -> int:
+    """Tell of an error and return the exit code it stands for.
+
+    A refusal is rendered with its place and the legal alternatives. Anything else is castsim's fault: one line, and
+    the traceback only with CASTSIM_DEBUG=1.
+    """
+    if isinstance(error, CastsimError | EngineError):
+        print(f"error: {error.render()}", file=sys.stderr)
+        code = error.exit_code
+    else:
+        if os.environ.get("CASTSIM_DEBUG") == "1":
+            traceback.print_exception(error)
+        described = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        print(f"error: {INTERNAL}: {described}; please report it (CASTSIM_DEBUG=1 shows where)", file=sys.stderr)
+        code = 1
+    if json_to is not None:
+        try:
+            write_json({"errors": [error_entry(error)]}, json_to)
+        except OSError as failed:
+            refuse_to_deliver(json_to, failed)
+    return code
+
+
+def error_entry(error: Exception) -> dict[str, Any]:
+    """Return an error as JSON: `kind, message, file, line, column, legal`; null where it has no place."""
+    refusal = isinstance(error, CastsimError | EngineError)
+    span = error.span if isinstance(error, CastsimError | EngineError) else None
+    return {
+        "kind": error.kind if isinstance(error, CastsimError | EngineError) else INTERNAL,
+        "message": error.message if refusal and hasattr(error, "message") else f"{type(error).__name__}: {error}",
+        "file": span.file if span else None,
+        "line": span.line if span else None,
+        "column": span.column if span else None,
+        "legal": list(error.legal) if isinstance(error, CastsimError) else [],
+    }

@@ -1,0 +1,126 @@
+"""Reading the command line: global options, the command, its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from argparse import Namespace
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simulator.commands.outcome import Outcome
+
+COMMANDS = ("run",)
+"""Commands in the order of the help; each is a module of this package."""
+
+_NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
+
+
+class Command(Protocol):
+    """What a command module offers."""
+
+    SUMMARY: str
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's arguments."""
+        ...
+
+    def execute(self, options: Namespace) -> Outcome:
+        """Do it."""
+        ...
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises instead of leaving, so that usage errors are reported like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse what was typed.
+
+        Raises:
+            ReadError: always.
+        """
+        from isa.errors import ReadError  # noqa: PLC0415 - only a failing command line pays for it
+
+        raise ReadError(f"{message} (see `{self.prog} --help`)")
+
+
+class _Version(argparse.Action):
+    """Prints the version; reads it only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from simulator import __version__  # noqa: PLC0415
+
+        print(f"castsim {__version__}")
+        parser.exit()
+
+
+def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
+    """Return the command named in `arguments` and its options.
+
+    Raises:
+        ReadError: unknown command or option, missing argument.
+        SystemExit: help or version was asked for and has been printed.
+    """
+    head = _main_parser().parse_args(arguments)
+    if head.command not in COMMANDS:
+        from isa.errors import ReadError  # noqa: PLC0415
+
+        raise ReadError(f"unknown command '{head.command}'", legal=COMMANDS)
+    command = _load(head.command)
+    parser = Parser(
+        prog=f"castsim {head.command}",
+        description=command.SUMMARY,
+        epilog=command.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.declare(parser)
+    _declare_global(parser, head)
+    # A leading blank keeps argparse from taking a negative number for an option.
+    rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
+    return command, parser.parse_intermixed_args(rest)
+
+
+def json_destination(arguments: Sequence[str]) -> str | None:
+    """Return what `--json` names, also on a command line that cannot be parsed; None if it is not there."""
+    found = None
+    for position, text in enumerate(arguments):
+        if text == "--":
+            break
+        if text == "--json" and position + 1 < len(arguments):
+            found = arguments[position + 1]
+        elif text.startswith("--json="):
+            found = text.removeprefix("--json=")
+    return found
+
+
+def _main_parser() -> Parser:
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"  {name:{width}}  {_load(name).SUMMARY}" for name in COMMANDS)
+    parser = Parser(
+        prog="castsim",
+        usage="castsim [--version] [--json FILE|-] [--quiet] COMMAND ...",
+        description="Cycle-approximate, bit-exact simulator of the vector cast units of NPUs.",
+        epilog=f"commands:\n{listed}\n\n`castsim COMMAND --help` tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
+    _declare_global(parser, Namespace(json=None, quiet=False))
+    parser.add_argument("command", metavar="COMMAND", help="what to do")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None:
+    parser.add_argument(
+        "--json", metavar="FILE|-", default=defaults.json, help="write the result, or the errors, as JSON; - is stdout"
+    )
+    parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
+
+
+def _load(name: str) -> Command:
+    return import_module(f"simulator.commands.{name}")

@@ -1,0 +1,174 @@
+"""An input is FILE.npy, random:SEED or zeros. Without --out nothing is written.
+
+examples:
+  castsim run kernel.pto --in x=x.npy --out results
+  castsim run kernel.pto --in x=random:1 --arg rows=128 --json -
+  castsim run kernel.pto --timing-only --option vector_head=always
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from simulator.commands.outcome import Outcome
+    from simulator.running import Loaded, Result
+
+SUMMARY = "simulate a program: cycles, utilisation, why pipes wait, outputs"
+
+_INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `run`."""
+    add = parser.add_argument
+    add("program", metavar="PROGRAM", help="a .pto file; - reads standard input")
+    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
+    add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
+    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
+    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
+    add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
+    add("--engine", metavar="E", default="event", help="event (default)")
+    add("--timing-only", action="store_true", help="compute no values; needs no inputs")
+    add("--max-cycles", metavar="N", help="give up after N cycles")
+    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Simulate the program.
+
+    Raises:
+        CastsimError, EngineError: as `simulator.running.run`, and for what was typed.
+    """
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.engines import ENGINES  # noqa: PLC0415
+    from simulator.reports.progress import following  # noqa: PLC0415
+    from simulator.reports.run import RunReport, run_document  # noqa: PLC0415
+    from simulator.running import MAX_CYCLES, run_loaded  # noqa: PLC0415
+
+    _check_options(options, ENGINES)
+    inputs = assignments("--in", options.inputs)
+    limit = MAX_CYCLES if options.max_cycles is None else _positive(options.max_cycles)
+    loaded, read = _load(options)
+    folder = _output_folder(options.out)
+    with following(loaded.tree) as progress:
+        result = run_loaded(
+            loaded,
+            inputs,
+            engine=options.engine,
+            timing_only=options.timing_only,
+            max_cycles=limit,
+            observer=progress,
+            stage=progress.stage if progress else lambda _: None,
+        )
+    files = _write(result, folder)
+    report = RunReport.of(result, files, [f"options.{name}" for name in sorted(read)])
+
+    def text(width: int) -> Any:
+        from simulator.reports.run_text import run_text  # noqa: PLC0415 - rich, only if printed
+
+        return run_text(report, width)
+
+    return Outcome(run_document(report), text)
+
+
+def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Split `NAME=VALUE` texts given by a repeatable option.
+
+    Raises:
+        ReadError: no `=`, an empty name or value, a name given twice.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("%")
+        if not equals or not name or not value:
+            raise ReadError(f"{option} {text}: not of the form NAME=VALUE")
+        if name in found:
+            raise ReadError(f"{option} {name}=... is given twice")
+        found[name] = value
+    return found
+
+
+def scalar(name: str, text: str) -> int | float:
+    """Return an integer (decimal or hexadecimal) or a float.
+
+    Raises:
+        ReadError: the text is neither.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    if _INTEGER.fullmatch(text):
+        return int(text, 16 if "x" in text.lower() else 10)
+    try:
+        return float(text)
+    except ValueError:
+        raise ReadError(f"--arg {name}={text}: not a number", legal=("12", "-3", "0x10", "1.5")) from None
+
+
+def _check_options(options: Namespace, engines: Sequence[str]) -> None:
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    if options.engine not in engines:
+        raise ReadError(f"engine '{options.engine}' is not available", legal=engines)
+    if options.timing_only and options.out is not None:
+        raise ReadError("--timing-only computes no values, so --out would have nothing to write")
+
+
+def _load(options: Namespace) -> tuple[Loaded, set[str]]:
+    """Read, walk and lower the program; also return the set in which the target options that it reads gather."""
+    from pathlib import Path  # noqa: PLC0415
+
+    from simulator.running import load_program  # noqa: PLC0415
+    from targets.options import watched, with_options  # noqa: PLC0415
+
+    path = Path("/dev/stdin" if options.program == "-" else options.program)
+    scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    changes = assignments("--option", options.options)
+    read: set[str] = set()
+    loaded = load_program(
+        path, options.target, options.entry, scalars, lambda target: watched(with_options(target, changes), read)
+    )
+    return loaded, read
+
+
+def _positive(text: str) -> int:
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    if not text.isdecimal() or int(text) == 0:
+        raise ReadError(f"--max-cycles {text.strip()}: not a positive integer")
+    return int(text)
+
+
+def _output_folder(name: str | None) -> Path | None:
+    """Make the folder for outputs now, so that a long run does not end with nowhere to write."""
+    from pathlib import Path  # noqa: PLC0415
+
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    if name is None:
+        return None
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReadError(f"--out {name}: {error.strerror or error}") from None
+    return folder
+
+
+def _write(result: Result, folder: Path | None) -> Mapping[str, Path]:
+    from simulator.inputs import write_array  # noqa: PLC0415
+
+    if folder is None:
+        return {}
+    files = {name: folder / f"{name}.npy" for name in result.outputs}
+    for name, path in files.items():
+        write_array(path, result.outputs[name])
+    return files

@@ -1,0 +1,83 @@
+"""The facts of a target by path, and which of those that a run rested on are less than documented."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pydantic import BaseModel
+
+from targets import Target
+from targets.schema import Fact, Option, Status
+
+DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
+"""What a report ends with: facts that no vendor document states and no source reports as measured."""
+
+_ABOUT = frozenset(Fact.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFact:
+    """One fact table: its path in the description, its values, and how well it is known."""
+
+    name: str
+    status: str
+    value: Any
+    source: str
+    note: str
+
+
+def facts_of(target: Target) -> Iterator[NamedFact]:
+    """Yield every fact table of a target, in the order of its description."""
+    for path, fact in _facts(target, ""):
+        yield _named(path, fact)
+
+
+def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[NamedFact, ...]:
+    """Return those of the facts at `paths` that are assumed, fitted or a vendor's model, sorted by path.
+
+    A path is that of the description, `timing.vector.vconv`.
+    """
+    wanted = set(paths)
+    found = [(path, fact) for path, fact in _facts(target, "") if path in wanted and fact.status in DOUBTFUL]
+    return tuple(_named(path, fact) for path, fact in sorted(found, key=lambda pair: pair[0]))
+
+
+def described(value: Any) -> str:
+    """Return the value of a fact in one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {described(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(described(item) for item in value)
+    return str(value)
+
+
+def _facts(node: object, path: str) -> Iterator[tuple[str, Fact]]:
+    if isinstance(node, Fact):
+        yield path, node
+    elif isinstance(node, BaseModel):
+        for name in type(node).model_fields:
+            yield from _facts(getattr(node, name), f"{path}.{name}" if path else name)
+    elif isinstance(node, Mapping):
+        for key, item in node.items():
+            yield from _facts(item, f"{path}.{key}")
+    elif isinstance(node, tuple):
+        for number, item in enumerate(node):
+            yield from _facts(item, f"{path}[{number}]")
+
+
+def _named(path: str, fact: Fact) -> NamedFact:
+    if isinstance(fact, Option):
+        value: Any = fact.value
+    else:
+        value = {name: _plain(getattr(fact, name)) for name in type(fact).model_fields if name not in _ABOUT}
+    return NamedFact(path, fact.status.value, value, fact.source, fact.note)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can hold; decimals have few places and survive as floats."""
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,86 @@
+"""A progress bar on standard error for runs that last, and only if somebody watches."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from simulator.timing import Cause
+from simulator.tree import Block, Loop, Lowered, Node, Tree
+
+PATIENCE_SECONDS = 1.0
+"""A run shorter than this shows nothing."""
+
+
+@contextmanager
+def following(tree: Tree) -> Iterator[RunProgress | None]:
+    """Show the progress of a run while the block lasts; None, at no cost, if standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    progress = RunProgress(operation_count(tree.root))
+    try:
+        yield progress
+    finally:
+        progress.close()
+
+
+def operation_count(node: Node) -> int:
+    """Return how many operations a tree issues, loops multiplied and not unrolled."""
+    if isinstance(node, Block):
+        return sum(map(operation_count, node.items))
+    if isinstance(node, Loop):
+        return node.trips * operation_count(node.body)
+    return operation_count(node.body) if isinstance(node, Lowered) else 1
+
+
+class RunProgress:
+    """Follows an engine as its observer; a timer brings the bar up once the run has lasted long enough."""
+
+    def __init__(self, operations: int) -> None:
+        from rich.console import Console  # noqa: PLC0415 - only a watched run pays for rich
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("values", total=None)
+        self._operations = operations
+        self._lock = threading.Lock()
+        self._closed = False
+        self._timer = threading.Timer(PATIENCE_SECONDS, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stage(self, name: str) -> None:
+        """Say what is being done; the time stage has a known length."""
+        total = self._operations if name == "time" else None
+        self._progress.update(self._task, description=name, total=total, completed=0)
+
+    def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
+        """Ignore what a pipe spent its cycles on."""
+
+    def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
+        """Ignore a buffer access."""
+
+    def progress(self, cycle: int, operations: int) -> None:
+        """Move the bar."""
+        self._progress.update(self._task, description=f"cycle {cycle}", completed=operations)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            self._progress.stop()
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._progress.start()

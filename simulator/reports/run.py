@@ -1,0 +1,119 @@
+"""The report of a run as data and as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.reports.buffers import BufferUse, buffer_use
+from simulator.reports.facts import NamedFact, doubtful_facts
+from simulator.reports.lines import BOOKKEEPING, SourceLine, bookkeeping, source_lines
+from simulator.reports.pipes import causes_of
+from simulator.running import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output array: `sha256` is the digest of its elements in C order, little-endian, as its `.npy` holds them."""
+
+    name: str
+    file: str | None
+    format: str
+    shape: tuple[int, ...]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run found: its result, and what a reader wants derived from it."""
+
+    result: Result
+    seconds: float
+    lines: tuple[SourceLine, ...]
+    bookkeeping: tuple[int, int]
+    buffers: tuple[BufferUse, ...]
+    outputs: tuple[Output, ...]
+    facts: tuple[NamedFact, ...]
+
+    @classmethod
+    def of(cls, result: Result, files: Mapping[str, Path], read: Iterable[str] = ()) -> Self:
+        """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
+        loaded, timing = result.loaded, result.timing
+        target = loaded.target
+        return cls(
+            result=result,
+            seconds=float(Fraction(timing.total, target.frequency.megahertz * 10**6)),
+            lines=source_lines(loaded.tree, timing),
+            bookkeeping=bookkeeping(loaded.tree, timing),
+            buffers=buffer_use(loaded.tree, target),
+            outputs=tuple(_output(result, name, files.get(name)) for name in result.outputs),
+            facts=doubtful_facts(target, {*timing.facts, *read, "frequency"}),
+        )
+
+
+def run_document(report: RunReport) -> dict[str, Any]:
+    """Return the report as JSON; units are in the names, a file is null if it was not written."""
+    result = report.result
+    return {
+        "program": result.loaded.file,
+        "entry": result.loaded.entry,
+        "target": result.loaded.target.name,
+        "engine": result.engine,
+        "total_cycles": result.cycles,
+        "seconds": report.seconds,
+        "pipes": {
+            name: {"busy_cycles": pipe.busy, "causes": {str(c): cycles for c, cycles in causes_of(pipe).items()}}
+            for name, pipe in result.pipes.items()
+        },
+        "instructions": _instructions(result),
+        "outputs": [
+            {
+                "name": output.name,
+                "file": output.file,
+                "format": output.format,
+                "shape": list(output.shape),
+                "sha256": output.sha256,
+            }
+            for output in report.outputs
+        ],
+        "facts_assumed": [
+            {"name": fact.name, "status": fact.status, "value": fact.value, "source": fact.source, "note": fact.note}
+            for fact in report.facts
+        ],
+        "warnings": list(result.warnings),
+    }
+
+
+def digest(array: NDArray[Any]) -> str:
+    """Return the SHA-256 of an array's elements in C order, little-endian."""
+    plain = np.ascontiguousarray(array)
+    codes = plain.view(f"u{plain.dtype.itemsize}") if plain.ndim else plain.reshape(1).view(f"u{plain.dtype.itemsize}")
+    return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
+
+
+def _output(result: Result, name: str, file: Path | None) -> Output:
+    array = result.outputs[name]
+    fmt = result.loaded.arguments[name].format.name
+    return Output(name, None if file is None else str(file), fmt, array.shape, digest(array))
+
+
+def _instructions(result: Result) -> list[dict[str, Any]]:
+    """Return one entry per execution in program order; no index arithmetic, no loop turnarounds."""
+    named = [
+        None
+        if instruction.text in BOOKKEEPING
+        else {"line": instruction.span.line, "op": instruction.text.split(" ", 1)[0], "pipe": instruction.pipe}
+        for instruction in result.loaded.tree.instructions
+    ]
+    return [
+        {**entry, "start_cycle": execution.start, "end_cycle": execution.end}
+        for execution in result.timing.executions
+        if (entry := named[execution.instruction]) is not None
+    ]
