@@ -23,7 +23,15 @@ def samples(fmt: Format, seed: int = 0, count: int = 20_000) -> np.ndarray:
         edges = [field << fmt.fraction_bits for field in range(0, fmt.exponent_mask + 1)]
         edges += [edge | fmt.sign_bit for edge in edges]
     near = {edge + step & (1 << fmt.bits) - 1 for edge in edges for step in (-2, -1, 0, 1, 2)}
-    return np.concatenate([codes, np.array(sorted(near), np.uint64)]).astype(code_dtype(fmt))
+    codes = np.concatenate([codes, np.array(sorted(near), np.uint64)])
+    if fmt.name == "i48":  # stored in int64
+        codes = ((codes << np.uint64(16)).view(np.int64) >> 16).view(np.uint64)
+    return codes.astype(code_dtype(fmt))
+
+
+def stored_mask(fmt: IntFormat) -> int:
+    """Return the ones of a stored code: i48 is sign-extended to 64 bits, codes below a byte have zeros above."""
+    return (1 << (64 if fmt.name == "i48" else fmt.bits)) - 1
 
 
 def cast(

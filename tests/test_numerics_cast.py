@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gfloat.formats import format_info_binary32
-from numerics_samples import cast, is_nan, samples
+from numerics_samples import cast, is_nan, samples, stored_mask
 
 from isa.errors import IllegalError, ReadError
 from isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
@@ -243,6 +243,11 @@ def half_up(x: np.ndarray) -> np.ndarray:
     return whole + np.where(x - whole >= 0.5, 1, np.where(x - whole < -0.5, -1, 0))
 
 
+def in_range(integer: int, fmt: IntFormat) -> int:
+    """Return the number of the format that equals an integer modulo 2**bits."""
+    return (integer - fmt.minimum) % (1 << fmt.bits) + fmt.minimum
+
+
 ROUND_FLOAT64 = {
     Rounding.RINT: np.rint,
     Rounding.FLOOR: np.floor,
@@ -263,20 +268,21 @@ def test_floats_round_then_clamp_or_wrap(src: str, dst: str, rounding: Rounding)
     fmt = FORMATS[dst]
     assert isinstance(fmt, IntFormat)
     integers = [int(number) for number in ROUND_FLOAT64[rounding](numbers)]
-    mask = (1 << fmt.bits) - 1
+    mask = stored_mask(fmt)
     clamped = [min(max(integer, fmt.minimum), fmt.maximum) & mask for integer in integers]
     assert cast(codes, src, dst, rounding, Overflow.SATURATE).tolist() == clamped
-    assert cast(codes, src, dst, rounding, Overflow.WRAP).tolist() == [integer & mask for integer in integers]
+    assert cast(codes, src, dst, rounding, Overflow.WRAP).tolist() == [
+        in_range(integer, fmt) & mask for integer in integers
+    ]
 
 
 @pytest.mark.parametrize("dst", INTEGERS, ids=lambda fmt: fmt.name)
 @pytest.mark.parametrize("src", INTEGERS, ids=lambda fmt: fmt.name)
 def test_integers_wrap_or_clamp(src: IntFormat, dst: IntFormat) -> None:
     codes = samples(src, count=500)
-    mask = (1 << src.bits) - 1
-    integers = [((code & mask) ^ -src.minimum) + src.minimum if src.signed else code for code in codes.tolist()]
-    wrapped = [integer & (1 << dst.bits) - 1 for integer in integers]
-    clamped = [min(max(integer, dst.minimum), dst.maximum) & (1 << dst.bits) - 1 for integer in integers]
+    integers = [in_range(code, src) for code in codes.tolist()]
+    wrapped = [in_range(integer, dst) & stored_mask(dst) for integer in integers]
+    clamped = [min(max(integer, dst.minimum), dst.maximum) & stored_mask(dst) for integer in integers]
     truth = [int(integer != 0) for integer in integers]
     assert cast(codes, src.name, dst.name).tolist() == (truth if dst.boolean else wrapped)
     assert cast(codes, src.name, dst.name, overflow=Overflow.SATURATE).tolist() == (truth if dst.boolean else clamped)

@@ -140,7 +140,7 @@ def test_thresholds(dst: str, number: float, want: int) -> None:
 def test_infinity_to_integer(dst: str) -> None:
     fmt = FORMATS[dst]
     assert isinstance(fmt, IntFormat)
-    mask = (1 << fmt.bits) - 1
+    mask = (1 << (64 if dst == "i48" else fmt.bits)) - 1  # i48 is stored in int64
     assert abstract(INF, dst) == fmt.maximum
     assert abstract(NEGATIVE_INF, dst) == fmt.minimum & mask
     assert abstract(INF, dst, overflow=WRAP) == abstract(NEGATIVE_INF, dst, overflow=WRAP) == 0
@@ -380,3 +380,9 @@ def test_every_format_has_a_row_above() -> None:
     floats: list[Format] = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
     assert {fmt.name for fmt in floats} == set(NAN_CODES)
     assert E8M0Rule.ONNX is Policy(RINT, SPECIAL).e8m0_rule
+
+
+def test_a_nan_without_sign_becomes_the_positive_one() -> None:
+    for src in ("e4m3fnuz", "e5m2fnuz", "hif8"):
+        assert convert(0x80, src, "f16", abstract_policy(FORMATS[src], FORMATS["f16"])) == 0x7E00
+    assert convert(0xFF, "e8m0", "f32", abstract_policy(FORMATS["e8m0"], FORMATS["f32"])) == NAN

@@ -17,10 +17,12 @@ from simulator.numerics.blocks import code_dtype
 from simulator.numerics.cast import (
     Scale,
     cast_codes,
+    e8m0_flags,
     round_to_integral_codes,
     scale_of,
     scaled_cast_codes,
 )
+from simulator.numerics.chain import Step, cast_chain
 from simulator.numerics.codec import Encoded, decode_to_float64, encode_value, parse_number, value_of
 from simulator.numerics.policy import (
     E8M0Rule,
@@ -42,14 +44,17 @@ __all__ = [
     "NanToInteger",
     "Policy",
     "Scale",
+    "Step",
     "abstract_policy",
     "array_from_codes",
     "cast_array",
+    "cast_chain",
     "cast_codes",
     "check_policy",
     "code_dtype",
     "codes_from_array",
     "decode_to_float64",
+    "e8m0_flags",
     "encode_value",
     "is_codes",
     "legal_overflows",

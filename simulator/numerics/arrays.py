@@ -62,8 +62,8 @@ def codes_from_array(array: NDArray[Any], fmt: Format) -> Codes:
     """Return the codes of an array's elements, without a copy where the memory holds them already.
 
     Accepted are the native dtype of the format; for float formats unsigned integers of the storage width, which are
-    codes; for integers of 2, 4 and 48 bits and bool also NumPy integers of the storage width, which are values if
-    signed and codes if unsigned.
+    codes; for integers of 2 and 4 bits and bool also NumPy integers of 8 bits, which are values if signed and codes
+    if unsigned.
 
     Raises:
         ReadError: another dtype, or a value outside the format.
@@ -71,7 +71,7 @@ def codes_from_array(array: NDArray[Any], fmt: Format) -> Codes:
     if is_codes(array, fmt):
         return check_codes(array, fmt)
     native = _native_name(fmt)
-    if isinstance(fmt, IntFormat) and fmt.bits < fmt.storage_bits:
+    if isinstance(fmt, IntFormat) and fmt.bits < 8:
         return _narrow_integer_codes(array, fmt)
     if native is None or array.dtype.name != native:
         raise _wrong_dtype(array, fmt)
@@ -79,7 +79,7 @@ def codes_from_array(array: NDArray[Any], fmt: Format) -> Codes:
 
 
 def _wrong_dtype(array: NDArray[Any], fmt: Format) -> ReadError:
-    takes_codes = not isinstance(fmt, IntFormat) or fmt.bits < fmt.storage_bits
+    takes_codes = not isinstance(fmt, IntFormat) or fmt.bits < 8
     legal = [_native_name(fmt), str(code_dtype(fmt)) if takes_codes else None]
     return ReadError(
         f"an array of {fmt.name} cannot have dtype {array.dtype}",
@@ -88,7 +88,7 @@ def _wrong_dtype(array: NDArray[Any], fmt: Format) -> ReadError:
 
 
 def _narrow_integer_codes(array: NDArray[Any], fmt: IntFormat) -> Codes:
-    """Return codes of integers that do not fill their storage."""
+    """Return codes of integers below a byte."""
     if array.dtype.name == _ML_DTYPES.get(fmt.name):
         codes: Codes = _unsigned_view(array) & np.uint8((1 << fmt.bits) - 1)
         return codes
@@ -104,7 +104,7 @@ def _narrow_integer_codes(array: NDArray[Any], fmt: IntFormat) -> Codes:
     if array.size and not (fmt.minimum <= int(array.min()) and int(array.max()) <= fmt.maximum):
         outside = int(array.min()) if int(array.min()) < fmt.minimum else int(array.max())
         raise ReadError(f"{outside} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
-    masked: Codes = array.astype(code_dtype(fmt)) & code_dtype(fmt).type((1 << fmt.bits) - 1)
+    masked: Codes = _unsigned_view(array) & np.uint8((1 << fmt.bits) - 1)
     return masked
 
 
@@ -116,21 +116,13 @@ def array_from_codes(codes: Codes, fmt: Format) -> NDArray[Any]:
     dtype = native_dtype(fmt)
     if dtype is None:
         return codes
-    codes = codes.astype(code_dtype(fmt), copy=False)
-    if _is_padded(fmt, dtype):
-        return _sign_extended(codes, fmt, dtype)
-    return codes.view(dtype)
+    return codes.astype(code_dtype(fmt), copy=False).view(dtype)
 
 
-def _is_padded(fmt: Format, dtype: np.dtype[Any]) -> bool:
-    """Whether numbers of the format are kept in a wider NumPy integer, so that codes need sign extension."""
-    return isinstance(fmt, IntFormat) and fmt.bits < fmt.storage_bits and dtype.kind == "i"
-
-
-def _sign_extended(codes: Codes, fmt: Format, dtype: np.dtype[Any]) -> NDArray[Any]:
-    unused = dtype.itemsize * 8 - fmt.bits
-    extended: NDArray[Any] = (codes << codes.dtype.type(unused)).view(dtype.newbyteorder("=")) >> dtype.type(unused)
-    return extended
+def _signed_bytes(codes: Codes, fmt: Format) -> NDArray[np.int8]:
+    """Return codes of a signed integer format below a byte as values."""
+    unused = 8 - fmt.bits
+    return (codes << np.uint8(unused)).view(np.int8) >> np.int8(unused)
 
 
 def cast_array(
@@ -151,8 +143,8 @@ def cast_array(
     if out is None:
         result = cast_codes(codes, src, dst, policy, random=random)
         return result if is_codes(array, src) else array_from_codes(result, dst)
-    if _is_padded(dst, out.dtype) and out.dtype.itemsize * 8 == dst.storage_bits:
-        out[...] = _sign_extended(cast_codes(codes, src, dst, policy, random=random), dst, out.dtype)
+    if isinstance(dst, IntFormat) and dst.signed and dst.bits < 8 and out.dtype == np.int8:
+        out[...] = _signed_bytes(cast_codes(codes, src, dst, policy, random=random), dst)
         return out
     if out.dtype != code_dtype(dst) and out.dtype.name != _native_name(dst):
         raise _wrong_dtype(out, dst)

@@ -1,8 +1,8 @@
 """Arrays of codes: what they look like, and walking them in blocks.
 
-A code is an unsigned integer of its format's storage width, the bit pattern in the low bits. Any layout goes: strided,
-0-d, empty, read-only, unaligned, either byte order. Work proceeds in blocks, so extra memory does not grow with the
-array.
+A code is an unsigned integer of its format's storage width: the bit pattern in the low bits below zeros, but i48 is
+sign-extended (stored in int64). Any layout goes: strided, 0-d, empty, read-only, unaligned, either byte order. Work
+proceeds in blocks, so extra memory does not grow with the array.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from isa.errors import ReadError
 from isa.formats import Format, IntFormat
 from simulator.numerics.rounding import U64
+from simulator.numerics.unpack import code_bits
 
 Codes = NDArray[Any]
 """An array of unsigned integers of some format's storage width."""
@@ -41,12 +42,21 @@ def check_codes(codes: Codes, fmt: Format) -> Codes:
         raise ReadError(
             f"codes of {fmt.name} come as {code_dtype(fmt)}, not {array.dtype}", legal=(str(code_dtype(fmt)),)
         )
-    is_boolean = isinstance(fmt, IntFormat) and fmt.boolean
-    if fmt.bits < fmt.storage_bits and not is_boolean and array.size:
+    if fmt.bits < fmt.storage_bits and array.size and not (isinstance(fmt, IntFormat) and fmt.boolean):
+        _check_range(array, fmt)
+    return array
+
+
+def _check_range(array: Codes, fmt: Format) -> None:
+    if code_bits(fmt) == fmt.bits:
         largest = int(array.max())
         if largest >> fmt.bits:
             raise ReadError(f"{largest:#x} is not a code of {fmt.name}", legal=(f"0 to {(1 << fmt.bits) - 1:#x}",))
-    return array
+    elif isinstance(fmt, IntFormat):
+        signed = array.view(np.dtype(f"i{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder))
+        for extreme in (int(signed.min()), int(signed.max())):
+            if not fmt.minimum <= extreme <= fmt.maximum:
+                raise ReadError(f"{extreme} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
 
 
 def check_out(out: Codes | None, like: NDArray[Any], dst: Format) -> Codes:

@@ -13,7 +13,7 @@ from simulator.numerics.e8m0 import pack_power
 from simulator.numerics.policy import Policy
 from simulator.numerics.rounding import I64, U64, UNGUARDED, Draw, rule_of, shift_round
 from simulator.numerics.specials import infinity_codes, nan_codes, overflow_codes
-from simulator.numerics.unpack import TOP, Mask, Unpacked, normalise
+from simulator.numerics.unpack import TOP, Mask, Unpacked, code_bits, normalise
 
 
 def pack(value: Unpacked, dst: Format, policy: Policy, words: U64 | None = None) -> U64:
@@ -90,7 +90,11 @@ def _pack_integer(value: Unpacked, dst: IntFormat, policy: Policy, words: U64 | 
         limit = _by_sign(value.negative, limits)
         magnitude = np.where(wide & (value.significand != 0), limit, np.minimum(magnitude, limit))
     signed = (magnitude ^ (np.uint64(0) - value.negative)) + value.negative
-    return signed & np.uint64((1 << dst.bits) - 1)
+    codes = signed & np.uint64((1 << dst.bits) - 1)
+    if code_bits(dst) > dst.bits:
+        sign = np.uint64(-dst.minimum)
+        codes = (codes ^ sign) - sign
+    return codes
 
 
 def _sign_and_overflow(

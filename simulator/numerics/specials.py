@@ -8,6 +8,7 @@ from isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from isa.modes import Overflow, Rounding
 from simulator.numerics.policy import InfinityWrap, NanToFloat, NanToInteger, Policy
 from simulator.numerics.rounding import U64
+from simulator.numerics.unpack import code_bits
 
 Codes = tuple[int, int]
 
@@ -77,7 +78,10 @@ def _infinity_to_integer(dst: IntFormat, policy: Policy) -> Codes:
 
 
 def _low_bits(value: int, dst: IntFormat) -> int:
-    return value & ((1 << dst.bits) - 1)
+    wrapped = value & ((1 << dst.bits) - 1)
+    if wrapped > dst.maximum:  # negative: in two's complement of the code's width
+        wrapped += (1 << code_bits(dst)) - (1 << dst.bits)
+    return wrapped
 
 
 def _largest(dst: FloatFormat | TaperedFormat) -> Codes:

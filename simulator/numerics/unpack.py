@@ -36,6 +36,14 @@ class Unpacked:
     infinite: Mask | None = None
 
 
+def code_bits(fmt: Format) -> int:
+    """Return how many bits of its storage a code uses.
+
+    Codes below a byte leave the upper bits 0; a wider integer that does not fill its storage (i48) is sign-extended.
+    """
+    return fmt.storage_bits if isinstance(fmt, IntFormat) and fmt.bits > 8 else fmt.bits
+
+
 def unpack(codes: U64, fmt: Format, flush: bool = False) -> Unpacked:
     """Take codes of `fmt`, as uint64, apart; with `flush` subnormal numbers become zero of their sign."""
     if isinstance(fmt, IntFormat):
@@ -51,9 +59,9 @@ def _unpack_integer(codes: U64, fmt: IntFormat) -> Unpacked:
         return Unpacked(np.zeros_like(codes), exponent, (codes != 0).astype(np.uint64))
     if not fmt.signed:
         return Unpacked(np.zeros_like(codes), exponent, codes)
-    negative = codes >> np.uint64(fmt.bits - 1)
-    # Two's complement within the format's width: invert and add one where negative.
-    inverted = (np.uint64(0) - negative) & np.uint64((1 << fmt.bits) - 1)
+    negative = codes >> np.uint64(code_bits(fmt) - 1)
+    # Two's complement within the code's width: invert and add one where negative.
+    inverted = (np.uint64(0) - negative) & np.uint64((1 << code_bits(fmt)) - 1)
     return Unpacked(negative, exponent, (codes ^ inverted) + negative)
 
 
@@ -82,6 +90,7 @@ def _unpack_float(codes: U64, fmt: FloatFormat, flush: bool) -> Unpacked:
         nan = (codes & ones) == ones
     elif fmt.specials is Specials.NAN_NEGATIVE_ZERO:
         nan = codes == np.uint64(fmt.sign_bit)
+        negative = negative & ~nan  # its sign bit is part of the NaN code, not a sign
     return Unpacked(negative, exponent, significand, nan, infinite)
 
 
@@ -101,11 +110,12 @@ def _tapered_tables(fmt: TaperedFormat) -> tuple[U64, I64]:
 def _unpack_tapered(codes: U64, fmt: TaperedFormat) -> Unpacked:
     significands, exponents = _tapered_tables(fmt)
     magnitude = codes & np.uint64(fmt.sign_bit - 1)
+    nan = codes == np.uint64(fmt.nan_code)
     return Unpacked(
-        negative=codes >> np.uint64(fmt.bits - 1),
+        negative=codes >> np.uint64(fmt.bits - 1) & ~nan,
         exponent=exponents[magnitude],
         significand=significands[magnitude],
-        nan=codes == np.uint64(fmt.nan_code),
+        nan=nan,
         infinite=magnitude == np.uint64(fmt.infinity_code),
     )
 
