@@ -50,9 +50,10 @@ class OperationTiming:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One executed source instruction: from the first cycle of its first operation to the end of its last.
+    """One executed source instruction: from its first cycle of work to the end of its last effect.
 
-    For a tile cast that is the published convention: first control write until the vector pipe is empty.
+    For a tile cast that is the published convention: first control write until the vector pipe is empty, the time its
+    first pipe operation spent waiting in the queue (for operands, flags, earlier work) not counted.
     """
 
     instruction: int

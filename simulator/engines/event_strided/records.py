@@ -38,14 +38,26 @@ class Completion:
 class ExecutionRecord(Completion):
     """One executed instruction: `open` operations have not ended, `issued` says whether all were issued.
 
-    `needs` are the earlier executions whose bytes it waits for.
+    `needs` are the earlier executions whose bytes it waits for. `start` is when the scalar unit began it, later moved
+    by the time that its first pipe operation spent in the queue (see `begin`).
     """
 
     instruction: int = 0
     start: int = 0
+    begun: bool = False
     open: int = 0
     issued: bool = False
     needs: tuple[ExecutionRecord, ...] = ()
+
+    def begin(self, queued: int) -> None:
+        """Note that its first pipe operation starts after `queued` cycles in the queue.
+
+        What an instruction waits for is not its own time: a cast issued early and held by an operand lasts as long as
+        one that finds its operand ready, from a control write issued just in time to the end.
+        """
+        if not self.begun:
+            self.begun = True
+            self.start += queued
 
     def close_one(self, end: int) -> None:
         """Note that one operation ends in cycle `end`."""
@@ -79,6 +91,11 @@ class Entry(Completion):
     start: int = 0
     pending: int = 0
     held: int = 0
+
+    def begin(self, cycle: int) -> None:
+        """Note that its pipe starts to work for it in `cycle`."""
+        self.start = cycle
+        self.execution.begin(cycle - self.arrival)
 
 
 def await_end(env: Environment, completion: Completion) -> Steps:

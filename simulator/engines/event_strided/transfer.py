@@ -25,7 +25,8 @@ def run_transfer(pipe: Pipe, entry: Entry, operation: Transfer) -> Steps:
     timing = machine.target.timing.load if operation.load else machine.target.timing.store
     machine.facts.update(("timing.load" if operation.load else "timing.store", "banks"))
     rate = _ticks(timing.bytes_per_cycle)
-    start = entry.start = int(env.now)
+    start = int(env.now)
+    entry.begin(start)
     stream = start + (timing.startup_cycles if operation.load else 0)
     pattern = machine.ports.pattern((0,), operation.load)
     asked, passed, held = -1, -1, 0

@@ -65,7 +65,7 @@ def run_vector(pipe: Pipe, entry: Entry, operation: VectorOperation) -> Steps:
     machine.facts.update((f"timing.vector.{operation.timing}", "banks", "options.vector_head"))
     fills = machine.target.option("vector_head") == _HEAD_ALWAYS or not pipe.retire()
     start = int(env.now)
-    entry.start = start
+    entry.begin(start)
     entry.pending = operation.repeats
     pipe.in_flight.append(entry)
     if fills:
