@@ -427,6 +427,12 @@ def test_bad_control(text: str, message: str, legal: str | None) -> None:
     assert legal is None or legal in error.legal
 
 
+@pytest.mark.parametrize("region", ["pto.vecscope", "pto.section.vector", "scf.if %c", "scf.for %i = %n to %n step %n"])
+def test_no_value_leaves_its_region(region: str) -> None:
+    body = f"{region} {{ %x = arith.constant 1 : index }}\n%y = arith.addi %x, %x : index"
+    assert "%x is not defined" in refusal(body, "%c: i1, %n: index").message
+
+
 def test_names_of_result_groups_end_with_their_region_too() -> None:
     group = "%g:2 = scf.if %c -> (i32, i32) { scf.yield %k, %k : i32, i32 } else { scf.yield %k, %k : i32, i32 }"
     body = f"scf.if %c {{ {group} }}\n%g = arith.addi %k, %k : i32\n%h = arith.addi %g, %g#0 : i32"
