@@ -111,16 +111,20 @@ def run(
 
 
 def load_program(
-    path: Path, target: str | Path | Target | None, entry: str | None, args: Mapping[str, int | float]
+    path: Path,
+    target: str | Path | Target | None,
+    entry: str | None,
+    args: Mapping[str, int | float],
+    prepare: Callable[[Target], Target] = lambda chosen: chosen,
 ) -> Loaded:
-    """Read a program, choose target and entry, walk and lower it."""
+    """Read a program, choose target and entry, walk and lower it; `prepare` may alter the chosen target (options)."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
         raise ReadError(f"program '{path}': {reason}") from None
     parsed = pto.parse(text, str(path))
-    chosen = _choose_target(parsed.target_arch, target)
+    chosen = prepare(_choose_target(parsed.target_arch, target))
     if "pto" not in chosen.languages:
         raise IllegalError(f"{chosen.name} does not run .pto programs", legal=chosen.languages)
     function = _choose_entry(parsed, path, entry)
