@@ -6,15 +6,13 @@ Facts: a2a3.md sections 2 (repeat configuration), 3 (saturation control, scratch
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from isa.modes import Rounding
-from targets.schema import Count, Cycles, Fact, Table, TargetHeader
-
-Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
+from targets.dataflow import DataflowTarget, DataflowTiming
+from targets.schema import Count, Cycles, Fact, Table
 
 
 class RepeatInstruction(Fact):
@@ -62,33 +60,6 @@ class DequantisationScale(Fact):
     code: Annotated[int, Field(ge=0, lt=65536)]
 
 
-class Banks(Fact):
-    """Buffer banking: block b of `block_bytes` lies in group b mod `groups`.
-
-    A group serves one block per cycle in each direction; a read and a write in one cycle must hit different banks.
-    `bank_bytes` is the size of one bank; `banks_per_group` of them make a group.
-    """
-
-    groups: Count
-    banks_per_group: Count
-    bank_bytes: Count
-
-
-class ScalarTiming(Fact):
-    """Cycles of the scalar unit per instruction it executes or issues."""
-
-    issue_cycles: Cycles
-    """To issue one vector or transfer instruction."""
-    control_write_cycles: Cycles
-    """For set_ctrl, a mask write, set_deqscale."""
-    synchronisation_cycles: Cycles
-    """For set_flag, wait_flag, pipe_barrier."""
-    arithmetic_cycles: Cycles
-    """For one index computation of the program."""
-    loop_turnaround_cycles: Cycles
-    """For one trip of a software loop: increment, compare, branch."""
-
-
 class VectorTiming(Fact):
     """One class of vector instructions.
 
@@ -101,40 +72,10 @@ class VectorTiming(Fact):
     tail_cycles: Cycles
 
 
-class TransferTiming(Fact):
-    """One direction of transfers: `startup_cycles` per transfer instruction, then `bytes_per_cycle`."""
-
-    startup_cycles: Cycles
-    bytes_per_cycle: Rate
-
-
-class Timing(Table):
+class Timing(DataflowTiming):
     """All timing facts."""
 
-    scalar: ScalarTiming
     vector: dict[str, VectorTiming]
-    load: TransferTiming
-    store: TransferTiming
-
-
-class Pipes(Fact):
-    """Which pipe executes what; the names are those of flags and barriers without the prefix PIPE_."""
-
-    scalar: str
-    vector: str
-    load: str
-    store: str
-    others: tuple[str, ...]
-    """Pipes that flags may name although no operation of a cast program runs there."""
-    event_ids: Count
-    """Event ids per ordered pair of pipes."""
-
-
-class TransferLimits(Fact):
-    """Limits of one transfer instruction."""
-
-    max_bursts: Count
-    """Bursts (rows) per transfer instruction, and rows of a tile that is transferred."""
 
 
 class ScratchSequence(Fact):
@@ -178,22 +119,24 @@ class StridedCast(Table):
     note: str
 
 
-class StridedRepeatTarget(TargetHeader):
+class StridedRepeatTarget(DataflowTarget):
     """A chip of this mechanism."""
 
     mechanism: Literal["strided-repeat"]
-    pipes: Pipes
     repeat: RepeatInstruction
     narrow_strides: tuple[NarrowStrideField, ...]
     control: ControlBits
     byte_storage: ByteStorage
     dequantisation_scale: DequantisationScale
-    banks: Banks
-    transfer_limits: TransferLimits
     timing: Timing
     casts_fact: Fact
     casts: tuple[StridedCast, ...]
     scratch_sequences: tuple[ScratchSequence, ...]
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of one buffer access."""
+        return self.repeat.block_bytes
 
     def cast(self, src: str, dst: str) -> StridedCast | None:
         """Return the rule of a type pair, None if the chip has no such cast."""
@@ -215,9 +158,4 @@ class StridedRepeatTarget(TargetHeader):
         for sequence in self.scratch_sequences:
             if (sequence.src, sequence.dst) not in pairs:
                 raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is no legal cast")
-        if "ub" not in self.memories:
-            raise ValueError("memories.ub is missing: strided-repeat instructions work on it")
-        size = self.banks.groups * self.banks.banks_per_group * self.banks.bank_bytes
-        if size != self.memories["ub"].capacity_bytes:
-            raise ValueError(f"banks hold {size} bytes, memory ub {self.memories['ub'].capacity_bytes}")
         return self

@@ -7,7 +7,7 @@ from engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly
 
 from simulator.engines import simulate
 from simulator.engines.event_strided import EventSimulation
-from targets.strided_repeat import Banks
+from targets.dataflow import Banks
 
 LIMIT = 10**6
 

@@ -7,7 +7,6 @@ one call where `natural_map` proves that the operations do the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 
 from isa.errors import TileError
 from isa.formats import Format, IntFormat, format_named
+from simulator.dataflow.operations import Transfer
+from simulator.dataflow.values import Bytes, Codes, execute_transfer, pack_nibbles, unpack_nibbles
 from simulator.numerics import cast_codes, round_to_integral_codes, scale_of, scaled_cast_codes
 from simulator.strided.geometry import element_bits, stream_extent
 from simulator.strided.operations import (
@@ -26,14 +27,11 @@ from simulator.strided.operations import (
     RoundToIntegral,
     ScaledConvert,
     Stream,
-    Transfer,
     VectorOperation,
 )
 from simulator.strided.whole_tile import NaturalMap
 from simulator.tree import Tree, instances, operations
 
-Bytes = NDArray[np.uint8]
-Codes = NDArray[Any]
 Lanes = slice | NDArray[np.int64]
 """Active lanes: a prefix slice, or lane numbers."""
 
@@ -61,23 +59,6 @@ def compute(tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortc
                 execute_vector(operation, buffer)
             elif isinstance(operation, Transfer):
                 execute_transfer(operation, buffer, arguments)
-
-
-def execute_transfer(operation: Transfer, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
-    """Copy the bursts of one DMA instruction; `buffer` is the unified buffer, `arguments` the global memory."""
-    shape = (operation.bursts, operation.burst_bytes)
-    far = _rows(arguments[operation.argument], operation.gm_address, operation.gm_pitch, shape)
-    near = _rows(buffer, operation.ub_address, operation.ub_pitch, shape)
-    if not operation.load:
-        far[...] = near
-        return
-    near[...] = far
-    gap = -operation.burst_bytes % BLOCK
-    if operation.pad_pattern and gap:
-        padding = _rows(
-            buffer, operation.ub_address + operation.burst_bytes, operation.ub_pitch, (operation.bursts, gap)
-        )
-        padding[...] = np.resize(np.frombuffer(operation.pad_pattern, np.uint8), gap)
 
 
 def execute_vector(operation: VectorOperation, buffer: Bytes) -> None:
@@ -140,19 +121,6 @@ def scatter(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, codes: Cod
         return
     raw = np.ascontiguousarray(codes).astype(f"<u{size}").view(np.uint8).reshape(*codes.shape, size)
     buffer[places[..., None] + np.arange(size)] = raw
-
-
-def unpack_nibbles(packed: Codes) -> Codes:
-    """Spread bytes of shape (rows, n) into codes of shape (rows, 2n), low nibble first."""
-    codes = np.empty((packed.shape[0], packed.shape[1] * 2), np.uint8)
-    codes[:, 0::2] = packed & 15
-    codes[:, 1::2] = packed >> 4
-    return codes
-
-
-def pack_nibbles(codes: Codes) -> Codes:
-    """Join codes of shape (rows, 2n) into bytes of shape (rows, n), low nibble first."""
-    return codes[:, 0::2] | codes[:, 1::2] << 4
 
 
 def _convert_whole(whole: NaturalMap, buffer: Bytes) -> None:
@@ -229,12 +197,3 @@ def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: i
 def _check_reach(buffer: Bytes, start: int, end: int) -> None:
     if start < 0 or end > buffer.size:
         raise TileError(f"a vector instruction reaches bytes {start} .. {end - 1} of a buffer of {buffer.size}")
-
-
-def _rows(memory: Bytes, address: int, pitch: int, shape: tuple[int, int]) -> Bytes:
-    """Return rows of bytes, checked against the end of the memory."""
-    rows, length = shape
-    last = address + (rows - 1) * pitch + length
-    if address < 0 or last > memory.size or pitch < 0:
-        raise TileError(f"a transfer reaches bytes {address} .. {last - 1} of {memory.size}")
-    return as_strided(memory[address:], shape, (pitch, 1), writeable=True)

@@ -12,7 +12,7 @@ from isa.errors import TargetDataError
 from simulator.engines.event_strided.records import Entry
 from simulator.strided.operations import BLOCK
 from simulator.timing import Observer
-from targets.strided_repeat import Banks
+from targets.dataflow import Banks
 
 Cell = tuple[int, int]
 """Port and bank that a block needs."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from isa.errors import TileError
 from isa.formats import FloatFormat, Format, IntFormat
-from simulator.strided.checks import check_transfer
-from simulator.strided.operations import Transfer
+from simulator.dataflow.checks import check_transfer
+from simulator.dataflow.operations import Transfer
 from simulator.tiles import TileTransfer
 from simulator.tree import Block, Node, loop_of
-from targets.strided_repeat import StridedRepeatTarget
+from targets.dataflow import DataflowTarget
 
 ZERO, MAXIMUM, MINIMUM = 1, 2, 3
 """Values of the tile field `pad`; 0 leaves the bytes behind a row as they are."""
 
 
-def lower_transfer(target: StridedRepeatTarget, transfer: TileTransfer) -> tuple[Block, tuple[str, ...]]:
+def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Block, tuple[str, ...]]:
     """Split a load or store into DMA instructions; return them with warnings.
 
     Raises:
@@ -65,7 +65,7 @@ def pad_code(fmt: Format, pad: int) -> int:
 
 
 def _instruction(
-    target: StridedRepeatTarget, transfer: TileTransfer, index: tuple[int, int, int], *, by_column: bool
+    target: DataflowTarget, transfer: TileTransfer, index: tuple[int, int, int], *, by_column: bool
 ) -> Transfer:
     part, tile = transfer.part, transfer.tile
     bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits

@@ -1,0 +1,100 @@
+"""Schema of what chips share on which pipes pass tiles through one buffer: pipes, transfers, banks, the scalar unit.
+
+A mechanism adds its vector unit. Facts: a2a3.md sections 5, 6, 8; a5.md sections 1, 8; pto_assembly.md section 3.5.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from targets.schema import Count, Cycles, Fact, Table, TargetHeader
+
+Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
+
+
+class Pipes(Fact):
+    """Which pipe executes what; the names are those of flags and barriers without the prefix PIPE_."""
+
+    scalar: str
+    vector: str
+    load: str
+    store: str
+    others: tuple[str, ...]
+    """Pipes that flags may name although no operation of a cast program runs there."""
+    event_ids: Count
+    """Event ids per ordered pair of pipes."""
+
+
+class TransferLimits(Fact):
+    """Limits of one transfer instruction."""
+
+    max_bursts: Count
+    """Bursts (rows) per transfer instruction, and rows of a tile that is transferred."""
+
+
+class Banks(Fact):
+    """Buffer banking: block b of `block_bytes` lies in group b mod `groups`.
+
+    A group serves one block per cycle in each direction; a read and a write in one cycle must hit different banks.
+    `bank_bytes` is the size of one bank; `banks_per_group` of them make a group.
+    """
+
+    groups: Count
+    banks_per_group: Count
+    bank_bytes: Count
+
+
+class ScalarTiming(Fact):
+    """Cycles of the scalar unit per instruction it executes or issues."""
+
+    issue_cycles: Cycles
+    """To issue one vector or transfer instruction."""
+    control_write_cycles: Cycles
+    """For set_ctrl, a mask write, set_deqscale."""
+    synchronisation_cycles: Cycles
+    """For set_flag, wait_flag, pipe_barrier."""
+    arithmetic_cycles: Cycles
+    """For one index computation of the program."""
+    loop_turnaround_cycles: Cycles
+    """For one trip of a software loop: increment, compare, branch."""
+
+
+class TransferTiming(Fact):
+    """One direction of transfers: `startup_cycles` per transfer instruction, then `bytes_per_cycle`."""
+
+    startup_cycles: Cycles
+    bytes_per_cycle: Rate
+
+
+class DataflowTiming(Table):
+    """Timing facts of everything but the vector unit."""
+
+    scalar: ScalarTiming
+    load: TransferTiming
+    store: TransferTiming
+
+
+class DataflowTarget(TargetHeader):
+    """A chip whose pipes pass tiles through the buffer `ub`, in blocks of `block_bytes`."""
+
+    pipes: Pipes
+    banks: Banks
+    transfer_limits: TransferLimits
+    timing: DataflowTiming
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of one buffer access; tile rows are whole blocks."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _buffer_is_banked(self) -> DataflowTarget:
+        if "ub" not in self.memories:
+            raise ValueError("memories.ub is missing: the vector unit works on it")
+        size = self.banks.groups * self.banks.banks_per_group * self.banks.bank_bytes
+        if size != self.memories["ub"].capacity_bytes:
+            raise ValueError(f"banks hold {size} bytes, memory ub {self.memories['ub'].capacity_bytes}")
+        return self
