@@ -17,7 +17,7 @@ from simulator.timing import Cause
 WIDE = 130
 """Columns from which the table of source lines also quotes the source."""
 
-_LEGEND = "cycles: start to end, summed, overlapping; pipe cycles: what the pipe spent on the line, and their share"
+_LEGEND = "cycles: start to end, overlapping; pipe cycles: spent by the pipe on the line; share: of these"
 _SHORT = 90
 
 

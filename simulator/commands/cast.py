@@ -1,0 +1,67 @@
+"""A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), nan, inf, -inf, or 0x and the bits of SRC. A decimal is first
+rounded to SRC, to nearest. Without --target the abstract cast: one exact rounding, then --overflow. With a target the
+chip's own behaviour, its defaults and fallbacks included. Options may be repeated or take lists: --rounding rint,odd.
+
+examples:
+  castsim cast f32 f16 65520 -1.5 nan
+  castsim cast f32 e4m3fn 448.5 0x43e80000 --rounding rint,trunc --overflow saturate
+  castsim cast f32 i16 40000 -inf --target a2a3 --saturation off --scratch
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.commands.outcome import Outcome
+
+SUMMARY = "what values become in another format: bits and numbers per target and mode"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `cast`."""
+    add = parser.add_argument
+    add("src", metavar="SRC", help="format of the values")
+    add("dst", metavar="DST", help="format to cast to")
+    add("values", metavar="VALUE", nargs="+", help="number, nan, inf, -inf, or 0x bits")
+    add("--target", metavar="T", action="append", default=[], help="name or path of a target; default: none")
+    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: the cast's own")
+    add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; without a target")
+    add("--saturation", metavar="on|off", help="saturation switch of the target")
+    add("--scratch", action="store_true", help="give the target's cast a tmp tile")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Cast the values.
+
+    Raises:
+        ReadError: what was typed: unknown format, mode or target, no number, no code.
+        IllegalError: a pair or mode that the target or the format does not have.
+    """
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.reports.cast import Request, cast_document, cast_values  # noqa: PLC0415
+
+    request = Request.parse(
+        src=options.src,
+        dst=options.dst,
+        values=[text.strip() for text in options.values],
+        targets=listed(options.target),
+        roundings=listed(options.rounding),
+        overflows=listed(options.overflow),
+        saturation=options.saturation,
+        scratch=options.scratch,
+    )
+    table = cast_values(request)
+
+    def text(_: int) -> Any:
+        from simulator.reports.cast_text import cast_text  # noqa: PLC0415 - rich, only if printed
+
+        return cast_text(table)
+
+    return Outcome(cast_document(table), text)
+
+
+def listed(texts: list[str]) -> list[str]:
+    """Split the values of a repeatable option at commas; each word counts once, in the order given."""
+    return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",")))

@@ -1,0 +1,93 @@
+"""NAME is a shipped target or the path of a description (anything that ends in .toml).
+
+examples:
+  castsim targets
+  castsim targets a2a3
+  castsim targets my.toml f32 f16
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.commands.outcome import Outcome
+
+SUMMARY = "list targets; the casts, facts and options of one; one type pair in full"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `targets`."""
+    parser.add_argument("what", metavar="NAME SRC DST", nargs="*", help="a target; and a type pair of it")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Look up targets.
+
+    Raises:
+        ReadError, TargetDataError: unknown target or format, bad description.
+        IllegalError: the target does not have the pair.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    match options.what:
+        case []:
+            return _list()
+        case [name]:
+            return _one(name)
+        case [name, src, dst]:
+            return _pair(name, src, dst)
+        case _:
+            raise ReadError(
+                f"targets takes nothing, a name, or a name and two formats; not {len(options.what)} arguments",
+                legal=("targets", "targets NAME", "targets NAME SRC DST"),
+            )
+
+
+def _list() -> Outcome:
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.reports.targets import list_document  # noqa: PLC0415
+    from targets import load_target, target_names  # noqa: PLC0415
+
+    targets = [load_target(name) for name in target_names()]
+
+    def text(_: int) -> Any:
+        from simulator.reports.targets_text import list_text  # noqa: PLC0415 - rich, only if printed
+
+        return list_text(targets)
+
+    return Outcome(list_document(targets), text)
+
+
+def _one(name: str) -> Outcome:
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.reports.targets import target_document  # noqa: PLC0415
+    from targets import load_target  # noqa: PLC0415
+
+    target = load_target(name)
+
+    def text(_: int) -> Any:
+        from simulator.reports.targets_text import target_text  # noqa: PLC0415 - rich, only if printed
+
+        return target_text(target)
+
+    return Outcome(target_document(target), text)
+
+
+def _pair(name: str, src: str, dst: str) -> Outcome:
+    from isa.formats import format_named  # noqa: PLC0415
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.reports.pairs import pair_detail  # noqa: PLC0415
+    from simulator.reports.targets import pair_document  # noqa: PLC0415
+    from targets import load_target  # noqa: PLC0415
+
+    target = load_target(name)
+    detail = pair_detail(target, format_named(src), format_named(dst))
+
+    def text(_: int) -> Any:
+        from simulator.reports.targets_text import pair_text  # noqa: PLC0415 - rich, only if printed
+
+        return pair_text(target, detail)
+
+    return Outcome(pair_document(target, detail), text)

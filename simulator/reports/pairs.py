@@ -1,0 +1,92 @@
+"""What a target says about its casts, the same words for every mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isa.formats import Format
+from targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """One legal pair in a table.
+
+    `modes` are those it honours (none: there is one instruction), `default` is in force when a program names no mode,
+    `fallback` when it names one that the pair does not have; both None where nothing is ever rounded. `saturation`
+    is the default, `switchable` says when the other value takes effect. `scratch` names the sequence that runs
+    through a tmp tile.
+    """
+
+    src: str
+    dst: str
+    modes: tuple[str, ...]
+    default: str | None
+    fallback: str | None
+    saturation: str
+    switchable: str
+    scratch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRow:
+    """What a request for a rounding mode becomes (`requested` default: none is named)."""
+
+    requested: str
+    in_force: str | None
+    mnemonic: str
+    warning: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationRow:
+    """What a request for a saturation mode becomes, without and with a tmp tile."""
+
+    requested: str
+    scratch: bool
+    in_force: str
+    warning: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchRow:
+    """The sequence through a tmp tile: its name and the operations it issues for one element."""
+
+    steps: str
+    operations: tuple[str, ...]
+    status: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairDetail:
+    """One legal pair in full; `configuration` are the mechanism's own numbers of the instruction."""
+
+    row: PairRow
+    modes: tuple[ModeRow, ...]
+    saturation: tuple[SaturationRow, ...]
+    configuration: Mapping[str, Any]
+    scratch: ScratchRow | None
+    note: str
+    status: str
+    source: str
+
+
+def pair_rows(target: Target) -> tuple[PairRow, ...]:
+    """Return every legal pair of a target, in the order of its description."""
+    from simulator.reports.pairs_strided import strided_rows  # noqa: PLC0415 - only the mechanism in use is loaded
+
+    return strided_rows(target)
+
+
+def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
+    """Return one pair in full.
+
+    Raises:
+        IllegalError: the target does not have it; names the destinations it has.
+    """
+    from simulator.reports.pairs_strided import strided_detail  # noqa: PLC0415 - only the mechanism in use is loaded
+
+    return strided_detail(target, src, dst)

@@ -1,0 +1,129 @@
+"""The casts of a strided-repeat chip for reports: everything is asked of the lowering, nothing decided here."""
+
+from __future__ import annotations
+
+from isa.formats import Format, format_named
+from isa.modes import Saturation
+from isa.pto.program import RoundMode
+from simulator.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow, ScratchRow
+from simulator.strided.operations import Barrier, ControlWrite, StridedOperation, VectorOperation
+from simulator.strided.plan import plan_cast
+from simulator.strided.sequences import Call, emit_call
+from simulator.tree import Block, Lowered, operations
+from targets.strided_repeat import StridedCast, StridedRepeatTarget
+
+_FULL_MASK_LANE = 1
+"""Lane mask of a call over one element."""
+
+
+def strided_rows(target: StridedRepeatTarget) -> tuple[PairRow, ...]:
+    """Return every legal pair."""
+    return tuple(_row(target, rule) for rule in target.casts)
+
+
+def strided_detail(target: StridedRepeatTarget, src: Format, dst: Format) -> PairDetail:
+    """Return one pair in full.
+
+    Raises:
+        IllegalError: the chip does not have it.
+    """
+    rule = plan_cast(target, src, dst, None, None, scratch=False).rule
+    return PairDetail(
+        row=_row(target, rule),
+        modes=tuple(_mode(target, rule, mode) for mode in (None, *RoundMode)),
+        saturation=tuple(
+            _saturation(target, rule, asked, scratch=scratch)
+            for asked in (None, Saturation.ON, Saturation.OFF)
+            for scratch in (False, True)
+        ),
+        configuration={
+            "lanes_per_repeat": rule.lanes,
+            "dst_repeat_stride_blocks": rule.dst_repeat_stride,
+            "src_repeat_stride_blocks": rule.src_repeat_stride,
+            "max_repeats": target.repeat.max_repeats,
+            "repeat_stride_field_bits": _stride_bits(target, rule),
+        },
+        scratch=_scratch(target, rule),
+        note=rule.note,
+        status=target.casts_fact.status.value,
+        source=target.casts_fact.source,
+    )
+
+
+def _row(target: StridedRepeatTarget, rule: StridedCast) -> PairRow:
+    plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, None, scratch=False)
+    sequence = target.scratch_sequence(rule.src, rule.dst)
+    return PairRow(
+        src=rule.src,
+        dst=rule.dst,
+        modes=tuple(mode.value for mode in rule.suffixes),
+        default=plan.rounding.value if rule.fallback is not None else None,
+        fallback=rule.fallback.value if rule.fallback is not None else None,
+        saturation=plan.saturation.value,
+        switchable=_switchable(target, rule),
+        scratch=sequence.steps if sequence else None,
+    )
+
+
+def _switchable(target: StridedRepeatTarget, rule: StridedCast) -> str:
+    """Say when a request for the other saturation mode takes effect, by asking for it."""
+    src, dst = format_named(rule.src), format_named(rule.dst)
+    default = plan_cast(target, src, dst, None, None, scratch=False).saturation
+    other = Saturation.ON if default is Saturation.OFF else Saturation.OFF
+    if plan_cast(target, src, dst, None, other, scratch=False).saturation is other:
+        return "always"
+    return "with tmp" if plan_cast(target, src, dst, None, other, scratch=True).saturation is other else "never"
+
+
+def _mode(target: StridedRepeatTarget, rule: StridedCast, asked: RoundMode | None) -> ModeRow:
+    plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), asked, None, scratch=False)
+    return ModeRow(
+        requested="default" if asked is None else asked.name.lower(),
+        in_force=plan.rounding.value if rule.fallback is not None else None,
+        mnemonic=plan.mnemonic,
+        warning=next((text for text in plan.warnings if text.startswith("rounding")), None),
+    )
+
+
+def _saturation(
+    target: StridedRepeatTarget, rule: StridedCast, asked: Saturation | None, *, scratch: bool
+) -> SaturationRow:
+    plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, asked, scratch=scratch)
+    return SaturationRow(
+        requested="default" if asked is None else asked.value,
+        scratch=scratch,
+        in_force=plan.saturation.value,
+        warning=next((text for text in plan.warnings if text.startswith("saturation")), None),
+    )
+
+
+def _stride_bits(target: StridedRepeatTarget, rule: StridedCast) -> int:
+    """Return the width of the repeat stride fields; all mnemonics of a pair share it."""
+    narrow = [row for row in target.narrow_strides if rule.stem in row.mnemonics]
+    return narrow[0].repeat_stride_field_bits if narrow else target.repeat.repeat_stride_field_bits
+
+
+def _scratch(target: StridedRepeatTarget, rule: StridedCast) -> ScratchRow | None:
+    plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, Saturation.OFF, scratch=True)
+    if plan.sequence is None:
+        return None
+    call = Call(repeats=1, dst=0, src=0, dst_stride=0, src_stride=0, mask=_FULL_MASK_LANE)
+    issued = operations(Lowered(0, Block(tuple(emit_call(target, plan, call, 0)))), None)
+    return ScratchRow(
+        steps=plan.sequence.steps,
+        operations=tuple(_described(operation) for operation in issued if isinstance(operation, StridedOperation)),
+        status=plan.sequence.status.value,
+        source=plan.sequence.source,
+    )
+
+
+def _described(operation: StridedOperation) -> str:
+    match operation:
+        case VectorOperation():
+            return operation.mnemonic
+        case ControlWrite(register, value):
+            return f"set {register} {value:#x}"
+        case Barrier(pipe):
+            return f"barrier {pipe}"
+        case _:
+            return type(operation).__name__
