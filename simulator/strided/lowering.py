@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from isa.errors import ScratchError
+from isa.errors import ScratchError, TileError
 from simulator.strided.checks import check_cast
 from simulator.strided.operations import Barrier, ControlWrite, Stream, VectorOperation
 from simulator.strided.plan import CastPlan, plan_cast, start_ctrl
@@ -36,18 +36,39 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast) -> LoweredCast:
 
     Raises:
         IllegalError: no such type pair.
-        TileError: layout, alignment, extent or overlap that the instruction cannot take.
+        TileError: layout, alignment, extent or overlap that the instruction cannot take; narrowing in place that
+            destroys unread elements.
         ScratchError: the tmp tile is smaller than the sequence needs; says how many bytes are missing.
     """
     plan = plan_cast(
         target, cast.src.format, cast.dst.format, cast.rounding, cast.saturation, scratch=cast.tmp is not None
     )
     warnings = plan.warnings + check_cast(target, cast)
+    _check_unread_tail(plan, cast)
     if cast.tmp is not None:
         _check_scratch(target, plan, cast, cast.tmp)
     lowering = _Lowering(target, plan, cast)
     body = Block((lowering.write_ctrl(plan.ctrl), *lowering.emit(), lowering.write_ctrl(start_ctrl(target))))
     return LoweredCast(body, plan, warnings + tuple(lowering.warnings))
+
+
+def _check_unread_tail(plan: CastPlan, cast: TileCast) -> None:
+    """Refuse narrowing in place where the heads of later rows overwrite tails that are read after all heads."""
+    src, dst, lanes = cast.src, cast.dst, plan.rule.lanes
+    head = dst.valid_cols // lanes * lanes
+    if src.address != dst.address or dst.element_bits >= src.element_bits or not head or head == dst.valid_cols:
+        return
+    written = head * dst.format.bits // 8
+    for row in range(dst.valid_rows):
+        start = row * src.row_pitch + head * src.element_bits // 8
+        end = row * src.row_pitch + dst.valid_cols * src.element_bits // 8
+        first = max((start - written) // dst.row_pitch + 1, 0)
+        if first < dst.valid_rows and first * dst.row_pitch < end:
+            raise TileError(
+                f"%{dst.name} in place over %{src.name}: the whole repeats of row {first} overwrite columns {head} .. "
+                f"{dst.valid_cols - 1} of row {row} before they are read",
+                span=cast.span,
+            )
 
 
 def _check_scratch(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast, tmp: Tile) -> None:
