@@ -58,6 +58,12 @@ def unsigned(value: int, width: int) -> int:
     return value & ((1 << width) - 1)
 
 
+def constant(value: int | float, kind: str) -> int | float:
+    """Return the value of a constant; an integer with a float type is a bit pattern."""
+    is_pattern = not isinstance(value, float) and (kind in _FLOAT_CODES or kind == "bf16")
+    return _from_bits(int(value), kind) if is_pattern else value
+
+
 def compare(predicate: str, left: Scalar, right: Scalar, width: int) -> Scalar:
     """Evaluate `arith.cmpi`; unsigned predicates start with `u`."""
     a, b = int(left.value), int(right.value)

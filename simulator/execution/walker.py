@@ -17,7 +17,7 @@ from isa.pto import program as pto
 from simulator.execution.folding import address_steps, fold
 from simulator.execution.lowerer import LoweredInstruction, Lowerer
 from simulator.execution.places import Allocator, ArgumentUse, Pointer, TileHandle, View
-from simulator.execution.scalars import Degree, Scalar, arithmetic, compare, convert, width_of
+from simulator.execution.scalars import Degree, Scalar, arithmetic, compare, constant, convert, width_of
 from simulator.tiles import Part, Tile, TileCast, TileTransfer
 from simulator.tree import Block, Instruction, Loop, Lowered, Node, Tree, elements
 
@@ -123,7 +123,7 @@ class _Walker:
     def _step(self, node: pto.Operation, out: list[Node]) -> None:
         match node:
             case pto.Constant():
-                self.environment[node.result] = Scalar(node.value)
+                self.environment[node.result] = Scalar(constant(node.value, node.type.name))
             case pto.AllocTile():
                 self.environment[node.result] = self._allocate(node)
             case pto.MakeView():

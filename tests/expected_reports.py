@@ -1,0 +1,165 @@
+"""The `.expected` files beside the sample programs: a derivation of the cycles, the outputs' digests, the report.
+
+The derivation is arithmetic on named facts of the target and is evaluated here without the product; the digests are
+those of the test oracle. `python tests/expected_reports.py` refreshes digests and reports after a change of the
+report's form; it never touches a derivation, and refuses if a derivation disagrees with the simulation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import math
+import sys
+import tomllib
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import programs_oracle
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "programs"
+SEED = 0
+
+
+@dataclass
+class Expected:
+    """One `.expected` file, taken apart."""
+
+    derivation: list[str]
+    digests: dict[str, str]
+    report: list[str]
+
+
+def names() -> list[str]:
+    """Return the sample programs that have an expected report."""
+    return sorted(path.stem for path in PROGRAMS.glob("*.expected"))
+
+
+def read(name: str) -> Expected:
+    """Read one file."""
+    sections: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in (PROGRAMS / f"{name}.expected").read_text().splitlines():
+        if line.startswith("== "):
+            current = sections.setdefault(line.strip("= ").split(",")[0].split()[0], [])
+        else:
+            current.append(line)
+    digests = {line.split()[0]: line.split()[2] for line in sections.get("outputs", []) if line.strip()}
+    return Expected([line for line in sections["cycles"] if line.strip()], digests, sections.get("report", []))
+
+
+def derived_total(name: str) -> int:
+    """Evaluate a derivation with the facts of the shipped target file, read here as plain TOML."""
+    facts = tomllib.loads((ROOT / "targets" / "a2a3.toml").read_text(), parse_float=Fraction)["timing"]
+    scalar, vconv = facts["scalar"], facts["vector"]["vconv"]
+    values: dict[str, object] = {
+        "issue": scalar["issue_cycles"],
+        "control": scalar["control_write_cycles"],
+        "sync": scalar["synchronisation_cycles"],
+        "arithmetic": scalar["arithmetic_cycles"],
+        "turnaround": scalar["loop_turnaround_cycles"],
+        "head": vconv["head_cycles"],
+        "repeat": vconv["repeat_cycles"],
+        "tail": vconv["tail_cycles"],
+        "dup": _lone(facts["vector"]["vector_dup"]),
+        "vand": _lone(facts["vector"]["vand"]),
+        "load": lambda size: _transfer(facts["load"], size),
+        "store": lambda size: _transfer(facts["store"], size),
+    }
+    for line in read(name).derivation:
+        target, expression = line.split("#")[0].split("=", 1)
+        values[target.strip()] = eval(expression, {"__builtins__": {}}, values)
+    total = values["total"]
+    assert isinstance(total, int)
+    return total
+
+
+def _lone(row: dict[str, int]) -> int:
+    return row["head_cycles"] + row["repeat_cycles"] + row["tail_cycles"]
+
+
+def _transfer(row: dict[str, Fraction], size: int) -> int:
+    return math.floor(row["startup_cycles"] + size / Fraction(row["bytes_per_cycle"]) + Fraction(1, 2))
+
+
+def source_codes(name: str) -> np.ndarray:
+    """Return the program's input for `--in src=random:0`, made by the rule in the README."""
+    src, shape = _source(name)
+    generator = np.random.default_rng(SEED)
+    if src in ("i32", "i64"):
+        bits = int(src[1:])
+        limits = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        return (
+            generator.integers(*limits, shape, dtype=np.int64, endpoint=True)
+            .astype(f"i{bits // 8}")
+            .view(f"u{bits // 8}")
+        )
+    uniform = generator.uniform(-100, 100, shape)
+    return uniform.astype(np.float32).view(np.uint32) if src == "f32" else uniform.astype(np.float16).view(np.uint16)
+
+
+def _source(name: str) -> tuple[str, tuple[int, ...]]:
+    """Read format and shape of the view on %src off the program text."""
+    text = (PROGRAMS / f"{name}.pto").read_text()
+    line = next(line for line in text.splitlines() if "make_tensor_view %src" in line)
+    operands = line.split("shape = [")[1].split("]")[0].replace("%", "").split(", ")
+    extents = []
+    for operand in operands:
+        constant = next(other for other in text.splitlines() if f"%{operand} = arith.constant" in other)
+        extents.append(int(constant.split("constant ")[1].split(" ")[0]))
+    return programs_oracle.CASTS[name][0][2], tuple(extents)
+
+
+def digest(codes: np.ndarray) -> str:
+    """Return the SHA-256 of an array's bytes, little endian, C order."""
+    return hashlib.sha256(np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).tobytes()).hexdigest()
+
+
+def oracle_digests(name: str) -> dict[str, str]:
+    """Return the digest of each output by the test oracle."""
+    return {output: digest(codes) for output, codes in programs_oracle.outputs(name, source_codes(name)).items()}
+
+
+def report(name: str) -> list[str]:
+    """Return the text that castsim prints for the program, 100 columns wide, without colour."""
+    from simulator.__main__ import main  # noqa: PLC0415 - the rest of this module must not need the product
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.chdir(ROOT):
+        status = main(["run", f"programs/{name}.pto", "--in", f"src=random:{SEED}"])
+    assert status == 0
+    return out.getvalue().rstrip("\n").splitlines()
+
+
+def refresh(name: str) -> None:
+    """Rewrite digests and report of one file, keeping its derivation."""
+    old = read(name)
+    total = derived_total(name)
+    lines = report(name)
+    if not any(f"{total:,}" in line or str(total) in line for line in lines):
+        raise SystemExit(f"{name}: the derivation gives {total} cycles, the report does not")
+    shapes = dict(programs_oracle.outputs(name, source_codes(name)).items())
+    text = [
+        f"castsim run programs/{name}.pto --in src=random:{SEED}",
+        "",
+        "== cycles, by hand from the facts of targets/a2a3.toml ==",
+        *old.derivation,
+        "",
+        "== outputs, digests by the test oracle ==",
+        *(f"{output} sha256 {digest(codes)}" for output, codes in shapes.items()),
+        "",
+        "== report ==",
+        *lines,
+    ]
+    (PROGRAMS / f"{name}.expected").write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tests"))
+    for each in sys.argv[1:] or names():
+        refresh(each)
+        print(f"refreshed {each}")

@@ -1,0 +1,60 @@
+"""Every command and example of the README is executed; the two set-up lines are executed by `.ci/run`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from simulator.__main__ import main
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+SETUP = re.findall(r"<!-- setup: (\w+) -->\n```console\n(.*?)\n```", README, re.DOTALL)
+COMMANDS = [
+    line
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("castsim ")
+]
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_set_up_lines_are_the_ones_that_ci_runs():
+    assert [name for name, _ in SETUP] == ["run", "test"]
+    script = (ROOT / ".ci" / "run").read_text()
+    for name, line in SETUP:
+        assert line.startswith("python3 -m venv") and "\n" not in line
+        assert f"readme_line {name}" in script
+
+
+def test_the_first_command_runs_on_the_shipped_tensor(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(SETUP[0][1].split("castsim ", 1)[1])
+    words[words.index("--out") + 1] = str(tmp_path)
+    assert main(words) == 0
+    assert (tmp_path / "dst.npy").is_file()
+    assert "cycles" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_runs(command, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_example_prints_what_it_says(example, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(example, "README.md", "exec"), {})
+    said = [line.rsplit("#", 1)[1].rsplit(":", 1)[-1].strip() for line in example.splitlines() if "#" in line]
+    printed = out.getvalue().splitlines()
+    assert said
+    assert printed[: len(said)] == said
