@@ -1,7 +1,7 @@
 """Values: exact casts between all formats, on integers.
 
-`cast_codes` converts code arrays under a `Policy`; `cast_array` does the same for users' arrays. Everything that
-rounds goes through `rounding.increment`.
+`cast_codes` converts code arrays under a `Policy` and defines all bits; `convert_codes` does the same in the fastest
+tier, `cast_array` for users' arrays. Everything that rounds goes through `rounding.increment`.
 """
 
 from simulator.numerics.arrays import (
@@ -35,6 +35,8 @@ from simulator.numerics.policy import (
     legal_overflows,
     legal_roundings,
 )
+from simulator.numerics.strings import codes_from_strings, strings_from_codes
+from simulator.numerics.tiers import Tier, convert_codes
 
 __all__ = [
     "E8M0Rule",
@@ -45,6 +47,7 @@ __all__ = [
     "Policy",
     "Scale",
     "Step",
+    "Tier",
     "abstract_policy",
     "array_from_codes",
     "cast_array",
@@ -53,6 +56,8 @@ __all__ = [
     "check_policy",
     "code_dtype",
     "codes_from_array",
+    "codes_from_strings",
+    "convert_codes",
     "decode_to_float64",
     "e8m0_flags",
     "encode_value",
@@ -65,6 +70,7 @@ __all__ = [
     "round_to_integral_codes",
     "scale_of",
     "scaled_cast_codes",
+    "strings_from_codes",
     "unpack_codes",
     "value_of",
 ]

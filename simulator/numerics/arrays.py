@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from isa.errors import ReadError
 from isa.formats import Format, IntFormat
 from simulator.numerics.blocks import Codes, check_codes, code_dtype
-from simulator.numerics.cast import cast_codes
 from simulator.numerics.policy import Policy
+from simulator.numerics.tiers import Tier, convert_codes
 
 _NUMPY_DTYPES = {
     "f64": "float64", "f32": "float32", "f16": "float16",
@@ -132,23 +132,24 @@ def cast_array(
     policy: Policy,
     *,
     random: NDArray[np.uint32] | None = None,
+    tier: Tier | None = None,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Convert an array of numbers or codes of `src`.
 
     Codes of a float format give codes; everything else gives the native dtype of `dst`, or codes if it has none.
-    `out` may have either dtype of `dst`; it is returned. Errors as `cast_codes` and `codes_from_array`.
+    `out` may have either dtype of `dst`; it is returned. Errors as `convert_codes` and `codes_from_array`.
     """
     codes = codes_from_array(array, src)
     if out is None:
-        result = cast_codes(codes, src, dst, policy, random=random)
+        result = convert_codes(codes, src, dst, policy, random=random, tier=tier)
         return result if is_codes(array, src) else array_from_codes(result, dst)
     if isinstance(dst, IntFormat) and dst.signed and dst.bits < 8 and out.dtype == np.int8:
-        out[...] = _signed_bytes(cast_codes(codes, src, dst, policy, random=random), dst)
+        out[...] = _signed_bytes(convert_codes(codes, src, dst, policy, random=random, tier=tier), dst)
         return out
     if out.dtype != code_dtype(dst) and out.dtype.name != _native_name(dst):
         raise _wrong_dtype(out, dst)
-    cast_codes(codes, src, dst, policy, random=random, out=_unsigned_view(out))
+    convert_codes(codes, src, dst, policy, random=random, tier=tier, out=_unsigned_view(out))
     return out
 
 
