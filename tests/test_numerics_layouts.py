@@ -65,7 +65,7 @@ def test_wrong_arrays_are_refused() -> None:
             cast_codes(codes, FORMATS["f32"], FORMATS["f16"], policy)
     read_only = np.zeros(3, np.uint16)
     read_only.flags.writeable = False
-    for out in (np.zeros(3, np.uint32), np.zeros(4, np.uint16), read_only):
+    for out in (np.zeros(3, np.uint32), np.zeros(4, np.uint16), read_only, [0, 0, 0]):
         with pytest.raises(ReadError):
             cast_codes(good, FORMATS["f32"], FORMATS["f16"], policy, out=out)
 

@@ -371,6 +371,7 @@ def test_random_words_belong_to_stochastic_rounding() -> None:
         (abstract_policy(f32, f16), np.zeros(2, np.uint32)),
         (stochastic, np.zeros(3, np.uint32)),
         (stochastic, np.zeros(2, np.uint64)),
+        (stochastic, [0, 0]),
     ):
         with pytest.raises(ReadError):
             cast_codes(codes, f32, f16, policy, random=random)

@@ -67,9 +67,15 @@ def check_out(out: Codes | None, like: NDArray[Any], dst: Format) -> Codes:
     """
     if out is None:
         return np.empty_like(like, dtype=code_dtype(dst), subok=False)
-    if out.dtype.kind != "u" or out.dtype.itemsize * 8 != dst.storage_bits or not out.flags.writeable:
+    if (
+        not isinstance(out, np.ndarray)
+        or out.dtype.kind != "u"
+        or out.dtype.itemsize * 8 != dst.storage_bits
+        or not out.flags.writeable
+    ):
         need = str(code_dtype(dst))
-        raise ReadError(f"out must be a writable array of {need}, not {out.dtype}", legal=(need,))
+        shown = getattr(out, "dtype", type(out).__name__)
+        raise ReadError(f"out must be a writable array of {need}, not {shown}", legal=(need,))
     if out.shape != like.shape:
         raise ReadError(f"out has shape {out.shape}, the codes have {like.shape}")
     return out
