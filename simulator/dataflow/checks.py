@@ -72,8 +72,10 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[str,
         raise TileError(
             f"{what}: layout {part.layout} needs a {wanted} tile, %{tile.name} is {tile.type.block_layout}", span=span
         )
+    if transfer.load and tile.type.pad > 1 and tile.format.name in target.transfer_limits.zero_pad_only:
+        raise TileError(f"{what}: {tile.format.name} is padded with zero or not at all", span=span, legal=("0", "1"))
     limit = target.transfer_limits.max_bursts
-    if max(part.sizes[3], tile.rows) > limit:
+    if limit is not None and max(part.sizes[3], tile.rows) > limit:
         raise TileError(f"{what}: {max(part.sizes[3], tile.rows)} rows, one transfer takes at most {limit}", span=span)
     if part.format.bits == 4 and (part.offset % 2 or any(stride % 2 for stride in part.strides[:4])):
         raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
@@ -92,7 +94,7 @@ def check_equal_regions(cast: TileCast) -> None:
 
 
 def check_overlap(cast: TileCast) -> tuple[str, ...]:
-    """In place is fine if the destination starts with the source and is no wider; anything else destroys input."""
+    """In place is fine if the destination starts with the source and runs no faster; anything else destroys input."""
     src, dst, tmp = cast.src, cast.dst, cast.tmp
     for other in (src, dst):
         if tmp and _overlap(tmp, other):
@@ -101,9 +103,10 @@ def check_overlap(cast: TileCast) -> tuple[str, ...]:
             )
     if not _overlap(src, dst):
         return ()
-    if src.address == dst.address and dst.element_bits == src.element_bits:
-        return ()
-    if src.address == dst.address and dst.element_bits < src.element_bits:
+    slower = dst.element_bits <= src.element_bits and (dst.row_pitch <= src.row_pitch or dst.valid_rows < 2)
+    if src.address == dst.address and slower:
+        if (dst.element_bits, dst.row_pitch) == (src.element_bits, src.row_pitch):
+            return ()
         return (f"%{dst.name} is narrowed in place over %{src.name}: relies on in-order repeats",)
     raise TileError(
         f"%{dst.name} ({_range(dst)}) partly overlaps its source %{src.name} ({_range(src)})", span=cast.span
@@ -117,7 +120,7 @@ def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> tuple[str, ...
     if transfer.load or tile.type.block_layout != "row_major" or tile.valid_rows < 2 or gap % block == 0:
         return ()
     message = f"tstore: {gap} bytes of each row of %{tile.name} are not stored, no whole number of {block}-byte blocks"
-    if target.option("store_gap") == "refuse":
+    if "store_gap" in target.options and target.option("store_gap") == "refuse":
         raise TileError(message, span=transfer.span)
     return ()
 

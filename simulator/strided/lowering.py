@@ -56,7 +56,8 @@ def _check_unread_tail(plan: CastPlan, cast: TileCast) -> None:
     """Refuse narrowing in place where the heads of later rows overwrite tails that are read after all heads."""
     src, dst, lanes = cast.src, cast.dst, plan.rule.lanes
     head = dst.valid_cols // lanes * lanes
-    if src.address != dst.address or dst.element_bits >= src.element_bits or not head or head == dst.valid_cols:
+    same_pitch = (dst.element_bits, dst.row_pitch) == (src.element_bits, src.row_pitch)
+    if src.address != dst.address or same_pitch or not head or head == dst.valid_cols:
         return
     written = head * dst.format.bits // 8
     for row in range(dst.valid_rows):

@@ -155,7 +155,7 @@ def _settle_mode(rule: StridedCast, mode: RoundMode) -> tuple[Rounding, str, tup
     if wanted is not None:
         legal = ", ".join(name.upper() for name in rule.suffixes)
         warnings = (f"rounding {mode.name} silently becomes {fallback.upper()}: {rule.src} -> {rule.dst} has {legal}",)
-    return fallback, rule.suffixes.get(fallback, ""), warnings
+    return fallback, "" if rule.plain else rule.suffixes[fallback], warnings
 
 
 def _settle_saturation(

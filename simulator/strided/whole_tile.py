@@ -31,12 +31,12 @@ class NaturalMap:
 def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> NaturalMap | None:
     """Return the tile's natural map if the operations' element maps add up to exactly it, else None.
 
-    Required: one action throughout, every element of the valid region written exactly once from its own source
-    element, nothing else written, and no overlap of source and destination (equal tiles in place are fine: every
-    element is then read before it is written).
+    Required: one action and the tiles' formats throughout, every element of the valid region written exactly once from
+    its own source element, nothing else written, and no overlap of source and destination (tiles of equal element
+    width and pitch in place are fine: every element is then read before it is written).
     """
     rows, cols = dst.valid_rows, dst.valid_cols
-    in_place = src.address == dst.address and src.element_bits == dst.element_bits
+    in_place = (src.address, src.element_bits, src.row_pitch) == (dst.address, dst.element_bits, dst.row_pitch)
     if src.address < dst.end and dst.address < src.end and not in_place:
         return None
     written = np.zeros((rows, cols), np.uint8)
@@ -45,6 +45,8 @@ def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> Natura
         if not isinstance(operation, VectorOperation):
             continue
         if len(operation.sources) != 1 or (action is not None and operation.action != action):
+            return None
+        if (operation.sources[0].format, operation.destination.format) != (src.format, dst.format):
             return None
         action = operation.action
         if not _mark(operation, src, dst, written):
