@@ -82,11 +82,11 @@ def round_up(value: int, unit: int) -> int:
 
 def tile_cast(model: strided_model.Cast, tmp_bytes: int = 0) -> TileCast:
     """The product's description of the cast that `model` describes."""
-    extent, valid = (max(model.rows, 1), model.declared), (model.rows, model.cols)
+    rows, valid, (dst_pitch, src_pitch) = max(model.rows, 1), (model.rows, model.cols), model.pitches
     tmp = None if model.tmp_at is None else tile("t", "i32", 1, tmp_bytes // 4, model.tmp_at)
     return TileCast(
-        tile("a", model.src, *extent, model.src_at, valid),
-        tile("b", model.dst, *extent, model.dst_at, valid),
+        tile("a", model.src, rows, src_pitch, model.src_at, valid),
+        tile("b", model.dst, rows, dst_pitch, model.dst_at, valid),
         tmp,
         None if model.mode is None else RoundMode[model.mode.upper()],
         None if model.saturation is None else Saturation(model.saturation),

@@ -82,8 +82,9 @@ def write(buffer: np.ndarray, name: str, address: int, codes: np.ndarray) -> Non
 
 @dataclass
 class Cast:
-    """One `tcvt`: formats, valid rows and columns, declared columns of both tiles, byte addresses, what is asked.
+    """One `tcvt`: formats, valid rows and columns, declared columns, byte addresses, what is asked.
 
+    `declared` are the columns of the source tile, and of the destination tile unless `dst_declared` says otherwise.
     `mode` None is an instruction without the attribute, which means RINT (pto_assembly.md section 1); `none` is NONE.
     """
 
@@ -97,6 +98,12 @@ class Cast:
     tmp_at: int | None = None
     mode: str | None = None
     saturation: str | None = None
+    dst_declared: int | None = None
+
+    @property
+    def pitches(self) -> tuple[int, int]:
+        """Row strides of destination and source in elements."""
+        return self.declared if self.dst_declared is None else self.dst_declared, self.declared
 
     @property
     def asked(self) -> str:
@@ -106,10 +113,11 @@ class Cast:
         """Change `buffer` as the chip would, in issue order."""
         per, dst_stride, src_stride = repeat_shape(self.src, self.dst)
         whole, rest = divmod(self.cols, per)
+        dst_pitch, src_pitch = self.pitches
         if whole:
             for row in range(self.rows):
-                dst = self.dst_at + row * self.declared * SIZE[self.dst]
-                src = self.src_at + row * self.declared * SIZE[self.src]
+                dst = self.dst_at + row * dst_pitch * SIZE[self.dst]
+                src = self.src_at + row * src_pitch * SIZE[self.src]
                 for first in range(0, whole, 255):
                     self._call(
                         buffer, min(255, whole - first), per,
@@ -117,13 +125,15 @@ class Cast:
                         dst_stride, src_stride,
                     )  # fmt: skip
         if rest:
-            cut = self.declared % 65536
-            strides = [self._field(cut // (32 // SIZE[name])) for name in (self.dst, self.src)]
+            strides = [
+                self._field(pitch % 65536 // (32 // SIZE[name]))
+                for pitch, name in ((dst_pitch, self.dst), (src_pitch, self.src))
+            ]
             for first in range(0, self.rows, 255):
-                start = first * self.declared + whole * per
                 self._call(
                     buffer, min(255, self.rows - first), rest,
-                    self.dst_at + start * SIZE[self.dst], self.src_at + start * SIZE[self.src], *strides,
+                    self.dst_at + (first * dst_pitch + whole * per) * SIZE[self.dst],
+                    self.src_at + (first * src_pitch + whole * per) * SIZE[self.src], *strides,
                 )  # fmt: skip
 
     def _field(self, stride: int) -> int:
