@@ -71,6 +71,8 @@ def derived_total(name: str) -> int:
         "store": lambda size: _transfer(facts["store"], size),
     }
     for line in read(name).derivation:
+        if line.startswith("#"):
+            continue
         target, expression = line.split("#")[0].split("=", 1)
         values[target.strip()] = eval(expression, {"__builtins__": {}}, values)
     total = values["total"]
