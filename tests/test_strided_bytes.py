@@ -198,6 +198,23 @@ def test_narrowing_in_place_that_destroys_the_tail_is_refused(pair: tuple[str, s
         LOWERER.cast(tile_cast(model))
 
 
+def differ(inside: Cast, apart: Cast, seed: int) -> bool:
+    """Whether a cast in place gives other elements than the same cast into the second half of the buffer."""
+    changed, wanted = filled_buffer(inside, seed), filled_buffer(inside, seed)
+    inside.run(changed)
+    apart.run(wanted)
+    size, per = SIZE[inside.dst], repeat_shape(inside.src, inside.dst)[0]
+    pitch, head = inside.pitches[0] * size, inside.cols // per * per
+    places = [*range(inside.cols * size)]
+    if inside.dst == "i4":  # a hole between head and tail keeps old bytes (2.4)
+        places = [*range(head // 2), *range(head, head + (inside.cols - head) // 2)]
+    here, there = (
+        buffer[at : at + inside.rows * pitch].reshape(inside.rows, pitch)[:, places]
+        for buffer, at in ((changed, inside.dst_at), (wanted, apart.dst_at))
+    )
+    return not np.array_equal(here, there)
+
+
 @pytest.mark.parametrize(
     "pair", [("f32", "f16"), ("f16", "i8"), ("i64", "f32"), ("f16", "i4"), ("f32", "i32")], ids="-".join
 )
@@ -209,23 +226,15 @@ def test_narrowing_in_place_is_refused_where_it_destroys_input(pair: tuple[str, 
         smallest = round_up(cols, granule(*pair))
         declared, dst_declared = smallest + spare * granule(*pair), smallest + spare // 2 * granule(*pair)
         inside, apart = (Cast(*pair, rows, cols, declared, 0, at, dst_declared=dst_declared) for at in (0, UB // 2))
-        buffer = filled_buffer(inside, cols)
-        changed, wanted = buffer.copy(), buffer.copy()
-        inside.run(changed)
-        apart.run(wanted)
-        pitch, stored = dst_declared * SIZE[pair[1]], cols * SIZE[pair[1]]
-        size = rows * pitch
-        here, there = (b[:size].reshape(rows, pitch)[:, :stored] for b in (changed, wanted[UB // 2 :]))
-        # int4 rows have a hole between head and tail (2.4), which keeps old bytes
-        if pair[1] == "i4":
-            places = [*range(whole * per // 2), *range(whole * per, whole * per + rest // 2)]
-            here, there = here[:, places], there[:, places]
-        if (here == there).all():
+        try:
             judge(inside, 0)
-        else:
+        except TileError as error:
+            assert "before they are read" in error.message
             refused += 1
-            with pytest.raises(TileError, match="before they are read"):
-                LOWERER.cast(tile_cast(inside))
+            # By chance the overwritten codes may give the same results, but not every time.
+            assert any(differ(inside, apart, seed) for seed in range(30)), inside
+        else:
+            assert not differ(inside, apart, 0), inside
     assert refused
 
 
