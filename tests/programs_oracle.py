@@ -18,6 +18,7 @@ CASTS = {
     ],
     "i32_to_f16_deq": [("src", "dst", "i32", "f16", None, None, False)],
     "i64_to_f32_narrow_rows": [("src", "dst", "i64", "f32", "ceil", None, False)],
+    "f32_to_i32_barriers": [("src", "dst", "f32", "i32", "ceil", None, False)],
     "bank_conflict": [("src", "dst", "f32", "f16", "floor", None, False)],
     "f32_to_f16_pipelined": [("src", "dst", "f32", "f16", "odd", None, False)],
 }
