@@ -1,0 +1,72 @@
+"""The assembly text of Habana TPC: reading, printing, the instruction table."""
+
+from __future__ import annotations
+
+from isa.tpc.dialect import Dialect, Feature
+from isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
+from isa.tpc.instructions import FORMS, available, forms_of, mnemonics
+from isa.tpc.parser import parse, target_named_in
+from isa.tpc.printer import canonical_text, print_bundle, print_declaration, print_instruction, print_program
+from isa.tpc.program import (
+    Bundle,
+    Comparison,
+    Declaration,
+    DimensionMask,
+    Directive,
+    File,
+    Immediate,
+    Instruction,
+    Label,
+    LabelUse,
+    Operand,
+    Predicate,
+    Program,
+    Register,
+    RegisterDeclaration,
+    Slot,
+    Special,
+    TargetDeclaration,
+    TensorDeclaration,
+    VlmDeclaration,
+)
+
+__all__ = [
+    "FORMS",
+    "Bundle",
+    "Comparison",
+    "Declaration",
+    "Dialect",
+    "DimensionMask",
+    "Directive",
+    "Feature",
+    "File",
+    "Form",
+    "Immediate",
+    "Instruction",
+    "Label",
+    "LabelUse",
+    "Operand",
+    "OperandSpec",
+    "Predicate",
+    "Predication",
+    "Program",
+    "Register",
+    "RegisterDeclaration",
+    "Slot",
+    "Special",
+    "Switch",
+    "TargetDeclaration",
+    "TensorDeclaration",
+    "Value",
+    "VlmDeclaration",
+    "available",
+    "canonical_text",
+    "forms_of",
+    "mnemonics",
+    "parse",
+    "print_bundle",
+    "print_declaration",
+    "print_instruction",
+    "print_program",
+    "target_named_in",
+]

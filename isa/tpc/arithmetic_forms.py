@@ -1,0 +1,174 @@
+"""Instruction table: arithmetic, logic, shifts, compares and selections.
+
+Source: tpc.md sections 5.1 (meaning, switches) and 7.1 (operands). The canonical order of switches that never occur
+together in the vendor's tests follows their bit numbers where stated (`st` 0, `rhu` 1) and is assumed otherwise.
+"""
+
+from __future__ import annotations
+
+from isa.tpc.dialect import Feature
+from isa.tpc.forms import TYPES, Form, Predication, Switch, flag, operand
+
+_SPU = (1,)
+_VPU = (2,)
+_NUMERIC = TYPES[:-2]
+_FLOATS = tuple(name for name in _NUMERIC if "f" in name)
+_INTEGERS = tuple(name for name in _NUMERIC if "f" not in name)
+_SATURATE = flag("st", aliases=("sat",))
+_NEGATE = flag("neg")
+_FLUSH = flag("fp16_ftz_in", Feature.FLUSH_SWITCH)
+_INVERT = flag("andn", Feature.INVERTED_AND)
+_MASKED = flag("mask_eq_zero", Feature.MASKED_COMPARE)
+_VECTOR = Predication.VECTOR
+
+_S3 = (operand("dest", "S"), operand("src_a", "S"), operand("src_b", "S imm"))
+_V3 = (operand("dest", "V"), operand("src_a", "V"), operand("src_b", "V S imm"))
+# Index registers: the scalar may stand first in arithmetic, second in shifts.
+_I3 = (
+    (operand("mask", "mask"), operand("dest", "I"), operand("src_a", "I S imm"), operand("src_b", "I")),
+    (operand("mask", "mask"), operand("dest", "I"), operand("src_a", "I"), operand("src_b", "S imm")),
+)
+
+
+def _index(mnemonic: str) -> tuple[Form, ...]:
+    return tuple(Form(mnemonic, _SPU, operands, types=("i32",)) for operands in _I3)
+
+
+def _plain(mnemonic: str, *switches: Switch) -> tuple[Form, ...]:
+    """Rows of a two-source instruction on scalars, vectors and indices."""
+    return (
+        Form(mnemonic, _SPU, _S3, switches, types=_NUMERIC),
+        *_index(mnemonic),
+        Form(mnemonic, _VPU, _V3, switches, types=_NUMERIC, predication=_VECTOR),
+    )
+
+
+def _logic(mnemonic: str, *switches: Switch) -> tuple[Form, ...]:
+    """The same, and on predicate registers under the one-bit type."""
+    sp = (operand("dest", "SP"), operand("src_a", "SP"), operand("src_b", "SP"))
+    vp = (operand("dest", "VP"), operand("src_a", "VP"), operand("src_b", "VP"))
+    return (
+        *_plain(mnemonic, *switches),
+        Form(mnemonic, _SPU, sp, switches, types=("b",)),
+        Form(mnemonic, _VPU, vp, switches, types=("b",), predication=_VECTOR),
+    )
+
+
+def _mul() -> tuple[Form, ...]:
+    """Rows of MUL: the vector unit keeps the whole integer product in a pair or quad."""
+    pair = (operand("dest", "D"), *_V3[1:])
+    quad = (operand("dest", "A"), *_V3[1:])
+    keep = flag("keep_rs", Feature.PRODUCT_ROUNDING)
+    rounded = flag("double_and_round32")
+    return (
+        Form("mul", _SPU, _S3, (flag("upper32"), _NEGATE, _FLUSH), types=_NUMERIC),
+        *_index("mul"),
+        Form("mul", _VPU, _V3, (_NEGATE, _FLUSH), types=_FLOATS, predication=_VECTOR),
+        Form(
+            "mul",
+            _VPU,
+            _V3,
+            (rounded, keep),
+            types=("i32", "u32"),
+            predication=_VECTOR,
+            implied=(("double_and_round32", 1),),
+        ),
+        Form("mul", _VPU, pair, (_NEGATE, keep), types=("i32", "u32", "i16", "u16"), predication=_VECTOR),
+        Form("mul", _VPU, quad, (_NEGATE, keep), types=("u8",), predication=_VECTOR),
+        Form("mul", _VPU, quad, (_NEGATE, keep), types=("i8",), predication=_VECTOR, needs=(Feature.BYTE_PRODUCT,)),
+    )
+
+
+def _shift(mnemonic: str, scalar: tuple[Switch, ...] = (), vector: tuple[Switch, ...] = ()) -> tuple[Form, ...]:
+    """Rows of a shift: value, then amount."""
+    head = (operand("mask", "mask"), operand("dest", "I"), operand("src_a", "I"))
+    return (
+        Form(mnemonic, _SPU, _S3, scalar, types=_NUMERIC),
+        Form(mnemonic, _SPU, (*head, operand("src_b", "I S")), scalar, types=("i32",)),
+        Form(
+            mnemonic,
+            _SPU,
+            (*head, operand("src_b", "imm")),
+            scalar,
+            types=("i32",),
+            needs=(Feature.INDEX_SHIFT_IMMEDIATE,),
+        ),
+        Form(mnemonic, _VPU, _V3, vector, types=_NUMERIC, predication=_VECTOR),
+    )
+
+
+# ASH saturates to the left unless told otherwise.
+_ASH_SATURATE = flag("st", aliases=("sat",), default=1)
+_RHU = flag("rhu")
+_RHAZ_RS = flag("rhaz_rs", Feature.PRODUCT_ROUNDING)
+
+
+def _unary(mnemonic: str, *types: str) -> tuple[Form, ...]:
+    return (
+        Form(mnemonic, _SPU, (operand("dest", "S"), operand("src_a", "S")), types=types),
+        Form(mnemonic, _VPU, (operand("dest", "V"), operand("src_a", "V")), types=types, predication=_VECTOR),
+    )
+
+
+_NOT_PREDICATES = (
+    Form("not", _SPU, (operand("dest", "SP"), operand("src_a", "SP")), types=("b",)),
+    Form("not", _VPU, (operand("dest", "VP"), operand("src_a", "VP")), types=("b",), predication=_VECTOR),
+)
+
+
+def _compare(condition: str) -> tuple[Form, ...]:
+    mnemonic = f"cmp_{condition}"
+    switches = (_MASKED,) if condition == "eq" else ()
+    scalar = (operand("dest", "SP"), *_S3[1:])
+    vector = (operand("dest", "VP"), *_V3[1:])
+    index = (operand("mask", "mask"), operand("dest", "SP"), operand("src_a", "I"), operand("src_b", "I imm"))
+    return (
+        Form(mnemonic, _SPU, scalar, switches, types=_NUMERIC),
+        Form(mnemonic, _SPU, index, switches, types=("i32",), needs=(Feature.INDEX_COMPARE,)),
+        Form(mnemonic, _VPU, vector, switches, types=_NUMERIC, predication=_VECTOR),
+    )
+
+
+def _select(mnemonic: str, dest: str, *switches: Switch) -> tuple[Form, ...]:
+    """Rows of a selection: of its second and fourth source at most one is no vector."""
+    a, c = operand("src_a", "V"), operand("src_c", "V")
+    return tuple(
+        Form(
+            mnemonic,
+            _VPU,
+            (operand("dest", dest), a, operand("src_b", b), c, operand("src_d", d)),
+            switches,
+            types=_NUMERIC,
+            predication=_VECTOR,
+        )
+        for b, d in (("V S imm", "V"), ("V", "V S imm"))
+    )
+
+
+_CONDITIONS = ("eq", "neq", "less", "leq", "grt", "geq")
+_ORDERED = _CONDITIONS[2:]
+
+FORMS: tuple[Form, ...] = (
+    *_plain("add", _SATURATE, _NEGATE, _FLUSH),
+    *_plain("sub", _SATURATE, _NEGATE, _FLUSH),
+    *_mul(),
+    *_plain("max"),
+    *_plain("min"),
+    *_logic("and", _INVERT),
+    *_logic("or"),
+    *_logic("xor"),
+    *_shift("shl"),
+    *_shift("shr"),
+    *_shift("ash", (_ASH_SATURATE, _RHU), (_ASH_SATURATE, _RHU, _RHAZ_RS)),
+    *_unary("abs", *_NUMERIC),
+    *_unary("not", *_INTEGERS, *_FLOATS),
+    *_NOT_PREDICATES,
+    *(form for condition in _CONDITIONS for form in _compare(condition)),
+    *(
+        form
+        for condition in _CONDITIONS
+        for form in _select(f"sel_{condition}", "V", *((_MASKED,) if condition == "eq" else ()))
+    ),
+    *(form for condition in _ORDERED for form in _select(f"sel2_{condition}", "D")),
+)
+"""All rows of this module."""

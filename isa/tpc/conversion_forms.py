@@ -1,0 +1,235 @@
+"""Instruction table: conversions, rounding to integers, and the rearrangement of lanes.
+
+Source: tpc.md sections 2 (CONVERT family, lanes, PACK to MOV_G) and 7 (canonical switches); the order of switches is
+that of their bits in the vendor's instruction database.
+"""
+
+from __future__ import annotations
+
+from isa.tpc.dialect import Feature
+from isa.tpc.forms import (
+    TARGET_SPELLINGS,
+    TYPES,
+    Form,
+    OperandSpec,
+    Predication,
+    Show,
+    Style,
+    Switch,
+    Value,
+    always,
+    flag,
+    operand,
+)
+
+_TO_3 = (0, 1, 2, 3)
+_SPU = (1,)
+_VPU = (2,)
+_NUMERIC = TYPES[:-1]  # all but the one-bit type
+_DATA = TYPES[:-2]  # those that fill vector lanes
+
+_ROUNDING_WORDS = tuple((word, word) for word in ("rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne"))
+_ROUNDING_ALIASES: tuple[tuple[str, Value], ...] = (("rne", "rhne"), ("sr_rhne", "sr_rne"), ("default", "csr"))
+
+
+def _rounding(which: str, default: str, show: Show) -> Switch:
+    return Switch(
+        "rounding", Style.WORD, default, show, words=_ROUNDING_WORDS, aliases=_ROUNDING_ALIASES, rounding=which
+    )
+
+
+_CONVERT_ROUNDING = _rounding("convert", "csr", Show.CHANGED)
+_INTEGER_ROUNDING = _rounding("convert_int", "rhne", Show.ALWAYS)
+_TARGET_TYPE = Switch("target_type", Style.NAMED, None, Show.ALWAYS, words=tuple(TARGET_SPELLINGS.items()))
+_LANE_SEL = Switch("lane_sel", Style.DECIMAL, 0, numbers=_TO_3)
+_NUM_LANES = Switch(
+    "num_lanes", Style.WORD, "single_lane", words=(("single_lane", "single_lane"), ("all_lanes", "all_lanes"))
+)
+_WIDTH = Switch("width", Style.WORD, "to_8", Show.ALWAYS, words=(("to_8", "to_8"), ("to_16", "to_16")))
+_CLIP = flag("clip_fp", Feature.CLIP_FLOAT)
+
+_CONVERT = (
+    Form(
+        "convert",
+        _SPU,
+        (operand("dest", "S"), operand("src_a", "S")),
+        (_TARGET_TYPE, _CONVERT_ROUNDING, _CLIP),
+        types=_NUMERIC,
+    ),
+    Form(
+        "convert",
+        _VPU,
+        (operand("dest", "V D A"), operand("src_a", "V D A")),
+        (
+            _LANE_SEL,
+            _NUM_LANES,
+            flag("x2", Feature.MULTI_REGISTER_CONVERT),
+            _TARGET_TYPE,
+            _CONVERT_ROUNDING,
+            flag("x4", Feature.MULTI_REGISTER_CONVERT),
+            _CLIP,
+        ),
+        types=_NUMERIC,
+        predication=Predication.VECTOR,
+    ),
+)
+
+_SCALAR_SHIFT = (operand("dest", "S"), operand("src_a", "S"), operand("src_b", "S imm"))
+_VECTOR_SHIFT = (operand("dest", "V D A"), operand("src_a", "V D A"), operand("src_b", "V D A S imm"))
+
+
+def _integer(mnemonic: str, *, chooses_width: bool) -> tuple[Form, ...]:
+    """Rows of CONVERT_INT32/UINT32 (destination of 8 or 16 bits) or CONVERT_INT16/UINT16 (half the source)."""
+    width = (_WIDTH,) if chooses_width else ()
+    lane_of_single = Switch(
+        "lane_sel", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3, only_if=("num_lanes", "single_lane")
+    )
+    return (
+        Form(mnemonic, _SPU, _SCALAR_SHIFT, (_INTEGER_ROUNDING, *width)),
+        Form(
+            mnemonic,
+            _VPU,
+            _VECTOR_SHIFT,
+            (always(_LANE_SEL), _INTEGER_ROUNDING, *width),
+            predication=Predication.VECTOR,
+            lacks=(Feature.LANE_CHOICE,),
+        ),
+        Form(
+            mnemonic,
+            _VPU,
+            _VECTOR_SHIFT,
+            (lane_of_single, always(_NUM_LANES), _INTEGER_ROUNDING, *width),
+            predication=Predication.VECTOR,
+            needs=(Feature.LANE_CHOICE,),
+        ),
+    )
+
+
+def _nibble(mnemonic: str) -> tuple[Form, ...]:
+    """Rows of CONVERT_INT8/UINT8: 8 to 4 bits, always all lanes."""
+    all_lanes = Switch("num_lanes", Style.WORD, "all_lanes", Show.NEVER, words=(("all_lanes", "all_lanes"),))
+    return (
+        Form(mnemonic, _SPU, _SCALAR_SHIFT, (_INTEGER_ROUNDING,), needs=(Feature.NIBBLE_CONVERT,)),
+        Form(
+            mnemonic,
+            _VPU,
+            _VECTOR_SHIFT,
+            (all_lanes, _INTEGER_ROUNDING),
+            predication=Predication.VECTOR,
+            needs=(Feature.NIBBLE_CONVERT,),
+        ),
+    )
+
+
+# The form with `cnvrt` appears only in the vendor's compiler tests (float8/fp8-nearbyint_cnvrt); it has a text, no
+# stated meaning.
+_NEARBYINT_SWITCHES = (
+    flag("cnvrt", Feature.CONVERTING_NEARBYINT),
+    Switch(
+        "target_type",
+        Style.NAMED,
+        "i8",
+        Show.ALWAYS,
+        words=tuple(TARGET_SPELLINGS.items()),
+        only_if=("cnvrt", 1),
+        needs=Feature.CONVERTING_NEARBYINT,
+    ),
+    _CONVERT_ROUNDING,
+)
+_NEARBYINT = (
+    Form("nearbyint", _SPU, (operand("dest", "S"), operand("src_a", "S")), _NEARBYINT_SWITCHES, types=_NUMERIC),
+    Form(
+        "nearbyint",
+        _VPU,
+        (operand("dest", "V D"), operand("src_a", "V")),
+        _NEARBYINT_SWITCHES,
+        types=_NUMERIC,
+        predication=Predication.VECTOR,
+    ),
+)
+
+_GROUP = Switch(
+    "source_group",
+    Style.DECIMAL,
+    0,
+    Show.ALWAYS,
+    aliases=(("group_0", 0), ("group_1", 1)),
+    keys=("group_source", "group"),
+)
+_STRIDE = Switch(
+    "element_stride",
+    Style.DECIMAL,
+    2,
+    Show.ALWAYS,
+    numbers=(2, 4),
+    aliases=(("stride_2", 2), ("stride_4", 4)),
+    keys=("stride",),
+)
+_HALF = Switch("group_half", Style.DECIMAL, 0, Show.ALWAYS, aliases=(("group_half_0", 0), ("group_half_1", 1)))
+_UNPACK_LANE = Switch(
+    "unpack_lane",
+    Style.DECIMAL,
+    0,
+    numbers=_TO_3,
+    aliases=tuple((f"unpack_lane_{lane}", lane) for lane in range(4)),
+    needs=Feature.UNPACK_LANE,
+)
+_TWO_VECTORS = (operand("dest", "V"), operand("src_a", "V"))
+_WITH_MASK = (*_TWO_VECTORS, operand("byte_mask", "imm"))
+
+
+def _lanes(
+    mnemonic: str,
+    operands: tuple[OperandSpec, ...],
+    switches: tuple[Switch, ...],
+    *needs: Feature,
+    typed: bool = False,
+) -> Form:
+    """One row of an instruction that moves lanes of a vector."""
+    return Form(
+        mnemonic,
+        _VPU,
+        operands,
+        switches,
+        types=_DATA if typed else (),
+        predication=Predication.VECTOR,
+        needs=needs,
+    )
+
+
+_SINGLE = (
+    Switch("src", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3),
+    Switch("dst", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3),
+    Switch("wr_lg", Style.HEX, 0, Show.ALWAYS),
+    Switch("wr_ug", Style.HEX, 0, Show.ALWAYS),
+)
+_SOURCES = tuple(
+    Switch(f"{name}{group}", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3)
+    for name in ("sdg", "weg")
+    for group in range(4)
+)
+_PACK_TYPE = Switch("pack_type", Style.DECIMAL, 0, Show.ALWAYS)
+_UNPACK_TYPE = Switch("unpack_type", Style.DECIMAL, 0, Show.ALWAYS)
+_MOV_G = (
+    Switch("g_en", Style.BINARY, 0, Show.ALWAYS, numbers=_TO_3, keys=("group_en",)),
+    Switch("dg_en", Style.BINARY, 0, Show.ALWAYS, numbers=tuple(range(16)), keys=("dual_group_en",)),
+)
+
+FORMS: tuple[Form, ...] = (
+    *_CONVERT,
+    *_integer("convert_int32", chooses_width=True),
+    *_integer("convert_uint32", chooses_width=True),
+    *_integer("convert_int16", chooses_width=False),
+    *_integer("convert_uint16", chooses_width=False),
+    *_nibble("convert_int8"),
+    *_nibble("convert_uint8"),
+    *_NEARBYINT,
+    _lanes("pack", _TWO_VECTORS, (_GROUP, _STRIDE), typed=True),
+    _lanes("unpack", _TWO_VECTORS, (_GROUP, _STRIDE, _HALF, _UNPACK_LANE), typed=True),
+    _lanes("mov_dg", _WITH_MASK, _SINGLE),
+    _lanes("mov_dg.all", _WITH_MASK, _SOURCES, Feature.MOV_DG_ALL),
+    _lanes("mov_dg.pack", _TWO_VECTORS, (_PACK_TYPE,), Feature.MOV_DG_PACK),
+    _lanes("mov_dg.unpack", _WITH_MASK, (_UNPACK_TYPE, *_SOURCES), Feature.MOV_DG_UNPACK),
+    _lanes("mov_g", _WITH_MASK, _MOV_G),
+)
+"""All rows of this module."""

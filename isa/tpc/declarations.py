@@ -1,0 +1,162 @@
+"""The `// castsim:` comments, which declare what assembly text cannot: target, tensors, start values.
+
+Grammar: design of castsim, section 5. The vendor's assembler takes them for comments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from isa.errors import ReadError, Span
+from isa.formats import format_named
+from isa.tpc import values
+from isa.tpc.dialect import Dialect
+from isa.tpc.program import (
+    Declaration,
+    File,
+    Register,
+    RegisterDeclaration,
+    TargetDeclaration,
+    TensorDeclaration,
+    VlmDeclaration,
+)
+from isa.tpc.text import Comment, Source
+
+_DIRECTIONS = ("in", "out", "inout")
+_NUMBER = r"(?P<number>0[xX][0-9A-Fa-f]{1,16}|\d{1,20})"
+_DATA = r"(?P<name>[A-Za-z_]\w*)(?:\s+(?P<direction>in|out|inout))?\s+(?P<format>[\w@]+)\s*\[(?P<shape>[^\]]*)\]"
+_TARGET = re.compile(r"(?P<name>[\w./\\-]+)")
+_TENSOR = re.compile(rf"{_NUMBER}\s+{_DATA}")
+_VLM = re.compile(rf"{_NUMBER}\s+{_DATA}")
+_REG = re.compile(r"(?P<register>%?\w+)\s*=\s*(?P<values>\[[^\]]*\]|[-+]?\w+)")
+_MOST_DIMENSIONS = 5  # an index register has five coordinates
+_ADDRESS_BITS = 64
+
+_SHAPES = {
+    "target": "target NAME",
+    "tensor": "tensor NUMBER NAME in|out|inout FORMAT [SIZE, ..]",
+    "reg": "reg REGISTER = VALUE",
+    "vlm": "vlm ADDRESS NAME FORMAT [SIZE, ..]",
+}
+
+
+def declared_target(source: Source) -> str | None:
+    """Return the target that a text names, before anything else of it is read."""
+    for comment in source.comments:
+        word, _, rest = comment.text.strip().partition(" ")
+        if word == "target" and (match := _TARGET.fullmatch(rest.strip())):
+            return match["name"]
+    return None
+
+
+def read_declarations(source: Source, dialect: Dialect) -> tuple[Declaration, ...]:
+    """Read all declarations of a text.
+
+    Raises:
+        ReadError: unknown or malformed declaration, unknown format or register, anything declared twice.
+    """
+    found: list[Declaration] = []
+    seen: dict[object, Span] = {}
+    for comment in source.comments:
+        declaration = _read(source, comment, dialect)
+        for key in _keys(declaration):
+            if key in seen:
+                what = " ".join(str(part) for part in key)
+                raise ReadError(f"{what} is declared twice, first in line {seen[key].line}", span=declaration.span)
+            seen[key] = declaration.span
+        found.append(declaration)
+    return tuple(found)
+
+
+def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
+    """Return what a declaration takes for itself."""
+    if isinstance(declaration, TargetDeclaration):
+        return (("the target",),)
+    if isinstance(declaration, RegisterDeclaration):
+        return (("register", declaration.register),)
+    if isinstance(declaration, TensorDeclaration):
+        return (("tensor", declaration.number), ("name", declaration.name))
+    return (("vlm address", declaration.address), ("name", declaration.name))
+
+
+def _read(source: Source, comment: Comment, dialect: Dialect) -> Declaration:
+    text = comment.text.strip()
+    indent = len(comment.text) - len(comment.text.lstrip())
+    span = source.span(comment.line, comment.column + indent, max(1, len(text)))
+    word, _, rest = text.partition(" ")
+    patterns = {"target": _TARGET, "tensor": _TENSOR, "reg": _REG, "vlm": _VLM}
+    if word not in patterns:
+        raise ReadError(f"unknown declaration '{word[:40]}'", span=span, legal=_SHAPES.values())
+    match = patterns[word].fullmatch(rest.strip())
+    if not match:
+        raise ReadError(f"malformed declaration of {word}", span=span, legal=(_SHAPES[word],))
+    readers: dict[str, Callable[[re.Match[str], Dialect, Span], Declaration]] = {
+        "target": _target,
+        "tensor": _tensor,
+        "reg": _register,
+        "vlm": _vlm,
+    }
+    return readers[word](match, dialect, span)
+
+
+def _target(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
+    return TargetDeclaration(match["name"], span=span)
+
+
+def _tensor(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
+    if not match["direction"]:
+        raise ReadError("a tensor needs a direction", span=span, legal=_DIRECTIONS)
+    number, shape = int(match["number"], 0), _shape(match["shape"], span)
+    return TensorDeclaration(number, match["name"], match["direction"], _format(match, span), shape, span=span)
+
+
+def _vlm(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
+    address, shape = int(match["number"], 0), _shape(match["shape"], span)
+    return VlmDeclaration(address, match["name"], match["direction"] or "in", _format(match, span), shape, span=span)
+
+
+def _format(match: re.Match[str], span: Span) -> str:
+    try:
+        return format_named(match["format"]).name
+    except ReadError as error:
+        raise error.at(span) from None
+
+
+def _shape(text: str, span: Span) -> tuple[int, ...]:
+    sizes = [size.strip() for size in text.split(",")]
+    if not all(size.isdecimal() and len(size) < 12 and int(size) > 0 for size in sizes):
+        raise ReadError(f"a shape is a list of positive sizes, found [{text[:40]}]", span=span, legal=("[64, 1024]",))
+    if len(sizes) > _MOST_DIMENSIONS:
+        raise ReadError(f"a shape has at most {_MOST_DIMENSIONS} dimensions, found {len(sizes)}", span=span)
+    return tuple(map(int, sizes))
+
+
+def _register(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration:
+    try:
+        register = values.read_register(match["register"], dialect)
+    except ValueError as error:
+        raise ReadError(str(error), span=span) from None
+    legal = ("S", "SP", "I", "AD")
+    if not isinstance(register, Register) or register.file not in legal:
+        raise ReadError(f"{match['register']} cannot be given a start value", span=span, legal=legal)
+    count = _MOST_DIMENSIONS if register.file is File.I else 1
+    texts = match["values"].strip("[]").split(",")
+    if len(texts) != count or (match["values"][0] == "[") != (count > 1):
+        wanted = "[c0, c1, c2, c3, c4]" if count > 1 else "one number"
+        raise ReadError(f"{register} takes {wanted}", span=span, legal=(f"reg {register} = {wanted}",))
+    return RegisterDeclaration(register, tuple(_number(text.strip(), register, span) for text in texts), span=span)
+
+
+def _number(text: str, register: Register, span: Span) -> int:
+    if register.file is File.AD:
+        if re.fullmatch(r"0[xX][0-9A-Fa-f]{1,16}|\d{1,20}", text) and int(text, 0) < 1 << _ADDRESS_BITS:
+            return int(text, 0)
+        raise ReadError(f"'{text[:40]}' is no address of {_ADDRESS_BITS} bits", span=span)
+    try:
+        immediate = values.read_immediate(text)
+    except ValueError as error:
+        raise ReadError(str(error), span=span) from None
+    if immediate is None or (register.file is File.SP and immediate.value > 1):
+        raise ReadError(f"'{text[:40]}' is no value for {register}", span=span)
+    return immediate.signed if register.file is File.I else immediate.value

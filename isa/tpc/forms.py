@@ -1,0 +1,168 @@
+"""The shape of the instruction table: what one row says about spelling, operands, switches and availability.
+
+A row (`Form`) is one way to write an instruction: operand order, register classes, switches in canonical order, and
+the features a generation must have. The parser matches text against rows, the printer writes by them, the executor and
+the encoder find operands by role. The rows themselves are in `*_forms.py`, collected by `isa.tpc.instructions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from isa.tpc.dialect import Feature
+
+Value = int | str
+"""What a switch may be set to."""
+
+TYPES = ("f32", "bf16", "f16", "f8_143", "f8_152", "i32", "u32", "i16", "u16", "i8", "u8", "i4", "u4", "i64", "b")
+"""Type suffixes, by castsim's format names; `b` is the one-bit type of predicates."""
+
+TARGET_SPELLINGS = {
+    "f32": "fp32",
+    "bf16": "bf16",
+    "f16": "f16",
+    "f8_143": "f8_143",
+    "f8_152": "f8_152",
+    "i32": "int32",
+    "u32": "uint32",
+    "i16": "int16",
+    "u16": "uint16",
+    "i8": "int8",
+    "u8": "uint8",
+    "i4": "int4",
+    "u4": "uint4",
+}
+"""Destination types of CONVERT: format name and its spelling as a switch value. Source: tpc.md section 2.1."""
+
+
+class Style(Enum):
+    """How a switch is written in canonical text."""
+
+    DECIMAL = "name=3"
+    HEX = "name=0x3"
+    BINARY = "name=0b11"
+    NAMED = "name=word"
+    WORD = "word"
+    """The value itself, such as `rhne`."""
+    FLAG = "name"
+    """The name alone stands for 1."""
+
+
+class Show(Enum):
+    """When a switch is written in canonical text."""
+
+    ALWAYS = "always"
+    CHANGED = "if not the default"
+    NEVER = "never"
+    """The operands already say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One switch of a form.
+
+    `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None means that the text
+    must say it. `aliases` are bare words of the old spelling, `keys` other names left of the equals sign.
+    `rounding` names the list of the dialect that the words are cut down to. `only_if` is the switch and value under
+    which this one exists at all.
+    """
+
+    name: str
+    style: Style
+    default: Value | None
+    show: Show = Show.CHANGED
+    numbers: tuple[int, ...] = (0, 1)
+    words: tuple[tuple[str, str], ...] = ()
+    aliases: tuple[tuple[str, Value], ...] = ()
+    keys: tuple[str, ...] = ()
+    rounding: str | None = None
+    needs: Feature | None = None
+    only_if: tuple[str, Value] | None = None
+
+    def bare(self) -> dict[str, Value]:
+        """Return the bare words that set this switch, in lower case."""
+        found: dict[str, Value] = dict(self.aliases)
+        if self.style is Style.FLAG:
+            found[self.name] = 1
+        for value, spelling in self.words:
+            found[spelling.lower()] = value
+            found.setdefault(value.lower(), value)
+        return found
+
+    def print(self, value: Value) -> str:
+        """Write the switch set to a value."""
+        if self.style is Style.FLAG:
+            return self.name if value == 1 else f"{self.name}={value}"
+        if self.style is Style.HEX:
+            return f"{self.name}={value:#x}"
+        if self.style is Style.BINARY:
+            return f"{self.name}={value:#b}"
+        if self.style is Style.DECIMAL:
+            return f"{self.name}={value}"
+        spelling = dict(self.words)[str(value)]
+        return f"{self.name}={spelling}" if self.style is Style.NAMED else spelling
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSpec:
+    """One operand position.
+
+    `accepts` lists register files (`V`), names of special registers (`LFSR`), `imm`, `mask`, `label`, `compare`, or
+    `@role` for the register that the dialect provides for a role. `decimal` prints an immediate as a signed decimal.
+    """
+
+    role: str
+    accepts: tuple[str, ...]
+    limit: int | None = None
+    decimal: bool = False
+
+
+class Predication(Enum):
+    """Which predicates an instruction takes."""
+
+    NONE = "none"
+    SCALAR = "SP"
+    VECTOR = "SP or VP"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One row of the instruction table.
+
+    `slots` are positions in the bundle (0 LOAD, 1 SPU, 2 VPU, 3 STORE). `types` are the legal type suffixes (empty:
+    none; with `drops_type` any is accepted and forgotten). `implied` are switches that this form has set by its
+    operands alone. `vector_predicate` is the feature that adds VP predicates.
+    """
+
+    mnemonic: str
+    slots: tuple[int, ...]
+    operands: tuple[OperandSpec, ...]
+    switches: tuple[Switch, ...] = ()
+    types: tuple[str, ...] = ()
+    drops_type: bool = False
+    predication: Predication = Predication.SCALAR
+    vector_predicate: Feature | None = None
+    needs: tuple[Feature, ...] = ()
+    lacks: tuple[Feature, ...] = ()
+    implied: tuple[tuple[str, Value], ...] = ()
+
+    def pattern(self) -> str:
+        """Write the operands this form takes, for messages: `convert V|D|A, V|D|A`."""
+        operands = ", ".join("|".join(spec.accepts) for spec in self.operands)
+        return f"{self.mnemonic}{'.TYPE' if self.types else ''} {operands}".rstrip()
+
+
+def operand(role: str, accepts: str, *, limit: int | None = None, decimal: bool = False) -> OperandSpec:
+    """Make an operand position from a blank-separated list of what it accepts."""
+    return OperandSpec(role, tuple(accepts.split()), limit, decimal)
+
+
+def flag(name: str, needs: Feature | None = None, *, aliases: tuple[str, ...] = (), default: int = 0) -> Switch:
+    """Make a switch whose presence is its value."""
+    return Switch(name, Style.FLAG, default, aliases=tuple((alias, 1) for alias in aliases), needs=needs)
+
+
+def always(switch: Switch) -> Switch:
+    """Return the switch, written even when it has its default."""
+    return replace(switch, show=Show.ALWAYS)

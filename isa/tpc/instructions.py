@@ -1,0 +1,85 @@
+"""The instruction table as a whole: look-up by mnemonic and slot, cut down to a dialect."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from isa.tpc import arithmetic_forms, conversion_forms, memory_forms, move_forms
+from isa.tpc.dialect import Dialect
+from isa.tpc.forms import Form
+
+FORMS: tuple[Form, ...] = (
+    *memory_forms.FORMS,
+    *move_forms.FORMS,
+    *arithmetic_forms.FORMS,
+    *conversion_forms.FORMS,
+)
+"""Every row."""
+
+ALIASES = {"mov_dual_group": "mov_dg", "mov_group": "mov_g"}
+"""Mnemonics of the old spelling. Source: tpc_opcodes table of the vendor's instruction database."""
+
+UNMODELLED = frozenset(
+    [
+        "mac",
+        "madd",
+        "msac",
+        "shuffle",
+        "popcnt",
+        "find_first",
+        "extract_exp",
+        "fclass",
+        "brev",
+        "get_lut_entry_and_interval_start",
+        "form_fp_num",
+        "calc_fp_special",
+        "udiv",
+        "udiv_step",
+        "udiv_4step",
+        "lookup",
+        "lookup_c1c2",
+        "lookup_2c",
+        "lookup_c0",
+        "lookup_1c",
+        "prefetch",
+        "event",
+        "aso",
+        "st_tnsr_sqz",
+        "st_tnsr_s",
+        "ld_tnsr_cnvrt",
+        "dbg",
+    ]
+)
+"""Instructions of the hardware that no cast needs and that castsim does not know."""
+
+
+@lru_cache(maxsize=1)
+def _by_mnemonic() -> dict[str, tuple[Form, ...]]:
+    found: dict[str, list[Form]] = {}
+    for form in FORMS:
+        found.setdefault(form.mnemonic, []).append(form)
+    return {mnemonic: tuple(forms) for mnemonic, forms in found.items()}
+
+
+def mnemonics() -> tuple[str, ...]:
+    """Return all canonical mnemonics in the order of the table."""
+    return tuple(_by_mnemonic())
+
+
+def forms_of(mnemonic: str) -> tuple[Form, ...]:
+    """Return the rows of a mnemonic in every slot and generation (none, if there is no such mnemonic)."""
+    return _by_mnemonic().get(mnemonic, ())
+
+
+def available(form: Form, dialect: Dialect) -> bool:
+    """Whether a generation has this form: its features, and the registers its operands name by role."""
+    return (
+        dialect.features.issuperset(form.needs)
+        and dialect.features.isdisjoint(form.lacks)
+        and all(
+            word[1:] in dialect.tensor_registers
+            for spec in form.operands
+            for word in spec.accepts
+            if word.startswith("@")
+        )
+    )

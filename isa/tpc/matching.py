@@ -1,0 +1,337 @@
+"""One instruction from its words: finding the row of the instruction table that the text fits.
+
+All rows of the mnemonic in the slot are tried. A row that does not fit says how far the text fitted and why it stopped;
+of several refusals the one that got furthest is reported, with the alternatives of all that got as far.
+"""
+
+from __future__ import annotations
+
+from isa.errors import CastsimError, IllegalError, ReadError
+from isa.tpc import values
+from isa.tpc.dialect import Dialect
+from isa.tpc.forms import TARGET_SPELLINGS, TYPES, Form, OperandSpec, Predication, Switch, Value
+from isa.tpc.instructions import available, forms_of
+from isa.tpc.items import Given, Parts, Setting, take_apart
+from isa.tpc.program import (
+    Comparison,
+    DimensionMask,
+    File,
+    Immediate,
+    Instruction,
+    LabelUse,
+    Operand,
+    Predicate,
+    Register,
+    Slot,
+    Special,
+)
+from isa.tpc.text import Source, Word
+
+_TYPE_ALIASES = {spelling: name for name, spelling in TARGET_SPELLINGS.items()} | {"fp16": "f16", "int64": "i64"}
+
+
+class _Misfit(Exception):  # noqa: N818  never leaves this module
+    """Why a row does not fit: how far it did (larger is further), where it stopped, what would be legal there."""
+
+    def __init__(self, rank: tuple[int, int], word: Word, message: str, legal: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.word = word
+        self.message = message
+        self.legal = legal
+
+
+def read_instruction(source: Source, words: list[Word], dialect: Dialect) -> dict[Slot, Instruction]:
+    """Read one instruction that is no NOP; return it for every slot it may stand in.
+
+    Raises:
+        ReadError: unknown mnemonic, switch or register, a wrong register class, a missing operand or type.
+        IllegalError: well-formed, but the generation lacks the form, the switch or the rounding mode.
+    """
+    parts = take_apart(source, words, dialect)
+    rows = [form for form in forms_of(parts.mnemonic) if available(form, dialect)]
+    found, misfits = _try(source, rows, parts, dialect)
+    if not found:
+        raise _refusal(source, parts, misfits, dialect)
+    return found
+
+
+def read_in_slot(source: Source, words: list[Word], slot: Slot, dialect: Dialect) -> Instruction:
+    """Read one instruction that is no NOP and stands in a given slot.
+
+    Raises:
+        ReadError: as `read_instruction`; also an instruction that this slot does not execute.
+        IllegalError: as `read_instruction`.
+    """
+    parts = take_apart(source, words, dialect)
+    rows = [form for form in forms_of(parts.mnemonic) if available(form, dialect)]
+    here = [form for form in rows if slot in form.slots]
+    found, misfits = _try(source, here, parts, dialect)
+    if slot in found:
+        return found[slot]
+    elsewhere, other_misfits = _try(source, [form for form in rows if slot not in form.slots], parts, dialect)
+    if elsewhere:
+        message = f"{parts.mnemonic} with these operands cannot stand in the {slot.name} slot"
+        raise ReadError(message, span=source.word_span(parts.head), legal=[other.name for other in sorted(elsewhere)])
+    raise _refusal(source, parts, misfits or other_misfits, dialect)
+
+
+def _try(
+    source: Source, rows: list[Form], parts: Parts, dialect: Dialect
+) -> tuple[dict[Slot, Instruction], list[_Misfit]]:
+    """Fit rows; the first that fits serves each of its slots."""
+    found: dict[Slot, Instruction] = {}
+    misfits: list[_Misfit] = []
+    for form in rows:
+        try:
+            instruction = _match(source, form, parts, dialect)
+        except _Misfit as misfit:
+            misfits.append(misfit)
+        else:
+            for slot in form.slots:
+                found.setdefault(Slot(slot), instruction)
+    return found, misfits
+
+
+# ------------------------------------------------------------------------------------------------------ fitting rows
+
+# How far a row fitted, in the order of checking.
+_OPERANDS, _PREDICATE, _TYPE, _SWITCHES = range(4)
+
+
+def _match(source: Source, form: Form, parts: Parts, dialect: Dialect) -> Instruction:
+    """Fit one row.
+
+    Raises:
+        _Misfit: it does not fit.
+        IllegalError: it fits but for a switch value that the generation lacks.
+    """
+    operands, predicate = _match_operands(form, parts, dialect)
+    kind, settings = _match_suffixes(form, parts)
+    switches = _match_switches(source, form, parts, settings, dialect)
+    span = source.word_span(parts.head)
+    return Instruction(form, kind, switches, operands, predicate, span=span)
+
+
+def _match_operands(form: Form, parts: Parts, dialect: Dialect) -> tuple[tuple[Operand, ...], Predicate | None]:
+    given = parts.operands
+    specs = form.operands
+    for position, (spec, item) in enumerate(zip(specs, given, strict=False)):
+        if item.inverted or not _accepts(spec, item.operand, dialect):
+            shown = f"{'!' if item.inverted else ''}{item.word.text}"
+            message = f"operand {position + 1} of {form.mnemonic} cannot be {shown}"
+            raise _Misfit((_OPERANDS, position), item.word, message, _legal(spec, dialect))
+        selector = position == 1 and specs[0].role in ("mask", "section", "dimension")
+        if position and not item.comma_before and not selector:
+            raise _Misfit((_OPERANDS, position), item.word, "expected ',' before this operand", (",",))
+    if len(given) < len(specs):
+        missing = specs[len(given)]
+        message = f"{form.mnemonic} needs {len(specs)} operands, found {len(given)}"
+        raise _Misfit((_OPERANDS, len(given)), parts.head, message, _legal(missing, dialect))
+    found = tuple(item.operand for item in given[: len(specs)])
+    if len(given) == len(specs):
+        return found, None
+    return found, _match_predicate(form, given[len(specs) :], dialect)
+
+
+def _match_predicate(form: Form, rest: list[Given], dialect: Dialect) -> Predicate | None:
+    item = rest[0]
+    vectors = form.predication is Predication.VECTOR or form.vector_predicate in dialect.features
+    files = () if form.predication is Predication.NONE else (File.SP, File.VP) if vectors else (File.SP,)
+    legal = tuple(f"{sign}{file}0 .. {dialect.registers[file] - 1}" for file in files for sign in ("", "!"))
+    register = item.operand
+    rank = (_PREDICATE, len(form.operands))
+    if not isinstance(register, Register) or register.file not in (File.SP, File.VP):
+        raise _Misfit((_OPERANDS, len(form.operands)), item.word, f"{form.mnemonic} has no such operand", legal)
+    if register.file not in files:
+        raise _Misfit(rank, item.word, f"{form.mnemonic} cannot be predicated by {register} here", legal)
+    if len(rest) > 1:
+        raise _Misfit(rank, rest[1].word, "nothing may follow the predicate")
+    if not item.comma_before:
+        raise _Misfit(rank, item.word, "expected ',' before the predicate", (",",))
+    always_true = register == Register(File.SP, 0) and not item.inverted
+    return None if always_true else Predicate(register, item.inverted)
+
+
+def _accepts(spec: OperandSpec, operand: Operand, dialect: Dialect) -> bool:
+    for word in spec.accepts:
+        if word.startswith("@"):
+            if str(operand) == dialect.tensor_registers.get(word[1:]):
+                return True
+        elif isinstance(operand, Register):
+            if operand.file == word:
+                return True
+        elif isinstance(operand, Special):
+            if operand.name == word:
+                return True
+        elif _WORDS[type(operand)] == word:
+            return not isinstance(operand, Immediate) or spec.limit is None or operand.value <= spec.limit
+    return False
+
+
+_WORDS: dict[type[Operand], str] = {
+    Immediate: "imm",
+    DimensionMask: "mask",
+    LabelUse: "label",
+    Comparison: "compare",
+}
+
+
+def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
+    """Say what an operand position takes."""
+    shown = {
+        "imm": "an immediate" if spec.limit is None else f"0 .. {spec.limit}",
+        "mask": "a dimension mask such as b00010",
+        "label": "a label",
+        "compare": "> >= < <= == !=",
+    }
+    found = []
+    for word in spec.accepts:
+        if word.startswith("@"):
+            found.append(dialect.tensor_registers[word[1:]])
+        elif word in File.__members__:
+            found.append(f"a register {word}")
+        else:
+            found.append(shown.get(word, word))
+    return tuple(found)
+
+
+def _match_suffixes(form: Form, parts: Parts) -> tuple[str | None, list[Setting]]:
+    """Split the suffixes into the type and switches."""
+    kind: str | None = None
+    settings = list(parts.settings)
+    for suffix in parts.suffixes:
+        name = _TYPE_ALIASES.get(suffix, suffix)
+        if name in TYPES and kind is None:
+            kind = name
+        else:
+            settings.insert(0, Setting(parts.head, "", suffix))
+    if kind is not None and form.drops_type:
+        return None, settings
+    if kind is not None and kind not in form.types:
+        message = f"{form.mnemonic} with these operands takes no type .{kind}"
+        raise _Misfit((_TYPE, 0), parts.head, message, form.types)
+    if kind is None and form.types:
+        raise _Misfit((_TYPE, 0), parts.head, f"{form.mnemonic} with these operands needs a type suffix", form.types)
+    return kind, settings
+
+
+# --------------------------------------------------------------------------------------------------------- switches
+
+
+def _match_switches(
+    source: Source, form: Form, parts: Parts, settings: list[Setting], dialect: Dialect
+) -> tuple[tuple[str, Value], ...]:
+    chosen: dict[str, Value] = {}
+    places: dict[str, Word] = {}
+    for setting in settings:
+        switch = _find(form, setting)
+        if switch.needs is not None and switch.needs not in dialect.features:
+            message = f"{dialect.name} has no switch {switch.name} on {form.mnemonic}"
+            raise IllegalError(message, span=source.word_span(setting.word), legal=_names(form, dialect))
+        value = _value(switch, setting)
+        _check_rounding(source, switch, value, setting, dialect)
+        if chosen.setdefault(switch.name, value) != value:
+            message = f"{switch.name} is set twice, to {chosen[switch.name]} and {value}"
+            raise _Misfit((_SWITCHES, 1), setting.word, message)
+        places[switch.name] = setting.word
+    for name, implied in form.implied:
+        if chosen.setdefault(name, implied) != implied:
+            raise _Misfit((_SWITCHES, 0), places[name], f"{name} does not go with these operands", (form.pattern(),))
+    return _completed(form, parts, chosen, places, dialect)
+
+
+def _completed(
+    form: Form, parts: Parts, chosen: dict[str, Value], places: dict[str, Word], dialect: Dialect
+) -> tuple[tuple[str, Value], ...]:
+    """Fill in the defaults, leave out what does not apply, in canonical order."""
+    found: list[tuple[str, Value]] = []
+    for switch in form.switches:
+        if switch.needs is not None and switch.needs not in dialect.features:
+            continue
+        default = switch.default
+        value = chosen.get(switch.name, default)
+        if switch.only_if is not None:
+            name, needed = switch.only_if
+            governing = next(other.default for other in form.switches if other.name == name)
+            if chosen.get(name, governing) != needed:
+                if value != default:
+                    message = f"{switch.name} goes only with {name} {needed}"
+                    raise _Misfit((_SWITCHES, 2), places[switch.name], message)
+                continue
+        if value is None:
+            legal = tuple(spelling for _, spelling in switch.words)
+            raise _Misfit((_SWITCHES, 2), parts.head, f"{form.mnemonic} needs {switch.name}", legal)
+        found.append((switch.name, value))
+    return tuple(found)
+
+
+def _find(form: Form, setting: Setting) -> Switch:
+    for switch in form.switches:
+        if setting.key:
+            if setting.key in (switch.name, *switch.keys):
+                return switch
+        elif setting.value in switch.bare():
+            return switch
+    shown = f"{setting.key}=" if setting.key else setting.value
+    legal = tuple(switch.name for switch in form.switches)
+    raise _Misfit((_SWITCHES, 0), setting.word, f"{form.mnemonic} has no switch '{shown[:40]}' here", legal)
+
+
+def _value(switch: Switch, setting: Setting) -> Value:
+    """Return the value that a setting gives a switch."""
+    bare = switch.bare()
+    if setting.value in bare:
+        return bare[setting.value]
+    if switch.words:
+        legal = tuple(spelling for _, spelling in switch.words)
+    else:
+        try:
+            number = values.read_immediate(setting.value)
+        except ValueError:
+            number = None
+        if number is not None and number.value in switch.numbers:
+            return number.value
+        legal = tuple(map(str, switch.numbers))
+    message = f"{switch.name} cannot be {setting.value[:40]}"
+    raise _Misfit((_SWITCHES, 1), setting.word, message, legal)
+
+
+def _check_rounding(source: Source, switch: Switch, value: Value, setting: Setting, dialect: Dialect) -> None:
+    if switch.rounding is not None and value not in dialect.roundings[switch.rounding]:
+        message = f"{dialect.name} has no rounding mode {value} on this instruction"
+        span = source.word_span(setting.word)
+        raise IllegalError(message, span=span, legal=dialect.roundings[switch.rounding])
+
+
+def _names(form: Form, dialect: Dialect) -> tuple[str, ...]:
+    return tuple(switch.name for switch in form.switches if switch.needs is None or switch.needs in dialect.features)
+
+
+# --------------------------------------------------------------------------------------------------------- refusals
+
+
+def _refusal(source: Source, parts: Parts, misfits: list[_Misfit], dialect: Dialect) -> CastsimError:
+    """Return the refusal of an instruction that fits no row of this generation."""
+    for form in forms_of(parts.mnemonic):
+        if not available(form, dialect) and _fits_elsewhere(source, form, parts, dialect):
+            legal = dict.fromkeys(row.pattern() for row in forms_of(parts.mnemonic) if available(row, dialect))
+            message = f"{dialect.name} has no {form.pattern()}"
+            return IllegalError(message, span=source.word_span(parts.head), legal=legal)
+    if not misfits:
+        message = f"{dialect.name} has no {parts.mnemonic}"
+        return IllegalError(message, span=source.word_span(parts.head))
+    furthest = max(misfit.rank for misfit in misfits)
+    reported = [misfit for misfit in misfits if misfit.rank == furthest]
+    legal = dict.fromkeys(choice for misfit in reported for choice in misfit.legal)
+    first = reported[0]
+    return ReadError(first.message, span=source.word_span(first.word), legal=legal)
+
+
+def _fits_elsewhere(source: Source, form: Form, parts: Parts, dialect: Dialect) -> bool:
+    """Whether a form that this generation lacks would fit the text."""
+    try:
+        _match(source, form, parts, dialect)
+    except (_Misfit, KeyError, CastsimError):
+        return False
+    return True

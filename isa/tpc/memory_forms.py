@@ -1,0 +1,209 @@
+"""Instruction table: loads and stores of local memory, global memory and tensors.
+
+Source: tpc.md section 7.1, table of memory instructions. In the STORE slot the destination of a load or an address is
+still the role `dest`; the encoding puts it into another field there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from isa.tpc.dialect import Feature
+from isa.tpc.forms import TARGET_SPELLINGS, Form, OperandSpec, Predication, Show, Style, Switch, Value, flag, operand
+
+_LOAD, _STORE = 0, 3
+_VECTOR = Predication.VECTOR
+_HALVES = ("", "_low", "_high")
+_MMIO = flag("mmio")
+_TENSORS = 15  # the field holds five bits; no generation has more than 16 tensors
+
+# ----------------------------------------------------------------------------------------------------- local memory
+
+_ADDRESS = (operand("src_a", "S imm"),)
+_TWO_PARTS = (
+    (operand("src_a", "S"), operand("src_b", "S imm")),
+    (operand("src_a", "imm"), operand("src_b", "S")),
+)
+
+
+def _local(half: str) -> tuple[Form, ...]:
+    """Rows of LD_L_V and ST_L_V: one address, or two parts that are added."""
+    one, two = (), (Feature.TWO_PART_ADDRESS,)
+    addresses = ((_ADDRESS, one, two), *((parts, two, one) for parts in _TWO_PARTS))
+    loads = tuple(
+        Form(
+            f"ld_l_v{half}",
+            (_LOAD,),
+            (operand("dest", "V VP"), *address),
+            predication=_VECTOR,
+            needs=needs,
+            lacks=lacks,
+        )
+        for address, needs, lacks in addresses
+    )
+    stores = tuple(
+        Form(
+            f"st_l_v{half}",
+            (_STORE,),
+            (*address, operand("src_c", "V VP")),
+            vector_predicate=Feature.MASKED_STORE,
+            needs=needs,
+            lacks=lacks,
+        )
+        for address, needs, lacks in addresses
+    )
+    return loads + stores
+
+
+_SCALAR_LOCAL = (
+    Form("ld_l", (_LOAD,), (operand("dest", "S SP"), operand("src_a", "S imm")), (_MMIO, flag("lock"))),
+    Form("st_l", (_STORE,), (operand("src_a", "S imm"), operand("src_c", "S SP")), (_MMIO, flag("unlock"))),
+)
+
+# ---------------------------------------------------------------------------------------------------- global memory
+
+_NUMBER = operand("tensor", "imm", limit=_TENSORS)
+_COORDINATES = operand("src_a", "I")
+_ELEMENT_TYPE = Switch(
+    "dt", Style.NAMED, "i8", Show.ALWAYS, words=tuple(TARGET_SPELLINGS.items()), needs=Feature.ADDRESS_ELEMENT_TYPE
+)
+_OVERRIDE = flag("dt_override", Feature.ADDRESS_ELEMENT_TYPE)
+
+
+def _gen_addr(slot: int, register_role: str) -> tuple[Form, ...]:
+    switches = (_ELEMENT_TYPE, _OVERRIDE)
+    return (
+        Form("gen_addr", (slot,), (operand("dest", "AD"), _NUMBER, _COORDINATES), switches),
+        Form(
+            "gen_addr",
+            (slot,),
+            (operand("dest", "AD"), operand("tensor", f"@{register_role}"), _COORDINATES),
+            switches,
+        ),
+    )
+
+
+_GLOBAL = (
+    *_gen_addr(_LOAD, "load_number"),
+    *_gen_addr(_STORE, "store_number"),
+    Form("ld_g", (_LOAD,), (operand("dest", "S SP V"), operand("src_a", "AD")), predication=_VECTOR),
+    Form(
+        "ld_g",
+        (_LOAD,),
+        (operand("mask", "mask"), operand("dest", "I"), operand("src_a", "AD")),
+        needs=(Feature.INDEXED_GLOBAL_LOAD,),
+    ),
+    Form("st_g", (_STORE,), (operand("src_a", "AD"), operand("src_c", "S SP"))),
+)
+
+# ---------------------------------------------------------------------------------------------------------- tensors
+
+
+def _widths(name: str, prefix: str, pairs: tuple[str, ...], needs: Feature) -> Switch:
+    """The switch that says from which width to which; the words beside UNPCK_8_TO_32 are assumed by analogy."""
+    words = tuple((f"{prefix}_{pair}", f"{prefix}_{pair}".upper()) for pair in pairs)
+    return Switch(name, Style.WORD, words[0][0], words=words, needs=needs)
+
+
+_DIRECT = flag("direct", Feature.DIRECT_ACCESS)
+_LOAD_SWITCHES = (
+    _widths("unpack_dt", "unpck", ("16_to_32", "8_to_16", "8_to_32", "4_to_8"), Feature.UNPACKED_LOAD),
+    flag("unpack", Feature.UNPACKED_LOAD),
+    flag("l0cs", Feature.UNPACKED_LOAD),
+    _DIRECT,
+)
+_STORE_SWITCHES = (
+    flag("pack", Feature.PACKED_STORE),
+    _widths("pack_dt", "pck", ("32_to_16", "16_to_8", "32_to_8", "8_to_4"), Feature.PACKED_STORE),
+    _DIRECT,
+)
+_SHOWN = flag("partial")
+# The vendor's disassembler leaves the word away on loads whose range is a scalar register.
+_HIDDEN = Switch("partial", Style.FLAG, 0, Show.NEVER)
+_MERGE = flag("rmw_sel")
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """What one way of writing a tensor access adds to the plain one."""
+
+    operands: tuple[OperandSpec, ...]
+    implied: tuple[tuple[str, Value], ...]
+    switches: tuple[Switch, ...] = ()
+    needs: tuple[Feature, ...] = ()
+    lacks: tuple[Feature, ...] = ()
+
+
+def _places(register_role: str) -> tuple[_Variant, ...]:
+    """The ways to name what is accessed: tensor by number or register, or an address in two scalars."""
+    by_address = (operand("src_a", "S"), operand("src_b", "S"))
+    return (
+        _Variant((_NUMBER, _COORDINATES), (("direct", 0),)),
+        _Variant((operand("tensor", f"@{register_role}"), _COORDINATES), (("direct", 0),)),
+        _Variant(by_address, (("direct", 1),), needs=(Feature.DIRECT_ACCESS,)),
+    )
+
+
+def _load_ranges(half: str) -> tuple[_Variant, ...]:
+    """Whole or partial loads; the word `partial` is written only where the range is a hardware register."""
+    last = (operand("range", "@load_range"),)
+    needs = (Feature.PARTIAL_HALF_ACCESS,) if half else ()
+    named = Feature.HARDWARE_REGISTERS
+    return (
+        _Variant((), (("partial", 0),), (_SHOWN,)),
+        _Variant(last, (("partial", 1),), (_SHOWN,), (*needs, named)),
+        _Variant(last, (("partial", 1),), (_HIDDEN,), needs, (named,)),
+    )
+
+
+def _store_ranges(half: str) -> tuple[_Variant, ...]:
+    """Whole, partial and read-modify-write stores; halves cannot be partial."""
+    merge, last = operand("rmw", "@store_merge"), operand("range", "@store_range")
+    found = []
+    for merges, is_partial in product((0, 1), (0,) if half else (0, 1)):
+        operands = (merge,) * merges + (last,) * is_partial
+        found.append(_Variant(operands, (("partial", is_partial), ("rmw_sel", merges)), (_SHOWN, _MERGE)))
+    return tuple(found)
+
+
+def _ld_tnsr(half: str, slot: int, *needs: Feature) -> tuple[Form, ...]:
+    return tuple(
+        Form(
+            f"ld_tnsr{half}",
+            (slot,),
+            (operand("dest", "V VP"), *place.operands, *part.operands),
+            (*part.switches, *_LOAD_SWITCHES),
+            vector_predicate=Feature.VECTOR_PREDICATED_LOAD,
+            needs=(*needs, *place.needs, *part.needs),
+            lacks=part.lacks,
+            implied=(*part.implied, *place.implied),
+        )
+        for place, part in product(_places("load_number"), _load_ranges(half))
+    )
+
+
+def _st_tnsr(half: str) -> tuple[Form, ...]:
+    return tuple(
+        Form(
+            f"st_tnsr{half}",
+            (_STORE,),
+            (*place.operands, operand("src_c", "V VP"), *part.operands),
+            (*part.switches, *_STORE_SWITCHES),
+            vector_predicate=Feature.MASKED_STORE,
+            needs=place.needs,
+            implied=(*part.implied, *place.implied),
+        )
+        for place, part in product(_places("store_number"), _store_ranges(half))
+    )
+
+
+FORMS: tuple[Form, ...] = (
+    *_SCALAR_LOCAL,
+    *(form for half in _HALVES for form in _local(half)),
+    *_GLOBAL,
+    *(form for half in _HALVES for form in _ld_tnsr(half, _LOAD)),
+    *(form for half in _HALVES for form in _ld_tnsr(half, _STORE, Feature.LOAD_IN_STORE_SLOT)),
+    *(form for half in _HALVES for form in _st_tnsr(half)),
+)
+"""All rows of this module."""

@@ -1,0 +1,275 @@
+"""What a TPC assembly program says, as data: registers, instructions, bundles, declarations.
+
+The parser builds these, the printer writes them, the executor and the encoder read them. Every node knows its place in
+the source (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Source of
+names and ranges: tpc.md sections 1 and 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from functools import cached_property
+
+from isa.errors import Span
+from isa.tpc.forms import Form, Value
+
+NOWHERE = Span("<none>", 1, 1)
+
+
+class Slot(IntEnum):
+    """The four instruction slots in the order of the text."""
+
+    LOAD = 0
+    SPU = 1
+    VPU = 2
+    STORE = 3
+
+
+class File(StrEnum):
+    """Register files. D and A are pairs and quads of V, Z pairs of S, all named by their first register."""
+
+    V = "V"
+    D = "D"
+    A = "A"
+    S = "S"
+    Z = "Z"
+    I = "I"  # noqa: E741  the vendor's name
+    AD = "AD"
+    SP = "SP"
+    VP = "VP"
+
+
+GROUPED = {File.D: (File.V, 2), File.A: (File.V, 4), File.Z: (File.S, 2)}
+"""Files that name several registers of another: which, and how many."""
+
+
+# -------------------------------------------------------------------------------------------------------- operands
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A numbered register, `V4`."""
+
+    file: File
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.file}{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A register with a name instead of a number: `LFSR`, `PC`, `LD_PARTIAL_REG`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """32 bits; `value` is unsigned."""
+
+    value: int
+
+    @property
+    def signed(self) -> int:
+        """The same bits as a two's complement number."""
+        return self.value - (1 << 32) if self.value >> 31 else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionMask:
+    """Which dimensions of an index register are written, `b00010`; bit 0 is dimension 0."""
+
+    bits: int
+
+    def __str__(self) -> str:
+        return f"b{self.bits:05b}"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelUse:
+    """A jump target or a loop end by name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The condition of a LOOP: `>`, `>=`, `<`, `<=`, `==` or `!=`."""
+
+    sign: str
+
+    def __str__(self) -> str:
+        return self.sign
+
+
+Operand = Register | Special | Immediate | DimensionMask | LabelUse | Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """The register that decides whether an instruction acts; `inverted` is the `!`."""
+
+    register: Register
+    inverted: bool = False
+
+    def __str__(self) -> str:
+        return f"{'!' if self.inverted else ''}{self.register}"
+
+
+# ---------------------------------------------------------------------------------------------------- instructions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """Anything with a place in the source."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction(Node):
+    """One instruction.
+
+    `form` is its row in the instruction table; `operands` stand in the order of `form.operands`; `type` is the type
+    suffix as a format name (None: the form has none); `switches` holds every switch of the form that applies, in
+    canonical order and with defaults filled in. No predicate means SP0, always true.
+    """
+
+    form: Form
+    type: str | None
+    switches: tuple[tuple[str, Value], ...]
+    operands: tuple[Operand, ...]
+    predicate: Predicate | None = None
+
+    @property
+    def mnemonic(self) -> str:
+        """The canonical name, `mov_dg.all`."""
+        return self.form.mnemonic
+
+    def operand(self, role: str) -> Operand | None:
+        """Return the operand of a role (`dest`, `src_a`, ..), None if the form has none."""
+        for spec, operand in zip(self.form.operands, self.operands, strict=True):
+            if spec.role == role:
+                return operand
+        return None
+
+    def switch(self, name: str) -> Value | None:
+        """Return the value of a switch, None if it does not apply here."""
+        return next((value for key, value in self.switches if key == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle(Node):
+    """What is issued in one cycle; an empty slot (NOP) is None."""
+
+    load: Instruction | None = None
+    spu: Instruction | None = None
+    vpu: Instruction | None = None
+    store: Instruction | None = None
+
+    @property
+    def slots(self) -> tuple[Instruction | None, ...]:
+        """The slots in the order of `Slot`."""
+        return self.load, self.spu, self.vpu, self.store
+
+
+@dataclass(frozen=True, slots=True)
+class Label(Node):
+    """`name:`, the address of the bundle that follows."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Directive(Node):
+    """A line that begins with a dot (`.text`, `.globl main`); kept, without meaning here."""
+
+    text: str
+
+
+# ---------------------------------------------------------------------------------------------------- declarations
+
+
+@dataclass(frozen=True, slots=True)
+class TargetDeclaration(Node):
+    """`// castsim: target gaudi2`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDeclaration(Node):
+    """`// castsim: tensor 0 x in f32 [64, 1024]`.
+
+    `shape` counts elements, dimension 0, the fastest, first; one to five dimensions. `format` is a name of
+    `isa.formats`; `direction` is in, out or inout.
+    """
+
+    number: int
+    name: str
+    direction: str
+    format: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterDeclaration(Node):
+    """`// castsim: reg S0 = 128`, the value at start; an index register takes `[c0, c1, c2, c3, c4]`."""
+
+    register: Register
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VlmDeclaration(Node):
+    """`// castsim: vlm 0x100 x f32 [64]`: named data in vector local memory at a byte address.
+
+    An optional direction before the format (in, out, inout) as for tensors; in is assumed.
+    """
+
+    address: int
+    name: str
+    direction: str
+    format: str
+    shape: tuple[int, ...]
+
+
+Declaration = TargetDeclaration | TensorDeclaration | RegisterDeclaration | VlmDeclaration
+Item = Bundle | Label | Directive
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole text: declarations, then bundles, labels and directives in their order."""
+
+    declarations: tuple[Declaration, ...]
+    items: tuple[Item, ...]
+
+    @cached_property
+    def bundles(self) -> tuple[Bundle, ...]:
+        """The bundles alone; their position is their address."""
+        return tuple(item for item in self.items if isinstance(item, Bundle))
+
+    @cached_property
+    def labels(self) -> dict[str, int]:
+        """The number of the bundle each label stands before (the number of bundles, if it stands at the end)."""
+        found: dict[str, int] = {}
+        index = 0
+        for item in self.items:
+            if isinstance(item, Label):
+                found[item.name] = index
+            index += isinstance(item, Bundle)
+        return found
+
+    @property
+    def target(self) -> str | None:
+        """The target that the text names, if it does."""
+        return next((found.name for found in self.declarations if isinstance(found, TargetDeclaration)), None)

@@ -1,0 +1,96 @@
+"""Lines, comments and words of TPC assembly.
+
+Comments are `//` to the end of the line and `/* */`, which may span lines; they are blanked out, so that every column
+stays what it was. Comments that begin with `castsim:` are declarations and are handed on. Source: tpc.md section 7.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from isa.errors import ReadError, Span
+
+_COMMENT = re.compile(r"//(?P<line>[^\n]*)|/\*.*?\*/|(?P<open>/\*)", re.DOTALL)
+_DECLARATION = re.compile(r"\s*castsim\s*:", re.IGNORECASE)
+_WORD = re.compile(
+    r"\s*(?P<text>"
+    r"%?i(?:8|16|32)_-?(?:0[xX][0-9A-Fa-f]+|\d+)\b"  # a typed immediate: the minus sign belongs to it
+    r"|%?[A-Za-z_.$][\w.$]*"
+    r"|[-+]?(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+\.\d*(?:[eE][-+]?\d+)?f?|\.\d+(?:[eE][-+]?\d+)?f?|\d+[eE][-+]?\d+f?|\d+)"
+    r"|<=|>=|==|!=|[<>=!,]"
+    r"|\S)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word or sign; `column` counts from 0, `spaced` says whether white space precedes it."""
+
+    text: str
+    line: int
+    column: int
+    spaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A declaration found in a comment: its text after `castsim:`, line and column counted from 0."""
+
+    text: str
+    line: int
+    column: int
+
+
+class Source:
+    """A text split into lines, with comments blanked out, able to point at any place in it.
+
+    Raises:
+        ReadError: a comment that is opened and never closed.
+    """
+
+    __slots__ = ("_starts", "comments", "file", "lines", "original")
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self.original = text.split("\n")
+        self.comments: list[Comment] = []
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.lines = _COMMENT.sub(self._blank, text).split("\n")
+
+    def _blank(self, match: re.Match[str]) -> str:
+        line = bisect_right(self._starts, match.start()) - 1
+        column = match.start() - self._starts[line]
+        if match["open"]:
+            raise ReadError("the comment is not closed", span=self.span(line, column, 2), legal=("*/",))
+        if match["line"] is not None:
+            declared = _DECLARATION.match(match["line"])
+            if declared:
+                self.comments.append(Comment(match["line"][declared.end() :], line, column + 2 + declared.end()))
+        return re.sub(r"[^\n]", " ", match.group())
+
+    def span(self, line: int, column: int, length: int = 1) -> Span:
+        """Return the place of some characters; line and column count from 0."""
+        text = self.original[line]
+        return Span(self.file, line + 1, column + 1, text, max(1, min(length, len(text) - column)))
+
+    def error(self, message: str, line: int, column: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
+        """Return (not raise) the refusal of what stands at a place."""
+        return ReadError(message, span=self.span(line, column, length), legal=legal)
+
+    def words(self, line: int, start: int, end: int) -> list[Word]:
+        """Split part of a line into words and signs."""
+        found = []
+        text = self.lines[line]
+        position = start
+        while match := _WORD.match(text, position, end):
+            found.append(Word(match["text"], line, match.start("text"), match.start("text") > position))
+            position = match.end()
+        return found
+
+    def word_span(self, word: Word) -> Span:
+        """Return the place of a word."""
+        return self.span(word.line, word.column, len(word.text))
