@@ -48,15 +48,9 @@ def _run(arguments: list[str]) -> int:
         from simulator.commands.failure import report_failure  # noqa: PLC0415 - only a failing run pays for it
 
         return report_failure(error, destination)
-    from simulator.commands.delivery import deliver, refuse_to_deliver  # noqa: PLC0415 - as above
+    from simulator.commands.delivery import deliver  # noqa: PLC0415 - only a command that found something needs it
 
-    try:
-        deliver(outcome, options.json, quiet=options.quiet)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        return refuse_to_deliver(options.json, error)
-    return outcome.code
+    return deliver(outcome, options.json, quiet=options.quiet)
 
 
 def _forget_stdout() -> None:

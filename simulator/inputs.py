@@ -36,14 +36,18 @@ def read_array(path: Path, name: str) -> NDArray[Any]:
     """Read one `.npy` file; pickled ones are refused.
 
     Raises:
-        ReadError: the file is missing, pickled, or no `.npy` file.
+        ReadError: the file is missing, unreadable, pickled, or no `.npy` file.
     """
     try:
         array = np.load(path, allow_pickle=False, mmap_mode="r")
     except FileNotFoundError:
         raise ReadError(f"input '{name}': file '{path}' does not exist") from None
     except (ValueError, OSError, EOFError) as error:
-        reason = "holds pickled objects" if "pickle" in str(error).lower() else f"is no .npy file ({error})"
+        # NumPy takes any file that does not start like an array for a pickle; only one that does may hold objects.
+        is_pickled = _starts_like_an_array(path) and "object" in str(error).lower()
+        reason = "holds pickled objects" if is_pickled else "is no .npy file, or not a whole one"
+        if isinstance(error, OSError) and error.strerror:
+            reason = f"cannot be read: {error.strerror}"
         raise ReadError(f"input '{name}': '{path}' {reason}", legal=("a .npy file of numbers",)) from None
     if not isinstance(array, np.ndarray):
         raise ReadError(f"input '{name}': '{path}' is an archive; give one array", legal=("a .npy file",))
@@ -144,9 +148,21 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npy")
         with os.fdopen(descriptor, "wb") as file:
             np.save(file, plain, allow_pickle=False)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(temporary).chmod(0o666 & ~mask)  # temporary files are created private
         Path(temporary).replace(path)
     except OSError as error:
         raise ReadError(f"cannot write '{path}': {error.strerror or error}") from None
+
+
+def _starts_like_an_array(path: Path) -> bool:
+    magic = b"\x93NUMPY"
+    try:
+        with path.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:
+        return False
 
 
 def _seed(name: str, text: str) -> int:

@@ -39,10 +39,11 @@ def execute(options: Namespace) -> Outcome:
         ReadError: what was typed: unknown format, mode or target, no number, no code.
         IllegalError: a pair or mode that the target or the format does not have.
     """
+    from simulator.commands.cast_values import cast_values, parse_request  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
-    from simulator.reports.cast import Request, cast_document, cast_values  # noqa: PLC0415
+    from simulator.reports.cast import cast_document  # noqa: PLC0415
 
-    request = Request.parse(
+    request = parse_request(
         src=options.src,
         dst=options.dst,
         values=[text.strip() for text in options.values],

@@ -15,55 +15,75 @@ from simulator.commands.outcome import SCHEMA_VERSION, Outcome
 STDOUT = "-"
 """What names standard output in place of a file."""
 
+UNWRITABLE = 2
+"""Exit code if a result was found but cannot be written where it was asked for."""
 
-def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool) -> None:
-    """Write the JSON document if asked for, and print the text unless told not to or JSON takes standard output.
+
+def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool) -> int:
+    """Write the JSON document if asked for, print the text unless told not to or JSON takes standard output.
+
+    Returns the exit code: the outcome's, or 2 with a message if something cannot be written.
 
     Raises:
-        OSError: the file or standard output cannot be written.
+        BrokenPipeError: nobody reads standard output any more.
     """
-    if json_to is not None:
-        write_json(outcome.document, json_to)
+    code = outcome.code
+    if json_to is not None and not write_json(outcome.document, json_to):
+        code = UNWRITABLE  # the text is printed all the same: a long run must not be lost to a mistyped path
     if quiet or json_to == STDOUT:
-        return
+        return code
     from simulator.reports.terminal import rendered, width_of  # noqa: PLC0415 - rich is for those who read its text
 
-    _print(rendered(outcome.text(width_of(sys.stdout)), sys.stdout))
+    text = rendered(outcome.text(width_of(sys.stdout)), sys.stdout)
+    return code if _print(text) else UNWRITABLE
 
 
-def write_json(document: Mapping[str, Any], destination: str) -> None:
+def write_json(document: Mapping[str, Any], destination: str) -> bool:
     """Write a document, its version first: to a file, which is complete or absent, or to standard output.
 
-    Raises:
-        OSError: it cannot be written.
+    Returns False after a message on standard error if that cannot be written.
     """
     text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, allow_nan=False) + "\n"
     if destination == STDOUT:
-        _print(text)
-        return
-    path = Path(destination)
+        return _print(text)
+    try:
+        _write_file(Path(destination), text)
+    except OSError as error:
+        return _refuse(f"'{destination}'", error)
+    return True
+
+
+def _write_file(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():  # a pipe or a device, such as /dev/stderr, cannot be replaced
         path.write_text(text, encoding="utf-8")
         return
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".json")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    _open_up(Path(temporary))
-    Path(temporary).replace(path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        _open_up(Path(temporary))
+        Path(temporary).replace(path)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
-def refuse_to_deliver(destination: str | None, error: OSError) -> int:
-    """Say on standard error that a result could not be delivered, and return the exit code."""
-    where = f"'{destination}'" if destination not in (None, STDOUT) else "standard output"
-    print(f"error: cannot write {where}: {error.strerror or error}", file=sys.stderr)
-    return 2
-
-
-def _print(text: str) -> None:
-    """Write to standard output, characters that its encoding lacks as escapes."""
+def _print(text: str) -> bool:
+    """Write to standard output, characters that its encoding lacks as escapes; False if it cannot be written."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _refuse("standard output", error)
+    return True
+
+
+def _refuse(where: str, error: OSError) -> bool:
+    print(f"error: cannot write {where}: {error.strerror or error}", file=sys.stderr)
+    return False
 
 
 def _open_up(path: Path) -> None:

@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 from isa.errors import CastsimError, EngineError
-from simulator.commands.delivery import refuse_to_deliver, write_json
+from simulator.commands.delivery import write_json
 
 INTERNAL = "internal error"
 """Kind of an error that is castsim's own fault."""
@@ -30,20 +30,17 @@ def report_failure(error: Exception, json_to: str | None) -> int:
         print(f"error: {INTERNAL}: {described}; please report it (CASTSIM_DEBUG=1 shows where)", file=sys.stderr)
         code = 1
     if json_to is not None:
-        try:
-            write_json({"errors": [error_entry(error)]}, json_to)
-        except OSError as failed:
-            refuse_to_deliver(json_to, failed)
+        write_json({"errors": [error_entry(error)]}, json_to)
     return code
 
 
 def error_entry(error: Exception) -> dict[str, Any]:
     """Return an error as JSON: `kind, message, file, line, column, legal`; null where it has no place."""
-    refusal = isinstance(error, CastsimError | EngineError)
-    span = error.span if isinstance(error, CastsimError | EngineError) else None
+    refusal = error if isinstance(error, CastsimError | EngineError) else None
+    span = refusal.span if refusal else None
     return {
-        "kind": error.kind if isinstance(error, CastsimError | EngineError) else INTERNAL,
-        "message": error.message if refusal and hasattr(error, "message") else f"{type(error).__name__}: {error}",
+        "kind": refusal.kind if refusal else INTERNAL,
+        "message": refusal.message if refusal else f"{type(error).__name__}: {error}",
         "file": span.file if span else None,
         "line": span.line if span else None,
         "column": span.column if span else None,

@@ -68,7 +68,8 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
     if head.command not in COMMANDS:
         from isa.errors import ReadError  # noqa: PLC0415
 
-        raise ReadError(f"unknown command '{head.command}'", legal=COMMANDS)
+        what = "no command" if head.command is None else f"unknown command '{head.command}'"
+        raise ReadError(f"{what} (see `castsim --help`)", legal=COMMANDS)
     command = _load(head.command)
     parser = Parser(
         prog=f"castsim {head.command}",
@@ -110,7 +111,7 @@ def _main_parser() -> Parser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
     _declare_global(parser, Namespace(json=None, quiet=False))
-    parser.add_argument("command", metavar="COMMAND", help="what to do")
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 

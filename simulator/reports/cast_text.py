@@ -49,7 +49,7 @@ def _sections(found: CastTable) -> Iterator[RenderableType]:
 def _table(found: CastTable) -> Table:
     request = found.request
     numbers = ("input bits", "read as", "output bits", "value")
-    switch = ("saturation",) if request.targets else ()
+    switch = ("sat",) if request.targets else ()
     modes = ("target", "rounding", "overflow", *switch)
     made = table("given", "input bits", "read as", *modes, "output bits", "value", "", numbers=numbers)
     before = None
@@ -60,7 +60,7 @@ def _table(found: CastTable) -> Table:
         made.add_row(
             *(read if source is not before else ("", "", "")),
             row.target or "abstract",
-            row.rounding,
+            row.rounding if row.asked in (None, row.rounding) else f"{row.asked} -> {row.rounding}",
             row.overflow,
             *((row.saturation or "-",) if request.targets else ()),
             bits_text(row.code, request.dst),

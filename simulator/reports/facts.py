@@ -80,4 +80,10 @@ def _plain(value: Any) -> Any:
     """Return a value that JSON can hold; decimals have few places and survive as floats."""
     if isinstance(value, Decimal):
         return int(value) if value == int(value) else float(value)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, BaseModel):
+        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import Any, Protocol
 
+from isa.errors import ReadError
 from isa.formats import Format
 from targets import Target
 
@@ -74,11 +76,25 @@ class PairDetail:
     source: str
 
 
+class _Mechanism(Protocol):
+    """What the module of a mechanism offers."""
+
+    def rows(self, target: Any) -> tuple[PairRow, ...]:
+        """See `pair_rows`."""
+        ...
+
+    def detail(self, target: Any, src: Format, dst: Format) -> PairDetail:
+        """See `pair_detail`."""
+        ...
+
+
+MODULES = {"strided-repeat": "simulator.reports.pairs_strided"}
+"""Where the casts of each mechanism are described."""
+
+
 def pair_rows(target: Target) -> tuple[PairRow, ...]:
     """Return every legal pair of a target, in the order of its description."""
-    from simulator.reports.pairs_strided import strided_rows  # noqa: PLC0415 - only the mechanism in use is loaded
-
-    return strided_rows(target)
+    return _module(target).rows(target)
 
 
 def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
@@ -87,6 +103,10 @@ def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
     Raises:
         IllegalError: the target does not have it; names the destinations it has.
     """
-    from simulator.reports.pairs_strided import strided_detail  # noqa: PLC0415 - only the mechanism in use is loaded
+    return _module(target).detail(target, src, dst)
 
-    return strided_detail(target, src, dst)
+
+def _module(target: Target) -> _Mechanism:
+    if target.mechanism not in MODULES:
+        raise ReadError(f"{target.name}: no report on the casts of mechanism '{target.mechanism}'", legal=MODULES)
+    return import_module(MODULES[target.mechanism])  # only the mechanism in use is loaded

@@ -12,16 +12,16 @@ from simulator.strided.sequences import Call, emit_call
 from simulator.tree import Block, Lowered, operations
 from targets.strided_repeat import StridedCast, StridedRepeatTarget
 
-_FULL_MASK_LANE = 1
+_ONE_LANE = 1
 """Lane mask of a call over one element."""
 
 
-def strided_rows(target: StridedRepeatTarget) -> tuple[PairRow, ...]:
+def rows(target: StridedRepeatTarget) -> tuple[PairRow, ...]:
     """Return every legal pair."""
     return tuple(_row(target, rule) for rule in target.casts)
 
 
-def strided_detail(target: StridedRepeatTarget, src: Format, dst: Format) -> PairDetail:
+def detail(target: StridedRepeatTarget, src: Format, dst: Format) -> PairDetail:
     """Return one pair in full.
 
     Raises:
@@ -107,7 +107,7 @@ def _scratch(target: StridedRepeatTarget, rule: StridedCast) -> ScratchRow | Non
     plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, Saturation.OFF, scratch=True)
     if plan.sequence is None:
         return None
-    call = Call(repeats=1, dst=0, src=0, dst_stride=0, src_stride=0, mask=_FULL_MASK_LANE)
+    call = Call(repeats=1, dst=0, src=0, dst_stride=0, src_stride=0, mask=_ONE_LANE)
     issued = operations(Lowered(0, Block(tuple(emit_call(target, plan, call, 0)))), None)
     return ScratchRow(
         steps=plan.sequence.steps,

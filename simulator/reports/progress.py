@@ -53,6 +53,7 @@ class RunProgress:
         self._task = self._progress.add_task("values", total=None)
         self._operations = operations
         self._lock = threading.Lock()
+        self._shown = False
         self._closed = False
         self._timer = threading.Timer(PATIENCE_SECONDS, self._show)
         self._timer.daemon = True
@@ -78,9 +79,11 @@ class RunProgress:
         self._timer.cancel()
         with self._lock:
             self._closed = True
-            self._progress.stop()
+            if self._shown:
+                self._progress.stop()
 
     def _show(self) -> None:
         with self._lock:
             if not self._closed:
+                self._shown = True
                 self._progress.start()

@@ -33,7 +33,9 @@ def table(*headings: str, title: str | None = None, numbers: tuple[str, ...] = (
     )
     for heading in headings:
         right = heading in numbers
-        made.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        made.add_column(
+            heading, justify="right" if right else "left", no_wrap=right, overflow="fold", min_width=len(heading)
+        )
     return made
 
 

@@ -1,0 +1,140 @@
+"""Casting single values: from the words of the command line to the rows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import Format, format_named
+from isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+from simulator.casting import cast_on_target
+from simulator.numerics import abstract_policy, cast_codes, code_dtype, encode_value, legal_roundings, value_of
+from simulator.reports.cast import CastRow, CastTable, Request, Source, bits_text
+from targets import load_target
+
+
+def parse_request(
+    *,
+    src: str,
+    dst: str,
+    values: Sequence[str],
+    targets: Sequence[str] = (),
+    roundings: Sequence[str] = (),
+    overflows: Sequence[str] = (),
+    saturation: str | None = None,
+    scratch: bool = False,
+) -> Request:
+    """Read a request from words.
+
+    Raises:
+        ReadError: an unknown word, a value that is no number and no code, options that contradict each other.
+        TargetDataError: a bad target description.
+    """
+    source, destination = format_named(src), format_named(dst)
+    if targets and overflows:
+        raise ReadError("a target decides about overflow itself; --overflow is for the cast without one")
+    if not targets and (saturation is not None or scratch):
+        raise ReadError("--saturation and --scratch belong to a target; name one by --target")
+    return Request(
+        src=source,
+        dst=destination,
+        sources=tuple(read_value(text, source) for text in values),
+        targets=tuple(load_target(name) for name in targets),
+        roundings=tuple(roundings) if targets else tuple(_word(Rounding, word, "rounding") for word in roundings),
+        overflows=tuple(_word(Overflow, word, "overflow") for word in overflows),
+        saturation=None if saturation is None else _word(Saturation, saturation, "saturation"),
+        scratch=scratch,
+    )
+
+
+def read_value(text: str, fmt: Format) -> Source:
+    """Read a number or `0x` bits of the format.
+
+    Raises:
+        ReadError: neither, or bits that are no code of the format.
+    """
+    if not text.lower().startswith("0x"):
+        encoded = encode_value(text, fmt)
+        return Source(text, encoded.code, value_of(encoded.code, fmt), not encoded.inexact)
+    try:
+        code = int(text, 16)
+    except ValueError:
+        raise ReadError(f"'{text}' is not a hexadecimal number") from None
+    if code >> fmt.bits:
+        raise ReadError(f"{text} is not a code of {fmt.name}", legal=(f"0x0 to {bits_text((1 << fmt.bits) - 1, fmt)}",))
+    return Source(text, code, value_of(code, fmt), exact=True)
+
+
+def cast_values(request: Request) -> CastTable:
+    """Cast every value under every target and mode.
+
+    Raises:
+        IllegalError: a pair or mode that the target or the format does not have.
+    """
+    warnings: dict[str, None] = {}
+    columns = list(_on_targets(request, warnings) if request.targets else _abstract(request))
+    rows = [column[number] for number in range(len(request.sources)) for column in columns]
+    return CastTable(request, tuple(rows), tuple(warnings))
+
+
+def _abstract(request: Request) -> Iterator[list[CastRow]]:
+    for rounding in request.roundings or (None,):
+        for overflow in request.overflows or (None,):
+            mode = None if rounding is None else Rounding(rounding)
+            policy = abstract_policy(request.src, request.dst, mode, overflow)
+            if policy.rounding is Rounding.STOCHASTIC:
+                legal = [mode for mode in legal_roundings(request.src, request.dst) if mode in DETERMINISTIC]
+                raise IllegalError(
+                    "rounding 'stochastic' needs random words; it is for arrays, from Python", legal=legal
+                )
+            codes = cast_codes(_codes(request), request.src, request.dst, policy)
+            yield _column(request, codes, (None, rounding), (policy.rounding, policy.overflow, None))
+
+
+def _on_targets(request: Request, warnings: dict[str, None]) -> Iterator[list[CastRow]]:
+    for target in request.targets:
+        for rounding in request.roundings or (None,):
+            result = cast_on_target(
+                _codes(request),
+                request.src,
+                request.dst,
+                target,
+                rounding=rounding,
+                saturation=request.saturation,
+                scratch=request.scratch,
+            )
+            warnings.update(dict.fromkeys(f"{target.name}: {text}" for text in result.warnings))
+            saturation = None if result.saturation is None else str(result.saturation)
+            yield _column(
+                request, result.codes, (target.name, rounding), (result.rounding, result.overflow, saturation)
+            )
+
+
+def _codes(request: Request) -> Any:
+    return np.array([source.code for source in request.sources], code_dtype(request.src))
+
+
+def _column(
+    request: Request, codes: Any, asked: tuple[str | None, str | None], modes: tuple[str, str, str | None]
+) -> list[CastRow]:
+    """Return one row per value; `asked` names target and rounding, `modes` are rounding, overflow, saturation."""
+    target, wanted = asked
+    wanted = None if wanted is None else str(wanted).lower()
+    rounding, overflow, saturation = modes
+    return [
+        CastRow(source, target, wanted, str(rounding), str(overflow), saturation, code, value_of(code, request.dst))
+        for source, code in zip(request.sources, map(int, codes), strict=True)
+    ]
+
+
+_Word = TypeVar("_Word", Rounding, Overflow, Saturation)
+
+
+def _word(kind: type[_Word], text: str, what: str) -> _Word:
+    try:
+        return kind(text.lower())
+    except ValueError:
+        raise ReadError(f"unknown {what} '{text}'", legal=[str(member) for member in kind]) from None

@@ -1,0 +1,136 @@
+"""`castsim cast`: values in, bits and numbers out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from simulator.__main__ import main
+from simulator.commands.cast import listed
+
+Capture = pytest.CaptureFixture[str]
+
+
+def results(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
+    assert main(["cast", *argv, "--json", "-"]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["results"]
+    return found
+
+
+def test_the_shape_of_the_document(capsys: Capture) -> None:
+    assert main(["cast", "f32", "f16", "1.5", "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == ["schema_version", "results", "warnings"]
+    (row,) = document["results"]
+    assert row == {
+        "target": None, "rounding": "rint", "overflow": "special", "saturation": None,
+        "input_bits": "0x3fc00000", "output_bits": "0x3e00", "value": 1.5, "inexact": False,
+    }  # fmt: skip
+    assert list(row) == [
+        "target", "rounding", "overflow", "saturation", "input_bits", "output_bits", "value", "inexact"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["-1.5", "-.5", "-3e5", "-1/3", "-inf", "-nan", "-0", "-infinity", "inf", "nan", "0.1"]
+)
+@pytest.mark.parametrize("separator", [(), ("--",)])
+def test_negative_numbers_are_no_options(text: str, separator: tuple[str, ...], capsys: Capture) -> None:
+    (row,) = results_behind(capsys, separator, text)
+    number = -1 / 3 if text == "-1/3" else float(text)
+    with np.errstate(over="ignore"):
+        expected = np.float32(number).astype(np.float16)
+    if text in ("nan", "-nan"):
+        assert (row["value"], row["output_bits"][-3:]) == ("nan", "e00")
+    else:
+        assert row["output_bits"] == f"0x{int(expected.view(np.uint16)):04x}"
+        assert float(row["value"]) == float(expected)
+
+
+def results_behind(capsys: Capture, separator: tuple[str, ...], text: str) -> list[dict[str, Any]]:
+    assert main(["cast", "--json", "-", "f32", "f16", *separator, text]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["results"]
+    return found
+
+
+def test_options_may_stand_between_values(capsys: Capture) -> None:
+    rows = results(capsys, "f32", "f16", "1", "--rounding", "rint", "-2", "--overflow", "special", "3")
+    assert [row["value"] for row in rows] == [1, -2, 3]
+
+
+def test_every_value_under_every_mode(capsys: Capture) -> None:
+    rows = results(capsys, "f32", "i8", "1.5", "300", "--rounding", "floor,ceil", "--overflow", "saturate,wrap")
+    assert [(r["rounding"], r["overflow"], r["value"], r["inexact"]) for r in rows] == [
+        ("floor", "saturate", 1, True), ("floor", "wrap", 1, True),
+        ("ceil", "saturate", 2, True), ("ceil", "wrap", 2, True),
+        ("floor", "saturate", 127, True), ("floor", "wrap", 300 - 256, True),
+        ("ceil", "saturate", 127, True), ("ceil", "wrap", 300 - 256, True),
+    ]  # fmt: skip
+
+
+def test_lists_count_each_word_once() -> None:
+    assert listed(["rint,odd", "odd", "ceil"]) == ["rint", "odd", "ceil"]
+
+
+@pytest.mark.parametrize("dst", ["e4m3fn", "e5m2", "bf16", "f16", "e4m3fnuz", "e5m2fnuz"])
+def test_source_bits_against_ml_dtypes(dst: str, capsys: Capture) -> None:
+    names = {"e4m3fn": "float8_e4m3fn", "e5m2": "float8_e5m2", "bf16": "bfloat16", "f16": "float16"}
+    dtype = np.dtype(getattr(ml_dtypes, names.get(dst, f"float8_{dst}"), np.float16))
+    codes = np.array([0x3F800000, 0x40490FDB, 0xBF000001, 0x38D1B717, 0x00000001, 0x80000000], np.uint32)
+    rows = results(capsys, "f32", dst, *(f"0x{code:08X}" for code in codes))
+    expected = codes.view(np.float32).astype(dtype)
+    bits = expected.view(f"u{dtype.itemsize}")
+    assert [int(row["output_bits"], 16) for row in rows] == bits.tolist()
+    assert [row["value"] for row in rows] == expected.astype(np.float64).tolist()
+    exact = expected.astype(np.float64) == codes.view(np.float32).astype(np.float64)
+    assert [row["inexact"] for row in rows] == (~exact).tolist()
+
+
+def test_bits_have_the_digits_of_the_format(capsys: Capture) -> None:
+    (row,) = results(capsys, "e2m1", "i64", "0x5")
+    assert (row["input_bits"], row["output_bits"], row["value"]) == ("0x5", "0x0000000000000003", 3)  # e2m1 5 is 3.0
+
+
+def test_wide_integers_stay_exact(capsys: Capture) -> None:
+    (row,) = results(capsys, "u64", "u64", "18446744073709551615")
+    assert row["value"] == 2**64 - 1
+
+
+def test_a_target_has_its_own_defaults_and_says_what_is_in_force(capsys: Capture) -> None:
+    # TCVT f32 -> i16 wraps unless told to saturate (pto-isa TCvt.hpp), and runs unknown modes as TRUNC.
+    plain, odd = results(capsys, "f32", "i16", "40000.75", "--target", "a2a3", "--rounding", "rint,odd")
+    assert (plain["target"], plain["rounding"], plain["saturation"]) == ("a2a3", "rint", "off")
+    assert (plain["overflow"], plain["value"]) == ("wrap", 40001 - 65536)
+    assert (odd["rounding"], odd["value"]) == ("trunc", 40000 - 65536)
+    (clamped,) = results(capsys, "f32", "i16", "40000.75", "--target", "a2a3", "--saturation", "ON")
+    assert (clamped["saturation"], clamped["overflow"], clamped["value"]) == ("on", "saturate", 32767)
+
+
+def test_a_scratch_tile_changes_what_infinity_becomes(capsys: Capture) -> None:
+    # Through int32 the low bits of its clamped extreme remain: -1 for plus infinity, 0 for minus (a2a3.md section 3.4).
+    off = ("--target", "a2a3", "--saturation", "off")
+    assert [row["value"] for row in results(capsys, "f32", "i16", "inf", "-inf", *off)] == [0, 0]
+    assert [row["value"] for row in results(capsys, "f32", "i16", "inf", "-inf", *off, "--scratch")] == [-1, 0]
+
+
+def test_a_mode_without_effect_is_a_warning(capsys: Capture) -> None:
+    assert main(["cast", "f32", "i32", "1.5", "--target", "a2a3", "--rounding", "odd", "--saturation", "off"]) == 0
+    out = capsys.readouterr().out
+    assert "odd -> trunc" in out
+    assert "warning: a2a3: rounding ODD silently becomes TRUNC" in out
+    assert "warning: a2a3: saturation OFF is ignored" in out
+
+
+def test_the_text_marks_what_is_not_exact(capsys: Capture) -> None:
+    assert main(["cast", "f32", "f16", "0.1", "1.5", "65520"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    tenth, half, large = (next(line for line in lines if line.startswith(text)) for text in ("0.1 *", "1.5", "65520"))
+    assert "~0.100000001" in tenth  # 0.1 as f32 is 0.100000001490116...
+    assert "inexact" in tenth
+    assert "inexact" not in half
+    assert large.split()[-2:] == ["inf", "inexact"]
+    assert "* not a number of f32: rounded to nearest first" in lines

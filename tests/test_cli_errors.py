@@ -1,0 +1,305 @@
+"""Every wrong input has its own message and exit code, and none a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, written
+
+from simulator.__main__ import main
+from targets.loader import SHIPPED
+
+Capture = pytest.CaptureFixture[str]
+
+
+def refusal(capsys: Capture, *argv: str) -> tuple[int, str]:
+    code = main(argv)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+    return code, err
+
+
+# --------------------------------------------------------------------------------------------------- what was typed
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        ("", 2, "no command"),
+        ("rum kernel.pto", 2, "unknown command 'rum'"),
+        ("--bogus run", 2, "unrecognized arguments: --bogus"),
+        ("run", 2, "required: PROGRAM"),
+        ("run nowhere.pto", 2, "program 'nowhere.pto': No such file"),
+        ("run a.pto b.pto", 2, "unrecognized arguments: b.pto"),
+        ("run a.pto --engine fast", 2, "engine 'fast' is not available\n  legal: event"),
+        ("run a.pto --engine slow", 2, "engine 'slow' is not available"),
+        ("run a.pto --max-cycles -5", 2, "--max-cycles -5: not a positive integer"),
+        ("run a.pto --max-cycles 0", 2, "--max-cycles 0: not a positive integer"),
+        ("run a.pto --in x", 2, "--in x: not of the form NAME=VALUE"),
+        ("run a.pto --in x=zeros --in x=random:1", 2, "--in x=... is given twice"),
+        ("run a.pto --arg n=many", 2, "--arg n=many: not a number"),
+        ("run a.pto --timing-only --out results", 2, "--timing-only computes no values"),
+        ("targets nowhere", 2, "unknown target 'nowhere'\n  legal: a2a3"),
+        ("targets nowhere.toml", 2, "target file 'nowhere.toml' does not exist"),
+        ("targets a2a3 f32", 2, "targets takes nothing, a name, or a name and two formats"),
+        ("targets a2a3 f32 f33", 2, "unknown format 'f33'"),
+        ("targets a2a3 f32 e5m2", 1, "a2a3 has no cast f32 -> e5m2; from f32 it has: f16, f32, bf16, i16, i32, i64"),
+        ("targets a2a3 e5m2 f32", 1, "a2a3 has no cast from e5m2; it casts from: f32, f16, bf16"),
+        ("cast f32 f16", 2, "required: VALUE"),
+        ("cast f33 f16 1", 2, "unknown format 'f33'"),
+        ("cast f32 f17 1", 2, "unknown format 'f17'"),
+        ("cast f32 f16 one", 2, "'one' is not a number"),
+        ("cast f32 f16 0xzz", 2, "'0xzz' is not a hexadecimal number"),
+        ("cast f16 f32 0x10000", 2, "0x10000 is not a code of f16\n  legal: 0x0 to 0xffff"),
+        ("cast e2m1 f32 0x10", 2, "0x10 is not a code of e2m1\n  legal: 0x0 to 0xf"),
+        ("cast f32 f16 1 --rounding up", 2, "unknown rounding 'up'\n  legal: rint, round, floor"),
+        ("cast f32 f16 1 --rounding hybrid", 1, "rounding 'hybrid' is not defined for f32 -> f16\n  legal: rint"),
+        ("cast f32 f16 1 --rounding stochastic", 1, "'stochastic' needs random words; it is for arrays"),
+        ("cast f32 hif8 1 --rounding rint", 1, "legal: round, floor, ceil, trunc, hybrid"),
+        ("cast f32 f16 1 --overflow clip", 2, "unknown overflow 'clip'\n  legal: saturate, wrap, special"),
+        ("cast f32 f16 1 --overflow wrap", 1, "overflow 'wrap' is not defined for destination f16"),
+        ("cast f32 f16 1 --saturation on", 2, "belong to a target"),
+        ("cast f32 f16 1 --scratch", 2, "belong to a target"),
+        ("cast f32 i16 1 --target a2a3 --saturation half", 2, "unknown saturation 'half'\n  legal: on, off"),
+        ("cast f32 i16 1 --target a2a3 --overflow wrap", 2, "a target decides about overflow itself"),
+        ("cast f32 i16 1 --target a2a3 --rounding up", 2, "unknown rounding mode 'up'"),
+        ("cast f32 i16 1 --target a2a3 --rounding stochastic", 1, "a2a3 has no rounding mode stochastic"),
+        ("cast f32 i16 1 --target a4", 2, "unknown target 'a4'"),
+        ("cast bf16 f16 1 --target a2a3", 1, "a2a3 has no cast bf16 -> f16; from bf16 it has: f32, i32"),
+    ],
+)
+def test_command_lines(argv: str, code: int, message: str, capsys: Capture) -> None:
+    found, err = refusal(capsys, *argv.split())
+    assert (found, message in err) == (code, True), err
+
+
+# ------------------------------------------------------------------------------------------------------ programs
+
+
+def moved(address: int, name: str = "a_slim") -> str:
+    return changed("%a_slim = arith.constant 1024", f"%{name} = arith.constant {address}")
+
+
+TMP = "!pto.tile_buf<vec, 1x56xi32>"
+WITH_TMP = before(
+    "pto.tcvt",
+    f"%tmp = pto.alloc_tile addr = %a_tmp : {TMP}",
+    before("%vx =", "%a_tmp = arith.constant 4096 : i64", changed("f16", "i16")),
+).replace(
+    f"%wide {{rmode = #pto<round_mode RINT>}} : {WIDE}",
+    f"%wide, %tmp {{sat_mode = #pto<saturation_mode OFF>}} : {WIDE}, {TMP}",
+)
+"""f32 -> i16 through a tmp tile of 56 int32. Every row is one whole repeat of 64 lanes: 256 bytes are needed."""
+
+STUCK = before("pto.tcvt", "pto.wait_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID3>]")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place", "message"),
+    [
+        (changed("pto.tcvt ins(", "pto.tcvt in("), 2, f":{TCVT}:", "found 'in'"),
+        (changed("    return", "    return &"), 2, ":18:", "&"),
+        (changed("%wide {rmode", "%wyde {rmode"), 2, f":{TCVT}:", "%wyde"),
+        (before("%rows =", "%c1 = arith.constant 2 : index"), 2, ":5:", "%c1"),
+        (changed("round_mode RINT", "round_mode UP"), 2, f":{TCVT}:", "RINT"),
+        (changed("f16", "f17"), 2, ":2:", "f17"),
+        (changed("f16", "i8"), 1, f":{TCVT}:", "a2a3 has no cast f32 -> i8; from f32 it has: f16, f32"),
+        (
+            changed("pto.tcvt ins(%wide {rmode = #pto<round_mode RINT>}", "pto.tabs ins(%wide"),
+            1,
+            f":{TCVT}:",
+            "pto.tabs is not modelled",
+        ),
+        (before("pto.tcvt", "pto.barrier <PIPE_MTE5>"), 1, f":{TCVT}:", "a2a3 has no pipe MTE5"),
+        (moved(1030), 1, ":14:", "tile %slim starts at byte 1030, which is not 32-byte aligned"),
+        (moved(196608 - 256), 1, ":14:", "the buffer has 196608: 256 bytes too far"),
+        (moved(512), 1, f":{TCVT}:", "partly overlaps its source %wide"),
+        (changed(SLIM, "!pto.tile_buf<vec, 4x128xf16, valid=4x64>"), 1, f":{TCVT}:", "src has 4x64, dst has 4x128"),
+        (
+            changed(SLIM, "!pto.tile_buf<vec, 4x64xf16, valid=3x64>"),
+            1,
+            f":{TCVT}:",
+            "the same valid region: src has 4x64, dst has 3x64",
+        ),
+        (changed("sizes = [%rows, %cols]", "sizes = [%c1, %cols]"), 1, ":11:", "dimension 0 is 4 by the type, 1"),
+        (WITH_TMP, 1, ":18:", "32 bytes missing"),
+        (STUCK, 1, f":{TCVT}:", "deadlock: V waits for flag MTE3 -> V id 3"),
+        (changed('"a3"', '"a9"'), 2, "", "the program is for 'a9', which no shipped target answers to"),
+    ],
+)
+def test_programs(text: str, code: int, place: str, message: str, tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path, text)
+    found, err = refusal(capsys, "run", path, "--in", "x=zeros")
+    assert found == code, err
+    assert message in err
+    if place:
+        assert err.startswith(f"error: {path}{place}")
+        number = int(place.strip(":"))
+        quoted, caret = err.splitlines()[1:3]
+        assert quoted == "  " + text.splitlines()[number - 1]
+        assert caret.strip(" \t") == "^" * len(caret.strip(" \t"))
+
+
+@pytest.mark.parametrize(
+    ("extra", "code", "message"),
+    [
+        ("", 2, "the program loads %x before storing to it: no input given\n  legal: --in x=FILE.npy"),
+        ("--in x=zeros --in z=zeros", 2, "the program has no tensor argument 'z'\n  legal: x, y"),
+        ("--in x=random:one", 2, "'random:one' has no seed"),
+        ("--in x=zeros --arg n=1", 2, "@narrow has no scalar argument 'n'"),
+        ("--in x=zeros --entry wide", 2, "no function @wide\n  legal: @narrow"),
+        ("--in x=zeros --target a4", 2, "unknown target 'a4'"),
+        ("--in x=zeros --option vector_tail=1", 2, "a2a3 has no option 'vector_tail'\n  legal: float_saturation"),
+        ("--in x=zeros --option vector_head=never", 2, "vector_head cannot be 'never'\n  legal: idle, always"),
+        ("--in x=zeros --max-cycles 100", 1, "cycle limit of 100 reached"),
+        ("--timing-only --in z=zeros", 2, "no tensor argument 'z'"),
+    ],
+)
+def test_options_of_a_program(extra: str, code: int, message: str, tmp_path: Path, capsys: Capture) -> None:
+    found, err = refusal(capsys, "run", written(tmp_path), *extra.split())
+    assert (found, message in err) == (code, True), err
+
+
+def test_a_scalar_argument_needs_a_value(tmp_path: Path, capsys: Capture) -> None:
+    text = changed("%y: !pto.ptr<f16>)", "%y: !pto.ptr<f16>, %n: index)")
+    code, err = refusal(capsys, "run", written(tmp_path, text), "--in", "x=zeros")
+    assert (code, "scalar argument %n of @narrow needs a value" in err, "--arg n=VALUE" in err) == (2, True, True)
+
+
+# -------------------------------------------------------------------------------------------------------- arrays
+
+
+def pickled(path: Path) -> None:
+    np.save(path, np.array([{}], dtype=object), allow_pickle=True)
+
+
+def truncated(path: Path) -> None:
+    np.save(path, np.zeros((4, 64), np.float32))
+    path.write_bytes(path.read_bytes()[:200])
+
+
+ARRAYS: list[tuple[Callable[[Path], object], str]] = [
+    (lambda path: None, "does not exist"),
+    (pickled, "holds pickled objects"),
+    (lambda path: path.write_text("1 2 3"), "is no .npy file"),
+    (lambda path: path.mkdir(), "cannot be read: Is a directory"),
+    (lambda path: path.write_bytes(b""), "is no .npy file"),
+    (truncated, "is no .npy file"),
+    (lambda path: np.save(path, np.zeros((4, 32), np.float32)), "has shape [4, 32], 128 elements; its views (4x64)"),
+    (lambda path: np.save(path, np.zeros((4, 64), np.float64)), "cannot have dtype float64\n  legal: float32, uint32"),
+    (lambda path: np.save(path, np.zeros((4, 64), np.complex64)), "cannot have dtype complex64"),
+    (lambda path: np.save(path, np.array(["a"])), "cannot have dtype <U1"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), ARRAYS)
+def test_arrays(make: Callable[[Path], object], message: str, tmp_path: Path, capsys: Capture) -> None:
+    make(tmp_path / "x.npy")
+    code, err = refusal(capsys, "run", written(tmp_path), "--in", f"x={tmp_path / 'x.npy'}")
+    assert (code, "input 'x'" in err) == (2, True)
+    assert message in err
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").touch()
+    out = str(tmp_path / "file" / "results")
+    code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", out)
+    assert (code, err) == (2, f"error: --out {out}: Not a directory\n")
+
+
+def test_an_output_that_cannot_be_replaced(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "y.npy" / "in_the_way").mkdir(parents=True)
+    code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", str(tmp_path))
+    assert (code, f"cannot write '{tmp_path / 'y.npy'}'" in err) == (2, True)
+
+
+# ------------------------------------------------------------------------------------------- target descriptions
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[frequency]", "[frequency]\nmegaherz = 5", "mine.toml: frequency.megaherz: unknown key"),
+        ('status = "vendor-model"\nnote = "the only', 'note = "the only', "mine.toml: frequency.status: missing"),
+        ("megahertz = 1850\nsource", "megahertz = 1850\nsurce", "mine.toml: frequency.source: missing"),
+        ("allocatable_bytes = 196608", "allocatable_bytes = 200000", "allocatable_bytes 200000 exceeds capacity_bytes"),
+        ("bank_bytes = 4096", "bank_bytes = 2048", "banks hold 98304 bytes, memory ub 196608"),
+        ("megahertz = 1850", 'megahertz = "1850"', "mine.toml: frequency.megahertz"),
+        ('mechanism = "strided-repeat"', 'mechanism = "magic"', "unknown mechanism 'magic'\n  legal: strided-repeat"),
+        ('table = "a2a3_casts.csv"', 'table = "none.csv"', "casts.table 'none.csv' does not exist"),
+        ("[frequency]", "[frequency", "mine.toml:"),
+    ],
+)
+def test_target_descriptions(old: str, new: str, message: str, tmp_path: Path, capsys: Capture) -> None:
+    text = (SHIPPED / "a2a3.toml").read_text()
+    assert old in text
+    (tmp_path / "mine.toml").write_text(text.replace(old, new, 1))
+    (tmp_path / "a2a3_casts.csv").write_text((SHIPPED / "a2a3_casts.csv").read_text())
+    code, err = refusal(capsys, "targets", str(tmp_path / "mine.toml"))
+    assert (code, message in err) == (2, True), err
+
+
+# ---------------------------------------------------------------------------------------------------------- JSON
+
+
+def test_failures_are_also_written_as_json(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path, changed("f16", "i8"))
+    assert main(["run", path, "--in", "x=zeros", "--json", "-"]) == 1
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert list(document) == ["schema_version", "errors"]
+    (entry,) = document["errors"]
+    assert list(entry) == ["kind", "message", "file", "line", "column", "legal"]
+    assert (entry["kind"], entry["file"], entry["line"]) == ("not legal on this target", path, TCVT)
+    assert entry["column"] == NARROW.splitlines()[TCVT - 1].index("pto.tcvt") + 1
+    assert "f32 -> f16" in entry["legal"]
+    assert entry["message"] in err
+
+
+@pytest.mark.parametrize("argv", [["rum"], ["run"], ["--bogus"], ["cast", "f32", "f17", "1"]])
+def test_usage_errors_are_also_written_as_json(argv: list[str], tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "report.json"
+    assert main([*argv, "--json", str(file)]) == 2
+    (entry,) = json.loads(file.read_text())["errors"]
+    assert (entry["kind"], entry["file"], entry["line"]) == ("cannot be read", None, None)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_deadlock_is_an_error_of_the_engine(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["run", written(tmp_path, STUCK), "--timing-only", "--json", "-"]) == 1
+    (entry,) = json.loads(capsys.readouterr().out)["errors"]
+    assert (entry["kind"], entry["line"], entry["legal"]) == ("engine cannot go on", TLOAD + 1, [])
+
+
+# ------------------------------------------------------------------------------------------ interruption, own faults
+
+
+def test_interruption(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("simulator.running.run_loaded", interrupted)
+    assert main(["run", written(tmp_path), "--timing-only"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_internal_error(*, debug: bool, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("simulator.running.run_loaded", broken)
+    monkeypatch.setenv("CASTSIM_DEBUG", "1" if debug else "")
+    assert main(["run", written(tmp_path), "--timing-only", "--json", "-"]) == 1
+    out, err = capsys.readouterr()
+    assert err.endswith(
+        "error: internal error: ZeroDivisionError: oh; please report it (CASTSIM_DEBUG=1 shows where)\n"
+    )
+    assert ("Traceback" in err) is debug
+    assert json.loads(out)["errors"][0]["kind"] == "internal error"

@@ -1,0 +1,175 @@
+"""The command line itself: help at once, global options, where text and JSON go."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_programs import written
+
+from simulator import __version__
+from simulator.__main__ import main
+from simulator.commands import line
+
+Capture = pytest.CaptureFixture[str]
+HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "dataclasses")
+"""Modules that take tens of milliseconds to import; the last one because it pulls in `inspect`."""
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in line.COMMANDS)])
+def test_help_and_version_import_nothing_heavy(argv: list[str]) -> None:
+    script = (
+        "import sys; from simulator.__main__ import main; code = main(sys.argv[1:]); "
+        f"print(code, *[name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    # -S keeps the import hooks of an editable installation out, which are not ours.
+    environment = {**os.environ, "PYTHONPATH": str(Path(line.__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script, *argv], capture_output=True, text=True, check=True, env=environment
+    )
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+
+
+def test_help_names_every_command(capsys: Capture) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n  {name} " in out for name in line.COMMANDS)
+
+
+def test_version(capsys: Capture) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"castsim {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "destination"),
+    [
+        ([], None),
+        (["--json", "a", "run"], "a"),
+        (["run", "--json=b", "x"], "b"),
+        (["run", "--json", "a", "--json", "-"], "-"),
+        (["cast", "f32", "f16", "--", "--json", "a"], None),
+        (["run", "--json"], None),
+    ],
+)
+def test_the_json_destination_is_found_whatever_else_is_wrong(argv: list[str], destination: str | None) -> None:
+    assert line.json_destination(argv) == destination
+
+
+@pytest.mark.parametrize("argv", [["--json", "-", "targets"], ["targets", "--json", "-"], ["targets", "--json=-"]])
+def test_json_on_standard_output_stands_alone(argv: list[str], capsys: Capture) -> None:
+    assert main(argv) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert next(iter(document)) == "schema_version"
+
+
+def test_json_in_a_file_comes_beside_the_text(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "report.json"
+    assert main(["targets", "--json", str(file)]) == 0
+    assert "a2a3" in capsys.readouterr().out
+    assert json.loads(file.read_text())["targets"][0]["name"] == "a2a3"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+    assert file.stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_json_file_that_cannot_be_written_costs_the_exit_code_but_not_the_text(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "nowhere" / "report.json"
+    assert main(["targets", "--json", str(file)]) == 2
+    out, err = capsys.readouterr()
+    assert err == f"error: cannot write '{file}': No such file or directory\n"
+    assert "a2a3" in out
+
+
+@pytest.mark.parametrize("argv", [["--quiet", "targets"], ["targets", "--quiet"]])
+def test_quiet(argv: list[str], capsys: Capture) -> None:
+    assert main(argv) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_quiet_does_not_silence_errors(capsys: Capture) -> None:
+    assert main(["--quiet", "targets", "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("error: unknown target")
+
+
+class Terminal(io.StringIO):
+    """A stream that claims to be a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def text_on_a_terminal(monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> str:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(argv) == 0
+    return stream.getvalue()
+
+
+def test_colour_is_for_terminals_and_adds_nothing_else(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = ["run", written(tmp_path), "--timing-only"]
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert main(argv) == 0
+    piped = capsys.readouterr().out
+    assert "\x1b" not in piped
+    coloured = text_on_a_terminal(monkeypatch, argv)
+    assert "\x1b[" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert text_on_a_terminal(monkeypatch, argv) == piped
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    command = f"{sys.executable} -m simulator targets a2a3 | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+
+
+def test_a_closed_standard_output_is_no_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    class Closed(Terminal):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    assert main(["targets"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    class Full(Terminal):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert main(["targets"]) == 2
+    assert capsys.readouterr().err == "error: cannot write standard output: No space left on device\n"
+
+
+def test_a_terminal_without_unicode_gets_escapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    path = written(tmp_path, name="k\u00fchl.pto")
+    assert main(["run", path, "--timing-only"]) == 0
+    stream.seek(0)
+    assert "k\\xfchl.pto @narrow" in stream.read()
+    assert capsys.readouterr().err == ""

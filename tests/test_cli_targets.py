@@ -1,0 +1,112 @@
+"""`castsim targets`: the list, one target, one pair."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.__main__ import main
+from simulator.reports.pairs import MODULES
+from targets import load_target, target_names
+from targets.loader import SHIPPED
+
+Capture = pytest.CaptureFixture[str]
+
+
+def document(capsys: Capture, *argv: str) -> dict[str, Any]:
+    assert main(["targets", *argv, "--json", "-"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def text(capsys: Capture, *argv: str) -> str:
+    assert main(["targets", *argv]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_list_has_every_shipped_target(capsys: Capture) -> None:
+    rows = document(capsys)["targets"]
+    assert [row["name"] for row in rows] == list(target_names())
+    for row in rows:
+        assert list(row) == ["name", "title", "mechanism", "languages", "architectures", "casts"]
+        assert row["casts"] == len(load_target(row["name"]).casts)
+        assert all(str(row[key]) in text(capsys) for key in ("name", "title", "mechanism"))
+
+
+@pytest.mark.parametrize("name", [name for name in target_names() if load_target(name).mechanism in MODULES])
+def test_one_target_lists_all_it_knows(name: str, capsys: Capture) -> None:
+    target = load_target(name)
+    found, shown = document(capsys, name), text(capsys, name)
+    assert [(row["src"], row["dst"]) for row in found["pairs"]] == [(rule.src, rule.dst) for rule in target.casts]
+    assert [option["name"] for option in found["options"]] == list(target.options)
+    for option in found["options"]:
+        assert f"{option['name']} = {option['value']} (of " in shown
+        assert option["value"] in option["legal"]
+    for fact in found["facts"]:
+        assert list(fact) == ["name", "status", "value", "source", "note"]
+        assert fact["source"]
+        assert f"{fact['name']} ({fact['status']})" in shown
+    assert {f"memories.{memory}" for memory in target.memories} <= {fact["name"] for fact in found["facts"]}
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_the_pairs_of_a2a3(capsys: Capture) -> None:
+    """Rows of the published table (a2a3.md sections 1 and 3.2), copied by hand."""
+    pairs = {(row["src"], row["dst"]): row for row in document(capsys, "a2a3")["pairs"]}
+    five = ["rint", "round", "floor", "ceil", "trunc"]
+    assert len(pairs) == 25
+    assert pairs["f32", "f16"] == {
+        "src": "f32", "dst": "f16", "modes": [*five, "odd"], "default": "rint", "fallback": "rint",
+        "saturation": "on", "switchable": "with tmp", "scratch": None,
+    }  # fmt: skip
+    assert pairs["f16", "i8"] == {
+        "src": "f16", "dst": "i8", "modes": five, "default": "rint", "fallback": "trunc",
+        "saturation": "off", "switchable": "always", "scratch": "chunked_masked",
+    }  # fmt: skip
+    assert (pairs["bf16", "f32"]["modes"], pairs["bf16", "f32"]["default"]) == ([], None)  # exact
+    assert [pair for pair, row in pairs.items() if row["saturation"] == "off"] == [
+        ("f32", "i16"), ("f16", "i16"), ("f16", "i8"), ("f16", "u8"), ("i32", "i16"), ("i64", "i32"),
+    ]  # fmt: skip
+
+
+def test_one_pair_in_full(capsys: Capture) -> None:
+    found = document(capsys, "a2a3", "half", "s8")
+    mnemonics = {row["requested"]: (row["in_force"], row["mnemonic"]) for row in found["mnemonics"]}
+    assert mnemonics == {
+        "default": ("rint", "vconv_f162s8r"), "none": ("trunc", "vconv_f162s8z"), "rint": ("rint", "vconv_f162s8r"),
+        "round": ("round", "vconv_f162s8a"), "floor": ("floor", "vconv_f162s8f"), "ceil": ("ceil", "vconv_f162s8c"),
+        "trunc": ("trunc", "vconv_f162s8z"), "odd": ("trunc", "vconv_f162s8z"),
+    }  # fmt: skip
+    assert {(row["requested"], row["scratch"]): row["in_force"] for row in found["saturation_modes"]} == {
+        ("default", False): "off", ("default", True): "off", ("on", False): "on", ("on", True): "on",
+        ("off", False): "off", ("off", True): "off",
+    }  # fmt: skip
+    assert found["configuration"] == {
+        "lanes_per_repeat": 128, "dst_repeat_stride_blocks": 4, "src_repeat_stride_blocks": 8,
+        "max_repeats": 255, "repeat_stride_field_bits": 12,
+    }  # fmt: skip
+    steps = [step for step in found["scratch_sequence"]["operations"] if step.startswith("v")]
+    # int32, int16 in place, the low byte kept, then through f16 to int8 (a2a3.md section 3.4)
+    assert steps == [
+        "vconv_f162s32r", "vconv_s322s16", "vector_dup", "vand", "vconv_s162f16", "vconv_f162s8z"
+    ]  # fmt: skip
+    shown = text(capsys, "a2a3", "f16", "i8")
+    assert all(mnemonic in shown for _, mnemonic in mnemonics.values())
+    assert "rounding ODD silently becomes TRUNC" in shown
+
+
+def test_instructions_with_a_narrow_stride_field(capsys: Capture) -> None:
+    configuration = document(capsys, "a2a3", "i32", "f16")["configuration"]
+    assert configuration["repeat_stride_field_bits"] == 8
+    assert document(capsys, "a2a3", "f32", "f16")["scratch_sequence"] is None
+
+
+def test_a_description_of_ones_own(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "mine.toml").write_text('base = "a2a3"\nname = "mine"\ntitle = "My chip"\narchitectures = ["mine"]\n')
+    path = str(tmp_path / "mine.toml")
+    assert document(capsys, path)["title"] == "My chip"
+    assert document(capsys, path, "f32", "f16")["target"] == "mine"
+    assert SHIPPED not in tmp_path.parents

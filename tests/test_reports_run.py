@@ -1,0 +1,232 @@
+"""What the run report derives: sums by source line, buffer use, limiter, facts, options that were read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_programs import LOOP, NARROW, TCVT, changed, written
+
+from isa.errors import ReadError, Span
+from simulator.__main__ import main
+from simulator.reports.buffers import BufferUse, buffer_use
+from simulator.reports.facts import doubtful_facts, facts_of
+from simulator.reports.lines import BOOKKEEPING, bookkeeping, source_lines
+from simulator.reports.pipes import limiter
+from simulator.reports.progress import RunProgress, operation_count
+from simulator.reports.run import RunReport
+from simulator.reports.run_text import duration, shortened
+from simulator.running import Result, run
+from simulator.timing import Cause, PipeTiming, Timing
+from simulator.tree import Access, Block, Instruction, Loop, Lowered, Tree
+from targets import load_target
+from targets.options import watched, with_options
+
+A2A3 = load_target("a2a3")
+HERE = Span("k.pto", 1, 1)
+
+
+def ran(tmp_path: Path, text: str = NARROW) -> Result:
+    return run(written(tmp_path, text), inputs={"x": "zeros"})
+
+
+# -------------------------------------------------------------------------------------------------- source lines
+
+
+def test_lines_sum_their_executions(tmp_path: Path) -> None:
+    result = ran(tmp_path, LOOP)
+    lines = source_lines(result.loaded.tree, result.timing)
+    assert [(line.text.split()[0], line.executions) for line in lines] == [("tload", 4), ("tcvt", 4), ("tstore", 1)]
+    for line in lines:
+        ours = [
+            execution
+            for execution in result.timing.executions
+            if result.loaded.tree.instructions[execution.instruction].span == line.span
+        ]
+        assert line.first_start == min(execution.start for execution in ours)
+        assert line.last_end == max(execution.end for execution in ours)
+        assert line.cycles == sum(execution.end - execution.start for execution in ours)
+
+
+def test_pipe_cycles_are_what_the_pipes_do_not_spend_idle(tmp_path: Path) -> None:
+    result = ran(tmp_path, LOOP)
+    lines = source_lines(result.loaded.tree, result.timing)
+    for pipe in ("MTE2", "MTE3"):  # the vector pipe's drain belongs to no single operation
+        spent = sum(line.pipe_cycles for line in lines if line.pipe == pipe)
+        assert spent == result.cycles - result.pipes[pipe].causes[Cause.EMPTY]
+
+
+def test_bookkeeping_is_counted_apart(tmp_path: Path) -> None:
+    result = ran(tmp_path, LOOP)
+    executions, cycles = bookkeeping(result.loaded.tree, result.timing)
+    assert executions == 8  # four trips, each a turnaround and an addition
+    scalar = A2A3.timing.scalar
+    assert cycles == 4 * (scalar.loop_turnaround_cycles + scalar.arithmetic_cycles)
+    assert {instruction.text for instruction in result.loaded.tree.instructions} >= BOOKKEEPING
+
+
+# ------------------------------------------------------------------------------------------------------- limiter
+
+
+def timing(total: int, **pipes: dict[Cause, int]) -> Timing:
+    return Timing(total, {name: PipeTiming(causes) for name, causes in pipes.items()}, (), (), frozenset())
+
+
+def test_the_limiter_is_the_most_occupied_pipe_not_the_longest_wait() -> None:
+    found = limiter(
+        timing(
+            100,
+            V={Cause.BUSY: 30, Cause.OPERAND_WAIT: 70},
+            MTE2={Cause.BUSY: 10, Cause.MEMORY_LATENCY: 41, Cause.EMPTY: 49},
+        )
+    )
+    assert found is not None
+    assert found.sentence() == "bound by MTE2: memory latency 41.0 % (MTE2 is occupied 51.0 % of the time)"
+
+
+def test_nothing_limits_a_run_that_does_nothing() -> None:
+    assert limiter(timing(0, V={})) is None
+    assert limiter(timing(5, V={Cause.EMPTY: 5})) is None
+
+
+# ------------------------------------------------------------------------------------------------------- buffers
+
+
+def lowered(start: int, end: int, space: str = "ub") -> Lowered:
+    return Lowered(0, Block(()), (Access(space, start, end, write=True),))
+
+
+def tree(*items: Loop | Lowered) -> Tree:
+    return Tree(Block(items), (Instruction("x", "V", HERE),), interlocked=True)
+
+
+def test_buffer_use_covers_what_loops_reach_without_unrolling_them() -> None:
+    inner = Loop(3, Block((lowered(100, 132),)), ((32,),))
+    outer = Loop(10**9, Block((inner,)), ((-0,),))
+    assert buffer_use(tree(outer, lowered(64, 80)), A2A3) == (BufferUse("ub", 64, 132 + 2 * 32, 196608),)
+
+
+def test_buffer_use_follows_loops_down_and_ignores_other_spaces() -> None:
+    loop = Loop(4, Block((lowered(1000, 1032), lowered(0, 10**6, "gm:x"))), ((-64,), (0,)))
+    assert buffer_use(tree(loop), A2A3) == (BufferUse("ub", 1000 - 3 * 64, 1032, 196608),)
+    assert buffer_use(tree(), A2A3) == ()
+
+
+def test_buffer_use_of_a_program(tmp_path: Path) -> None:
+    (use,) = RunReport.of(ran(tmp_path), {}).buffers
+    assert (use.start, use.end) == (0, 4 * 64 * 4 + 4 * 64 * 2)  # the f32 tile, the f16 tile behind it
+
+
+# --------------------------------------------------------------------------------------------- facts and options
+
+
+def test_every_fact_of_a_timing_has_a_path(tmp_path: Path) -> None:
+    named = {fact.name for fact in facts_of(A2A3)}
+    assert ran(tmp_path).timing.facts <= named
+    assert all(fact.source and fact.status for fact in facts_of(A2A3))
+
+
+def test_documented_facts_are_not_doubtful() -> None:
+    found = doubtful_facts(A2A3, ["timing.store", "banks", "options.nan_to_integer", "options.store_gap"])
+    assert [(fact.name, fact.status) for fact in found] == [
+        ("options.nan_to_integer", "assumed"),
+        ("timing.store", "vendor-model"),
+    ]
+    assert found[1].value == {"startup_cycles": 107, "bytes_per_cycle": 16.36}  # a2a3.toml, [timing.store]
+
+
+def test_with_options_leaves_the_target_alone() -> None:
+    changed_target = with_options(A2A3, {"vector_head": "always", "integer_saturation_off_at_start": "1"})
+    assert (changed_target.option("vector_head"), A2A3.option("vector_head")) == ("always", "idle")
+    assert changed_target.option("integer_saturation_off_at_start") == 1
+    assert changed_target.options["vector_head"].source == A2A3.options["vector_head"].source
+    assert with_options(A2A3, {}) == A2A3
+
+
+@pytest.mark.parametrize("values", [{"nothing": 1}, {"vector_head": "sometimes"}, {"store_gap": ""}])
+def test_with_options_refuses(values: dict[str, int | str]) -> None:
+    with pytest.raises(ReadError) as caught:
+        with_options(A2A3, values)
+    assert caught.value.legal
+
+
+def test_watched_targets_note_what_is_read() -> None:
+    read: set[str] = set()
+    target = watched(A2A3, read)
+    assert (target == A2A3, read) == (True, set())
+    target.option("store_gap")
+    assert read == {"store_gap"}
+
+
+# ------------------------------------------------------------------------------------------------------- the text
+
+
+def test_the_text_fits_100_columns_and_says_what_limits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    # A short path: the first line and warnings name the file and are not cut.
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, changed("RINT", "ODD", changed("f16", "i32")))
+    assert main(["run", "kernel.pto", "--in", "x=zeros"]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.startswith("kernel.pto @narrow\ntarget a2a3 (Ascend A2/A3 vector core), engine event\n")
+    for word in (
+        "bound by ",
+        "utilisation (busy)",
+        "tcvt f32 -> i32 ODD",
+        "buffer ub: bytes 0 ..",
+        "sha256",
+        "rests on",
+    ):
+        assert word in text
+    assert f"warning: kernel.pto:{TCVT}:5: rounding ODD silently becomes TRUNC" in " ".join(text.split())
+
+
+def test_wide_terminals_quote_the_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["run", written(tmp_path), "--timing-only"]) == 0
+    assert "pto.tcvt ins(%wide" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(2.5, "2.500 s"), (1.5e-3, "1.500 ms"), (6.2e-7, "620.000 ns"), (1e-6, "1.000 us"), (0.0, "0.000 ns")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_long_sources_are_shortened() -> None:
+    assert (shortened("short", 5), shortened("longer", 5)) == ("short", "lo...")
+
+
+# ------------------------------------------------------------------------------------------------------ progress
+
+
+def test_operations_are_counted_with_their_loops(tmp_path: Path) -> None:
+    result = ran(tmp_path, LOOP)
+    assert operation_count(result.loaded.tree.root) == len(result.timing.operations)
+
+
+def test_following_a_run_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, LOOP)
+    assert main(["run", path, "--timing-only"]) == 0
+    alone = capsys.readouterr().out
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("simulator.reports.progress.PATIENCE_SECONDS", 0.0)
+    assert main(["run", path, "--timing-only"]) == 0
+    assert capsys.readouterr().out == alone
+
+
+def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = RunProgress(10)
+    progress.stage("time")
+    progress.progress(100, 5)
+    progress.close()
+    assert capsys.readouterr().err == ""
