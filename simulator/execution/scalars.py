@@ -64,6 +64,23 @@ def constant(value: int | float, kind: str) -> int | float:
     return _from_bits(int(value), kind) if is_pattern else value
 
 
+def argument_value(name: str, value: int | float, kind: str) -> int | float:
+    """Return the value of a scalar argument of type `kind`; integers may be given as signed or as unsigned.
+
+    Raises:
+        ReadError: no whole number, or one that the type cannot hold.
+    """
+    if kind in _FLOAT_CODES or kind == "bf16":
+        return value
+    width = width_of(kind)
+    low = 0 if kind[0] == "u" or width == 1 else -(1 << (width - 1))
+    if (isinstance(value, float) and not value.is_integer()) or not low <= value < 1 << width:
+        raise ReadError(
+            f"argument %{name} is {kind}, not {value}", legal=(f"whole numbers {low} .. {(1 << width) - 1}",)
+        )
+    return signed(int(value), width)
+
+
 def compare(predicate: str, left: Scalar, right: Scalar, width: int) -> Scalar:
     """Evaluate `arith.cmpi`; unsigned predicates start with `u`."""
     a, b = int(left.value), int(right.value)
@@ -87,7 +104,18 @@ def arithmetic(operation: str, operands: list[Scalar], width: int, span: Span) -
     a, b = int(left.value), int(right.value)
     if operation in ("divsi", "remsi", "divui", "remui") and b == 0:
         raise ReadError(f"arith.{operation}: division by zero", span=span)
-    return Scalar(signed(_integer(operation, a, b, width), width), _degree(operation, left, right))
+    exact = _integer(operation, a, b, width)
+    return _reduced(exact, width, exact, _degree(operation, left, right))
+
+
+def _reduced(value: int, width: int, exact: int, degree: Degree) -> Scalar:
+    """Keep the low bits of `value`; what no longer equals the `exact` affine value is not affine.
+
+    A summarised loop looks at its first, second and last trip only: an affine value that needs no reduction at either
+    end needs none between, so this finds every one that wraps.
+    """
+    kept = signed(value, width)
+    return Scalar(kept, Degree.OTHER if degree is Degree.AFFINE and kept != exact else degree)
 
 
 def _degree(operation: str, left: Scalar, right: Scalar) -> Degree:
@@ -160,7 +188,7 @@ def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Sc
     value = int(operand.value)
     if operation in ("extui", "index_castui"):
         value = unsigned(value, width_of(from_kind))
-    return Scalar(signed(value, width_of(to_kind)), operand.degree)
+    return _reduced(value, width_of(to_kind), int(operand.value), operand.degree)
 
 
 def _other(degree: Degree) -> Degree:

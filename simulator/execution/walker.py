@@ -17,7 +17,8 @@ from isa.pto import program as pto
 from simulator.execution.folding import address_steps, fold
 from simulator.execution.lowerer import LoweredInstruction, Lowerer
 from simulator.execution.places import Allocator, ArgumentUse, Pointer, TileHandle, View
-from simulator.execution.scalars import Degree, Scalar, arithmetic, compare, constant, convert, width_of
+from simulator.execution.scalars import Degree, Scalar, argument_value, arithmetic, compare, constant, convert, width_of
+from simulator.execution.views import make_view, partition
 from simulator.tiles import Part, Tile, TileCast, TileTransfer
 from simulator.tree import Block, Instruction, Loop, Lowered, Node, Tree, elements
 
@@ -103,7 +104,8 @@ class _Walker:
                         span=argument.span,
                         legal=(f"--arg {argument.name}=VALUE",),
                     )
-                self.environment[argument.name] = Scalar(scalars[argument.name])
+                value = argument_value(argument.name, scalars[argument.name], argument.type.name)
+                self.environment[argument.name] = Scalar(value)
             else:
                 raise ReadError(f"argument %{argument.name}: a kernel takes pointers and scalars", span=argument.span)
 
@@ -125,7 +127,7 @@ class _Walker:
             case pto.Constant():
                 self.environment[node.result] = Scalar(constant(node.value, node.type.name))
             case pto.AllocTile():
-                self.environment[node.result] = self._allocate(node)
+                self.environment[node.result] = self._allocate(node, id(node))
             case pto.MakeView():
                 self.environment[node.result] = self._make_view(node)
             case pto.PartitionView():
@@ -167,7 +169,8 @@ class _Walker:
             return compare(node.predicate, operands[0], operands[1], width)
         return arithmetic(node.operation, operands, width, node.span)
 
-    def _allocate(self, node: pto.AllocTile) -> TileHandle:
+    def _allocate(self, node: pto.AllocTile, key: int) -> TileHandle:
+        """Place a tile; `key` identifies the source operation, which gets the same place each time it runs."""
         if self.fixed_addresses and node.address is None:
             raise ReadError(
                 f"%{node.result}: other tiles of this function have addresses (level 3), so this one needs one too",
@@ -182,7 +185,7 @@ class _Walker:
             address = self._constant(node.address)
         else:
             size = node.type.rows * node.type.cols * bits // 8
-            address = self.allocator.place(id(node), node.result, node.type, size, node.span)
+            address = self.allocator.place(key, node.result, node.type, size, node.span)
         tile = Tile(node.result, fmt, node.type, address, rows, cols, bits)
         self.lowerer.check_tile(tile, node.span)
         return TileHandle(tile)
@@ -192,17 +195,9 @@ class _Walker:
         assert isinstance(pointer, Pointer)
         shape = tuple(self._constant(name) for name in node.shape)
         strides = tuple(self._constant(name) for name in node.strides)
-        if min(shape, default=0) < 0 or min(strides, default=0) < 0:
-            raise TileError(f"%{node.result}: negative extent or stride", span=node.span)
-        for stated, given in zip(node.type.dims, shape, strict=True):
-            if stated is not None and stated != given:
-                raise TileError(
-                    f"%{node.result}: the type says {_times(node.type.dims)}, the shape operands {_times(shape)}",
-                    span=node.span,
-                )
+        view = make_view(node, pointer, shape, strides)
         self.arguments[pointer.name].see_view(shape, strides)
-        inferred = "dn" if len(shape) > 1 and strides[-1] != 1 and strides[-2] == 1 and shape[-2] > 1 else "nd"
-        return View(pointer, shape, strides, node.layout or inferred)
+        return view
 
     def _partition(self, node: pto.PartitionView) -> Part:
         view = self.environment[node.view]
@@ -211,30 +206,12 @@ class _Walker:
         if any(offset.degree is Degree.OTHER for offset in offsets):
             raise _DependentError
         sizes = [self._constant(name) for name in node.sizes]
-        starts = [int(offset.value) for offset in offsets]
-        for start, size, extent in zip(starts, sizes, view.shape, strict=True):
-            if start < 0 or size < 0 or start + size > extent:
-                raise TileError(
-                    f"%{node.result}: offsets [{_comma(starts)}] and sizes [{_comma(sizes)}] leave the view of "
-                    f"{_times(view.shape)}",
-                    span=node.span,
-                )
-        offset = sum(start * stride for start, stride in zip(starts, view.strides, strict=True))
-        missing = 5 - len(sizes)
-        outer = view.strides[0] * view.shape[0] if view.shape else 0
-        return Part(
-            argument=view.pointer.name,
-            format=view.pointer.format,
-            offset=offset,
-            sizes=_five([1] * missing + sizes),
-            strides=_five([outer] * missing + list(view.strides)),
-            layout=view.layout,
-        )
+        return partition(node, view, [int(offset.value) for offset in offsets], sizes)
 
     def _cast(self, node: pto.Tcvt, out: list[Node]) -> None:
         if node.defines_dst:
             kind = node.dst_type
-            self.environment[node.dst] = self._allocate(pto.AllocTile(node.dst, kind, span=node.span))
+            self.environment[node.dst] = self._allocate(pto.AllocTile(node.dst, kind, span=node.span), id(node))
         tmp = self._tile(node.tmp) if node.tmp is not None else None
         cast = TileCast(self._tile(node.src), self._tile(node.dst), tmp, node.rounding, node.saturation, node.span)
         text = f"tcvt {cast.src.format.name} -> {cast.dst.format.name}"
@@ -391,11 +368,6 @@ class _Walker:
         out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut))
 
 
-def _five(values: Sequence[int]) -> tuple[int, int, int, int, int]:
-    first, second, third, fourth, fifth = values
-    return first, second, third, fourth, fifth
-
-
 def _main_pipe(body: Block) -> str:
     """Return the pipe that does the main work: the one of the last operation that is not the scalar unit's."""
     pipes = [element.pipe for element in elements(body) if not isinstance(element, Lowered)]
@@ -419,11 +391,3 @@ def _synchronises(body: Sequence[pto.Operation]) -> bool:
 
 def _bare(pipe: pto.Pipe) -> str:
     return pipe.value.removeprefix("PIPE_")
-
-
-def _times(values: Sequence[int | None]) -> str:
-    return " x ".join("?" if value is None else str(value) for value in values)
-
-
-def _comma(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values))
