@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from isa.errors import TileError
 from isa.pto import program as pto
@@ -36,8 +37,9 @@ def partition(node: pto.PartitionView, view: View, offsets: Sequence[int], sizes
     """Return a part of a view, in five dimensions.
 
     Raises:
-        TileError: the part leaves the view.
+        TileError: the part leaves the view, or its extents contradict its type.
     """
+    _check_type(node, sizes)
     for start, size, extent in zip(offsets, sizes, view.shape, strict=True):
         if start < 0 or size < 0 or start + size > extent:
             raise TileError(
@@ -55,6 +57,17 @@ def partition(node: pto.PartitionView, view: View, offsets: Sequence[int], sizes
         strides=_five([outer] * missing + list(view.strides)),
         layout=view.layout,
     )
+
+
+def _check_type(node: pto.PartitionView, sizes: Sequence[int]) -> None:
+    """The type has the view's dimensions, or fewer of the same number of elements."""
+    dims = node.type.dims
+    if len(dims) == len(sizes):
+        agrees = all(stated in (None, given) for stated, given in zip(dims, sizes, strict=True))
+    else:
+        agrees = None in dims or prod(extent for extent in dims if extent is not None) == prod(sizes)
+    if not agrees:
+        raise TileError(f"%{node.result}: the type says {_times(dims)}, the sizes {_times(sizes)}", span=node.span)
 
 
 def _five(values: Sequence[int]) -> tuple[int, int, int, int, int]:

@@ -249,6 +249,8 @@ class _Walker:
         for stated, given in ((node.type.valid_rows, rows), (node.type.valid_cols, cols)):
             if stated is not None and stated != given:
                 raise TileError(f"%{node.tile}: its type fixes a valid extent at {stated}, not {given}", span=node.span)
+        if min(rows, cols) < 0:
+            raise TileError(f"%{node.tile}: valid region {rows} x {cols} is negative", span=node.span)
         changed = Tile(tile.name, tile.format, tile.type, tile.address, rows, cols, tile.element_bits)
         self.lowerer.check_tile(changed, node.span)
         handle.tile = changed
