@@ -17,7 +17,7 @@ from simulator.engines import simulate
 from simulator.execution import ArgumentUse, Executed, execute
 from simulator.inputs import check_known, empty_memory, from_memory, make_inputs, to_memory
 from simulator.mechanisms import compute_of, lowerer_of
-from simulator.timing import Observer, PipeTiming, Timing
+from simulator.timing import Listener, PipeTiming, Timing
 from simulator.tree import Tree
 from targets import Target, load_target, target_for_architecture
 
@@ -138,7 +138,7 @@ def run_loaded(
     engine: str | None = None,
     timing_only: bool = False,
     max_cycles: int = MAX_CYCLES,
-    observer: Observer | None = None,
+    observer: Listener | None = None,
     stage: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Cause(StrEnum):
@@ -87,14 +87,19 @@ class Timing:
     facts: frozenset[str]
 
 
-class Observer(Protocol):
-    """Listens to an engine. Every method may ignore what it hears; none can alter the simulation."""
+class Listener(Protocol):
+    """Hears how far an engine has come."""
+
+    def progress(self, cycle: int, operations: int) -> None:
+        """Called now and then: the simulation has reached `cycle` and finished `operations` operations."""
+
+
+@runtime_checkable
+class Observer(Listener, Protocol):
+    """Listens to an engine in detail. Every method may ignore what it hears; none can alter the simulation."""
 
     def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
         """Cycles [start, end) of `pipe` went to `cause`, on behalf of operation `operation` (None: nothing to do)."""
 
     def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
         """A 32-byte block at byte `address` crossed a buffer port in `cycle`, having asked for it at `asked`."""
-
-    def progress(self, cycle: int, operations: int) -> None:
-        """Called now and then: the simulation has reached `cycle` and finished `operations` operations."""

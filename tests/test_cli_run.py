@@ -183,7 +183,7 @@ def test_scalar_arguments(value: str, tmp_path: Path, capsys: Capture) -> None:
 
 def test_a_wrong_scalar_argument_is_refused_at_its_use(tmp_path: Path, capsys: Capture) -> None:
     assert main(["run", written(tmp_path, ROWS), "--in", "x=zeros", "--arg", "rows=-4"]) == 1
-    assert "%vx: negative extent" in capsys.readouterr().err
+    assert "%vx: shape [-4, 64] has a negative entry" in capsys.readouterr().err
 
 
 def test_standard_input_as_program(tmp_path: Path) -> None:

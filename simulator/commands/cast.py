@@ -1,10 +1,10 @@
 """A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), nan, inf, -inf, or 0x and the bits of SRC. A decimal is first
 rounded to SRC, to nearest. Without --target the abstract cast: one exact rounding, then --overflow. With a target the
-chip's own behaviour, its defaults and fallbacks included. Options may be repeated or take lists: --rounding rint,odd.
+chip's own behaviour, its defaults and fallbacks included. Options may be repeated or take lists: --rounding rint odd.
 
 examples:
   castsim cast f32 f16 65520 -1.5 nan
-  castsim cast f32 e4m3fn 448.5 0x43e80000 --rounding rint,trunc --overflow saturate
+  castsim cast f32 e4m3fn 448.5 0x43e80000 --rounding rint trunc --overflow saturate
   castsim cast f32 i16 40000 -inf --target a2a3 --saturation off --scratch
 """
 
@@ -14,6 +14,8 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from simulator.commands.outcome import Outcome
 
 SUMMARY = "what values become in another format: bits and numbers per target and mode"
@@ -39,17 +41,22 @@ def execute(options: Namespace) -> Outcome:
         ReadError: what was typed: unknown format, mode or target, no number, no code.
         IllegalError: a pair or mode that the target or the format does not have.
     """
+    from isa.modes import Overflow, Rounding  # noqa: PLC0415
     from simulator.commands.cast_values import cast_values, parse_request  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.reports.cast import cast_document  # noqa: PLC0415
+    from targets import target_names  # noqa: PLC0415
 
+    values = [text.strip() for text in options.values]
+    roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + ["none"])
+    overflows = take_words(values, options.overflow, [policy.value for policy in Overflow])
     request = parse_request(
         src=options.src,
         dst=options.dst,
-        values=[text.strip() for text in options.values],
-        targets=listed(options.target),
-        roundings=listed(options.rounding),
-        overflows=listed(options.overflow),
+        values=values,
+        targets=take_words(values, options.target, target_names()),
+        roundings=roundings,
+        overflows=overflows,
         saturation=options.saturation,
         scratch=options.scratch,
     )
@@ -61,6 +68,19 @@ def execute(options: Namespace) -> Outcome:
         return cast_text(table)
 
     return Outcome(cast_document(table), text)
+
+
+def take_words(values: list[str], given: list[str], vocabulary: Iterable[str]) -> list[str]:
+    """Return the words of a repeatable option, with those that followed it after a blank and were read as values.
+
+    No number is spelt like a mode or a target, so `--rounding rint trunc` can only mean both.
+    """
+    words = listed(given)
+    if words:
+        legal = set(vocabulary)
+        words += [text for text in values if text.lower() in legal]
+        values[:] = [text for text in values if text.lower() not in legal]
+    return list(dict.fromkeys(words))
 
 
 def listed(texts: list[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isa.errors import ReadError
-from simulator.timing import Observer, Timing
+from simulator.timing import Listener, Timing
 from simulator.tree import Tree
 from targets.loader import Target
 
@@ -19,7 +19,7 @@ CYCLE_LIMIT = 10**10
 def simulate(
     tree: Tree,
     target: Target,
-    observer: Observer | None = None,
+    observer: Listener | None = None,
     *,
     engine: str = "event",
     max_cycles: int = CYCLE_LIMIT,

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from simulator.timing import Cause
 from simulator.tree import Block, Loop, Lowered, Node, Tree
 
 PATIENCE_SECONDS = 1.0
@@ -63,12 +62,6 @@ class RunProgress:
         """Say what is being done; the time stage has a known length."""
         total = self._operations if name == "time" else None
         self._progress.update(self._task, description=name, total=total, completed=0)
-
-    def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
-        """Ignore what a pipe spent its cycles on."""
-
-    def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
-        """Ignore a buffer access."""
 
     def progress(self, cycle: int, operations: int) -> None:
         """Move the bar."""

@@ -23,10 +23,10 @@ from simulator.strided.operations import (
     VectorOperation,
     WaitFlag,
 )
-from simulator.timing import Cause, Execution, Observer, OperationTiming, PipeTiming
+from simulator.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
 
 _PROGRESS_INTERVAL = 256
-"""Operations between two calls of `Observer.progress`."""
+"""Operations between two calls of `Listener.progress`."""
 
 
 class Account:
@@ -80,13 +80,13 @@ class Account:
 class Ledger:
     """Executions and operations of the whole run; `latest` is the end of the last effect so far."""
 
-    def __init__(self, observer: Observer | None, record_operations: bool) -> None:
+    def __init__(self, listener: Listener | None, record_operations: bool) -> None:
         self.executions: list[ExecutionRecord] = []
         self.latest = 0
         self.finished = 0
         self.record_operations = record_operations
         self._operations: list[OperationTiming] = []
-        self._observer = observer
+        self._listener = listener
 
     def finish(self, entry: Entry, end: int) -> None:
         """Settle that `entry` ends in cycle `end`."""
@@ -100,8 +100,8 @@ class Ledger:
             self._operations.append(
                 OperationTiming(entry.index, entry.execution_index, entry.pipe, name, entry.start, end, entry.causes)
             )
-        if self._observer is not None and self.finished % _PROGRESS_INTERVAL == 0:
-            self._observer.progress(self.latest, self.finished)
+        if self._listener is not None and self.finished % _PROGRESS_INTERVAL == 0:
+            self._listener.progress(self.latest, self.finished)
 
     def operations(self) -> tuple[OperationTiming, ...]:
         """Return the recorded operations in issue order."""

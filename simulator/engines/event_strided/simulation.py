@@ -13,7 +13,7 @@ from simulator.engines.event_strided.pipes import Pipe
 from simulator.engines.event_strided.ports import Ports
 from simulator.engines.event_strided.process import serve
 from simulator.engines.event_strided.survey import check, count_operations
-from simulator.timing import Cause, Observer, Timing
+from simulator.timing import Cause, Listener, Observer, Timing
 from simulator.tree import Tree
 from targets.strided_repeat import StridedRepeatTarget
 
@@ -29,24 +29,25 @@ class EventSimulation:
         self,
         tree: Tree,
         target: StridedRepeatTarget,
-        observer: Observer | None = None,
+        observer: Listener | None = None,
         *,
         record_operations: bool = True,
     ) -> None:
         check(tree, target)
         self._tree = tree
-        self._observer = observer
+        self._listener = observer
+        details = self._observer = observer if isinstance(observer, Observer) else None
         self._machine = Machine(
             env=Environment(),
             target=target,
-            ports=Ports(target.banks, observer),
+            ports=Ports(target.banks, details),
             flags=Flags(),
             ledger=Ledger(observer, record_operations),
         )
         counts = count_operations(tree.root)
         working = (target.pipes.vector, target.pipes.load, target.pipes.store)
         touched = [name for name in target.pipes.others if counts[name]]
-        self._pipes = {name: Pipe(name, self._machine, counts[name], observer) for name in (*working, *touched)}
+        self._pipes = {name: Pipe(name, self._machine, counts[name], details) for name in (*working, *touched)}
 
     def hold_port(self, group: int, write: bool, start: int, cycles: int) -> None:
         """Keep one port of bank group `group` busy in the cycles [start, start + cycles), as if somebody else used it.
@@ -87,6 +88,6 @@ class EventSimulation:
         for name, pipe in self._pipes.items():
             pipe.rest(Cause.EMPTY, total, None)
             pipes[name] = pipe.account.close()
-        if self._observer is not None:
-            self._observer.progress(total, machine.ledger.finished)
+        if self._listener is not None:
+            self._listener.progress(total, machine.ledger.finished)
         return Timing(total, pipes, machine.ledger.executed(), machine.ledger.operations(), frozenset(machine.facts))
