@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
+from isa.errors import IllegalError, ReadError
 from isa.formats import Format
 from simulator.numerics.blocks import Codes
 from simulator.numerics.cast import cast_codes
@@ -28,6 +28,10 @@ class Tier(StrEnum):
     """NumPy integers; has every cast."""
     TABLE = "table"
     """Look-up in tables that the reference fills; no random words, and few wide sources."""
+    COMPILED = "compiled"
+    """Kernels compiled for the pair and policy (extra `fast`)."""
+    GENERIC = "generic"
+    """The compiled kernel that takes formats and policy at run time, without shortcuts (extra `fast`)."""
 
 
 def convert_codes(
@@ -48,6 +52,8 @@ def convert_codes(
     """
     if tier is Tier.TABLE and random is not None:
         raise IllegalError("random words have no table", legal=(Tier.REFERENCE,))
+    if tier in (Tier.COMPILED, Tier.GENERIC):
+        raise ReadError(f"tier '{tier}' is not available", legal=(Tier.REFERENCE, Tier.TABLE))
     if tier is None:
         size = table_size(src, dst, policy) if random is None else None
         pays = size is not None and size <= max(_SMALL_TABLE, np.size(codes) * _ENTRIES_PER_ELEMENT)
