@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.errors import IllegalError, ReadError
-from isa.formats import Format, IntFormat, format_named
+from isa.formats import Format, format_named
 from isa.modes import Overflow, Rounding, Saturation
 from isa.pto.program import RoundMode
+from simulator.mechanisms import cast_elements
 from simulator.numerics import (
     Policy,
     abstract_policy,
@@ -22,18 +23,8 @@ from simulator.numerics import (
     codes_from_array,
     is_codes,
 )
+from simulator.target_cast import TargetCast
 from targets import Target, load_target
-
-
-@dataclass(frozen=True, slots=True)
-class TargetCast:
-    """Codes that a chip makes, and the modes that were in force after its fallbacks and overrides."""
-
-    codes: NDArray[Any]
-    rounding: str
-    saturation: Saturation
-    overflow: Overflow
-    warnings: tuple[str, ...]
 
 
 def cast(
@@ -107,26 +98,9 @@ def cast_on_target(
         ReadError: a word that is no rounding mode.
         IllegalError: a pair that the chip does not have, or a mode that its instructions cannot name.
     """
-    from simulator.strided.elementwise import cast_elements  # noqa: PLC0415 - only the mechanism in use is loaded
-
     mode = None if rounding is None else _chip_mode(rounding, target)
-    flat = codes.reshape(1, -1)
-    converted, plan = cast_elements(target, flat, src, dst, mode, saturation, scratch=scratch)
-    off = plan.saturation is Saturation.OFF
-    return TargetCast(
-        codes=converted.reshape(codes.shape),
-        rounding=plan.rounding.value,
-        saturation=plan.saturation,
-        overflow=_overflow_in_force(dst, plan.action, off=off),
-        warnings=plan.warnings,
-    )
-
-
-def _overflow_in_force(dst: Format, action: object, *, off: bool) -> Overflow:
-    policy = getattr(action, "policy", None)
-    if isinstance(policy, Policy):
-        return policy.overflow
-    return Overflow.WRAP if off and isinstance(dst, IntFormat) else Overflow.SATURATE
+    result = cast_elements(target, codes.reshape(1, -1), src, dst, mode, saturation, scratch=scratch)
+    return replace(result, codes=result.codes.reshape(codes.shape))
 
 
 def _chip_mode(rounding: str, target: Target) -> RoundMode:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.formats import Format
+from isa.modes import Saturation
+from isa.pto.program import RoundMode
 from simulator.execution import Lowerer
+from simulator.target_cast import TargetCast
 from simulator.tree import Tree
 from targets import Target
+from targets.vector_function import VectorFunctionTarget
 
 Bytes = NDArray[np.uint8]
 
@@ -24,13 +29,48 @@ class Compute(Protocol):
 
 def lowerer_of(target: Target) -> Lowerer:
     """Return the lowering of the target's mechanism."""
-    from simulator.strided.lowerer import StridedLowerer  # noqa: PLC0415 - only the mechanism in use is loaded
+    # Only the mechanism in use is loaded.
+    if isinstance(target, VectorFunctionTarget):
+        from simulator.vector_function.lowerer import VectorFunctionLowerer  # noqa: PLC0415
+
+        return VectorFunctionLowerer(target)
+    from simulator.strided.lowerer import StridedLowerer  # noqa: PLC0415
 
     return StridedLowerer(target)
 
 
 def compute_of(target: Target) -> Compute:
     """Return what computes the values of the target's operations."""
-    from simulator.strided.values import compute  # noqa: PLC0415 - only the mechanism in use is loaded
+    # Only the mechanism in use is loaded.
+    if isinstance(target, VectorFunctionTarget):
+        from simulator.vector_function import values  # noqa: PLC0415
+
+        return values.compute
+    from simulator.strided.values import compute  # noqa: PLC0415
 
     return compute
+
+
+def cast_elements(
+    target: Target,
+    codes: NDArray[Any],
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None,
+    saturation: Saturation | None,
+    *,
+    scratch: bool,
+) -> TargetCast:
+    """Convert codes of any shape as the chip's tile cast does.
+
+    Raises:
+        IllegalError: no such type pair.
+    """
+    # Only the mechanism in use is loaded.
+    if isinstance(target, VectorFunctionTarget):
+        from simulator.vector_function.elementwise import cast_elements as by_function  # noqa: PLC0415
+
+        return by_function(target, codes, src, dst, mode, saturation, scratch=scratch)
+    from simulator.strided.elementwise import cast_elements as by_repeats  # noqa: PLC0415
+
+    return by_repeats(target, codes, src, dst, mode, saturation, scratch=scratch)

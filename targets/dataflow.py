@@ -31,8 +31,10 @@ class Pipes(Fact):
 class TransferLimits(Fact):
     """Limits of one transfer instruction."""
 
-    max_bursts: Count
-    """Bursts (rows) per transfer instruction, and rows of a tile that is transferred."""
+    max_bursts: Count | None = None
+    """Bursts (rows) per transfer instruction, and rows of a tile that is transferred; None: no limit is known."""
+    zero_pad_only: tuple[str, ...] = ()
+    """Formats that a load pads with zero or not at all."""
 
 
 class Banks(Fact):

@@ -13,14 +13,22 @@ from pydantic import TypeAdapter, ValidationError
 
 from isa.errors import ReadError, Span, TargetDataError
 from targets.strided_repeat import StridedRepeatTarget
+from targets.vector_function import VectorFunctionTarget
+from targets.vliw import VliwTarget
 
 SHIPPED = Path(__file__).parent
 """Folder of the shipped descriptions."""
 
-Target = StridedRepeatTarget
+Target = StridedRepeatTarget | VectorFunctionTarget | VliwTarget
 """Any loaded target; one class per mechanism."""
 
-_MECHANISMS: dict[str, TypeAdapter[Target]] = {"strided-repeat": TypeAdapter(StridedRepeatTarget)}
+_MECHANISMS: dict[
+    str, TypeAdapter[StridedRepeatTarget] | TypeAdapter[VectorFunctionTarget] | TypeAdapter[VliwTarget]
+] = {
+    "strided-repeat": TypeAdapter(StridedRepeatTarget),
+    "vector-function": TypeAdapter(VectorFunctionTarget),
+    "vliw": TypeAdapter(VliwTarget),
+}
 _LIST_SEPARATOR = ";"
 
 
@@ -74,10 +82,10 @@ def _merged(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     if path in seen:
         raise TargetDataError(f"{path.name}: base refers back to itself through {' -> '.join(p.name for p in seen)}")
     data = _read_toml(path)
-    casts = data.get("casts")
-    if isinstance(casts, dict):
-        data["casts_fact"] = {key: value for key, value in casts.items() if key != "table"}
-        data["casts"] = _read_csv(path, casts.get("table"))
+    for name, table in list(data.items()):  # the rows of a top-level table may stand in a CSV file
+        if isinstance(table, dict) and "table" in table:
+            data[f"{name}_fact"] = {key: value for key, value in table.items() if key != "table"}
+            data[name] = _read_csv(path, name, table["table"])
     base = data.pop("base", None)
     if base is None:
         return data
@@ -109,13 +117,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise TargetDataError(f"{path}: cannot be read: {error}") from None
 
 
-def _read_csv(owner: Path, name: object) -> list[dict[str, Any]]:
-    """Read the casts table: one row per pair, cells typed by the column's form."""
+def _read_csv(owner: Path, table: str, name: object) -> list[dict[str, Any]]:
+    """Read a table kept as CSV: one model per row, cells typed by the column's form."""
     if not isinstance(name, str):
-        raise TargetDataError(f"{owner.name}: casts.table must name a CSV file")
+        raise TargetDataError(f"{owner.name}: {table}.table must name a CSV file")
     path = owner.parent / name
     if not path.is_file():
-        raise TargetDataError(f"{owner.name}: casts.table '{name}' does not exist beside it")
+        raise TargetDataError(f"{owner.name}: {table}.table '{name}' does not exist beside it")
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return [{key: _cell(value) for key, value in row.items()} for row in rows]

@@ -10,13 +10,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from isa.formats import Format
-from isa.modes import Saturation
+from isa.formats import Format, IntFormat
+from isa.modes import Overflow, Saturation
 from isa.pto.program import RoundMode
-from simulator.strided.operations import VectorOperation
+from simulator.strided.operations import BitwiseAnd, Duplicate, VectorOperation
 from simulator.strided.plan import CastPlan, plan_cast
 from simulator.strided.sequences import Call, emit_call
 from simulator.strided.values import apply_action
+from simulator.target_cast import TargetCast
 from simulator.tree import Block, Lowered, operations
 from targets.strided_repeat import StridedRepeatTarget
 
@@ -33,15 +34,16 @@ def cast_elements(
     saturation: Saturation | None,
     *,
     scratch: bool,
-) -> tuple[NDArray[Any], CastPlan]:
-    """Convert codes of any shape as the chip's tile cast does; return them with the plan that was followed.
+) -> TargetCast:
+    """Convert codes of any shape as the chip's tile cast does.
 
     Raises:
         IllegalError: no such type pair.
     """
     plan = plan_cast(target, src, dst, mode, saturation, scratch=scratch)
     if plan.sequence is None:
-        return apply_action(plan.action, [codes], src, dst, codes.shape), plan
+        converted = apply_action(plan.action, [codes], src, dst, codes.shape)
+        return _outcome(plan, converted)
     call = Call(1, _DESTINATION, _SOURCE, 0, 0, 1)
     sequence = Lowered(0, Block(tuple(emit_call(target, plan, call, _SCRATCH))))
     held = {_SOURCE: codes}
@@ -52,4 +54,15 @@ def cast_elements(
             to_format = operation.destination.format
             result = apply_action(operation.action, sources, from_format, to_format, codes.shape)
             held[operation.destination.address] = result
-    return held[_DESTINATION], plan
+    return _outcome(plan, held[_DESTINATION])
+
+
+def _outcome(plan: CastPlan, codes: NDArray[Any]) -> TargetCast:
+    return TargetCast(codes, plan.rounding.value, plan.saturation, _overflow(plan), plan.warnings)
+
+
+def _overflow(plan: CastPlan) -> Overflow:
+    if not isinstance(plan.action, Duplicate | BitwiseAnd):
+        return plan.action.policy.overflow
+    off = plan.saturation is Saturation.OFF and isinstance(plan.dst, IntFormat)
+    return Overflow.WRAP if off else Overflow.SATURATE

@@ -1,0 +1,358 @@
+"""Schema of chips whose vector unit runs hardware loop nests over registers (mechanism `vector-function`).
+
+Facts: a5.md sections 1 (machine, distribution modes), 2 (kernels and their choice), 3 (pairs), 4 (rounding, CTRL),
+6 (timing), 8 (banks).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from isa.modes import Rounding
+from targets.dataflow import Banks, DataflowTarget, DataflowTiming
+from targets.register_text import RegisterInstruction, check_registers, parse_instruction
+from targets.schema import Count, Cycles, Fact, Table
+
+Fitted = Annotated[Decimal, Field(ge=0, decimal_places=2)]
+"""Cycles that may have two decimals: they average over alternations nobody documented."""
+
+VariantName = Literal["1D", "2D_default", "2D_no_post_update"]
+
+
+def _instruction(text: object) -> object:
+    return parse_instruction(text) if isinstance(text, str) else text
+
+
+Line = Annotated[RegisterInstruction, BeforeValidator(_instruction)]
+
+
+class Registers(Fact):
+    """The register file. A predicate has one bit per byte of a register."""
+
+    register_bytes: Count
+    block_bytes: Count
+    physical_registers: Count
+    """Registers behind the architectural names."""
+
+
+class BufferPorts(Banks):
+    """Banking of the buffer; the bank is chosen by the bits above the group, its row by those above the bank."""
+
+    reads_per_group: Count
+    """Reads of one group in a cycle without a write."""
+    reads_beside_write: Cycles
+    """Reads of one group in a cycle with a write."""
+
+
+class ControlBits(Fact):
+    """Bits of the CTRL register that conversions read.
+
+    While `saturation_global` is 0 every instruction follows its own operand, which the kernels set to not saturating;
+    while it is 1 the other bits hold for all.
+    """
+
+    saturation_global: Count
+    integer_saturation_off: Count
+    """Results of integer formats: 0 clamps, 1 keeps the low bits."""
+    float_saturation_off: Count
+    """Results of `float_formats`: 0 clamps infinities and overflow and turns NaN into 0, 1 keeps them."""
+    float_formats: tuple[str, ...]
+    nan_kept: Count
+    """1 keeps NaN in `nan_kept_formats` although clamping is on."""
+    nan_kept_formats: tuple[str, ...]
+    clamped_formats: tuple[str, ...]
+    """Formats whose conversion has no saturation operand and always clamps."""
+
+    @property
+    def bits(self) -> tuple[int, ...]:
+        """Every bit that conversions read."""
+        return (self.float_saturation_off, self.nan_kept, self.integer_saturation_off, self.saturation_global)
+
+
+class ControlWriteRule(Table):
+    """One bit that the tile instruction writes before a cast and puts back after it."""
+
+    bit: Count
+    value: Literal["zero", "one", "saturation_off"]
+
+
+class ControlClass(Fact):
+    """The bits that one class of pairs writes, in order."""
+
+    writes: tuple[ControlWriteRule, ...]
+
+
+class VariantChoice(Fact):
+    """Which code variant runs: indexed by implementation kind, for contiguous and for padded tiles."""
+
+    contiguous: tuple[VariantName, ...]
+    padded: tuple[VariantName, ...]
+
+
+class Counter(Table):
+    """Start value of a scalar counter at the beginning of a row: `max(count * times // over - minus, 0)`.
+
+    `count` is the number of valid elements of the row (1D: of the tile); for a `last` counter those of the last trip.
+    """
+
+    times: Count = 1
+    over: Count = 1
+    minus: Cycles = 0
+    last: bool = False
+
+
+class KernelText(Table):
+    """The loop nest of one kernel: `setup` runs once, `row` at the start of every row, `trip` in the inner loop.
+
+    `fill`, where given, is the trip of a loop over the whole destination before the nest. A trip converts `elements`.
+    """
+
+    elements: Count
+    counters: dict[str, Counter]
+    setup: tuple[Line, ...] = ()
+    row: tuple[Line, ...] = ()
+    trip: tuple[Line, ...]
+    fill: tuple[Line, ...] = ()
+
+    @model_validator(mode="after")
+    def _reads_what_is_written(self) -> KernelText:
+        check_registers((*self.setup, *self.fill, *self.row, *self.trip), self.counters)
+        return self
+
+
+class Kernels(Fact):
+    """Kernel texts by name."""
+
+    texts: dict[str, KernelText]
+
+
+class ProfiledSequence(Fact):
+    """A variant whose published cycles are those of another kernel's instructions."""
+
+    src: str
+    dst: str
+    kernel: str
+    timed_as: str
+
+
+class VectorVariant(Table):
+    """Code variant of a pair; `when` restricts it to one saturation mode."""
+
+    src: str
+    dst: str
+    variant: VariantName
+    when: Literal["always", "saturation_on", "saturation_off"]
+    kernel: str
+
+
+class VectorCast(Table):
+    """One legal type pair.
+
+    `rounding`: `user` honours the modes of `suffixes` (mode: letter of the instruction), any other becomes `fallback`;
+    `fixed` always rounds by `fallback`; `exact` and `integer` have nothing to round. `control` names the class of
+    CTRL bits written.
+    """
+
+    src: str
+    dst: str
+    rounding: Literal["user", "fixed", "exact", "integer"]
+    suffixes: dict[Rounding, str]
+    fallback: Rounding | None
+    control: str
+    saturation_off_by_default: bool
+
+
+class LaunchTiming(Fact):
+    """A vector function around its chain of compute instructions."""
+
+    around_chain_cycles: Fitted
+    """Start-up, load, store and drain."""
+    single_trip_saving_cycles: Fitted
+    """Less if the only loop has one trip: no hardware loop is set up."""
+
+
+class LoadTiming(Fact):
+    """Vector loads beyond the first of a trip, and post-updated addresses."""
+
+    second_load_cycles: Fitted
+    post_update_cycles: Fitted
+
+
+class LoopTiming(Fact):
+    """Hardware loops around the trip."""
+
+    row_loop_cycles: Fitted
+    turnaround_cycles: Fitted
+    """From the last trip of an inner loop to the first of the next, if a trip takes one cycle at the front end."""
+    turnaround_hidden_cycles: Fitted
+    """Less per further cycle of a trip."""
+    half_byte_row_cycles: Fitted
+    """More per row whose address is halved (4-bit tiles)."""
+
+
+class ChainTiming(Fact):
+    """Latencies of compute instructions by mnemonic, and what forwarding saves between two of them."""
+
+    latency_cycles: dict[str, Fitted]
+    forwarding_cycles: Fitted
+
+
+class PortTiming(Fact):
+    """The serial port of the front end: cycles per trip that each of these mnemonics holds it."""
+
+    occupancy_cycles: dict[str, Fitted]
+    store_cycles: Fitted
+    """Shortest trip, per store."""
+
+
+class InterleaveTiming(Fact):
+    """The zero interleave with its second convert and store."""
+
+    cycles: Fitted
+
+
+class StoreBarrierTiming(Fact):
+    """Store to store distance where every store follows a barrier between stores."""
+
+    store_distance_cycles: Fitted
+
+
+class BranchTiming(Fact):
+    """One serialising scalar branch inside a vector function."""
+
+    cycles: Fitted
+
+
+class MemoryFloorTiming(Fact):
+    """A memory-bound kernel takes at least `start_cycles` plus `trip_cycles` per trip."""
+
+    start_cycles: Fitted
+    trip_cycles: Fitted
+
+
+class UnpackHeadTiming(Fact):
+    """The head penalty of 1D kernels with an unpacking load, by source bytes S.
+
+    It applies if S is no multiple of `line_bytes` and the bit `bank_bit` of S is 0, and falls linearly per whole
+    `step_bytes` of S from `first_cycles` over `second_cycles` to 0.
+    """
+
+    first_cycles: Fitted
+    second_cycles: Fitted
+    step_bytes: Count
+    line_bytes: Count
+    bank_bit: Count
+
+
+class DivisionTiming(Fact):
+    """High-precision division: trips do not overlap."""
+
+    trip_cycles: dict[str, Fitted]
+    overlap_cycles: Fitted
+
+
+class SpecialFunctionTiming(Fact):
+    """Cycles for which a special-function instruction holds one of two ports, by format; latencies of vsqrt."""
+
+    port_cycles: dict[str, Fitted]
+    vsqrt_latency_cycles: dict[str, Fitted]
+
+
+class VectorFunctionTiming(DataflowTiming):
+    """All timing facts."""
+
+    launch: LaunchTiming
+    loads: LoadTiming
+    loops: LoopTiming
+    chain: ChainTiming
+    port: PortTiming
+    interleave: InterleaveTiming
+    store_barrier: StoreBarrierTiming
+    branch: BranchTiming
+    memory_floor: dict[str, MemoryFloorTiming]
+    unpack_head: UnpackHeadTiming
+    division: DivisionTiming
+    special_function: SpecialFunctionTiming
+
+
+class VectorFunctionTarget(DataflowTarget):
+    """A chip of this mechanism."""
+
+    mechanism: Literal["vector-function"]
+    registers: Registers
+    banks: BufferPorts
+    control: ControlBits
+    control_classes: dict[str, ControlClass]
+    variant_choice: VariantChoice
+    kernels: Kernels
+    profiled_sequences: tuple[ProfiledSequence, ...]
+    timing: VectorFunctionTiming
+    casts_fact: Fact
+    casts: tuple[VectorCast, ...]
+    variants_fact: Fact
+    variants: tuple[VectorVariant, ...]
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of one buffer access."""
+        return self.registers.block_bytes
+
+    def cast(self, src: str, dst: str) -> VectorCast | None:
+        """Return the rule of a type pair, None if the chip has no such cast."""
+        return next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+
+    def variant(self, src: str, dst: str, name: str, *, saturation_off: bool) -> VectorVariant:
+        """Return the code variant `name` of a legal pair; KeyError if there is none."""
+        whens = ("always", "saturation_off" if saturation_off else "saturation_on")
+        for row in self.variants:
+            if (row.src, row.dst, row.variant) == (src, dst, name) and row.when in whens:
+                return row
+        raise KeyError(f"{src} -> {dst} {name}")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> VectorFunctionTarget:
+        pairs = [(rule.src, rule.dst) for rule in self.casts]
+        if len(set(pairs)) < len(pairs):
+            raise ValueError(f"casts listed twice: {sorted({pair for pair in pairs if pairs.count(pair) > 1})}")
+        for rule in self.casts:
+            what = f"cast {rule.src} -> {rule.dst}"
+            if rule.control not in self.control_classes:
+                raise ValueError(f"{what}: no control class '{rule.control}'")
+            if (rule.rounding == "user") != bool(rule.suffixes) or (rule.rounding in ("exact", "integer")) != (
+                rule.fallback is None
+            ):
+                raise ValueError(f"{what}: rounding '{rule.rounding}' contradicts its modes or fallback")
+        self._check_variants(pairs)
+        if len(self.variant_choice.contiguous) != len(self.variant_choice.padded):
+            raise ValueError("variant_choice: contiguous and padded list different numbers of kinds")
+        for bit in self.control.bits:
+            if f"ctrl_{bit}_at_start" not in self.options:
+                raise ValueError(f"options.ctrl_{bit}_at_start is missing: conversions read that bit")
+        return self
+
+    def _check_variants(self, pairs: list[tuple[str, str]]) -> None:
+        kernels = self.kernels.texts
+        rows: tuple[VectorVariant | ProfiledSequence, ...] = (*self.variants, *self.profiled_sequences)
+        for row in rows:
+            if (row.src, row.dst) not in pairs:
+                raise ValueError(f"a variant for {row.src} -> {row.dst}, which is no legal cast")
+            if row.kernel not in kernels:
+                raise ValueError(f"{row.src} -> {row.dst}: no kernel '{row.kernel}'")
+        for profiled in self.profiled_sequences:
+            if profiled.timed_as not in kernels:
+                raise ValueError(f"profiled_sequences: no kernel '{profiled.timed_as}'")
+        names = {*self.variant_choice.contiguous, *self.variant_choice.padded}
+        for src, dst in pairs:
+            for name in sorted(names):
+                for off in ("saturation_on", "saturation_off"):
+                    found = [
+                        variant
+                        for variant in self.variants
+                        if (variant.src, variant.dst, variant.variant) == (src, dst, name)
+                        and variant.when in ("always", off)
+                    ]
+                    if len(found) != 1:
+                        raise ValueError(f"{src} -> {dst}: {len(found)} variants {name} for {off}")
