@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from simulator.tree import Block, Deltas, Loop, Lowered, Node, Operation, elements, width
+from simulator.tree import Block, Deltas, Loop, Lowered, Node, elements, width
 
 
 def address_steps(first: Block, second: Block) -> tuple[Deltas, ...] | None:
@@ -61,6 +61,6 @@ def _node_steps(one: Node, two: Node) -> list[Deltas] | None:
         same = all(a.shifted(d) == b for a, b, d in zip(one.accesses, two.accesses, own, strict=True))
         found = address_steps(one.body, two.body) if same else None
         return None if found is None else [own, *found]
-    assert isinstance(one, Operation) and isinstance(two, Operation)
+    assert not isinstance(one, Block | Loop | Lowered) and not isinstance(two, Block | Loop | Lowered)
     deltas = tuple(after - before for before, after in zip(one.addresses, two.addresses, strict=True))
     return [deltas] if one.shifted(deltas) == two else None

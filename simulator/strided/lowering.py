@@ -47,9 +47,15 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast) -> LoweredCast:
     _check_unread_tail(plan, cast)
     if cast.tmp is not None:
         _check_scratch(target, plan, cast, cast.tmp)
+    lowered = emit_cast(target, plan, cast)
+    return LoweredCast(lowered.body, plan, warnings + lowered.warnings)
+
+
+def emit_cast(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> LoweredCast:
+    """Split one tile cast without asking whether its tiles fit: what `lower_cast` does once nothing is refused."""
     lowering = _Lowering(target, plan, cast)
     body = Block((lowering.write_ctrl(plan.ctrl), *lowering.emit(), lowering.write_ctrl(start_ctrl(target))))
-    return LoweredCast(body, plan, warnings + tuple(lowering.warnings))
+    return LoweredCast(body, plan, tuple(lowering.warnings))
 
 
 def _check_unread_tail(plan: CastPlan, cast: TileCast) -> None:

@@ -28,7 +28,12 @@ def scratch_need(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: int
 
     Nothing is issued, and nothing needed, when either extent is 0 or the plan uses no scratch.
     """
-    if plan.sequence is None or not rows or not cols:
+    return scratch_formula(plan, repeat, rows, cols, row_stride) if rows else NOTHING
+
+
+def scratch_formula(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: int, row_stride: int) -> ScratchNeed:
+    """Return what the published formulas say to the letter; they know the case of no columns, not that of no rows."""
+    if plan.sequence is None or not cols:
         return NOTHING
     block = repeat.block_bytes
     if plan.sequence.steps == "via_i32":
