@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isa.errors import Span, TileError
+from isa.formats import IntFormat
 from simulator.tiles import Tile, TileCast, TileTransfer
 from targets.dataflow import DataflowTarget
 
@@ -77,9 +78,20 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[str,
     limit = target.transfer_limits.max_bursts
     if limit is not None and max(part.sizes[3], tile.rows) > limit:
         raise TileError(f"{what}: {max(part.sizes[3], tile.rows)} rows, one transfer takes at most {limit}", span=span)
-    if part.format.bits == 4 and (part.offset % 2 or any(stride % 2 for stride in part.strides[:4])):
-        raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
+    if part.format.bits == 4:
+        _check_nibbles(transfer, what, wanted)
     return _check_gap(target, transfer)
+
+
+def _check_nibbles(transfer: TileTransfer, what: str, wanted: str) -> None:
+    """Refuse what would move half a byte; FP4 rows may end with one, integer rows may not."""
+    tile, part, span = transfer.tile, transfer.part, transfer.span
+    if part.offset % 2 or any(stride % 2 for stride in part.strides[:4]):
+        raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
+    if tile.type.block_layout != wanted:
+        raise TileError(f"{what}: a 4-bit line cannot be moved against the layout of %{tile.name}", span=span)
+    if isinstance(part.format, IntFormat) and part.cols % 2:
+        raise TileError(f"{what}: {part.cols} columns of {part.format.name}; the number must be even", span=span)
 
 
 def check_equal_regions(cast: TileCast) -> None:

@@ -69,17 +69,24 @@ def _instruction(
 ) -> Transfer:
     part, tile = transfer.part, transfer.tile
     bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits
-    row_bits = tile.element_bits
     offset = part.offset + sum(i * stride for i, stride in zip(index, part.strides[:3], strict=True))
     row = ((index[0] * part.sizes[1] + index[1]) * part.sizes[2] + index[2]) * part.sizes[3]
-    if by_column:
-        bursts, length, pitch = part.sizes[4], part.sizes[3], part.strides[4]
-        place, ub_pitch = row * row_bits // 8, tile.rows * row_bits // 8
-    else:
-        bursts, length, pitch = part.sizes[3], part.sizes[4], part.strides[3]
-        place, ub_pitch = row * tile.row_pitch, tile.row_pitch
+    bursts, length, pitch = part.sizes[3], part.sizes[4], part.strides[3]
+    place, ub_pitch = row * tile.row_pitch, tile.row_pitch
+    if tile.type.block_layout == "col_major":
+        element, column = tile.element_bits // 8, tile.rows * tile.element_bits // 8
+        place, ub_pitch = row * element, column
+        if by_column:
+            bursts, length, pitch = part.sizes[4], part.sizes[3], part.strides[4]
+        elif tile.valid_cols == 1:  # one line against its layout: an element per burst
+            ub_pitch = element
+        else:
+            bursts, length, pitch = part.sizes[4], 1, part.strides[4]
     pads = transfer.load and tile.type.pad in (ZERO, MAXIMUM, MINIMUM)
-    pattern = pad_code(part.format, tile.type.pad).to_bytes(part.format.storage_bits // 8, "little") if pads else b""
+    code = pad_code(part.format, tile.type.pad)
+    if part.format.bits == 4:
+        code |= code << 4
+    pattern = code.to_bytes(part.format.storage_bits // 8, "little") if pads else b""
     return Transfer(
         pipe=target.pipes.load if transfer.load else target.pipes.store,
         load=transfer.load,

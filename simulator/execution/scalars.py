@@ -10,7 +10,11 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
 from isa.errors import ReadError, Span
+from isa.formats import format_named
+from simulator.numerics import abstract_policy, cast_codes
 
 
 class Degree(IntEnum):
@@ -86,6 +90,8 @@ def compare(predicate: str, left: Scalar, right: Scalar, width: int) -> Scalar:
     a, b = int(left.value), int(right.value)
     if predicate[0] == "u":
         a, b, predicate = unsigned(a, width), unsigned(b, width), "s" + predicate[1:]
+    elif width == 1:
+        a, b = -a, -b  # the one bit of a truth value is its sign
     degree = Degree.CONSTANT if left.degree == right.degree == Degree.CONSTANT else Degree.OTHER
     return Scalar(int(_PREDICATES[predicate](a, b)), degree)
 
@@ -188,6 +194,8 @@ def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Sc
     value = int(operand.value)
     if operation in ("extui", "index_castui"):
         value = unsigned(value, width_of(from_kind))
+    elif width_of(from_kind) == 1:
+        value = -value  # the one bit of a truth value is its sign
     return _reduced(value, width_of(to_kind), int(operand.value), operand.degree)
 
 
@@ -196,11 +204,10 @@ def _other(degree: Degree) -> Degree:
 
 
 def _bits_of(value: int | float, kind: str) -> int:
-    if kind == "bf16":
-        return _bits_of(value, "f32") >> 16
-    if kind in _FLOAT_CODES:
-        as_float, as_int = _FLOAT_CODES[kind]
-        return int(struct.unpack(as_int, struct.pack(as_float, value))[0])
+    if kind in _FLOAT_CODES or kind == "bf16":
+        wide, fmt = format_named("f64"), format_named(kind)
+        (code,) = struct.unpack("<Q", struct.pack("<d", value))
+        return int(cast_codes(np.array([code], "<u8"), wide, fmt, abstract_policy(wide, fmt))[0])
     return unsigned(int(value), width_of(kind))
 
 
