@@ -1,0 +1,277 @@
+"""The descriptions of the five generations against the published tables and counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tpc_text import GENERATIONS, table, target
+
+from isa.errors import TargetDataError
+from isa.formats import FORMATS
+from isa.modes import Rounding
+from isa.tpc import Feature
+from targets import load_target
+from targets.loader import SHIPPED
+from targets.schema import Fact, Table
+from targets.vliw import VliwTarget
+
+PAIRS = table("tpc_convert_pairs.csv")
+INTEGER_PAIRS = table("tpc_convert_int_pairs.csv")
+SHIFT_FORMATS = {"char256": "i8", "short128": "i16", "int64": "i32", "int32_t": "i32"}
+
+
+def split(cell: str) -> tuple[str, ...]:
+    return tuple(cell.split(";")) if cell else ()
+
+
+def number(cell: str) -> int | None:
+    return int(cell) if cell else None
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_converts_are_the_published_rows(generation: str) -> None:
+    chip = target(generation)
+    published = [row for row in PAIRS if row["gen"] == generation]
+    found = [
+        (row.unit, row.src, row.dst, row.lane_sel_max, row.lanes, row.switches, row.masks, row.note or "")
+        for row in chip.converts
+    ]
+    assert found == [
+        (
+            row["unit"],
+            row["src"],
+            row["dst"],
+            number(row["lane_sel_max"]),
+            split(row["num_lanes_options"]),
+            split(row["switches"]),
+            split(row["vector_predicate_types"]),
+            row["notes"],
+        )
+        for row in published
+    ]
+    words = {word.upper() for word in chip.convert_rounding.modes}
+    for row in published:
+        assert set(split(row["rounding_modes"])) == words
+        assert row["default_rounding"] == chip.convert_rounding.default.upper()
+        assert row["lane_sel_min"] == ("0" if row["lane_sel_max"] else "")
+        assert row["mnemonic"] == "CONVERT"
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_integer_converts_are_the_published_rows(generation: str) -> None:
+    chip = target(generation)
+    published = [row for row in INTEGER_PAIRS if row["gen"] == generation]
+    found = [
+        (row.mnemonic, row.unit, row.src, row.dst, row.lane_sel_max, row.lanes, row.shifts)
+        for row in chip.integer_converts
+    ]
+    assert found == [
+        (
+            row["mnemonic"].lower(),
+            row["unit"],
+            row["src"],
+            row["dst"],
+            number(row["lane_sel_max"]),
+            split(row["num_lanes_options"]),
+            tuple(SHIFT_FORMATS[kind] for kind in split(row["shift_operand_type"])),
+        )
+        for row in published
+    ]
+    words = {word.upper() for word in chip.integer_rounding.modes}
+    for row in published:
+        assert set(split(row["rounding_modes"])) == words
+        assert row["default_rounding"] == chip.integer_rounding.default.upper()
+
+
+def elements(row: dict[str, str]) -> tuple[str, str]:
+    """What the published element counts should be, from widths and lanes alone."""
+    if row["unit"] == "spu":
+        return "1", "1"
+    lanes = {name: 2048 // FORMATS[row[name]].bits for name in ("src", "dst")}
+    ratio = max(lanes.values()) // min(lanes.values())
+    if ratio == 1:
+        return str(lanes["src"]), str(lanes["dst"])
+    narrow, wide = max(lanes.values()), min(lanes.values())
+    down = lanes["src"] < lanes["dst"]
+    single = (str(wide), f"{wide} of {narrow}") if down else (f"every {ratio}-th of {narrow}", str(wide))
+    group = f"{narrow} ({ratio} VRF)"
+    every = (group, str(narrow)) if down else (str(narrow), group)
+    forms = [
+        (name, pair)
+        for name, pair in (("single", single), ("all", every))
+        if f"{name}_lane" in row["num_lanes_options"] or (name == "single" and not row["num_lanes_options"])
+    ]
+    return tuple(" / ".join(f"{name}: {pair[side]}" for name, pair in forms) for side in (0, 1))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("row", [*PAIRS, *INTEGER_PAIRS], ids=lambda row: "-".join(list(row.values())[:3]))
+def test_element_counts_follow_from_widths(row: dict[str, str]) -> None:
+    """The columns that the descriptions leave out hold nothing that the others do not say."""
+    assert (row["elems_in"], row["elems_out"]) == elements(row)
+
+
+@pytest.mark.parametrize(
+    ("generation", "vector", "scalar", "integer"),
+    [("goya", 18, 17, 6), ("gaudi", 23, 23, 6), ("gaudib", 25, 23, 6), ("greco", 45, 44, 8), ("gaudi2", 112, 113, 8)],
+)
+def test_counts_of_tpc_md_section_2_1(generation: str, vector: int, scalar: int, integer: int) -> None:
+    chip = target(generation)
+    assert len(chip.casts) == vector
+    assert len(chip.converts) - vector == scalar
+    for unit in ("vpu", "spu"):
+        assert sum(row.unit == unit for row in chip.integer_converts) == integer
+
+
+@pytest.mark.parametrize(
+    ("generation", "convert", "integer"),
+    [
+        ("goya", "rhne0 rd1 ru2 rz4 csr5", "rhne0 rd1 ru2 sr3"),
+        ("gaudi", "rhne0 rz1 ru2 rd3 sr4 csr5 rhaz6", "rhne0 rz1 ru2 rd3 sr4"),
+        ("gaudib", "rhne0 rz1 ru2 rd3 sr4 csr5 rhaz6", "rhne0 rz1 ru2 rd3 sr4"),
+        ("greco", "rhne0 rz1 ru2 rd3 sr4 csr5 rhaz6", "rhne0 rz1 ru2 rd3 sr4"),
+        ("gaudi2", "rhne0 rz1 ru2 rd3 sr4 csr5 rhaz6 sr_rne7", "rhne0 rz1 ru2 rd3 sr4"),
+    ],
+)
+def test_rounding_codes_of_tpc_md_section_2_3(generation: str, convert: str, integer: str) -> None:
+    chip = target(generation)
+    for modes, expected in ((chip.convert_rounding.modes, convert), (chip.integer_rounding.modes, integer)):
+        shown = sorted((mode.code, f"{word}{mode.code}") for word, mode in modes.items())
+        assert " ".join(text for _, text in shown) == expected
+        meanings = {
+            "rhne": Rounding.RINT,
+            "rz": Rounding.TRUNC,
+            "ru": Rounding.CEIL,
+            "rd": Rounding.FLOOR,
+            "sr": Rounding.STOCHASTIC,
+            "rhaz": Rounding.ROUND,
+            "csr": None,
+            "sr_rne": Rounding.STOCHASTIC,
+        }
+        assert all(mode.rounding is meanings[word] for word, mode in modes.items())
+
+
+@pytest.mark.parametrize(
+    ("generation", "slm", "tensors", "round_address", "convert_round"),
+    [
+        ("goya", 1024, 8, 0x7FC, None),
+        ("gaudi", 1024, 16, 0x8FC, None),
+        ("gaudib", 1024, 16, 0x8FC, None),
+        ("greco", 2048, 16, 0x8FC, 0xCA8),
+        ("gaudi2", 16384, 16, 0xD68, 0xCA8),
+    ],
+)
+def test_machine_of_tpc_md_sections_1_and_2_3(
+    generation: str, slm: int, tensors: int, round_address: int, convert_round: int | None
+) -> None:
+    chip = target(generation)
+    assert chip.memories["vlm"].capacity_bytes == 80 * 1024
+    assert chip.small_vector_memory.capacity_bytes == 16 * 1024
+    assert chip.memories["slm"].capacity_bytes == slm
+    assert chip.tensors.limit == tensors
+    assert chip.configuration["round"].address == round_address
+    separate = chip.configuration.get("convert_round")
+    assert (separate.address if separate else None) == convert_round
+    files = chip.registers
+    assert (files.V, files.S, files.I, files.AD, files.SP, files.VP) == (40, 36, 32, 8, 16, 16)
+
+
+FEATURES = {  # tpc.md section 1, table of processor definitions, and the marks "from", "Greco on" of section 7.1
+    "goya": "two_part_address byte_product",
+    "gaudi": "vector_predicated_load packed_store program_counter_move index_shift_immediate masked_compare mov_dg_all",
+    "gaudib": "gaudi flush_switch unpack_lane mov_dg_unpack",
+    "greco": "gaudi byte_product unpacked_load partial_half_access indexed_global_load address_element_type "
+    "hardware_registers mask_moves address_moves pair_moves scalar_reseed index_compare inverted_and "
+    "product_rounding lane_choice nibble_convert multi_register_convert mov_dg_pack compressed_bundles "
+    "short_immediates",
+    "gaudi2": "greco masked_store direct_access load_in_store_slot clip_float converting_nearbyint unpack_lane "
+    "mov_dg_unpack",
+}
+
+
+def features(generation: str) -> set[str]:
+    found: set[str] = set()
+    for word in FEATURES[generation].split():
+        found |= features(word) if word in FEATURES else {word}
+    return found
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_features(generation: str) -> None:
+    assert {feature.value for feature in target(generation).dialect.features} == features(generation)
+    assert set().union(*map(features, FEATURES)) == {feature.value for feature in Feature}
+
+
+def facts(value: object) -> list[Fact]:
+    """All facts below a loaded table."""
+    found: list[Fact] = [value] if isinstance(value, Fact) else []
+    below = value.values() if isinstance(value, dict) else vars(value).values() if isinstance(value, Table) else ()
+    for item in below:
+        found.extend(facts(item))
+    return found
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_fact_has_a_source(generation: str) -> None:
+    found = facts(target(generation))
+    assert len(found) > 40
+    assert all(fact.source.strip() for fact in found)
+
+
+def test_every_shipped_table_is_used() -> None:
+    text = "".join((SHIPPED / f"{generation}.toml").read_text(encoding="utf-8") for generation in GENERATIONS)
+    for path in SHIPPED.glob("tpc_*.csv"):
+        assert f'"{path.name}"' in text
+
+
+def test_a_user_may_inherit_and_change_a_fact(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "gaudi2"\nname = "mine"\n[jump_rules]\ndelay_bundles = 2\n', encoding="utf-8")
+    chip = load_target(path)
+    assert isinstance(chip, VliwTarget)
+    assert chip.jump_rules.delay_bundles == 2
+    assert chip.converts == target("gaudi2").converts
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("[features.has]\ntime_travel = true\n", "mine.toml: features.has.time_travel"),
+        ("[bundle_rules]\nimmediates = 0\n", "mine.toml: bundle_rules.immediates"),
+        ("[registers]\nX = 4\n", "mine.toml: registers.X: unknown key"),
+        ("[convert_rounding]\ndefault = 'up'\n", "default 'up' is not among the modes"),
+        ("[convert_rounding.modes]\nrz = { code = 0 }\n", "two modes share a code"),
+        ("[elements]\nformats = ['f32']\n", "the generation has no"),
+        ("[elements]\nformats = ['f33']\n", "unknown formats ['f33']"),
+        ("[small_vector_memory]\ncapacity_bytes = 100000\n", "small_vector_memory is larger than memories.vlm"),
+        ("[options.nan_to_integer]\nvalue = 'one'\n", "value 'one' is not among the legal ones"),
+        ("[configuration.round]\naddress = -4\n", "mine.toml: configuration.round.address"),
+        ("[extra]\nvalue = 1\n", "mine.toml: extra: unknown key"),
+        ("[converts]\ntable = 'none.csv'\n", "converts.table 'none.csv' does not exist beside it"),
+    ],
+)
+def test_a_bad_description_is_refused_by_name(change: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'base = "gaudi2"\nname = "mine"\n{change}', encoding="utf-8")
+    with pytest.raises(TargetDataError) as caught:
+        load_target(path)
+    assert message in str(caught.value)
+
+
+def test_doubles_are_refused(tmp_path: Path) -> None:
+    rows = (SHIPPED / "tpc_convert_goya.csv").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "twice.csv").write_text("\n".join([*rows, rows[1]]) + "\n", encoding="utf-8")
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "goya"\nname = "mine"\n[converts]\ntable = "twice.csv"\n', encoding="utf-8")
+    with pytest.raises(TargetDataError, match="converts lists twice"):
+        load_target(path)
+
+
+def test_look_ups() -> None:
+    chip = target("gaudib")
+    row = chip.convert("f32", "bf16")
+    assert row is not None
+    assert row.unit == "vpu"
+    assert chip.convert("f32", "f8_143") is None
+    assert chip.integer_convert("convert_int32", "i8", "spu") is not None
+    assert chip.integer_convert("convert_int8", "i4") is None

@@ -1,0 +1,40 @@
+"""Dialects, printed lines and published tables that the TPC tests share."""
+
+from __future__ import annotations
+
+import csv
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from isa.tpc import Dialect, Program, parse
+from targets import load_target
+from targets.vliw import VliwTarget
+
+GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
+VECTORS = Path(__file__).parent / "vectors"
+
+
+def target(name: str) -> VliwTarget:
+    found = load_target(name)
+    assert isinstance(found, VliwTarget)
+    return found
+
+
+def dialect(name: str) -> Dialect:
+    return target(name).dialect
+
+
+def program(text: str, name: str = "gaudi2") -> Program:
+    return parse(text, dialect(name))
+
+
+@lru_cache(maxsize=8)
+def table(name: str) -> tuple[dict[str, str], ...]:
+    with (VECTORS / name).open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
+def plain(text: str) -> str:
+    """Take away what README_tpc.md calls not significant: white space, and the space form of MOV_DG."""
+    return re.sub(r"\bmov_dg (all|pack|unpack)\b", r"mov_dg.\1", " ".join(text.split())).rstrip("; ")
