@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,10 @@ def load_target(name: str | Path) -> Target:
         path = Path(text)
         if not path.is_file():
             raise ReadError(f"target file '{text}' does not exist", legal=target_names())
-        return _load(path.resolve(), path.stat().st_mtime_ns)
-    return _load_shipped(text)
+        return _load(path.resolve())  # each time anew: the file, its base or its tables may have changed
+    if text.lower() not in target_names():
+        raise ReadError(f"unknown target '{text}'", legal=(*target_names(), "PATH.toml"))
+    return _load_shipped(text.lower())
 
 
 def target_for_architecture(architecture: str) -> Target | None:
@@ -58,18 +61,15 @@ def target_for_architecture(architecture: str) -> Target | None:
     return next((target for target in map(load_target, target_names()) if architecture in target.architectures), None)
 
 
+@cache
 def _load_shipped(name: str) -> Target:
-    if name.lower() not in target_names():
-        raise ReadError(f"unknown target '{name}'", legal=(*target_names(), "PATH.toml"))
-    path = SHIPPED / f"{name.lower()}.toml"
-    return _load(path, path.stat().st_mtime_ns)
+    return _load(SHIPPED / f"{name}.toml")
 
 
-@lru_cache(maxsize=64)
-def _load(path: Path, _modified: int) -> Target:
+def _load(path: Path) -> Target:
     data = _merged(path, ())
     mechanism = data.get("mechanism")
-    if mechanism not in _MECHANISMS:
+    if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path.name}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
     try:
         return _MECHANISMS[mechanism].validate_python(data)
@@ -109,8 +109,11 @@ def _read_toml(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
+        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         lines = text.splitlines()
+        line, column = (
+            (int(place[1]), int(place[2])) if place else (max(len(lines), 1), 1)
+        )  # else: at the end of the file
         source = lines[line - 1] if 0 < line <= len(lines) else ""
         raise TargetDataError(f"malformed TOML: {error}", span=Span(str(path), line, column, source)) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -124,8 +127,14 @@ def _read_csv(owner: Path, table: str, name: object) -> list[dict[str, Any]]:
     path = owner.parent / name
     if not path.is_file():
         raise TargetDataError(f"{owner.name}: {table}.table '{name}' does not exist beside it")
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file, strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TargetDataError(f"{path}: cannot be read: {error}") from None
+    for number, row in enumerate(rows):
+        if None in row:
+            raise TargetDataError(f"{owner.name}: {name}: row {number} has more cells than the header")
     return [{key: _cell(value) for key, value in row.items()} for row in rows]
 
 
