@@ -1,0 +1,343 @@
+"""The A2/A3 description against the published tables, and what the loader refuses."""
+
+# A row of a table of refusals stays on one line.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import oracle_a2a3
+import pytest
+from strided_model import SIZE, repeat_shape
+
+from isa import format_named
+from isa.errors import ReadError, TargetDataError
+from isa.modes import Rounding
+from targets import load_target, target_for_architecture, target_names
+from targets.loader import SHIPPED
+from targets.schema import Status
+
+A2A3 = load_target("a2a3")
+VECTORS = Path(__file__).parent / "vectors"
+BITS = {"i4": 4, "i8": 8, "u8": 8, "f16": 16, "bf16": 16, "i16": 16, "f32": 32, "i32": 32, "i64": 64}
+
+
+def published(name: str) -> dict[tuple[str, str], dict[str, str]]:
+    with (VECTORS / name).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    table = {tuple(row[end].replace("s4", "i4") for end in ("src", "dst")): row for row in rows}
+    assert len(table) == len(rows) == 25
+    return table
+
+
+def rules() -> dict[tuple[str, str], Any]:
+    return {(rule.src, rule.dst): rule for rule in A2A3.casts}
+
+
+# -------------------------------------------------------------------------------------------------- published tables
+
+
+def test_the_legal_pairs_are_the_published_ones() -> None:
+    assert set(rules()) == set(published("a2a3_legal_pairs.csv")) == set(oracle_a2a3.legal_pairs())
+    assert len(A2A3.casts) == 25
+
+
+@pytest.mark.parametrize("pair", sorted(published("a2a3_legal_pairs.csv")), ids="-".join)
+def test_mnemonics_and_modes(pair: tuple[str, str]) -> None:
+    row, rule = published("a2a3_legal_pairs.csv")[pair], rules()[pair]
+    assert rule.stem == row["mnemonic_stem"]
+    assert rule.saturation_off_by_default == (row["narrowing_default_sat_off"] == "true")
+    named = dict(re.findall(r"([A-Z]+)\((\w)\)", row["rounding_modes"]))
+    assert {mode.name: suffix for mode, suffix in rule.suffixes.items()} == named
+    assert rule.plain == ("NONE(unsuffixed)" in row["rounding_modes"])
+    default = row["default_rounding"]
+    if default in ("RINT", "TRUNC"):
+        assert rule.fallback is Rounding[default]
+    elif rule.plain or default == "deq":
+        assert rule.fallback is Rounding.RINT
+    else:
+        assert default in ("exact", "integer narrow")
+        assert rule.fallback is None
+
+
+@pytest.mark.parametrize("pair", sorted(published("a2a3_repeat_config.csv")), ids="-".join)
+def test_repeat_configuration(pair: tuple[str, str]) -> None:
+    row, rule = published("a2a3_repeat_config.csv")[pair], rules()[pair]
+    found = (rule.lanes, rule.dst_repeat_stride, rule.src_repeat_stride)
+    columns = ("elems_per_repeat", "dst_repeat_stride_blocks", "src_repeat_stride_blocks")
+    assert found == tuple(int(row[column]) for column in columns)
+    # The derived rule of a2a3.md 2.1 says the same, and so do the bytes per repeat.
+    assert found == repeat_shape(*pair)
+    for end, name, stride in (("dst", pair[1], found[1]), ("src", pair[0], found[2])):
+        assert int(row[f"{end}_bytes_per_repeat"]) == rule.lanes * BITS[name] // 8 == 32 * stride
+        assert int(row[f"storage_bytes_per_element_{end}"]) == SIZE[name]
+        assert int(row[f"block_elems_{end}_for_tail_stride"]) == 32 // SIZE[name]
+
+
+def test_formats_of_the_pairs_exist() -> None:
+    for pair in rules():
+        for name in pair:
+            assert format_named(name).bits == BITS[name]
+
+
+def test_facts_of_the_instruction_page_and_the_sheet() -> None:
+    repeat, memory = A2A3.repeat, A2A3.memories["ub"]
+    assert (repeat.block_bytes, repeat.repeat_bytes, repeat.max_repeats, repeat.mask_lanes) == (32, 256, 255, 128)
+    assert (repeat.repeat_stride_field_bits, repeat.block_stride_field_bits) == (12, 16)
+    assert (memory.capacity_bytes, memory.allocatable_bytes, memory.alignment_bytes) == (196_608, 196_608, 32)
+    narrow = {name: row.repeat_stride_field_bits for row in A2A3.narrow_strides for name in row.mnemonics}
+    assert narrow == {"vconv_deq": 8, "vconv_s42f16": 8}
+    assert {rule.stem for rule in A2A3.casts} >= set(narrow)
+    assert (A2A3.control.integer_saturation_off, A2A3.control.float_saturation_off) == (59, 48)
+    assert {(s.src, s.dst): s.steps for s in A2A3.scratch_sequences} == {
+        ("f32", "i16"): "via_i32",
+        ("f16", "i16"): "chunked",
+        ("f16", "i8"): "chunked_masked",
+    }
+    assert (A2A3.banks.groups, A2A3.banks.banks_per_group, A2A3.banks.bank_bytes) == (16, 3, 4096)
+    assert A2A3.pipes.event_ids == 8
+    assert A2A3.frequency.megahertz == 1850
+
+
+def test_the_only_two_measured_casts_are_met() -> None:
+    # a2a3.md 6.3: 33 cycles = first control write + issue + head + 4 x 2 + tail, for 4 x 64 both ways.
+    vconv, scalar = A2A3.timing.vector["vconv"], A2A3.timing.scalar
+    issue = scalar.control_write_cycles + scalar.issue_cycles
+    assert issue + vconv.head_cycles + 4 * vconv.repeat_cycles + vconv.tail_cycles == 33
+
+
+def test_programs_find_it_by_architecture() -> None:
+    for name in ("a3", "a2a3"):
+        found = target_for_architecture(name)
+        assert found is not None
+        assert found.name == "a2a3"
+    assert target_for_architecture("z9") is None
+    assert "a2a3" in target_names()
+    assert load_target("A2A3") is A2A3
+
+
+# ------------------------------------------------------------------------------------------------------- every target
+
+DESCRIPTIONS = sorted(SHIPPED.glob("a2a3.toml"))
+
+
+def fact_tables(data: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
+    """Tables of a TOML file that hold values themselves, not only further tables."""
+    if isinstance(data, list):
+        return [found for number, item in enumerate(data) for found in fact_tables(item, f"{path}[{number}]")]
+    if not isinstance(data, dict):
+        return []
+    found = [(path, data)] if path and any(not isinstance(value, dict) for value in data.values()) else []
+    for key, value in data.items():
+        found += fact_tables(value, f"{path}.{key}" if path else key)
+    return found
+
+
+@pytest.mark.parametrize("path", DESCRIPTIONS, ids=lambda path: path.stem)
+def test_every_fact_table_has_source_and_status(path: Path) -> None:
+    tables = fact_tables(tomllib.loads(path.read_text()))
+    assert len(tables) > 20
+    for name, table in tables:
+        assert len(table.get("source", "")) > 10, name
+        assert table.get("status") in set(Status), name
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("a2a3*.csv")), ids=lambda path: path.name)
+def test_no_row_twice(path: Path) -> None:
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert len({tuple(row) for row in rows}) == len(rows)
+    assert len({tuple(row[:2]) for row in rows}) == len(rows)
+    assert {len(row) for row in rows} == {len(rows[0])}
+
+
+def test_targets_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        A2A3.repeat.max_repeats = 1
+    with pytest.raises(ValueError, match="frozen"):
+        A2A3.name = "b"
+
+
+# -------------------------------------------------------------------------------------------------------------- loader
+
+
+def changed(tmp_path: Path, change: Callable[[str], str], name: str = "mine.toml") -> Path:
+    """A copy of the shipped description with its table beside it, its text changed."""
+    (tmp_path / "a2a3_casts.csv").write_bytes((SHIPPED / "a2a3_casts.csv").read_bytes())
+    text = (SHIPPED / "a2a3.toml").read_text()
+    after = change(text)
+    assert after != text
+    path = tmp_path / name
+    path.write_text(after)
+    return path
+
+
+def write(tmp_path: Path, text: str, name: str = "mine.toml") -> Path:
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_a_user_target_changes_one_fact(tmp_path: Path) -> None:
+    path = write(tmp_path, 'base = "a2a3"\nname = "mine"\n[timing.vector.vconv]\ntail_cycles = 18\n')
+    mine = load_target(path)
+    assert mine.name == "mine"
+    assert mine.timing.vector["vconv"].tail_cycles == 18
+    assert mine.timing.vector["vconv"].head_cycles == A2A3.timing.vector["vconv"].head_cycles
+    assert mine.casts == A2A3.casts
+    assert mine.model_copy(update={"name": "a2a3", "timing": A2A3.timing}) == A2A3
+    assert load_target(str(path)) == mine
+
+
+def test_a_base_may_be_a_file(tmp_path: Path) -> None:
+    write(tmp_path, 'base = "a2a3"\nname = "below"\n[frequency]\nmegahertz = 1000\n', "below.toml")
+    path = write(tmp_path, 'base = "below.toml"\nname = "above"\n[frequency]\nnote = "x"\n', "above.toml")
+    loaded = load_target(path)
+    assert (loaded.name, loaded.frequency.megahertz, loaded.frequency.note) == ("above", 1000, "x")
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path, 'base = "a2a3"\nname = "one"\n')
+    assert load_target(path).name == "one"
+    path.write_text('base = "a2a3"\nname = "two"\n')
+    os.utime(path, ns=(1, 1))
+    assert load_target(path).name == "two"
+
+
+def test_a_changed_base_is_read_again(tmp_path: Path) -> None:
+    below = write(tmp_path, 'base = "a2a3"\nname = "below"\n[frequency]\nmegahertz = 1000\n', "below.toml")
+    path = write(tmp_path, 'base = "below.toml"\nname = "above"\n', "above.toml")
+    assert load_target(path).frequency.megahertz == 1000
+    below.write_text(below.read_text().replace("1000", "2000"))
+    assert load_target(path).frequency.megahertz == 2000
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("[frequency]", "[frequency]\nkilohertz = 3"), ("frequency.kilohertz", "unknown key")),
+        (('title = "', 'colour = "red"\ntitle = "'), ("colour", "unknown key")),
+        (('source = "pto-isa include/pto/costmodel arch_config.hpp"\n', ""), ("frequency.source", "missing")),
+        (('[transfer_limits]\nmax_bursts = 4095\nsource = "', '[transfer_limits]\nmax_bursts = 4095\nsource = ""#'), ("transfer_limits.source",)),
+        (("megahertz = 1850", "megahertz = 0"), ("frequency.megahertz", "greater than 0")),
+        (("megahertz = 1850", "megahertz = 1850.5"), ("frequency.megahertz", "integer")),
+        (("megahertz = 1850", 'megahertz = "1850"'), ("frequency.megahertz", "integer")),
+        (("head_cycles = 9", "head_cycles = -1"), ("timing.vector.vconv.head_cycles",)),
+        (("repeat_cycles = 2\ntail_cycles = 14", "repeat_cycles = 0\ntail_cycles = 14"), ("timing.vector.vconv.repeat_cycles",)),
+        (("bytes_per_cycle = 16.36", "bytes_per_cycle = 16.365"), ("timing.store.bytes_per_cycle",)),
+        (('status = "vendor-model"', 'status = "guessed"'), ("status", "documented")),
+        (("allocatable_bytes = 196608", "allocatable_bytes = 200000"), ("200000 exceeds capacity_bytes 196608",)),
+        (("capacity_bytes = 196608\n", "capacity_bytes = 262144\n"), ("banks hold 196608", "262144")),
+        (("bank_bytes = 4096", "bank_bytes = 8192"), ("banks hold", "393216")),
+        (("value = 0\nlegal = [0, 1]", "value = 2\nlegal = [0, 1]"), ("value 2", "[0, 1]")),
+        (('dst = "i8"\nsteps', 'dst = "u16"\nsteps'), ("f16 -> u16", "no legal cast")),
+        (('steps = "via_i32"', 'steps = "via_i32"\nchunk_lanes = 64'), ("contradict",)),
+        (('steps = "chunked_masked"\nchunk_lanes = 64', 'steps = "chunked_masked"'), ("contradict",)),
+        (('mechanism = "strided-repeat"', 'mechanism = "magic"'), ("mechanism", "magic")),
+        (('mechanism = "strided-repeat"', 'mechanism = ["strided-repeat"]'), ("mechanism",)),
+        (('name = "a2a3"', 'name = "A 3"'), ("name",)),
+        (('table = "a2a3_casts.csv"', 'table = "nowhere.csv"'), ("nowhere.csv", "does not exist")),
+        (('table = "a2a3_casts.csv"', "table = 3"), ("must name a CSV file",)),
+        (('table = "a2a3_casts.csv"\nsource = "pto-isa include/pto/npu/a2a3/TCvt.hpp"', 'table = "a2a3_casts.csv"'), ("casts_fact.source", "missing")),
+    ],
+    ids=lambda value: str(value[0])[:30] if isinstance(value, tuple) else None,
+)  # fmt: skip
+def test_descriptions_that_are_refused(tmp_path: Path, change: tuple[str, str], words: tuple[str, ...]) -> None:
+    path = changed(tmp_path, lambda text: text.replace(*change, 1))
+    with pytest.raises(TargetDataError) as caught:
+        load_target(path)
+    message = str(caught.value)
+    assert "mine.toml" in message
+    for word in words:
+        assert word in message, message
+    assert caught.value.exit_code == 2
+
+
+def with_table(tmp_path: Path, change: Callable[[list[str]], list[str]]) -> Path:
+    path = changed(tmp_path, lambda text: text + "\n")
+    lines = (SHIPPED / "a2a3_casts.csv").read_text().splitlines()
+    (tmp_path / "a2a3_casts.csv").write_text("\n".join(change(lines)) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda lines: [*lines, lines[1]], ("twice", "f16")),
+        (lambda lines: [lines[0].replace("lanes", "lances"), *lines[1:]], ("lances", "lanes")),
+        (lambda lines: [lines[0].replace("stem,", ""), *[line.replace("vconv_f322f16,", "") for line in lines[1:2]]], ("stem",)),
+        (lambda lines: [lines[0], lines[1].replace("rint,false", "hybrid,false")], ("fallback",)),
+        (lambda lines: [lines[0], lines[1].replace(",64,", ",many,")], ("lanes",)),
+        (lambda lines: [lines[0], lines[1].replace("odd=o", "odd=o;odder=x")], ("suffixes",)),
+        (lambda lines: [*lines, lines[1] + ",one,cell,too,many"], ("a2a3_casts.csv",)),
+        (lambda lines: [*lines, "f32,f16"], ("casts.25",)),
+        (lambda lines: [lines[0]], ("no legal cast",)),
+    ],
+)  # fmt: skip
+def test_tables_that_are_refused(
+    tmp_path: Path, change: Callable[[list[str]], list[str]], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(TargetDataError) as caught:
+        load_target(with_table(tmp_path, change))
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+def test_table_that_is_no_text(tmp_path: Path) -> None:
+    path = changed(tmp_path, lambda text: text + "\n")
+    (tmp_path / "a2a3_casts.csv").write_bytes(b"src,dst\n\xff\xfe,f16\n")
+    with pytest.raises(TargetDataError, match=r"a2a3_casts\.csv"):
+        load_target(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [('name = "a"\ntitle = \n', 2), ("a = 1\nb = 2\n[c\n", 3), ("x = 1\nx = 2\n", 2)]
+)
+def test_malformed_toml_names_the_line(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(TargetDataError, match="malformed TOML") as caught:
+        load_target(write(tmp_path, text))
+    assert caught.value.span is not None
+    assert caught.value.span.line == line
+    assert caught.value.span.text == text.splitlines()[line - 1]
+
+
+def test_toml_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"name = '\xff'")
+    with pytest.raises(TargetDataError, match=r"mine\.toml"):
+        load_target(path)
+
+
+@pytest.mark.parametrize("base", ['"a9"', '"gone.toml"', "3", '["a2a3"]'])
+def test_bad_base(tmp_path: Path, base: str) -> None:
+    with pytest.raises(TargetDataError, match=r"mine\.toml.*base") as caught:
+        load_target(write(tmp_path, f'base = {base}\nname = "mine"\n'))
+    assert "a2a3" in caught.value.legal
+
+
+def test_cyclic_base(tmp_path: Path) -> None:
+    write(tmp_path, 'base = "two.toml"\n', "one.toml")
+    write(tmp_path, 'base = "three.toml"\n', "two.toml")
+    with pytest.raises(TargetDataError, match="back to itself"):
+        load_target(write(tmp_path, 'base = "one.toml"\n', "three.toml"))
+    with pytest.raises(TargetDataError, match="back to itself"):
+        load_target(write(tmp_path, 'base = "self.toml"\n', "self.toml"))
+
+
+@pytest.mark.parametrize("name", ["a9", "", "a2a3.csv", "../targets/a2a3", "a2a3_casts"])
+def test_unknown_names_list_the_known_ones(name: str) -> None:
+    with pytest.raises(ReadError, match="unknown target") as caught:
+        load_target(name)
+    assert "a2a3" in caught.value.legal
+
+
+def test_missing_file() -> None:
+    with pytest.raises(ReadError, match="does not exist"):
+        load_target("nowhere.toml")
