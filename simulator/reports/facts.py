@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pydantic import BaseModel
-
 from targets import Target
-from targets.schema import Fact, Option, Status
+from targets.schema import Fact, Option, Status, Table
 
 DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
 """What a report ends with: facts that no vendor document states and no source reports as measured."""
@@ -57,7 +55,7 @@ def described(value: Any) -> str:
 def _facts(node: object, path: str) -> Iterator[tuple[str, Fact]]:
     if isinstance(node, Fact):
         yield path, node
-    elif isinstance(node, BaseModel):
+    elif isinstance(node, Table):
         for name in type(node).model_fields:
             yield from _facts(getattr(node, name), f"{path}.{name}" if path else name)
     elif isinstance(node, Mapping):
@@ -80,7 +78,7 @@ def _plain(value: Any) -> Any:
     """Return a value that JSON can hold; decimals have few places and survive as floats."""
     if isinstance(value, Decimal):
         return int(value) if value == int(value) else float(value)
-    if isinstance(value, BaseModel):
+    if isinstance(value, Table):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
