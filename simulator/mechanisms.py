@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.errors import IllegalError
 from isa.formats import Format
 from isa.modes import Saturation
 from isa.pto.program import RoundMode
@@ -16,6 +17,7 @@ from simulator.target_cast import TargetCast
 from simulator.tree import Tree
 from targets import Target
 from targets.vector_function import VectorFunctionTarget
+from targets.vliw import VliwTarget
 
 Bytes = NDArray[np.uint8]
 
@@ -28,24 +30,36 @@ class Compute(Protocol):
 
 
 def lowerer_of(target: Target) -> Lowerer:
-    """Return the lowering of the target's mechanism."""
+    """Return the lowering of the target's mechanism.
+
+    Raises:
+        IllegalError: the target has no tile instructions.
+    """
     # Only the mechanism in use is loaded.
     if isinstance(target, VectorFunctionTarget):
         from simulator.vector_function.lowerer import VectorFunctionLowerer  # noqa: PLC0415
 
         return VectorFunctionLowerer(target)
+    if isinstance(target, VliwTarget):
+        raise _no_tiles(target)
     from simulator.strided.lowerer import StridedLowerer  # noqa: PLC0415
 
     return StridedLowerer(target)
 
 
 def compute_of(target: Target) -> Compute:
-    """Return what computes the values of the target's operations."""
+    """Return what computes the values of the target's operations.
+
+    Raises:
+        IllegalError: the target has no tile instructions.
+    """
     # Only the mechanism in use is loaded.
     if isinstance(target, VectorFunctionTarget):
         from simulator.vector_function import values  # noqa: PLC0415
 
         return values.compute
+    if isinstance(target, VliwTarget):
+        raise _no_tiles(target)
     from simulator.strided.values import compute  # noqa: PLC0415
 
     return compute
@@ -64,13 +78,20 @@ def cast_elements(
     """Convert codes of any shape as the chip's tile cast does.
 
     Raises:
-        IllegalError: no such type pair.
+        IllegalError: no such type pair, or no tile instructions at all.
     """
     # Only the mechanism in use is loaded.
     if isinstance(target, VectorFunctionTarget):
         from simulator.vector_function.elementwise import cast_elements as by_function  # noqa: PLC0415
 
         return by_function(target, codes, src, dst, mode, saturation, scratch=scratch)
+    if isinstance(target, VliwTarget):
+        raise _no_tiles(target)
     from simulator.strided.elementwise import cast_elements as by_repeats  # noqa: PLC0415
 
     return by_repeats(target, codes, src, dst, mode, saturation, scratch=scratch)
+
+
+def _no_tiles(target: VliwTarget) -> IllegalError:
+    languages = ", ".join(f".{language}" for language in target.languages)
+    return IllegalError(f"{target.name} has no tile instructions; it runs {languages} programs")
