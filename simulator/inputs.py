@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ from simulator.numerics import (
 RANDOM_LIMIT = 100.0
 """Random floats are uniform in [-RANDOM_LIMIT, RANDOM_LIMIT)."""
 
+SEED_DIGITS = 40
+"""Decimal digits of a seed: 128 bits, as much entropy as NumPy's generator takes."""
+
 
 def read_array(path: Path, name: str) -> NDArray[Any]:
     """Read one `.npy` file; pickled ones are refused.
@@ -42,7 +46,7 @@ def read_array(path: Path, name: str) -> NDArray[Any]:
         array = np.load(path, allow_pickle=False, mmap_mode="r")
     except FileNotFoundError:
         raise ReadError(f"input '{name}': file '{path}' does not exist") from None
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, SyntaxError, TokenError) as error:  # the last two: a header that is no dict
         # NumPy takes any file that does not start like an array for a pickle; only one that does may hold objects.
         is_pickled = _starts_like_an_array(path) and "object" in str(error).lower()
         reason = "holds pickled objects" if is_pickled else "is no .npy file, or not a whole one"
@@ -50,6 +54,7 @@ def read_array(path: Path, name: str) -> NDArray[Any]:
             reason = f"cannot be read: {error.strerror}"
         raise ReadError(f"input '{name}': '{path}' {reason}", legal=("a .npy file of numbers",)) from None
     if not isinstance(array, np.ndarray):
+        array.close()
         raise ReadError(f"input '{name}': '{path}' is an archive; give one array", legal=("a .npy file",))
     return array
 
@@ -143,17 +148,23 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
     plain = (
         array if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1 else array.view(f"<u{array.dtype.itemsize}")
     )
+    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npy")
+        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".npy")
+        temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             np.save(file, plain, allow_pickle=False)
         mask = os.umask(0)
         os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)  # temporary files are created private
-        Path(temporary).replace(path)
+        temporary.chmod(0o666 & ~mask)  # temporary files are created private
+        temporary.replace(path)
+        temporary = None
     except OSError as error:
         raise ReadError(f"cannot write '{path}': {error.strerror or error}") from None
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def _starts_like_an_array(path: Path) -> bool:
@@ -167,8 +178,11 @@ def _starts_like_an_array(path: Path) -> bool:
 
 def _seed(name: str, text: str) -> int:
     digits = text.removeprefix("random:")
-    if not digits.isdecimal():
-        raise ReadError(f"input '{name}': '{text}' has no seed", legal=("random:0", "random:12345"))
+    if not digits.isdecimal() or len(digits) > SEED_DIGITS:
+        raise ReadError(
+            f"input '{name}': '{text[:40]}' has no seed of 1 to {SEED_DIGITS} digits",
+            legal=("random:0", "random:12345"),
+        )
     return int(digits)
 
 
