@@ -1,0 +1,410 @@
+"""Arrays in and out: `.npy` files, native dtypes and codes, random inputs, bytes in global memory, refusals."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import oracle
+import pytest
+from execution_programs import kernel
+
+from isa.errors import ReadError
+from isa.formats import format_named
+from simulator.execution import ArgumentUse
+from simulator.inputs import empty_memory, from_memory, make_inputs, random_codes, read_array, to_memory, write_array
+from simulator.running import run
+
+NATIVE = {
+    "f64": np.float64, "f32": np.float32, "f16": np.float16,
+    "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16,
+    "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64,
+}  # fmt: skip
+"""Formats that NumPy has itself."""
+
+CODED = ("bf16", "e4m3fn", "e5m2", "hif8", "e2m1", "e1m2", "i4")
+"""Formats that come and go as unsigned codes (i4 as int8 values)."""
+
+
+def use(name: str, *shape: int) -> ArgumentUse:
+    """An argument seen through one dense view."""
+    found = ArgumentUse(format_named(name))
+    strides = tuple(int(np.prod(shape[k + 1 :], dtype=int)) for k in range(len(shape)))
+    found.see_view(shape, strides)
+    return found
+
+
+def codes(name: str, *shape: int) -> np.ndarray:
+    row = oracle.fmt(name)
+    limit = (1 << row.bits) - 1
+    drawn = np.random.default_rng(3).integers(0, limit, shape, dtype=np.uint64, endpoint=True)
+    return drawn.astype(oracle.storage(name))
+
+
+def packed(array: np.ndarray, name: str) -> bytes:
+    """Little-endian bytes, two 4-bit elements in one, the first in the low nibble."""
+    flat = array.reshape(-1)
+    if oracle.fmt(name).bits == 4:
+        even = np.append(flat, np.zeros(flat.size % 2, flat.dtype))
+        return bytes((even[0::2] | even[1::2] << 4).astype(np.uint8).tolist())
+    return b"".join(int(code).to_bytes(array.dtype.itemsize, "little") for code in flat)
+
+
+# ---------------------------------------------------------------------------------------------------------- round trips
+
+
+@pytest.mark.parametrize("name", [*NATIVE, *CODED])
+def test_file_to_memory_and_back(name: str, tmp_path: Path) -> None:
+    wanted = codes(name, 3, 6)
+    array = wanted.view(NATIVE[name]) if name in NATIVE else wanted
+    if name == "i4":  # an integer format: values, not codes
+        array = ((wanted.astype(np.int8) ^ 8) - 8).astype(np.int8)
+    np.save(tmp_path / "x.npy", array)
+    argument = use(name, 3, 6)
+    memory = to_memory(read_array(tmp_path / "x.npy", "x"), "x", argument)
+    assert memory.tobytes() == packed(wanted, name)
+    back = from_memory(memory, argument)
+    assert back.shape == (3, 6)
+    write_array(tmp_path / "y.npy", back)
+    again = np.load(tmp_path / "y.npy", allow_pickle=False)
+    assert again.dtype.isbuiltin == 1  # readable without any further package
+    assert to_memory(again, "x", argument).tobytes() == memory.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("bf16", ml_dtypes.bfloat16), ("e4m3fn", ml_dtypes.float8_e4m3fn), ("e5m2", ml_dtypes.float8_e5m2)],
+)
+def test_codes_and_typed_arrays_are_the_same(name: str, dtype: Any) -> None:
+    wanted = codes(name, 40)
+    argument = use(name, 40)
+    assert np.array_equal(to_memory(wanted, "x", argument), to_memory(wanted.view(dtype), "x", argument))
+
+
+@pytest.mark.parametrize("name", ["f32", "f16", "i16", "i32", "i64"])
+def test_byte_order_and_layout_of_the_file_do_not_matter(name: str, tmp_path: Path) -> None:
+    array = codes(name, 4, 5).view(NATIVE[name])
+    argument, wanted = use(name, 4, 5), None
+    for variant in (
+        array,
+        array.astype(array.dtype.newbyteorder(">")),
+        np.asfortranarray(array),
+        np.repeat(np.repeat(array, 2, 0), 3, 1)[::2, ::3],
+        array[::-1, ::-1].copy()[::-1, ::-1],
+        array.reshape(-1),
+        array.reshape(2, 10),
+    ):
+        np.save(tmp_path / "x.npy", variant)
+        for given in (variant, read_array(tmp_path / "x.npy", "x")):
+            memory = to_memory(given, "x", argument)
+            wanted = memory if wanted is None else wanted
+            assert np.array_equal(memory, wanted)
+    assert wanted is not None
+    assert wanted.tobytes() == packed(array.view(oracle.storage(name)), name)
+
+
+def test_inputs_are_not_changed_by_a_run(tmp_path: Path) -> None:
+    given = np.linspace(-5, 5, 64, dtype=np.float32).reshape(1, 64)
+    kept = given.copy()
+    given.flags.writeable = False
+    run(cast_file(tmp_path), inputs={"x": given})
+    assert np.array_equal(given, kept)
+
+
+def test_odd_number_of_4_bit_elements() -> None:
+    argument = use("e2m1", 5)
+    memory = to_memory(np.array([1, 2, 3, 4, 5], np.uint8), "x", argument)
+    assert memory.tolist() == [0x21, 0x43, 0x05]
+    assert from_memory(memory, argument).view(np.uint8).tolist() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("name", "size"), [("f32", 48), ("bf16", 24), ("u8", 12), ("i4", 6)])
+def test_empty_memory(name: str, size: int) -> None:
+    memory = empty_memory(use(name, 3, 4))
+    assert memory.size == size
+    assert not memory.any()
+
+
+def test_rows_with_gaps_may_be_given_whole() -> None:
+    # 2 rows of 3 at stride 4: 7 elements reach the last one, 8 fill the rows.
+    argument = ArgumentUse(format_named("i32"))
+    argument.see_view((2, 3), (4, 1))
+    for size in (7, 8):
+        assert to_memory(np.arange(size, dtype=np.int32), "x", argument).size == 4 * size
+    for size in (6, 9):
+        with pytest.raises(ReadError, match=f"{size} elements.*2x3.*7 or 8"):
+            to_memory(np.zeros(size, np.int32), "x", argument)
+
+
+# --------------------------------------------------------------------------------------------------------------- random
+
+
+@pytest.mark.parametrize("name", ["i8", "u8", "i16", "i32", "i64", "u64", "i4"])
+def test_random_integers_cover_their_range(name: str) -> None:
+    row = oracle.fmt(name)
+    drawn = random_codes(np.random.default_rng(7), format_named(name), (4000,))
+    wanted = np.random.default_rng(7).integers(
+        row.low, row.high, 4000, dtype=np.int64 if row.signed else np.uint64, endpoint=True
+    )
+    assert [int(code) for code in drawn] == [int(value) % (1 << row.bits) for value in wanted]
+    if row.bits <= 8:
+        assert set(drawn.tolist()) == set(range(1 << row.bits))
+
+
+@pytest.mark.parametrize("name", ["f32", "f16", "bf16", "e4m3fn", "e5m2"])
+def test_random_floats_are_uniform_and_rounded_once(name: str) -> None:
+    argument = use(name, 50, 40)
+    drawn = make_inputs({"x": "random:7"}, {"x": argument})["x"]
+    uniform = np.random.default_rng(7).uniform(-100, 100, (50, 40))
+    wanted = oracle.cast_array(uniform.view(np.uint64), "f64", name)
+    assert np.array_equal(np.ascontiguousarray(drawn).view(wanted.dtype), wanted)
+    assert uniform.min() < -99
+    assert uniform.max() > 99
+
+
+def test_random_is_reproducible_and_depends_on_the_seed() -> None:
+    uses = {"x": use("f32", 8), "y": use("i32", 8)}
+    first, again, other = (make_inputs({"x": f"random:{seed}"}, uses)["x"] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_random_arguments_are_drawn_in_the_order_of_the_program() -> None:
+    uses = {"x": use("i32", 8), "y": use("i32", 8)}
+    forward = make_inputs({"x": "random:1", "y": "random:1"}, uses)
+    backward = make_inputs({"y": "random:1", "x": "random:1"}, uses)
+    assert all(np.array_equal(forward[name], backward[name]) for name in uses)
+
+
+def test_zeros() -> None:
+    found = make_inputs({"x": "zeros"}, {"x": use("f16", 2, 3)})["x"]
+    assert (found.shape, found.dtype) == ((2, 3), np.float16)
+    assert not found.any()
+
+
+@pytest.mark.parametrize(
+    "text", ["random:", "random:-1", "random:1.5", "random:x", "random: 1", "random:" + "9" * 5000]
+)
+def test_bad_seeds(text: str) -> None:
+    with pytest.raises(ReadError, match="seed") as caught:
+        make_inputs({"x": text}, {"x": use("f32", 2)})
+    assert "random:0" in caught.value.legal
+
+
+# ------------------------------------------------------------------------------------------------------------- refusals
+
+
+def test_unknown_argument() -> None:
+    with pytest.raises(ReadError, match="'z'") as caught:
+        make_inputs({"z": "zeros"}, {"x": use("f32", 2), "y": use("f32", 2)})
+    assert caught.value.legal == ("x", "y")
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 7, 12])
+def test_wrong_number_of_elements(size: int) -> None:
+    with pytest.raises(ReadError, match=rf"input 'x' has shape \[{size}\], {size} elements.*2x3.*6"):
+        to_memory(np.zeros(size, np.float32), "x", use("f32", 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("f32", np.float64), ("f32", np.float16), ("f32", np.int32), ("f32", np.uint16), ("f32", bool), ("f32", complex),
+        ("i8", np.float32), ("i8", np.int16), ("i32", np.float32), ("bf16", np.float32), ("bf16", np.uint8),
+        ("f16", ml_dtypes.bfloat16), ("e4m3fn", ml_dtypes.float8_e5m2), ("f32", "U4"), ("f32", "datetime64[s]"),
+        ("f32", [("a", np.float32)]),
+    ],
+)  # fmt: skip
+def test_wrong_dtype(name: str, dtype: Any) -> None:
+    with pytest.raises(ReadError, match="input 'x'"):
+        to_memory(np.zeros(4, dtype), "x", use(name, 4))
+
+
+@pytest.mark.parametrize("value", [8, -9, 100])
+def test_int4_values_out_of_range(value: int) -> None:
+    with pytest.raises(ReadError, match="input 'x'"):
+        to_memory(np.full(4, value, np.int8), "x", use("i4", 4))
+
+
+def test_4_bit_codes_out_of_range() -> None:
+    with pytest.raises(ReadError, match="input 'x'"):
+        to_memory(np.full(4, 16, np.uint8), "x", use("e2m1", 4))
+
+
+def objects(path: Path) -> None:
+    np.save(path, np.array([{"a": 1}, None], dtype=object), allow_pickle=True)
+
+
+def pickled(path: Path) -> None:
+    path.write_bytes(pickle.dumps([1, 2, 3]))
+
+
+def archive(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, x=np.zeros(3))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    np.save(path, np.arange(100.0))
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def text(path: Path) -> None:
+    path.write_text("1 2 3\n")
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def zipped(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a", "b")
+
+
+def header(path: Path) -> None:
+    path.write_bytes(b"\x93NUMPY\x01\x00\x06\x00{'a':\n")
+
+
+def version(path: Path) -> None:
+    path.write_bytes(b"\x93NUMPY\x09\x00\x06\x00{'a':\n")
+
+
+@pytest.mark.parametrize("make", [objects, pickled, archive, empty, cut, text, folder, zipped, header, version])
+def test_files_that_are_no_arrays(make: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    make(path)
+    with pytest.raises(ReadError, match="input 'x'") as caught:
+        read_array(path, "x")
+    assert "x.npy" in caught.value.message
+    assert caught.value.exit_code == 2
+    if make is objects:
+        assert "pickled" in caught.value.message
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match="does not exist"):
+        read_array(tmp_path / "none.npy", "x")
+
+
+def test_pickles_are_never_run(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (os.mkdir, (str(flag),))
+
+    (tmp_path / "x.npy").write_bytes(pickle.dumps(Trap()))
+    np.save(tmp_path / "y.npy", np.array([Trap()], dtype=object), allow_pickle=True)
+    for name in ("x", "y"):
+        with pytest.raises(ReadError):
+            read_array(tmp_path / f"{name}.npy", name)
+    assert not flag.exists()
+
+
+def test_files_without_elements(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((0, 4), np.float32))
+    array = read_array(tmp_path / "x.npy", "x")
+    assert array.shape == (0, 4)
+    argument = ArgumentUse(format_named("f32"))
+    argument.see_view((0, 4), (4, 1))
+    assert to_memory(array, "x", argument).size == 0
+
+
+# --------------------------------------------------------------------------------------------------------------- output
+
+
+def test_output_replaces_an_older_file_whole(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "y.npy"
+    write_array(path, np.zeros(1000, np.float32))
+    with path.open("rb") as reader:  # whoever has the old file open keeps the old content
+        write_array(path, np.ones(4, np.int8))
+        assert np.load(reader).size == 1000
+    assert np.load(path).tolist() == [1, 1, 1, 1]
+    assert [found.name for found in path.parent.iterdir()] == ["y.npy"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
+
+
+def test_failed_output_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "y.npy").mkdir()
+    with pytest.raises(ReadError, match="cannot write"):
+        write_array(tmp_path / "y.npy", np.zeros(4))
+    assert [found.name for found in tmp_path.iterdir()] == ["y.npy"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ReadError, match="cannot write"):
+        write_array(tmp_path / "file" / "y.npy", np.zeros(4))
+
+
+def test_interrupted_output_keeps_the_older_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "y.npy"
+    write_array(path, np.arange(4))
+
+    def broken(file: Any, *_: Any, **__: Any) -> None:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "save", broken)
+    with pytest.raises(KeyboardInterrupt):
+        write_array(path, np.arange(9))
+    monkeypatch.undo()
+    assert np.load(path).tolist() == [0, 1, 2, 3]
+    assert [found.name for found in tmp_path.iterdir()] == ["y.npy"]
+
+
+# -------------------------------------------------------------------------------------------------------- whole program
+
+
+def cast_file(folder: Path) -> Path:
+    """f32 -> bf16, 1 x 64."""
+    kinds = {"x": "f32", "y": "bf16"}
+    body = "".join(
+        f"%v{name} = pto.make_tensor_view %{name}, shape = [%c1, %c64], strides = [%c64, %c1] : !pto.tensor_view<1x64x{kind}>\n"
+        f"%p{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%c1, %c64] : !pto.tensor_view<1x64x{kind}> -> "
+        f"!pto.partition_tensor_view<1x64x{kind}>\n"
+        f"%t{name} = pto.alloc_tile : !pto.tile_buf<vec, 1x64x{kind}>\n"
+        for name, kind in kinds.items()
+    )
+    tiles = {name: f"!pto.tile_buf<vec, 1x64x{kind}>" for name, kind in kinds.items()}
+    body += f"pto.tload ins(%px : !pto.partition_tensor_view<1x64xf32>) outs(%tx : {tiles['x']})\n"
+    body += f"pto.tcvt ins(%tx : {tiles['x']}) outs(%ty : {tiles['y']})\n"
+    body += f"pto.tstore ins(%ty : {tiles['y']}) outs(%py : !pto.partition_tensor_view<1x64xbf16>)\n"
+    path = folder / "cast.pto"
+    path.write_text(kernel(body, "%x: !pto.ptr<f32>, %y: !pto.ptr<bf16>"))
+    return path
+
+
+def test_run_takes_arrays_files_and_words(tmp_path: Path) -> None:
+    program = cast_file(tmp_path)
+    given = np.linspace(-5, 5, 64, dtype=np.float32)
+    np.save(tmp_path / "x.npy", given)
+    wanted = given.astype(ml_dtypes.bfloat16)
+    for value in (given, str(tmp_path / "x.npy"), given.view(np.uint32)):
+        (output,) = run(program, inputs={"x": value}).outputs.values()
+        assert output.shape == (1, 64)
+        assert np.array_equal(np.ascontiguousarray(output).view(np.uint16).reshape(-1), wanted.view(np.uint16))
+    assert not np.ascontiguousarray(run(program, inputs={"x": "zeros"}).outputs["y"]).view(np.uint16).any()
+
+
+def test_run_names_the_missing_input(tmp_path: Path) -> None:
+    program = cast_file(tmp_path)
+    with pytest.raises(ReadError, match="%x") as caught:
+        run(program)
+    assert caught.value.exit_code == 2
+    assert run(program, timing_only=True).outputs == {}
+    with pytest.raises(ReadError, match="'z'"):
+        run(program, inputs={"z": "zeros"}, timing_only=True)
