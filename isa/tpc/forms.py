@@ -35,6 +35,9 @@ TARGET_SPELLINGS = {
 }
 """Destination types of CONVERT: format name and its spelling as a switch value. Source: tpc.md section 2.1."""
 
+TYPE_ALIASES = {spelling: name for name, spelling in TARGET_SPELLINGS.items()} | {"fp16": "f16", "int64": "i64"}
+"""Other spellings of type suffixes."""
+
 
 class Style(Enum):
     """How a switch is written in canonical text."""

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from isa.errors import ReadError
 from isa.tpc import values
 from isa.tpc.dialect import Dialect
+from isa.tpc.forms import TYPE_ALIASES, TYPES
 from isa.tpc.instructions import ALIASES, UNMODELLED, forms_of, mnemonics
 from isa.tpc.program import Comparison, LabelUse, Operand
 from isa.tpc.text import Source, Word
@@ -59,6 +60,10 @@ def take_apart(source: Source, words: list[Word], dialect: Dialect) -> Parts:
     parts = Parts(head, mnemonic, suffixes)
     _take_variant(parts, words)
     switch_words = {word for form in forms_of(parts.mnemonic) for switch in form.switches for word in switch.bare()}
+    for suffix in parts.suffixes:
+        if suffix not in TYPES and suffix not in TYPE_ALIASES and suffix not in switch_words:
+            message = f"unknown type suffix '.{suffix[:40]}'"
+            raise ReadError(message, span=source.word_span(head), legal=TYPES)
     _Items(source, words, dialect, parts, frozenset(switch_words)).take_all()
     return parts
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from isa.errors import CastsimError, IllegalError, ReadError
 from isa.tpc import values
 from isa.tpc.dialect import Dialect
-from isa.tpc.forms import TARGET_SPELLINGS, TYPES, Form, OperandSpec, Predication, Switch, Value
+from isa.tpc.forms import TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
 from isa.tpc.instructions import available, forms_of
 from isa.tpc.items import Given, Parts, Setting, take_apart
 from isa.tpc.program import (
@@ -26,8 +26,6 @@ from isa.tpc.program import (
     Special,
 )
 from isa.tpc.text import Source, Word
-
-_TYPE_ALIASES = {spelling: name for name, spelling in TARGET_SPELLINGS.items()} | {"fp16": "f16", "int64": "i64"}
 
 
 class _Misfit(Exception):  # noqa: N818  never leaves this module
@@ -201,7 +199,7 @@ def _match_suffixes(form: Form, parts: Parts) -> tuple[str | None, list[Setting]
     kind: str | None = None
     settings = list(parts.settings)
     for suffix in parts.suffixes:
-        name = _TYPE_ALIASES.get(suffix, suffix)
+        name = TYPE_ALIASES.get(suffix, suffix)
         if name in TYPES and kind is None:
             kind = name
         else:

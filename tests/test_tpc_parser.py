@@ -1,0 +1,498 @@
+"""TPC assembly text: layouts, spellings, operands, declarations. Expectations from tpc.md section 7."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from tpc_text import GENERATIONS, dialect, program, table
+
+from isa.errors import IllegalError, ReadError
+from isa.tpc import (
+    Bundle,
+    File,
+    Immediate,
+    Instruction,
+    Label,
+    LabelUse,
+    Register,
+    RegisterDeclaration,
+    Special,
+    TargetDeclaration,
+    TensorDeclaration,
+    VlmDeclaration,
+    canonical_text,
+    print_instruction,
+    print_program,
+    target_named_in,
+)
+
+
+def one(text: str, name: str = "gaudi2") -> Instruction:
+    """The only instruction of a text."""
+    found = [slot for bundle in program(text, name).bundles for slot in bundle.slots if slot is not None]
+    assert len(found) == 1
+    return found[0]
+
+
+def canonical(text: str, name: str = "gaudi2") -> str:
+    return print_instruction(one(text, name))
+
+
+# ---------------------------------------------------------------------------------------------------------- layouts
+
+
+def test_layouts_say_the_same() -> None:
+    line = "ld_l_v V1, 0x100; nop; convert.f32 target_type=int32 V4, V5; st_l_v 0x200, V6"
+    braces = "{\n  ld_l_v %V1, 0x100\n  convert.f32 target_type=int32 %V4, %V5\n  st_l_v 0x200, %V6\n}"
+    joined = "convert.f32 target_type=int32 V4, V5 || st_l_v 0x200, V6 || ld_l_v V1, 0x100"
+    one_line = "{ ld_l_v V1, 0x100 || convert.f32 V4, V5, INT32 || st_l_v 0x200, V6 }"
+    assert program(line) == program(braces) == program(joined) == program(one_line)
+    assert canonical_text(joined, dialect("gaudi2")) == line
+
+
+def test_missing_trailing_slots_are_empty() -> None:
+    assert (
+        program("ld_l_v V1, 0x100") == program("ld_l_v V1, 0x100; nop") == program("ld_l_v V1, 0x100; nop; nop; nop;")
+    )
+    assert program("NOP").bundles == (Bundle(),)
+    assert program("nop;nop;nop;nop").bundles == (Bundle(),)
+
+
+def test_equal_instructions_share_the_slots_that_have_them() -> None:
+    bundle = program("{ cache_invalidate || mov.i16 V8, 0x0 || mov.i16 V9, 0x0 }").bundles[0]
+    assert bundle.load is not None
+    assert bundle.vpu is not None
+    assert bundle.load.operand("dest") == Register(File.V, 8)
+    assert bundle.vpu.operand("dest") == Register(File.V, 9)
+    halts = program("{ halt || halt }").bundles[0]
+    assert halts.spu is not None
+    assert halts.vpu is not None
+    scalars = program("{ mov.i32 S1, S2 || ld_l S3, 0x4 }").bundles[0]
+    assert scalars.spu is not None  # LD_L needs the LOAD slot, MOV gives way
+    assert scalars.spu.mnemonic == "mov"
+
+
+def test_the_published_schedules_are_read() -> None:
+    """Every bundle of the compiled kernels, in the layout without slots, back and forth."""
+    rows = table("tpc_kernel_schedules_dev.csv")
+    assert len(rows) == 66
+    for row in rows:
+        text = row["instructions_with_registers"].replace(" | ", " || ")
+        found = program(text, row["gen"])
+        assert len(found.bundles) == 1
+        assert program(print_program(found), row["gen"]) == found
+        written = [part for part in text.split(" || ") if part.lower() != "nop"]
+        assert sum(slot is not None for slot in found.bundles[0].slots) == len(written)
+
+
+def test_labels_directives_and_comments() -> None:
+    text = """.globl main
+main:   // the entry
+  nop; nop; nop; nop  /* nothing
+  here */
+again: last: ld_l_v V0, 0x0
+  jmpr again, !SP1
+.size main, 3
+end:
+"""
+    found = program(text)
+    assert found.labels == {"main": 0, "again": 1, "last": 1, "end": 3}
+    assert len(found.bundles) == 3
+    assert found.bundles[2].spu is not None
+    assert found.bundles[2].spu.operand("src_a") == LabelUse("again")
+    assert program(print_program(found)) == found
+    assert canonical_text(text, dialect("gaudi2")).split("\n") == [
+        ".globl main",
+        "main:",
+        "nop; nop; nop; nop",
+        "",
+        "again: last: ld_l_v V0, 0x0; nop; nop; nop",
+        "nop; jmpr again, !SP1; nop; nop",
+        ".size main, 3",
+        "end:",
+        "",
+    ]
+
+
+def test_one_line_per_input_line_with_braces() -> None:
+    text = "// nothing\n{\n  ld_l_v %V1, 0x100\n}\n\nnop"
+    printed = canonical_text(text, dialect("gaudi2"))
+    assert printed.split("\n") == ["", "ld_l_v V1, 0x100; nop; nop; nop", "", "", "", "nop; nop; nop; nop"]
+
+
+def test_places() -> None:
+    found = program("nop\n  nop; nop; convert.f32 V0, V1, INT32", "gaudi")
+    vpu = found.bundles[1].vpu
+    assert vpu is not None
+    assert (vpu.span.line, vpu.span.column) == (2, 13)
+    assert isinstance(program("a: nop").items[0], Label)
+    assert program("nop") == program("\n\n nop ; ")  # places take no part in equality
+
+
+# -------------------------------------------------------------------------------------------------------- spellings
+
+
+@pytest.mark.parametrize(
+    ("text", "generation", "expected"),
+    [
+        # the table of tpc.md section 7
+        ("CONVERT.F32 V0, V1, INT8, LANE_SEL=3, RNE", "goya", "convert.f32 lane_sel=3 target_type=int8 rhne V0, V1"),
+        ("CONVERT.F32 V0, V1, INT32, RZ, SP1", "goya", "convert.f32 target_type=int32 rz V0, V1, SP1"),
+        ("CONVERT_INT32 V9, V26, V1, LANE_SEL=2, RNE", "goya", "convert_int32 lane_sel=2 rhne to_8 V9, V26, V1"),
+        ("NOP; CONVERT_UINT32 S6, S12, 123, TO_8, RD, SP1", "goya", "convert_uint32 rd to_8 S6, S12, 0x7b, SP1"),
+        ("NEARBYINT.F32 V20, V23, RD, !SP3", "goya", "nearbyint.f32 rd V20, V23, !SP3"),
+        # specimens of tpc.md section 7.1, which are canonical
+        *(
+            (text, generation, text)
+            for generation, text in (
+                ("gaudi", "ld_l S1, 0x7b"),
+                ("gaudi", "st_l mmio 0x8fc, S2"),
+                ("gaudi", "ld_l mmio S1, 0x8fc"),
+                ("goya", "ld_l_v V1, S2, 0x0"),
+                ("goya", "ld_l_v V1, 0x0, S2"),
+                ("gaudi", "ld_l_v V1, 0x100"),
+                ("gaudi", "ld_l_v_low V1, S3"),
+                ("gaudi", "st_l_v 0x700, V3"),
+                ("goya", "st_l_v S0, 0x0, V3"),
+                ("gaudi2", "st_l_v 0x700, V3, !VP2"),
+                ("gaudi", "gen_addr AD1, 0x2, I3"),
+                ("greco", "gen_addr dt=int8 AD1, 0x2, I3"),
+                ("goya", "ld_g S3, AD1"),
+                ("greco", "ld_g b00110 I3, AD1"),
+                ("goya", "st_g AD1, S1"),
+                ("goya", "ld_tnsr V4, 0x0, I3"),
+                ("gaudi", "ld_tnsr V4, 0x0, I3, S30"),
+                ("gaudi", "ld_tnsr V4, S27, I3"),
+                ("greco", "ld_tnsr partial V4, 0x0, I3, LD_PARTIAL_REG"),
+                ("greco", "ld_tnsr V4, LD_TNSR_ID_REG, I3, VP2"),
+                ("goya", "st_tnsr 0x0, I3, V4"),
+                ("gaudi", "st_tnsr rmw_sel 0x0, I3, V4, S29"),
+                ("gaudi2", "ld_tnsr direct V4, S2, S3"),
+                ("gaudi2", "st_tnsr_low rmw_sel pack direct S2, S3, V4, ST_RMW_REG, SP1"),
+                ("goya", "set_indx I2, b00010, S3"),
+                ("goya", "prmt_indx I3, I4, S5"),
+                ("goya", "mov_irf_dim 0x2 S2, I3"),
+                ("goya", "mov V4, V5"),
+                ("goya", "mov.i8 V4, 0x7b"),
+                ("goya", "mov.f32 V4, S6"),
+                ("greco", "mov D4, D6"),
+                ("goya", "mov VP4, SP5"),
+                ("goya", "mov VP4, S0"),
+                ("goya", "mov 0x0 VP4, S0"),
+                ("greco", "mov VP14, V10"),
+                ("goya", "mov.i32 S1, 0x7b"),
+                ("goya", "mov SP1, S2"),
+                ("goya", "mov SP1, SP2"),
+                ("goya", "mov b11111 I1, 0x7b"),
+                ("greco", "mov M2 I1, S3"),
+                ("greco", "mov AD3, AD4"),
+                ("greco", "mov AD3, Z4"),
+                ("gaudi", "mov S4, PC"),
+                ("greco", "mov LD_PARTIAL_REG, S1"),
+                ("greco", "mov S_CARRY, SP3"),
+                ("greco", "mov ZP_REG, V3"),
+                ("goya", "mov V4, LFSR"),
+                ("goya", "mov V4, V_LANE_ID_16"),
+                ("goya", "mov LFSR, V4"),
+                ("goya", "mov.i32 S1, S_LFSR"),
+                ("greco", "mov S_LFSR, S1"),
+                ("goya", "mul.f32 V3, V2, S1"),
+                ("goya", "mul.i32 D2, V2, S1"),
+                ("goya", "mul.i8 A4, V2, V3"),
+                ("goya", "mul.i32 double_and_round32 V3, V2, V1"),
+                ("goya", "mul.i32 upper32 S3, S2, S1"),
+                ("goya", "sub.i32 S5, S1, 0x70"),
+                ("goya", "add.i8 st V1, V2, V3"),
+                ("goya", "add.i32 b11011 I5, S5, I2"),
+                ("goya", "add.i32 b11011 I5, I2, 0x1"),
+                ("goya", "ash.i32 rhu V3, V2, S1"),
+                ("goya", "shr.i32 b00101 I1, I1, S3"),
+                ("gaudi", "shr.i32 b00101 I1, I1, 0x3"),
+                ("greco", "and.i32 andn V1, V2, V3"),
+                ("goya", "and.b VP1, VP2, VP3"),
+                ("goya", "not.i32 S1, S2"),
+                ("goya", "cmp_grt.f32 VP1, V2, V3"),
+                ("gaudi", "cmp_eq.i32 mask_eq_zero SP1, S2, 0x8"),
+                ("greco", "cmp_less.i32 b00001 SP1, I2, 0x40"),
+                ("goya", "sel_grt.i32 V4, V5, V6, V7, V8"),
+                ("goya", "sel_leq.f32 V4, V5, V6, V7, 0x3f800000"),
+                ("goya", "sel2_less.i32 D4, V6, V7, V8, V9"),
+                ("goya", "pack.i16 source_group=0 element_stride=2 V1, V2"),
+                ("gaudib", "unpack.i16 source_group=1 element_stride=2 group_half=0 unpack_lane=1 V1, V2"),
+                ("goya", "mov_dg src=1 dst=0 wr_lg=0x1 wr_ug=0x0 V1, V2, 0xffffffff"),
+                ("greco", "mov_dg.pack pack_type=1 V1, V2"),
+                ("goya", "convert_int16 lane_sel=0 rhne V1, V2, S3"),
+                ("greco", "convert_int16 all_lanes rhne V1, D2, V3"),
+                ("greco", "convert.i32 x2 target_type=fp32 D2, D4"),
+                ("gaudi2", "convert.i32 target_type=fp32 x4 clip_fp A0, A4"),
+                ("goya", "halt"),
+                ("goya", "cache_flush"),
+                ("goya", "jmpr S20, SP1"),
+                ("goya", "jmpa S20, SP1"),
+            )
+        ),
+        # old spelling
+        ("PACK.I16 V1, V2, GROUP_1, STRIDE_4", "goya", "pack.i16 source_group=1 element_stride=4 V1, V2"),
+        ("pack.i16 group_source=1, stride=4, V1, V2", "goya", "pack.i16 source_group=1 element_stride=4 V1, V2"),
+        ("ADD.I8.SAT V1, V2, V3", "goya", "add.i8 st V1, V2, V3"),
+        (
+            "mov_dual_group all sdg3=2, V1, V2, 1",
+            "gaudi",
+            "mov_dg.all sdg0=0 sdg1=0 sdg2=0 sdg3=2 weg0=0 weg1=0 weg2=0 weg3=0 V1, V2, 0x1",
+        ),
+        ("LD_TNSR.PARTIAL V4, 0, I3, S30", "gaudi", "ld_tnsr V4, 0x0, I3, S30"),
+        ("ld_tnsr V4, 0, I3, LD_PARTIAL_REG", "greco", "ld_tnsr partial V4, 0x0, I3, LD_PARTIAL_REG"),
+        ("mov.f32 V4, V5", "goya", "mov V4, V5"),
+        ("mov D4, D6, x2", "greco", "mov D4, D6"),
+        ("add.i32 S1, S2, 1, SP0", "goya", "add.i32 S1, S2, 0x1"),
+        ("add.i32 S1, S2, 1, !SP0", "goya", "add.i32 S1, S2, 0x1, !SP0"),
+        ("mov V1, V2, VP0", "goya", "mov V1, V2, VP0"),
+        ("convert.i32 V0, V1, target_type=i8, default", "goya", "convert.i32 target_type=int8 V0, V1"),
+        ("convert_int32 num_lanes=all_lanes V1, D2, S3", "greco", "convert_int32 all_lanes rhne to_8 V1, D2, S3"),
+        ("convert_int8 all_lanes V1, D2, S3", "greco", "convert_int8 rhne V1, D2, S3"),
+        ("convert.f32 V0, V1, BF16, SR_RHNE", "gaudi2", "convert.f32 target_type=bf16 sr_rne V0, V1"),
+        ("mov_g V1, V2, g_en=0b11, dg_en=0xF, -1", "goya", "mov_g g_en=0b11 dg_en=0b1111 V1, V2, 0xffffffff"),
+    ],
+)
+def test_spellings(text: str, generation: str, expected: str) -> None:
+    assert canonical(text, generation) == expected
+    assert one(expected, generation) == one(text, generation)
+
+
+def test_the_loop_specimen() -> None:
+    text = "nop; loop S1, 123, S3, <=, End3; nop; nop\nnop\nnop\nEnd3:\n"
+    empty = "nop; nop; nop; nop\n"
+    assert canonical_text(text, dialect("goya")) == text.split("\n", maxsplit=1)[0] + f"\n{empty}{empty}End3:\n"
+    found = program(text, "goya").bundles[0].spu
+    assert found is not None
+    assert found.operand("bound") == Immediate(123)
+    assert print_instruction(found) == "loop S1, 123, S3, <=, End3"
+    assert canonical("loop 0, -2, -1, !=, e, 0, !SP2\ne: ", "goya") == "loop 0, -2, -1, !=, e, 0, !SP2"
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("123", 123),
+        ("0x7B", 123),
+        ("0b11", 3),
+        ("-1", 0xFFFFFFFF),
+        ("-0x1", 0xFFFFFFFF),
+        ("4294967295", 0xFFFFFFFF),
+        ("-2147483648", 0x80000000),
+        ("i32_-5", 0xFFFFFFFB),
+        ("i16_-1", 0xFFFF),
+        ("i16_65535", 0xFFFF),
+        ("i8_-128", 0x80),
+        ("I8_0x7f", 0x7F),
+        ("1.5", 0x3FC00000),
+        ("-0.5f", 0xBF000000),
+        ("1e3", 0x447A0000),
+        ("0.1", 0x3DCCCCCD),
+        ("3.4028234e38", 0x7F7FFFFF),
+        ("1e-46", 0),
+        ("1e-99999", 0),
+        # A tie of f32 plus less than a double can hold: rounding twice would give 0x3f800000.
+        ("1.000000059604644775390625000000000000000000000000001", 0x3F800001),
+        ("1.000000059604644775390625", 0x3F800000),
+        ("1.000000178813934326171874999999999999999999999999999", 0x3F800001),
+    ],
+)
+def test_immediates(text: str, bits: int) -> None:
+    assert one(f"add.i32 S1, S2, {text}").operand("src_b") == Immediate(bits)
+    if "." in text and len(text) < 20:
+        assert struct.pack("<I", bits) == np.float32(text.rstrip("f")).tobytes()
+
+
+@pytest.mark.parametrize(
+    "text", ["4294967296", "-2147483649", "i16_65536", "i8_-129", "i8_256", "3.5e38", "1e99999", "9" * 5000]
+)
+def test_immediates_that_do_not_fit(text: str) -> None:
+    with pytest.raises(ReadError):
+        program(f"add.i32 S1, S2, {text}")
+
+
+# --------------------------------------------------------------------------------------------------------- switches
+
+
+def test_switches_are_filled_in() -> None:
+    found = one("convert.f32 V0, V1, INT8", "gaudi2")
+    assert dict(found.switches) == {
+        "lane_sel": 0,
+        "num_lanes": "single_lane",
+        "x2": 0,
+        "target_type": "i8",
+        "rounding": "csr",
+        "x4": 0,
+        "clip_fp": 0,
+    }
+    assert found.type == "f32"
+    assert found.switch("width") is None
+    assert one("convert_int32 V0, D2, S1, all_lanes", "greco").switch("lane_sel") is None
+    assert one("ld_tnsr V4, 0, I3, S30", "gaudi").switch("partial") == 1
+    assert one("mov V1, LFSR", "goya").operand("src_a") == Special("LFSR")
+
+
+# ----------------------------------------------------------------------------------------------------- declarations
+
+
+def test_declarations() -> None:
+    text = """// castsim: target gaudi2
+// castsim: tensor 0 x in f32 [64, 1024]
+//castsim: tensor 1 y out bfloat16 [64,1024]
+// castsim: reg S0 = 128
+// castsim: reg I3 = [0, -64, 0, 0, 0]
+// castsim: reg SP2 = 1
+// castsim: reg AD1 = 0x100000000
+nop  // castsim: vlm 0x100 z f32 [64]
+// castsim: vlm 1024 w out f8_143@11 [256]
+"""
+    found = program(text)
+    assert found.declarations == (
+        TargetDeclaration("gaudi2"),
+        TensorDeclaration(0, "x", "in", "f32", (64, 1024)),
+        TensorDeclaration(1, "y", "out", "bf16", (64, 1024)),
+        RegisterDeclaration(Register(File.S, 0), (128,)),
+        RegisterDeclaration(Register(File.I, 3), (0, -64, 0, 0, 0)),
+        RegisterDeclaration(Register(File.SP, 2), (1,)),
+        RegisterDeclaration(Register(File.AD, 1), (0x100000000,)),
+        VlmDeclaration(0x100, "z", "in", "f32", (64,)),
+        VlmDeclaration(1024, "w", "out", "f8_143@11", (256,)),
+    )
+    assert found.target == target_named_in(text) == "gaudi2"
+    assert program(print_program(found)) == found
+    assert target_named_in("nop") is program("nop").target is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("// castsim: tensr 0 x in f32 [64]", "unknown declaration 'tensr'"),
+        ("// castsim: tensor x in f32 [64]", "malformed declaration of tensor"),
+        ("// castsim: tensor 0 x f32 [64]", "a tensor needs a direction"),
+        ("// castsim: tensor 0 x in f33 [64]", "unknown format 'f33'"),
+        ("// castsim: tensor 0 x in f32 []", "a shape is a list of positive sizes"),
+        ("// castsim: tensor 0 x in f32 [0]", "a shape is a list of positive sizes"),
+        ("// castsim: tensor 0 x in f32 [1,1,1,1,1,1]", "at most 5 dimensions"),
+        ("// castsim: tensor 0 x in f32 [1]\n// castsim: tensor 0 y in f32 [1]", "tensor 0 is declared twice"),
+        ("// castsim: tensor 0 x in f32 [1]\n// castsim: vlm 0 x f32 [1]", "name x is declared twice"),
+        ("// castsim: target a\n// castsim: target b", "the target is declared twice"),
+        ("// castsim: reg S99 = 1", "there is no register S99"),
+        ("// castsim: reg V1 = 1", "V1 cannot be given a start value"),
+        ("// castsim: reg Q1 = 1", "Q1 cannot be given a start value"),
+        ("// castsim: reg I1 = 1", "I1 takes [c0, c1, c2, c3, c4]"),
+        ("// castsim: reg S1 = [1]", "S1 takes one number"),
+        ("// castsim: reg SP1 = 2", "'2' is no value for SP1"),
+        ("// castsim: reg S1 = abc", "'abc' is no value for S1"),
+        ("// castsim: reg S1 = 4294967296", "does not fit in 32 bits"),
+        ("// castsim: reg AD1 = 99999999999999999999", "is no address"),
+        ("// castsim: reg S1 = 1\n// castsim: reg %S1 = 2", "register S1 is declared twice"),
+    ],
+)
+def test_bad_declarations(text: str, message: str) -> None:
+    with pytest.raises(ReadError) as caught:
+        program(text)
+    assert message in str(caught.value)
+    assert caught.value.span is not None
+
+
+# ------------------------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("text", "generation", "message", "legal"),
+    [
+        ("frobnicate V1", "goya", "unknown instruction 'frobnicate'", None),
+        ("convrt.f32 V1, V2", "goya", "unknown instruction 'convrt.f32'", "convert"),
+        ("mac.f32 V1, V2, V3", "goya", "mac is not modelled", None),
+        ("convert.f32 V0, V1, INT8; nop; nop; nop", "goya", "cannot stand in the LOAD slot", "VPU"),
+        ("nop; nop; nop; ld_l_v V1, S1", "gaudi", "cannot stand in the STORE slot", "LOAD"),
+        ("nop; nop; add.i32 S1, S2, S3; nop", "goya", "cannot stand in the VPU slot", "SPU"),
+        ("nop; nop; add.i32 V1, S2, S3; nop", "goya", "operand 2 of add cannot be S2", "a register V"),
+        ("nop; nop; nop; nop; nop", "goya", "a bundle has 4 slots", "STORE"),
+        ("nop; ; nop; nop", "goya", "the SPU slot is empty", "nop"),
+        ("{ convert.f32 V0, V1, INT8 || add.i32 V1, V2, V3 }", "goya", "no slot of the bundle is left for add", "VPU"),
+        ("{ nop", "goya", "the bundle is not closed", "}"),
+        ("{ { nop } }", "goya", "bundles cannot be nested", None),
+        ("{ nop } nop", "goya", "nothing may follow a bundle", None),
+        ("nop }", "goya", "a brace stands alone", None),
+        ("/* nop", "goya", "the comment is not closed", "*/"),
+        ("nop SP1", "goya", "nop takes neither operands nor a predicate", None),
+        ("add.i32 V40, V1, V2", "goya", "there is no register V40", None),
+        ("convert.i32 D3, V1, FP32", "goya", "there is no register D3; goya has D0, D2 .. D38", None),
+        ("convert.i32 A38, V1, FP32", "goya", "there is no register A38; goya has A0, A4 .. A36", None),
+        ("mov SP16, S1", "goya", "there is no register SP16", None),
+        ("convert.f32 V0, V1", "goya", "convert needs target_type", "int8"),
+        ("convert V0, V1, INT8", "goya", "needs a type suffix", "f32"),
+        ("add.f33 V0, V1, V2", "goya", "unknown type suffix '.f33'", "f32"),
+        ("convert.f32 V0, V1, INT8, FOO", "goya", "'FOO' is no switch or operand of convert", None),
+        ("convert.f32 V0, V1, INT8, LANE=1", "goya", "has no switch 'lane='", "lane_sel"),
+        ("convert_int32 all_lanes=1 V1, D2, S3", "greco", "has no switch 'all_lanes='", "num_lanes"),
+        ("convert.f32 V0, V1, INT8, LANE_SEL=4", "goya", "lane_sel cannot be 4", "3"),
+        ("convert.f32 V0, V1, INT8, LANE_SEL=x", "goya", "lane_sel cannot be x", "3"),
+        ("convert.f32 V0, V1, INT8, BF16", "goya", "target_type is set twice", None),
+        ("convert.f32 V0, V1, INT8, LANE_SEL=", "goya", "a value must follow 'LANE_SEL='", None),
+        ("convert.f32 V0, S1, INT8", "goya", "operand 2 of convert cannot be S1", "a register V"),
+        ("convert.f32 V0 V1, INT8", "goya", "expected ',' before this operand", ","),
+        ("convert.f32 V0,, V1, INT8", "goya", "expected an operand before this comma", None),
+        ("convert.f32 V0, V1, INT8,", "goya", "an operand must follow this comma", None),
+        ("convert.f32 V0, INT8", "goya", "convert needs 2 operands, found 1", "a register V"),
+        ("add.i32 V0, V1, V2, V3", "goya", "add has no such operand", "SP0 .. 15"),
+        ("add.i32 S0, S1, S2, VP1", "goya", "cannot be predicated by VP1", "!SP0 .. 15"),
+        ("add.i32 V0, V1, V2, SP1, SP2", "goya", "nothing may follow the predicate", None),
+        ("add.i32 V0, V1, !V2", "goya", "operand 3 of add cannot be !V2", None),
+        ("add.i32 V0, V1, V2, !", "goya", "a predicate register must follow '!'", None),
+        ("halt SP1", "goya", "halt cannot be predicated by SP1", None),
+        ("jmpr nowhere", "goya", "label 'nowhere' is not defined", None),
+        ("a: nop\njmpr b", "goya", "label 'b' is not defined", "a"),
+        ("a: nop\na: nop", "goya", "label 'a' is defined twice, first in line 1", None),
+        ("loop S1, S2, S3, ~, e\ne:", "goya", "'~' is no switch or operand of loop", None),
+        ("set_indx I1, b0001, S1", "goya", "'b0001' is no switch or operand of set_indx", None),
+        ("mov 0x8 VP1, S1", "goya", "operand 1 of mov cannot be 0x8", "0 .. 7"),
+        ("mov I1, I2", "goya", "operand 1 of mov cannot be I1", "a dimension mask such as b00010"),
+        ("ld_tnsr partial V4, 0x0, I3", "gaudi", "partial does not go with these operands", None),
+        ("convert_int32 all_lanes lane_sel=1 V1, D2, S3", "greco", "lane_sel goes only with num_lanes", None),
+    ],
+)
+def test_what_cannot_be_read(text: str, generation: str, message: str, legal: str | None) -> None:
+    with pytest.raises(ReadError) as caught:
+        program(text, generation)
+    assert message in caught.value.message
+    assert caught.value.span is not None
+    if legal is not None:
+        assert legal in caught.value.legal
+
+
+@pytest.mark.parametrize(
+    ("text", "generation", "message", "legal"),
+    [
+        ("ld_l_v V1, 0x100", "goya", "goya has no ld_l_v", "ld_l_v V|VP, S, S|imm"),
+        ("ld_l_v V1, S1, 0x100", "gaudi", "gaudi has no ld_l_v", "ld_l_v V|VP, S|imm"),
+        ("mov_dg.all V1, V2, 1", "goya", "goya has no mov_dg.all", None),
+        ("mov_dg.unpack V1, V2, 1", "greco", "greco has no mov_dg.unpack", None),
+        ("convert_int8 V1, D2, S1", "gaudi", "gaudi has no convert_int8", None),
+        ("convert.f32 V0, V1, BF16, RHAZ", "goya", "goya has no rounding mode rhaz", "rhne"),
+        ("convert.f32 V0, V1, BF16, SR_RNE", "greco", "greco has no rounding mode sr_rne", "rhaz"),
+        ("convert_int32 V0, V1, S2, RZ", "goya", "goya has no rounding mode rz", "sr"),
+        ("convert.f32 V0, V1, BF16, CLIP_FP", "greco", "greco has no switch clip_fp", "x2"),
+        ("convert.i32 D0, D2, FP32, X2", "gaudi", "gaudi has no switch x2", "target_type"),
+        ("ld_tnsr V4, 0x0, I3, VP1", "goya", "cannot be predicated by VP1", None),
+        ("mov VP1, V2", "gaudi", "gaudi has no mov VP, V", None),
+        ("mov M1, S2", "gaudi", "gaudi has no mov", None),
+        ("nop; nop; nop; ld_tnsr V4, 0x0, I3", "greco", "cannot stand in the STORE slot", None),
+        ("mul.i8 A4, V2, V3", "gaudi", "gaudi has no mul.TYPE A", None),
+    ],
+)
+def test_what_a_generation_lacks(text: str, generation: str, message: str, legal: str | None) -> None:
+    with pytest.raises((IllegalError, ReadError)) as caught:
+        program(text, generation)
+    assert message in caught.value.message
+    if legal is not None:
+        assert legal in caught.value.legal
+
+
+def test_all_generations_read_the_plain_instructions() -> None:
+    for generation in GENERATIONS:
+        assert canonical("add.f32 V1, V2, V3", generation) == "add.f32 V1, V2, V3"
