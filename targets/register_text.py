@@ -56,6 +56,11 @@ class RegisterInstruction:
     results: tuple[str, ...]
     operands: tuple[str, ...]
 
+    def __str__(self) -> str:
+        name = self.mnemonic if self.width is None else f"{self.mnemonic}_b{self.width}"
+        left = f"{', '.join(self.results)} = " if self.results else ""
+        return " ".join((left + name, *self.operands))
+
 
 def parse_instruction(text: str) -> RegisterInstruction:
     """Read one line.

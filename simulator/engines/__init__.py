@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isa.errors import ReadError
+from isa.errors import EngineError, ReadError
 from simulator.timing import Listener, Timing
 from simulator.tree import Tree
 from targets.loader import Target
@@ -36,9 +36,9 @@ def simulate(
         record_operations: False leaves `Timing.operations` empty and saves its memory.
 
     Raises:
-        ReadError: unknown engine, an engine that does not exist for the target's mechanism, or no positive limit.
+        ReadError: unknown engine, or no positive limit.
         IllegalError: an operation names a pipe or a timing row that the target does not have.
-        EngineError: deadlock (says who waits for whom) or cycle limit (says where).
+        EngineError: no engine for the target's mechanism; deadlock (says who waits for whom); cycle limit (says where).
     """
     if engine == "fast":
         raise ReadError("engine 'fast' is not available yet", legal=ENGINES)
@@ -47,7 +47,9 @@ def simulate(
     if max_cycles < 1:
         raise ReadError(f"cycle limit {max_cycles} is not positive")
     if target.mechanism != "strided-repeat":
-        raise ReadError(f"no engine '{engine}' for mechanism '{target.mechanism}'", legal=("strided-repeat",))
+        raise EngineError(
+            f"{target.name}: no engine times mechanism '{target.mechanism}'; there is one for strided-repeat"
+        )
     # simpy takes as long to import as the rest of a small run: only who simulates pays for it.
     from simulator.engines.event_strided import EventSimulation  # noqa: PLC0415
 

@@ -88,7 +88,10 @@ class _Mechanism(Protocol):
         ...
 
 
-MODULES = {"strided-repeat": "simulator.reports.pairs_strided"}
+MODULES = {
+    "strided-repeat": "simulator.reports.pairs_strided",
+    "vector-function": "simulator.reports.pairs_vector_function",
+}
 """Where the casts of each mechanism are described."""
 
 

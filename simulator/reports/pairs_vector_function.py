@@ -1,0 +1,102 @@
+"""The casts of a vector-function chip for reports: everything is asked of the lowering, nothing decided here."""
+
+from __future__ import annotations
+
+from isa.formats import Format, format_named
+from isa.modes import Saturation
+from isa.pto.program import RoundMode
+from simulator.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
+from simulator.vector_function.plan import CastPlan, plan_cast
+from targets.vector_function import VectorCast, VectorFunctionTarget
+
+
+def rows(target: VectorFunctionTarget) -> tuple[PairRow, ...]:
+    """Return every legal pair."""
+    return tuple(_row(target, rule) for rule in target.casts)
+
+
+def detail(target: VectorFunctionTarget, src: Format, dst: Format) -> PairDetail:
+    """Return one pair in full.
+
+    Raises:
+        IllegalError: the chip does not have it.
+    """
+    rule = _plan(target, src, dst).rule
+    return PairDetail(
+        row=_row(target, rule),
+        modes=tuple(_mode(target, src, dst, rule, mode) for mode in (None, *RoundMode)),
+        saturation=tuple(
+            _saturation(target, src, dst, asked, scratch=scratch)
+            for asked in (None, Saturation.ON, Saturation.OFF)
+            for scratch in (False, True)
+        ),
+        configuration=_kernels(target, rule),
+        scratch=None,
+        note=f"CTRL bits written: {rule.control}",
+        status=target.casts_fact.status.value,
+        source=target.casts_fact.source,
+    )
+
+
+def _plan(
+    target: VectorFunctionTarget,
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None = None,
+    saturation: Saturation | None = None,
+    *,
+    scratch: bool = False,
+) -> CastPlan:
+    return plan_cast(target, src, dst, mode, saturation, contiguous=True, scratch=scratch)
+
+
+def _row(target: VectorFunctionTarget, rule: VectorCast) -> PairRow:
+    src, dst = format_named(rule.src), format_named(rule.dst)
+    plan = _plan(target, src, dst)
+    other = Saturation.ON if plan.saturation is Saturation.OFF else Saturation.OFF
+    in_vain = any(text.startswith("saturation") for text in _plan(target, src, dst, None, other).warnings)
+    return PairRow(
+        src=rule.src,
+        dst=rule.dst,
+        modes=tuple(mode.value for mode in rule.suffixes),
+        default=plan.rounding.value if rule.fallback is not None else None,
+        fallback=rule.fallback.value if rule.fallback is not None else None,
+        saturation=plan.saturation.value,
+        switchable="never" if in_vain else "always",
+        scratch=None,
+    )
+
+
+def _mode(target: VectorFunctionTarget, src: Format, dst: Format, rule: VectorCast, asked: RoundMode | None) -> ModeRow:
+    plan = _plan(target, src, dst, asked)
+    convert = next(line.mnemonic for line in plan.kernel.trip if line.mnemonic in ("vcvt", "vtrc"))
+    letter = rule.suffixes.get(plan.rounding)
+    return ModeRow(
+        requested="default" if asked is None else asked.name.lower(),
+        in_force=plan.rounding.value if rule.fallback is not None else None,
+        mnemonic=convert if letter is None else f"{convert} {letter}",
+        warning=next((text for text in plan.warnings if text.startswith("rounding")), None),
+    )
+
+
+def _saturation(
+    target: VectorFunctionTarget, src: Format, dst: Format, asked: Saturation | None, *, scratch: bool
+) -> SaturationRow:
+    plan = _plan(target, src, dst, None, asked, scratch=scratch)
+    return SaturationRow(
+        requested="default" if asked is None else asked.value,
+        scratch=scratch,
+        in_force=plan.saturation.value,
+        warning=next((text for text in plan.warnings if text.startswith("saturation")), None),
+    )
+
+
+def _kernels(target: VectorFunctionTarget, rule: VectorCast) -> dict[str, str]:
+    """Return code variant (with its condition) -> kernel and elements per trip."""
+    found = {}
+    for variant in target.variants:
+        if (variant.src, variant.dst) == (rule.src, rule.dst):
+            when = "" if variant.when == "always" else f" {variant.when}"
+            elements = target.kernels.texts[variant.kernel].elements
+            found[f"{variant.variant}{when}"] = f"{variant.kernel}, {elements} elements per trip"
+    return found

@@ -1,0 +1,205 @@
+"""The A5 description against the published table of code variants, cell by cell, and its refusals."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import oracle_a5
+import pytest
+
+from isa.errors import TargetDataError
+from targets import load_target
+from targets.register_text import RegisterInstruction, parse_instruction
+from targets.vector_function import KernelText, VectorFunctionTarget
+
+TARGET = load_target("a5")
+assert isinstance(TARGET, VectorFunctionTarget)
+with (Path(__file__).parent / "vectors" / "a5_pairs.csv").open(encoding="utf-8", newline="") as _file:
+    TABLE = list(csv.DictReader(_file))
+NAMES = {
+    "fp32": "f32", "fp16": "f16", "bf16": "bf16", "s8": "i8", "u8": "u8", "s16": "i16", "u16": "u16", "s32": "i32",
+    "u32": "u32", "s64": "i64", "e4m3": "e4m3fn", "e5m2": "e5m2", "hif8": "hif8", "e1m2x2": "e1m2", "e2m1x2": "e2m1",
+}  # fmt: skip
+WHEN = {"always": "always", "sat ON": "saturation_on", "sat OFF": "saturation_off"}
+IDS = [f"{row['src']}-{row['dst']}-{row['variant']}-{row['when']}" for row in TABLE]
+REGISTER = 256
+PREDICATE_OPERATIONS = ("plt", "pset", "punpack")
+
+
+def kernel_of(row: dict[str, str]) -> KernelText:
+    key = (NAMES[row["src"]], NAMES[row["dst"]], row["variant"], WHEN[row["when"]])
+    found = [v.kernel for v in TARGET.variants if (v.src, v.dst, v.variant, v.when) == key]
+    assert len(found) == 1
+    return TARGET.kernels.texts[found[0]]
+
+
+def one(lines: tuple[RegisterInstruction, ...], mnemonic: str) -> RegisterInstruction:
+    found = [line for line in lines if line.mnemonic == mnemonic]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_all_variants_of_all_pairs() -> None:
+    assert len(TABLE) == len(TARGET.variants) == 141
+    assert len(TARGET.casts) == len({(row["src"], row["dst"]) for row in TABLE}) == 45
+    assert {variant.kernel for variant in TARGET.variants} == set(TARGET.kernels.texts)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=IDS)
+def test_kernel_does_what_the_table_says(row: dict[str, str]) -> None:
+    kernel = kernel_of(row)
+    load = one(kernel.trip, "vlds")
+    stores = [line for line in kernel.trip if line.mnemonic == "vsts"]
+    converts = [line for line in kernel.trip if line.mnemonic in ("vcvt", "vtrc")]
+    assert kernel.elements == int(row["elems_per_iter"])
+    assert load.operands == (row["load_dist"],)
+    assert len(load.results) == int(row["vregs_loaded"])
+    assert {line.operands[0] for line in stores} == {row["store_dist"]}
+    assert len(stores) == int(row["n_stores"])
+    assert len(converts) == int(row["n_vcvt"])
+    assert sum(line.mnemonic in PREDICATE_OPERATIONS for line in kernel.trip) == int(row["n_pred_ops_per_iter"])
+    src, dst = NAMES[row["src"]], NAMES[row["dst"]]
+    assert kernel.elements * oracle_a5.size(dst) // 8 == int(row["stored_bytes_per_iter_full"])
+    assert kernel.elements * oracle_a5.size(src) // 8 == int(row["load_bytes_per_iter"])
+
+
+@pytest.mark.parametrize("row", TABLE, ids=IDS)
+def test_converts_and_other_operations_are_those_of_the_table(row: dict[str, str]) -> None:
+    kernel = kernel_of(row)
+    converts = [line for line in kernel.trip if line.mnemonic in ("vcvt", "vtrc")]
+    for line, text in zip(converts, row["convert_sequence"].split(";"), strict=True):
+        words = text.split()
+        assert words[0].split("(")[0] == line.mnemonic
+        assert [word for word in words if word.startswith("PART_")] == [
+            word for word in line.operands if word.startswith("PART_")
+        ]
+        steps = [word.split("->") for word in words if "->" in word]
+        assert [NAMES[name] for step in steps for name in step] == [
+            word for word in line.operands if word in NAMES.values()
+        ]
+    trip = {line.mnemonic for line in kernel.trip}
+    for word in ("vor", "vintlv", "vselr", "mem_bar", "vand"):
+        assert (word in trip) == (word in row["other_vector_ops"] or word in row["store_predicate"].split("masks ")[-1])
+    assert ("select" in trip) == ("scalar select" in row["store_predicate"])
+
+
+@pytest.mark.parametrize("row", TABLE, ids=IDS)
+def test_setup_is_that_of_the_table(row: dict[str, str]) -> None:
+    kernel = kernel_of(row)
+    wanted = [word.split()[0].split("_")[0] for word in row["setup_ops"].split(";") if word.strip()]
+    fills = "zero-fill" in wanted[-1:] or any(word.startswith("zero-fill") for word in wanted)
+    wanted = [word for word in wanted if not word.startswith("zero-fill")]
+    if "vdup" in row["other_vector_ops"]:
+        wanted.append("vdup")  # listed among the other operations of the one kernel with a mask
+    got = [line.mnemonic for line in kernel.setup]
+    if fills and "hoisted" in row["exec_predicate"] and "plt" not in wanted:
+        wanted.append("plt")  # the table says it in the column of the execution predicate only
+    assert sorted(got) == sorted(wanted)
+    assert bool(kernel.fill) == fills
+    hoisted = [line for line in kernel.setup if line.mnemonic == "plt"]
+    stated = row["exec_predicate"]
+    for line in hoisted if "hoisted" in stated else ():
+        assert f"plt_b{line.width}({line.operands[0]})" in stated
+    assert bool(kernel.row) == ("once per row" in stated)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=IDS)
+def test_rounding_control_and_default_are_those_of_the_table(row: dict[str, str]) -> None:
+    rule = TARGET.cast(NAMES[row["src"]], NAMES[row["dst"]])
+    assert rule is not None
+    kind = {"exact": "exact", "none": "integer", "fixed R": "fixed", "fixed A": "fixed"}
+    assert rule.rounding == kind.get(row["round_source"], "user")
+    if rule.rounding == "fixed":
+        assert rule.fallback == {"fixed R": "rint", "fixed A": "round"}[row["round_source"]]
+    assert ("odd" in rule.suffixes) == ("ODD" in row["round_source"])
+    writes = TARGET.control_classes[rule.control].writes
+    values = {"one": "1", "zero": "0", "saturation_off": "(sat OFF)"}
+    stated = ";".join(f"{write.bit}={values[write.value]}" for write in writes) or "none"
+    assert stated == row["ctrl_bits"]
+    assert rule.saturation_off_by_default == (row["default_sat"] == "OFF")
+
+
+def test_machine_facts() -> None:
+    """Sections 1 and 8 of the sheet."""
+    ub = TARGET.memories["ub"]
+    assert (ub.capacity_bytes, ub.allocatable_bytes, ub.alignment_bytes) == (262_144, 253_952, 32)
+    assert (TARGET.registers.register_bytes, TARGET.registers.physical_registers) == (REGISTER, 68)
+    banks = TARGET.banks
+    assert (banks.groups, banks.banks_per_group, banks.bank_bytes, banks.reads_per_group) == (8, 2, 16_384, 2)
+
+
+def test_every_fitted_parameter_of_the_published_model_is_carried_over() -> None:
+    """Values of the fit, rounded, in the order of its table; forwarding and port cycles are the vendor model's."""
+    t = TARGET.timing
+    values = [
+        t.launch.around_chain_cycles, t.launch.single_trip_saving_cycles, t.loops.row_loop_cycles,
+        t.loads.post_update_cycles, t.loads.second_load_cycles, t.chain.latency_cycles["vcvt"], t.interleave.cycles,
+        t.loops.turnaround_cycles, t.loops.turnaround_hidden_cycles, t.loops.half_byte_row_cycles,
+        t.store_barrier.store_distance_cycles, t.branch.cycles,
+        t.memory_floor["two_loads"].start_cycles, t.memory_floor["two_loads"].trip_cycles,
+        t.memory_floor["one_load_half_lines"].start_cycles, t.memory_floor["one_load_half_lines"].trip_cycles,
+        t.unpack_head.first_cycles, t.unpack_head.second_cycles,
+        t.division.trip_cycles["f32"], t.division.trip_cycles["f16"], t.division.overlap_cycles,
+        t.special_function.port_cycles["f32"], t.special_function.port_cycles["f16"], t.chain.forwarding_cycles,
+        t.special_function.vsqrt_latency_cycles["f32"], t.special_function.vsqrt_latency_cycles["f16"],
+    ]  # fmt: skip
+    assert [float(value) for value in values] == [
+        48, 2, 1, 1, 1, 7.5, 9, 5, 1.25, 1.5, 12.25, 39.5, 38.5, 2.06, 52, 1.33, 26, 13, 346.7, 170, 8, 4, 8, 3, 17, 22,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v0 = vlds SIDEWAYS",
+        "v0 = vlds DINTLV_B16",
+        "vsts NORM_B32 v0",
+        "v1 = vcvt v0 p0 PART_MIDDLE",
+        "v1 = vfly v0",
+        "p = plt n",
+        "p = plt_b16 n lose 3",
+        "mem_bar VLD_VLD",
+        "",
+    ],
+)
+def test_lines_that_are_no_instruction(text: str) -> None:
+    with pytest.raises(ValueError, match=r"register instruction|has|not understood"):
+        parse_instruction(text)
+
+
+def test_instructions_print_as_they_are_read() -> None:
+    for kernel in TARGET.kernels.texts.values():
+        for line in (*kernel.setup, *kernel.fill, *kernel.row, *kernel.trip):
+            assert parse_instruction(str(line)) == line
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('[control_classes.untouched]\nsource = ""\nstatus = "documented"\nwrites = []', "source"),
+        ('[kernels.texts.narrow_32_16]\ntrip = ["vsts NORM_B32 v9 p"]', "reads 'v9'"),
+        ("[kernels.texts.narrow_32_16]\nelements = 0", "elements"),
+        ('[variant_choice]\ncontiguous = ["1D"]', "different numbers of kinds"),
+        ("[memories.ub]\ncapacity_bytes = 300000", "banks hold 262144"),
+        ("[options.ctrl_60_at_start]\nvalue = 2", "not among the legal ones"),
+        ("[control]\nnan_kept = 51", "ctrl_51_at_start is missing"),
+    ],
+)
+def test_bad_descriptions_are_refused_in_a_sentence(tmp_path: Path, change: str, message: str) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text(f'base = "a5"\nname = "odd"\n{change}\n', encoding="utf-8")
+    with pytest.raises(TargetDataError, match=message):
+        load_target(path)
+
+
+def test_variant_table_must_be_complete(tmp_path: Path) -> None:
+    rows = (Path(__file__).parents[1] / "targets" / "a5_variants.csv").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(rows[:-1]), encoding="utf-8")
+    path = tmp_path / "few.toml"
+    path.write_text(
+        'base = "a5"\nname = "few"\n[variants]\ntable = "few.csv"\nsource = "a test"\nstatus = "assumed"\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(TargetDataError, match="e2m1 -> bf16: 0 variants 2D_no_post_update"):
+        load_target(path)

@@ -1,0 +1,252 @@
+"""Programs on A5: every published `tcvt` instance, the specimens, casts in a row, loops; bytes against the oracle."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import oracle_a5
+import pytest
+from a5_cases import UB, source_codes
+from pto_text import VECTORS, compact, key_value
+
+from isa.errors import EngineError
+from simulator.inputs import empty_memory, from_memory, to_memory
+from simulator.mechanisms import compute_of
+from simulator.running import Loaded, load_program, run
+
+SPELT = {
+    "si8": "i8", "ui8": "u8", "si16": "i16", "ui16": "u16", "si32": "i32", "ui32": "u32", "si64": "i64",
+    "f8E4M3FN": "e4m3fn", "f8E5M2": "e5m2", "f4E2M1x2": "e2m1", "f4E1M2x2": "e1m2",
+}  # fmt: skip
+"""Element types as `.pto` texts spell them, and the format names of the oracle."""
+WRITTEN = {**{name: spelt for spelt, name in SPELT.items() if spelt[:2] in ("ui", "f8", "f4")}}
+
+
+def instances() -> list[dict[str, str]]:
+    """The published instances that are legal on A5, whichever architecture their file names."""
+    with (VECTORS / "pto_tcvt_instances_dev.csv").open(newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    for row in found:
+        row["src"], row["dst"] = (SPELT.get(row[key], row[key]) for key in ("src_dtype", "dst_dtype"))
+    return [row for row in found if (row["src"], row["dst"]) in oracle_a5.LEGAL]
+
+
+ROWS = instances()
+
+
+def view(name: str, element: str, rows: int, cols: int, stride: int) -> str:
+    kind = f"{rows}x{cols}x{element}"
+    return f"""\
+%s{name} = arith.constant {stride} : index
+%v{name} = pto.make_tensor_view %{name}, shape = [%r, %c], strides = [%s{name}, %one] : !pto.tensor_view<{kind}>
+%p{name} = pto.partition_view %v{name}, offsets = [%zero, %zero], sizes = [%r, %c] : !pto.tensor_view<{kind}> -> !pto.partition_tensor_view<{kind}>"""
+
+
+def program(
+    types: list[str], tiles: list[str], extent: tuple[int, int], casts: list[str], *, even: bool = False
+) -> str:
+    """Load the first tile, cast from each to the next, store the last; rows of GM are `even` long if asked for."""
+    rows, cols = extent
+    stride = cols + cols % 2 if even else cols
+    part = f"!pto.partition_tensor_view<{rows}x{cols}x"
+    allocations = "\n".join(f"%t{number} = pto.alloc_tile : {tile}" for number, tile in enumerate(tiles))
+    steps = "\n".join(
+        f"pto.tcvt ins(%t{number}{attributes} : {tiles[number]}) outs(%t{number + 1} : {tiles[number + 1]})"
+        for number, attributes in enumerate(casts)
+    )
+    return f"""\
+module attributes {{pto.target_arch = "a5"}} {{
+func.func @cast(%x: !pto.ptr<{types[0]}>, %y: !pto.ptr<{types[-1]}>) attributes {{pto.entry}} {{
+%zero = arith.constant 0 : index
+%one = arith.constant 1 : index
+%r = arith.constant {rows} : index
+%c = arith.constant {cols} : index
+{view("x", types[0], rows, cols, stride)}
+{view("y", types[-1], rows, cols, stride)}
+{allocations}
+pto.tload ins(%px : {part}{types[0]}>) outs(%t0 : {tiles[0]})
+{steps}
+pto.tstore ins(%t{len(casts)} : {tiles[-1]}) outs(%py : {part}{types[-1]}>)
+return
+}}
+}}
+"""
+
+
+def compute(loaded: Loaded, arrays: dict[str, np.ndarray], *, shortcuts: bool = True) -> dict[str, np.ndarray]:
+    """The values of a program, which need no engine."""
+    memory = {
+        name: to_memory(arrays[name], name, use) if name in arrays else empty_memory(use)
+        for name, use in loaded.arguments.items()
+    }
+    compute_of(loaded.target)(loaded.tree, np.zeros(UB, np.uint8), memory, shortcuts=shortcuts)
+    return {name: from_memory(memory[name], use) for name, use in loaded.arguments.items() if use.stored}
+
+
+def load(path: Path, text: str, args: dict[str, int] | None = None) -> Loaded:
+    path.write_text(text, encoding="utf-8")
+    return load_program(path, None, None, args or {})
+
+
+def native(codes: np.ndarray, name: str) -> np.ndarray:
+    stored = codes.astype(oracle.storage(name))
+    return stored.view(name.replace("i", "int").replace("u", "uint")) if name in oracle.INTS else stored
+
+
+def codes_of(array: np.ndarray, name: str) -> np.ndarray:
+    return np.ascontiguousarray(array).view(oracle.storage(name)).astype(np.uint64)
+
+
+@pytest.mark.parametrize("spelling", [key_value, compact])
+@pytest.mark.parametrize("number", range(len(ROWS)))
+def test_published_instance(number: int, spelling: Any, tmp_path: Path) -> None:
+    row = ROWS[number]
+    src, dst = row["src"], row["dst"]
+    rows, cols, valid_rows, valid_cols = (int(row[key]) for key in ("rows", "cols", "valid_rows", "valid_cols"))
+    mode = None if row["round_mode"] == "default" else row["round_mode"]
+    saturation = None if row["sat"] == "default" else row["sat"]
+    asked = [f"rmode = #pto<round_mode {mode}>"] if mode else []
+    asked += [f"sat_mode = #pto<saturation_mode {saturation}>"] if saturation else []
+    attributes = f" {{{', '.join(asked)}}}" if asked else ""
+    types = [row["src_dtype"], row["dst_dtype"]]
+    tiles = [spelling(kind, rows, cols, valid_rows, valid_cols) for kind in types]
+    loaded = load(tmp_path / "cast.pto", program(types, tiles, (valid_rows, valid_cols), [attributes]))
+    assert loaded.target.name == "a5"
+    codes = np.random.default_rng(number).choice(source_codes(src, dst), (valid_rows, valid_cols))
+    full = cols == valid_cols or rows == 1
+    wanted = oracle_a5.lanes(src, dst, codes, mode and mode.lower(), saturation and saturation.lower(), multi_step=full)
+    for shortcuts in (False, True):
+        outputs = compute(loaded, {"x": native(codes, src)}, shortcuts=shortcuts)
+        assert np.array_equal(codes_of(outputs["y"], dst), wanted)
+
+
+def test_all_published_instances_of_the_architecture_are_there() -> None:
+    assert len(ROWS) > 120
+    assert len({(row["src"], row["dst"]) for row in ROWS}) >= 30
+    assert all(row in ROWS for row in ROWS if row["arch"] == "a5")
+
+
+def test_specimen_with_own_flags(tmp_path: Path) -> None:
+    """bf16 -> f32 in eight trips: every row with 16 zero bits appended (pto_assembly.md 11.2)."""
+    codes = np.arange(512 * 256, dtype=np.uint32).astype(np.uint16).reshape(512, 256)  # every bf16 code, twice
+    loaded = load(tmp_path / "b.pto", (VECTORS / "pto_specimens" / "widen_rows.pto").read_text(encoding="utf-8"))
+    assert loaded.target.name == "a5"
+    got = codes_of(compute(loaded, {"in": codes})["out"], "f32")
+    nan = (codes & 0x7FFF) > 0x7F80
+    assert np.array_equal(got[~nan], codes[~nan].astype(np.uint64) << np.uint64(16))
+    assert ((got[nan] & 0x7FFFFFFF) > 0x7F800000).all()  # no source says what becomes of a NaN's payload
+
+
+@pytest.mark.parametrize("dst", ["e2m1", "e1m2"])
+@pytest.mark.parametrize("extent", [(4, 64), (3, 33), (1, 7), (5, 200)])
+def test_packed_4_bit_rows_there_and_back(dst: str, extent: tuple[int, int], tmp_path: Path) -> None:
+    """bf16 -> FP4 -> bf16 through packed tiles; an odd last column comes back as zero."""
+    rows, cols = extent
+    wide = -(-cols // 64) * 64
+    types = ["bf16", WRITTEN[dst], "bf16"]
+    tiles = [compact(kind, rows, wide, rows, cols) for kind in types]
+    loaded = load(tmp_path / "p.pto", program(types, tiles, extent, ["", ""]))
+    codes = np.resize(source_codes("bf16", dst), extent)
+    packed = oracle_a5.lanes("bf16", dst, codes, None, None, multi_step=False)
+    packed[:, cols - cols % 2 :] = 0
+    wanted = oracle_a5.lanes(dst, "bf16", packed, None, None, multi_step=False)
+    for shortcuts in (False, True):
+        got = codes_of(compute(loaded, {"x": codes.astype(np.uint16)}, shortcuts=shortcuts)["y"], "bf16")
+        assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    ("types", "extent"),
+    [
+        (["bf16", "f4E2M1x2"], (3, 64)),
+        (["bf16", "f4E1M2x2"], (3, 33)),
+        (["f4E2M1x2", "bf16"], (2, 65)),
+        (["f32", "hif8"], (2, 40)),
+        (["hif8", "f32"], (2, 40)),
+        (["f32", "f8E4M3FN"], (3, 50)),
+        (["f8E5M2", "f32"], (3, 50)),
+    ],
+)
+def test_narrow_elements_in_global_memory(types: list[str], extent: tuple[int, int], tmp_path: Path) -> None:
+    """4-bit rows are packed and start at whole bytes; one element per byte in Python."""
+    rows, cols = extent
+    wide = -(-cols // 64) * 64
+    tiles = [compact(kind, rows, wide, rows, cols) for kind in types]
+    loaded = load(tmp_path / "p.pto", program(types, tiles, extent, [""], even=True))
+    src, dst = (SPELT.get(kind, kind) for kind in types)
+    codes = np.resize(source_codes(src, dst), extent)
+    padded = np.zeros((rows, cols + cols % 2), np.uint64)
+    padded[:, :cols] = codes
+    wanted = oracle_a5.lanes(src, dst, codes, None, None, multi_step=False)
+    if dst in oracle_a5.FP4:
+        wanted[:, cols - cols % 2 :] = 0
+    got = codes_of(
+        compute(loaded, {"x": padded.reshape(-1)[: rows * padded.shape[1] - cols % 2].astype(oracle.storage(src))})[
+            "y"
+        ],
+        dst,
+    )
+    flat = np.zeros(padded.size, np.uint64)
+    flat[: got.size] = got.reshape(-1)
+    assert np.array_equal(flat.reshape(padded.shape)[:, :cols], wanted)
+
+
+def test_one_and_two_dimensional_kernels_side_by_side(tmp_path: Path) -> None:
+    """f32 -> i16 with saturation OFF: only the 1D kernel goes through i32, which infinity shows."""
+    values = np.array([[3e9, np.inf, -np.inf, np.nan, -40000.0, 7.5, 65535.5, -1.0]], np.float32)
+    seen = {}
+    for name, rows, cols in (("1D", 1, 16), ("2D_default", 2, 16)):
+        tiles = [compact(kind, rows, cols, 1, 8) for kind in ("f32", "i16")]
+        attributes = [" {rmode = #pto<round_mode TRUNC>, sat_mode = #pto<saturation_mode OFF>}"]
+        loaded = load(tmp_path / f"{name}.pto", program(["f32", "i16"], tiles, (1, 8), attributes))
+        seen[name] = compute(loaded, {"x": values})["y"].tolist()[0]
+    assert seen["1D"] == [24064, -1, 0, 0, 25536, 7, -1, -1]
+    assert seen["2D_default"] == [24064, 0, 0, 0, 25536, 7, -1, -1]
+
+
+def test_a_loop_that_moves_tiles_is_not_shortened(tmp_path: Path) -> None:
+    """Row blocks in a loop of the program: the shortcut of the first trip holds for the tile, not for the views."""
+    text = """\
+module attributes {pto.target_arch = "a5"} {
+func.func @rows(%x: !pto.ptr<f32>, %y: !pto.ptr<f8E4M3FN>, %n: index) attributes {pto.entry} {
+%zero = arith.constant 0 : index
+%one = arith.constant 1 : index
+%two = arith.constant 2 : index
+%c = arith.constant 64 : index
+%vx = pto.make_tensor_view %x, shape = [%n, %c], strides = [%c, %one] : !pto.tensor_view<?x?xf32>
+%vy = pto.make_tensor_view %y, shape = [%n, %c], strides = [%c, %one] : !pto.tensor_view<?x?xf8E4M3FN>
+%s = pto.alloc_tile : !pto.tile_buf<vec, 2x64xf32>
+%d = pto.alloc_tile : !pto.tile_buf<vec, 2x64xf8E4M3FN>
+scf.for %i = %zero to %n step %two {
+%px = pto.partition_view %vx, offsets = [%i, %zero], sizes = [%two, %c] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<2x64xf32>
+%py = pto.partition_view %vy, offsets = [%i, %zero], sizes = [%two, %c] : !pto.tensor_view<?x?xf8E4M3FN> -> !pto.partition_tensor_view<2x64xf8E4M3FN>
+pto.tload ins(%px : !pto.partition_tensor_view<2x64xf32>) outs(%s : !pto.tile_buf<vec, 2x64xf32>)
+pto.tcvt ins(%s : !pto.tile_buf<vec, 2x64xf32>) outs(%d : !pto.tile_buf<vec, 2x64xf8E4M3FN>)
+pto.tstore ins(%d : !pto.tile_buf<vec, 2x64xf8E4M3FN>) outs(%py : !pto.partition_tensor_view<2x64xf8E4M3FN>)
+}
+return
+}
+}
+"""
+    loaded = load(tmp_path / "l.pto", text, {"n": 10})
+    codes = np.resize(source_codes("f32", "e4m3fn"), (10, 64))
+    wanted = oracle_a5.lanes("f32", "e4m3fn", codes, None, None, multi_step=False)
+    for shortcuts in (False, True):
+        got = compute(loaded, {"x": codes.astype(np.uint32)}, shortcuts=shortcuts)["y"]
+        assert np.array_equal(codes_of(got, "e4m3fn"), wanted)
+
+
+def test_time_needs_an_engine(tmp_path: Path) -> None:
+    """Until an engine of the mechanism exists, a run says so instead of inventing cycles."""
+    path = tmp_path / "c.pto"
+    tiles = [compact(kind, 1, 64, 1, 64) for kind in ("f32", "f16")]
+    path.write_text(program(["f32", "f16"], tiles, (1, 64), [""]), encoding="utf-8")
+    with pytest.raises(EngineError, match="a5: no engine times mechanism 'vector-function'"):
+        run(path, inputs={"x": "zeros"})
