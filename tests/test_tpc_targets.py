@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tpc_text import GENERATIONS, table, target
 
-from isa.errors import TargetDataError
+from isa.errors import IllegalError, TargetDataError
 from isa.formats import FORMATS
 from isa.modes import Rounding
 from isa.tpc import Feature
+from simulator import cast
+from simulator.mechanisms import compute_of, lowerer_of
 from targets import load_target
 from targets.loader import SHIPPED
 from targets.schema import Fact, Table
@@ -275,3 +278,11 @@ def test_look_ups() -> None:
     assert chip.convert("f32", "f8_143") is None
     assert chip.integer_convert("convert_int32", "i8", "spu") is not None
     assert chip.integer_convert("convert_int8", "i4") is None
+
+
+def test_tile_programs_are_refused() -> None:
+    for user in (lowerer_of, compute_of):
+        with pytest.raises(IllegalError, match=r"goya has no tile instructions; it runs \.tpc programs"):
+            user(target("goya"))
+    with pytest.raises(IllegalError, match="goya has no tile instructions"):
+        cast(np.ones(1, np.float32), "f32", "i32", target="goya")

@@ -141,7 +141,7 @@ def _select(mnemonic: str, dest: str, *switches: Switch) -> tuple[Form, ...]:
             types=_NUMERIC,
             predication=_VECTOR,
         )
-        for b, d in (("V S imm", "V"), ("V", "V S imm"))
+        for b, d in (("V S imm", "V"), ("V", "S imm"))
     )
 
 

@@ -90,8 +90,14 @@ class Switch:
             found[self.name] = 1
         for value, spelling in self.words:
             found[spelling.lower()] = value
-            found.setdefault(value.lower(), value)
         return found
+
+    def named(self) -> dict[str, Value]:
+        """Return the words that may stand behind the equals sign, in lower case.
+
+        Format names such as `i8` are among them; alone they would be registers.
+        """
+        return {value.lower(): value for value, _ in self.words} | self.bare()
 
     def print(self, value: Value) -> str:
         """Write the switch set to a value."""

@@ -278,9 +278,9 @@ def _find(form: Form, setting: Setting) -> Switch:
 
 def _value(switch: Switch, setting: Setting) -> Value:
     """Return the value that a setting gives a switch."""
-    bare = switch.bare()
-    if setting.value in bare:
-        return bare[setting.value]
+    words = switch.named() if setting.key else switch.bare()
+    if setting.value in words:
+        return words[setting.value]
     if switch.words:
         legal = tuple(spelling for _, spelling in switch.words)
     else:

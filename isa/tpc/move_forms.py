@@ -47,7 +47,7 @@ def _scalar(
 _REGISTER_MOVES = Feature.HARDWARE_REGISTERS
 _BOTH = (_LOAD, _SPU)
 # The register operands of these moves say that they are pairs; the switch is accepted and not printed.
-_PAIR = Switch("x2", Style.FLAG, 1, Show.NEVER)
+_PAIR = Switch("x2", Style.FLAG, 1, Show.NEVER, numbers=(1,))
 
 _MOV = (
     _vector("V", "V"),
