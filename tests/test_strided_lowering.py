@@ -199,7 +199,10 @@ def test_number_of_calls_and_repeats(pair: tuple[str, str], rows: int) -> None:
         if max(rows, 1) * declared * (SIZE[pair[0]] + SIZE[pair[1]]) > 196_608:
             continue
         whole, rest = divmod(cols, per)
-        operations = calls(lower(Cast(*pair, rows, cols, declared, 0, max(rows, 1) * declared * SIZE[pair[0]])))
+        issue = lower(Cast(*pair, rows, cols, declared, 0, max(rows, 1) * declared * SIZE[pair[0]]))
+        operations = calls(issue)
+        # a2a3.md 6.1: two CTRL writes, two mask writes if there is a tail, nothing else but the conversions.
+        assert len(issue) - len(operations) == 2 + (2 if rest and rows else 0)
         # Head R x ceil(nRep / 255), tail ceil(R / 255); repeats R x nRep + R if there is a tail.
         assert len(operations) == rows * -(-whole // 255) + (-(-rows // 255) if rest else 0)
         assert sum(operation.repeats for operation in operations) == rows * whole + (rows if rest else 0)
