@@ -92,7 +92,8 @@ def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
             if found is None or (chain is not None and found[0] != chain):
                 return None
             chain, proven[key] = found
-        if proven[key] != min(nest.elements, nest.count - trip * nest.elements):
+        # A trip covers its own elements, the last one what is left: together all, and each once.
+        if proven[key] != (nest.count - trip * nest.elements if last else nest.elements):
             return None
         for name, reach in taken.items():
             if name in counters:
