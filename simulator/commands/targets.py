@@ -4,6 +4,7 @@ examples:
   castsim targets
   castsim targets a2a3
   castsim targets my.toml f32 f16
+  castsim targets --diff a2a3 a5
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ SUMMARY = "list targets; the casts, facts and options of one; one type pair in f
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `targets`."""
     parser.add_argument("what", metavar="NAME SRC DST", nargs="*", help="a target; and a type pair of it")
+    parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help="which conversions two targets have, side by side")
 
 
 def execute(options: Namespace) -> Outcome:
@@ -31,6 +33,10 @@ def execute(options: Namespace) -> Outcome:
     """
     from isa.errors import ReadError  # noqa: PLC0415
 
+    if options.diff:
+        if options.what:
+            raise ReadError("--diff compares two targets and takes nothing else", legal=("targets --diff A B",))
+        return _diff(*options.diff)
     match options.what:
         case []:
             return _list()
@@ -91,3 +97,12 @@ def _pair(name: str, src: str, dst: str) -> Outcome:
         return pair_text(target, detail)
 
     return Outcome(pair_document(target, detail), text)
+
+
+def _diff(first: str, second: str) -> Outcome:
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.reports.targets_diff import diff_document, diff_text, targets_diff  # noqa: PLC0415
+    from targets import load_target  # noqa: PLC0415
+
+    diff = targets_diff(load_target(first), load_target(second))
+    return Outcome(diff_document(diff), lambda _: diff_text(diff))
