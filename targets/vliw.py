@@ -125,6 +125,31 @@ class IntegerShift(Fact):
     vector_bits: Count | None = None
 
 
+class SpecialValues(Fact):
+    """Where the values of some formats are treated unlike those of others.
+
+    NaN results have every bit but the sign set, save in the conversions of `payload_kept`, which keep sign and payload.
+    Conversions between floats narrower than `intermediate` round as if they passed through it.
+    """
+
+    payload_kept: tuple[tuple[str, str], ...]
+    intermediate: str
+    flushed: tuple[str, ...]
+    """Formats whose subnormals ADD, SUB and MUL replace (option arithmetic_subnormals)."""
+    flushed_on_request: tuple[str, ...]
+    """Formats whose subnormal operands they replace under the switch `fp16_ftz_in` or the register f16_flush_inputs."""
+
+    @model_validator(mode="after")
+    def _known(self) -> SpecialValues:
+        pairs = (name for pair in self.payload_kept for name in pair)
+        unknown = [
+            name for name in (*pairs, self.intermediate, *self.flushed, *self.flushed_on_request) if name not in FORMATS
+        ]
+        if unknown:
+            raise ValueError(f"unknown formats {unknown}")
+        return self
+
+
 class ConfigurationRegister(Fact):
     """A memory-mapped register: byte address in the configuration space (None: not published) and reset value."""
 
@@ -254,6 +279,7 @@ class VliwTarget(TargetHeader):
     convert_rounding: RoundingModes
     integer_rounding: RoundingModes
     integer_shift: IntegerShift
+    special_values: SpecialValues
     configuration: dict[str, ConfigurationRegister]
     converts_fact: Fact
     converts: tuple[ConvertRow, ...]
