@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,13 +17,16 @@ from isa.pto.program import RoundMode
 from simulator.mechanisms import cast_elements
 from simulator.numerics import (
     Policy,
+    Tier,
     abstract_policy,
     array_from_codes,
     cast_array,
-    code_dtype,
     codes_from_array,
+    codes_of_out,
+    finish_out,
     is_codes,
 )
+from simulator.numerics.blocks import check_out, walk
 from simulator.target_cast import TargetCast
 from targets import Target, load_target
 
@@ -39,6 +43,7 @@ def cast(
     scratch: bool = False,
     random: NDArray[np.uint32] | None = None,
     policy: Policy | None = None,
+    tier: str | None = None,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Convert an array from one number format to another, bit-exactly.
@@ -55,31 +60,56 @@ def cast(
         scratch: whether the chip is given a tmp tile.
         random: one word per element for stochastic rounding.
         policy: everything at once, instead of `rounding` and `overflow`.
-        out: array to fill and return.
+        tier: reference, table, compiled or generic, all of which give the same bits; None: the fastest that pays.
+        out: array to fill and return, of any layout; `array` itself where the widths agree, no other memory of it.
 
     Raises:
         ReadError: unknown format, mode or dtype.
         IllegalError: a mode or pair that the target or format does not have.
     """
+    if target is None and saturation is None and not scratch and policy is None:
+        source, destination, policy = _abstract_cast(src, dst, rounding, overflow)
+        return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
     source, destination = format_named(src), format_named(dst)
     if target is None:
         if saturation is not None or scratch:
             raise ReadError("saturation and scratch belong to a target; the abstract cast takes overflow")
         if policy is None:
             policy = abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
-        return cast_array(array, source, destination, policy, random=random, out=out)
+        return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
     if overflow is not None or policy is not None:
         raise ReadError("with a target the chip decides about overflow; it takes saturation on or off")
+    if random is not None or tier is not None:
+        raise ReadError("with a target the chip draws its own random words, and castsim chooses the tier")
     chip = target if not isinstance(target, str | Path) else load_target(target)
     codes = codes_from_array(array, source)
-    result = cast_on_target(
-        codes, source, destination, chip, rounding=rounding, saturation=_saturation(saturation), scratch=scratch
-    )
-    converted = result.codes if is_codes(array, source) else array_from_codes(result.codes, destination)
-    if out is None:
-        return converted
-    out.view(code_dtype(destination))[...] = result.codes
-    return out
+    written = check_out(None if out is None else codes_of_out(out, destination), codes, destination)
+
+    def fill(result: NDArray[Any], block: NDArray[Any]) -> None:
+        converted = cast_on_target(
+            block, source, destination, chip, rounding=rounding, saturation=_saturation(saturation), scratch=scratch
+        )
+        result[...] = converted.codes
+
+    if codes.size > _BLOCK:
+        walk(fill, written, codes, size=_BLOCK)
+    else:
+        fill(written, codes)
+    if out is not None:
+        finish_out(out, destination)
+        return out
+    return written if is_codes(array, source) else array_from_codes(written, destination)
+
+
+_BLOCK = 1 << 17
+"""Elements at a time of a chip's cast, whose instructions hand whole arrays to one another."""
+
+
+@lru_cache(maxsize=256)
+def _abstract_cast(src: str, dst: str, rounding: str | None, overflow: str | None) -> tuple[Format, Format, Policy]:
+    """Return formats and policy of a cast without a chip, the same objects every time."""
+    source, destination = format_named(src), format_named(dst)
+    return source, destination, abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
 
 
 def cast_on_target(
@@ -121,11 +151,15 @@ def _overflow(name: str | None) -> Overflow | None:
     return None if name is None else _member(Overflow, name, "overflow policy")
 
 
+def _tier(name: str | None) -> Tier | None:
+    return None if name is None else _member(Tier, name, "tier")
+
+
 def _saturation(name: str | None) -> Saturation | None:
     return None if name is None else _member(Saturation, name, "saturation")
 
 
-_Word = TypeVar("_Word", Rounding, Overflow, Saturation)
+_Word = TypeVar("_Word", Rounding, Overflow, Saturation, Tier)
 
 
 def _member(kind: type[_Word], name: str, what: str) -> _Word:

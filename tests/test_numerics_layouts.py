@@ -53,8 +53,11 @@ def test_out_is_filled_in_any_layout_and_may_be_the_input() -> None:
         assert cast_codes(codes, FORMATS["f16"], FORMATS["bf16"], policy, out=out) is out
         assert np.array_equal(out, want)
     shifted = np.concatenate([codes, codes[:1]])
-    cast_codes(shifted[:-1], FORMATS["f16"], FORMATS["bf16"], policy, out=shifted[1:])
-    assert np.array_equal(shifted[1:], want)
+    with pytest.raises(ReadError, match="overlaps"):
+        cast_codes(shifted[:-1], FORMATS["f16"], FORMATS["bf16"], policy, out=shifted[1:])
+    in_place = codes.copy()
+    assert cast_codes(in_place, FORMATS["f16"], FORMATS["bf16"], policy, out=in_place) is in_place
+    assert np.array_equal(in_place, want)
 
 
 def test_wrong_arrays_are_refused() -> None:

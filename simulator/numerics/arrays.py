@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from isa.errors import ReadError
 from isa.formats import Format, IntFormat
-from simulator.numerics.blocks import Codes, check_codes, code_dtype
+from simulator.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
+from simulator.numerics.cast import check_random
 from simulator.numerics.policy import Policy
 from simulator.numerics.tiers import Tier, convert_codes
 
@@ -90,8 +91,9 @@ def _wrong_dtype(array: NDArray[Any], fmt: Format) -> ReadError:
 def _narrow_integer_codes(array: NDArray[Any], fmt: IntFormat) -> Codes:
     """Return codes of integers below a byte."""
     if array.dtype.name == _ML_DTYPES.get(fmt.name):
-        codes: Codes = _unsigned_view(array) & np.uint8((1 << fmt.bits) - 1)
-        return codes
+        codes = _unsigned_view(array)
+        # Arithmetic of that library may leave a sign in the unused bits.
+        return codes & np.uint8((1 << fmt.bits) - 1) if codes.size and int(codes.max()) >> fmt.bits else codes
     if array.dtype == np.bool_ and fmt.boolean:
         return _unsigned_view(array)
     if array.dtype.itemsize * 8 != fmt.storage_bits or array.dtype.kind not in "iu":
@@ -101,11 +103,18 @@ def _narrow_integer_codes(array: NDArray[Any], fmt: IntFormat) -> Codes:
     if fmt.boolean:
         truth: Codes = (array != 0).astype(np.uint8)
         return truth
-    if array.size and not (fmt.minimum <= int(array.min()) and int(array.max()) <= fmt.maximum):
-        outside = int(array.min()) if int(array.min()) < fmt.minimum else int(array.max())
-        raise ReadError(f"{outside} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
+    _narrow_integer_range(array, fmt)
     masked: Codes = _unsigned_view(array) & np.uint8((1 << fmt.bits) - 1)
     return masked
+
+
+def _narrow_integer_range(array: NDArray[Any], fmt: IntFormat) -> None:
+    """Refuse values outside the format; any is a truth value."""
+    if fmt.boolean or not array.size:
+        return
+    for extreme in (int(array.min()), int(array.max())):
+        if not fmt.minimum <= extreme <= fmt.maximum:
+            raise ReadError(f"{extreme} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
 
 
 def array_from_codes(codes: Codes, fmt: Format) -> NDArray[Any]:
@@ -117,12 +126,6 @@ def array_from_codes(codes: Codes, fmt: Format) -> NDArray[Any]:
     if dtype is None:
         return codes
     return codes.astype(code_dtype(fmt), copy=False).view(dtype)
-
-
-def _signed_bytes(codes: Codes, fmt: Format) -> NDArray[np.int8]:
-    """Return codes of a signed integer format below a byte as values."""
-    unused = 8 - fmt.bits
-    return (codes << np.uint8(unused)).view(np.int8) >> np.int8(unused)
 
 
 def cast_array(
@@ -140,16 +143,69 @@ def cast_array(
     Codes of a float format give codes; everything else gives the native dtype of `dst`, or codes if it has none.
     `out` may have either dtype of `dst`; it is returned. Errors as `convert_codes` and `codes_from_array`.
     """
+    if array.dtype == np.int8 and array.size > _BLOCK and isinstance(src, IntFormat) and src.bits < 8:
+        return _cast_values_below_a_byte(array, src, dst, policy, random, tier, out)
     codes = codes_from_array(array, src)
     if out is None:
         result = convert_codes(codes, src, dst, policy, random=random, tier=tier)
         return result if is_codes(array, src) else array_from_codes(result, dst)
-    if isinstance(dst, IntFormat) and dst.signed and dst.bits < 8 and out.dtype == np.int8:
-        out[...] = _signed_bytes(convert_codes(codes, src, dst, policy, random=random, tier=tier), dst)
-        return out
-    if out.dtype != code_dtype(dst) and out.dtype.name != _native_name(dst):
-        raise _wrong_dtype(out, dst)
-    convert_codes(codes, src, dst, policy, random=random, tier=tier, out=_unsigned_view(out))
+    convert_codes(codes, src, dst, policy, random=random, tier=tier, out=codes_of_out(out, dst))
+    finish_out(out, dst)
+    return out
+
+
+_BLOCK = 1 << 16
+"""Elements at a time of values that must be copied to become codes."""
+
+
+def codes_of_out(out: NDArray[Any], fmt: Format) -> Codes:
+    """Return the memory of a result array as codes of `fmt` to write; `finish_out` makes them its numbers.
+
+    Raises:
+        ReadError: the array has neither dtype of the format.
+    """
+    if not isinstance(out, np.ndarray):
+        raise ReadError(f"out must be an array of {fmt.name}, not {type(out).__name__}", legal=(str(code_dtype(fmt)),))
+    if out.dtype != code_dtype(fmt) and out.dtype.name != _native_name(fmt) and not _holds_signed_bytes(out, fmt):
+        raise _wrong_dtype(out, fmt)
+    return _unsigned_view(out)
+
+
+def _holds_signed_bytes(out: NDArray[Any], fmt: Format) -> bool:
+    return isinstance(fmt, IntFormat) and fmt.signed and fmt.bits < 8 and out.dtype == np.int8
+
+
+def finish_out(out: NDArray[Any], fmt: Format) -> None:
+    """Turn codes that were written to `codes_of_out` into values where the array holds values of more bits."""
+    if _holds_signed_bytes(out, fmt):
+        unused = 8 - fmt.bits
+        np.left_shift(out, np.int8(unused), out=out)
+        np.right_shift(out, np.int8(unused), out=out)
+
+
+def _cast_values_below_a_byte(
+    array: NDArray[Any],
+    src: IntFormat,
+    dst: Format,
+    policy: Policy,
+    random: NDArray[np.uint32] | None,
+    tier: Tier | None,
+    out: NDArray[Any] | None,
+) -> NDArray[Any]:
+    """Convert values in int8, which are no codes yet, without a copy of them all."""
+    check_random(array, policy, random)
+    words = () if random is None else (random,)
+    target = check_out(None if out is None else codes_of_out(out, dst), array, dst, *words)
+
+    def fill(result: Codes, block: NDArray[Any], *drawn: NDArray[np.uint32]) -> None:
+        codes = _narrow_integer_codes(block, src)
+        convert_codes(codes, src, dst, policy, random=drawn[0] if drawn else None, tier=tier, out=result)
+
+    _narrow_integer_range(array, src)
+    walk(fill, target, array, *words, size=_BLOCK)
+    if out is None:
+        return array_from_codes(target, dst)
+    finish_out(out, dst)
     return out
 
 

@@ -59,11 +59,12 @@ def _check_range(array: Codes, fmt: Format) -> None:
                 raise ReadError(f"{extreme} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
 
 
-def check_out(out: Codes | None, like: NDArray[Any], dst: Format) -> Codes:
+def check_out(out: Codes | None, like: NDArray[Any], dst: Format, *further: NDArray[Any]) -> Codes:
     """Return `out`, or a new array shaped `like` another, for codes of `dst`.
 
     Raises:
-        ReadError: `out` has another shape, the wrong dtype, or is read-only.
+        ReadError: `out` has another shape, the wrong dtype, is read-only, or shares memory with `like` or a further
+            source. It may be `like` itself: the same elements at the same places.
     """
     if out is None:
         return np.empty_like(like, dtype=code_dtype(dst), subok=False)
@@ -78,19 +79,45 @@ def check_out(out: Codes | None, like: NDArray[Any], dst: Format) -> Codes:
         raise ReadError(f"out must be a writable array of {need}, not {shown}", legal=(need,))
     if out.shape != like.shape:
         raise ReadError(f"out has shape {out.shape}, the codes have {like.shape}")
+    for source in (like, *further):
+        if np.may_share_memory(out, source) and not _same_elements(out, source) and _overlap(out, source):
+            raise ReadError(
+                "out overlaps an input", legal=("memory of its own", "the very array of codes, of equal width")
+            )
     return out
 
 
-def walk(function: Callable[..., None], out: Codes, *sources: NDArray[Any], size: int = BLOCK) -> None:
-    """Call `function(out block, *source blocks)` over all elements; blocks are 1-d and of native byte order.
+def _same_elements(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Whether two arrays of one shape hold every element at the same place in the same form."""
+    same = first.strides == second.strides and first.dtype == second.dtype
+    return same and first.__array_interface__["data"][0] == second.__array_interface__["data"][0]
 
-    Arrays that overlap in memory behave as if every source were read before anything is written.
+
+def _overlap(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Whether any byte belongs to both arrays; where finding out would take long, assume so."""
+    try:
+        return np.shares_memory(first, second, max_work=1 << 20)  # type: ignore[arg-type]  # any count is legal
+    except np.exceptions.TooHardError:
+        return True
+
+
+def walk(function: Callable[..., None], out: Codes, *sources: NDArray[Any], size: int = BLOCK) -> None:
+    """Call `function(out block, *source blocks)` over all elements; blocks are 1-d, contiguous and native.
+
+    A block is written after it was read: `out` may be one of the sources, but not overlap one (`check_out`).
     """
+    if all(
+        array.ndim == 1 and array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+        for array in (out, *sources)
+    ):
+        for start in range(0, out.size, size):
+            function(out[start : start + size], *(source[start : start + size] for source in sources))
+        return
     operands = [out, *sources]
-    flags: list[list[Any]] = [["writeonly"], *([["readonly"]] * len(sources))]
+    flags: list[list[Any]] = [["writeonly", "contig", "aligned"], *([["readonly", "contig", "aligned"]] * len(sources))]
     with np.nditer(
         operands,
-        flags=["external_loop", "buffered", "zerosize_ok", "copy_if_overlap"],
+        flags=["external_loop", "buffered", "zerosize_ok"],
         op_flags=flags,
         op_dtypes=[operand.dtype.newbyteorder("=") for operand in operands],
         casting="equiv",
@@ -115,8 +142,8 @@ def convert_blocks(
     Raises:
         ReadError: as `check_out`.
     """
-    out = check_out(out, codes, dst)
     extra = [array for array in (random, shifts) if array is not None]
+    out = check_out(out, codes, dst, *extra)
 
     def fill(result: Codes, block: Codes, *further: NDArray[Any]) -> None:
         following = iter(further)

@@ -132,7 +132,7 @@ def _pack_float(value: Unpacked, dst: FloatFormat, policy: Policy, draw: Draw | 
 
 
 @lru_cache(maxsize=8)
-def _tapered_layout(dst: TaperedFormat) -> tuple[U64, U64]:
+def tapered_layout(dst: TaperedFormat) -> tuple[U64, U64]:
     """Return first code and fraction bits of every binade by rising exponent, and one past the last."""
     first = [binade.first_code for binade in dst.binades] + [dst.infinity_code]
     fraction_bits = [binade.fraction_bits for binade in dst.binades] + [0]
@@ -153,7 +153,7 @@ def _tapered_rule(binade_bits: U64, exponent: I64, dst: TaperedFormat, policy: P
 
 
 def _pack_tapered(value: Unpacked, dst: TaperedFormat, policy: Policy, draw: Draw | None) -> U64:
-    first, fraction_bits = _tapered_layout(dst)
+    first, fraction_bits = tapered_layout(dst)
     lowest, highest = dst.binades[0].exponent, dst.binades[-1].exponent
     index = np.clip(value.exponent, lowest, highest) - lowest
     bits = fraction_bits[index]

@@ -105,9 +105,18 @@ def cast_by_table(codes: Codes, src: Format, dst: Format, policy: Policy, *, out
         raise IllegalError(
             f"{src.name} -> {dst.name} by '{policy.rounding}' has no table", legal=("the reference tier",)
         )
+    return look_up(table, codes, src, dst, out=out)
+
+
+def look_up(table: Table, codes: Codes, src: Format, dst: Format, *, out: Codes | None = None) -> Codes:
+    """Convert codes by the table that `table_of` gave for the cast.
+
+    Raises:
+        ReadError: as `cast_codes`.
+    """
     codes = check_codes(codes, src)
     out = check_out(out, codes, dst)
-    index = np.empty(BLOCK, np.intp)
+    index = np.empty(min(BLOCK, codes.size), np.intp)
 
     def fill(result: Codes, block: Codes) -> None:
         where = index[: block.size]

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isa.errors import IllegalError, ReadError
 from isa.formats import Format
-from simulator.numerics.blocks import Codes
-from simulator.numerics.cast import cast_codes
-from simulator.numerics.policy import Policy
-from simulator.numerics.tables import cast_by_table, table_size
+from simulator.numerics.blocks import Codes, check_codes, check_out, walk
+from simulator.numerics.cast import cast_codes, check_random
+from simulator.numerics.compiled.hint import hint
+from simulator.numerics.policy import Policy, check_policy
+from simulator.numerics.tables import Table, cast_by_table, look_up, table_of, table_size
+
+if TYPE_CHECKING:
+    from simulator.numerics.compiled.selection import Loop
 
 _SMALL_TABLE = 1 << 16
 """Entries that take about a millisecond to fill: worth it for any program, whose casts repeat."""
 
 _ENTRIES_PER_ELEMENT = 8
 """A larger table is filled for arrays of at least this fraction of its size."""
+
+_START_SECONDS = 0.2
+"""What the other tiers may cost in all before numba is imported, which takes 0.3 to 0.6 s: whoever casts little never
+waits for it, and whoever casts a lot loses little by having waited."""
+
+_COMPILE_SECONDS = 0.05
+"""The same for one cast once numba is there: loading a loop takes 0.01 s, compiling one 0.1 to 0.4 s."""
+
+_TABLE_COST = (8e-6, 1.5e-9)
+_REFERENCE_COST = (150e-6, 50e-9)
+"""Seconds per call and per element, roughly."""
+
+_COMPILED_BLOCK = 1 << 14
+"""Elements at a time of arrays that the loops cannot read in place."""
 
 
 class Tier(StrEnum):
@@ -29,9 +50,9 @@ class Tier(StrEnum):
     TABLE = "table"
     """Look-up in tables that the reference fills; no random words, and few wide sources."""
     COMPILED = "compiled"
-    """Kernels compiled for the pair and policy (extra `fast`)."""
+    """Machine code for the cast, by the shortest way (extra `fast`; without it the other tiers stand in)."""
     GENERIC = "generic"
-    """The compiled kernel that takes formats and policy at run time, without shortcuts (extra `fast`)."""
+    """The reference's steps compiled, formats and policy at run time, without shortcuts (extra `fast`)."""
 
 
 def convert_codes(
@@ -46,18 +67,163 @@ def convert_codes(
 ) -> Codes:
     """Convert codes as `cast_codes` does, in the given tier or, for None, in the one that pays.
 
+    Extra memory does not grow with the array. Without numba `Tier.COMPILED` gives the same codes by other tiers, and
+    a warning once.
+
     Raises:
         IllegalError: the tier does not have this cast, or as `cast_codes`.
-        ReadError: as `cast_codes`.
+        ReadError: `Tier.GENERIC` without numba, or as `cast_codes`.
     """
-    if tier is Tier.TABLE and random is not None:
-        raise IllegalError("random words have no table", legal=(Tier.REFERENCE,))
-    if tier in (Tier.COMPILED, Tier.GENERIC):
-        raise ReadError(f"tier '{tier}' is not available", legal=(Tier.REFERENCE, Tier.TABLE))
-    if tier is None:
-        size = table_size(src, dst, policy) if random is None else None
-        pays = size is not None and size <= max(_SMALL_TABLE, np.size(codes) * _ENTRIES_PER_ELEMENT)
-        tier = Tier.TABLE if pays else Tier.REFERENCE
+    if tier is Tier.REFERENCE:
+        return cast_codes(codes, src, dst, policy, random=random, out=out)
     if tier is Tier.TABLE:
+        if random is not None:
+            raise IllegalError("random words have no table", legal=(Tier.REFERENCE, Tier.COMPILED, Tier.GENERIC))
         return cast_by_table(codes, src, dst, policy, out=out)
+    plan = _PLANS.plan(src, dst, policy)
+    loop = plan.generic_loop() if tier is Tier.GENERIC else plan.loop(np.size(codes), asked=tier is Tier.COMPILED)
+    if loop is not None:
+        return _run(loop, codes, src, dst, policy, random, out)
+    if random is None and (table := plan.table(np.size(codes))) is not None:
+        return look_up(table, codes, src, dst, out=out)
     return cast_codes(codes, src, dst, policy, random=random, out=out)
+
+
+@dataclass(slots=True)
+class _Spending:
+    """Estimated seconds that casts took outside the compiled tier."""
+
+    seconds: float = 0.0
+
+
+@cache
+def _spending() -> _Spending:
+    """Return what this process has spent in all."""
+    return _Spending()
+
+
+@dataclass(slots=True)
+class _Plan:
+    """How one cast is computed, and what it has cost so far."""
+
+    src: Format
+    dst: Format
+    policy: Policy
+    table_entries: int | None
+    spent: float = 0.0
+    loaded: Loop | None = None
+    filled: Table | None = None
+
+    def table_pays(self, count: int) -> bool:
+        """Whether the table, if there is one, is worth filling for that many elements."""
+        limit = max(_SMALL_TABLE, count * _ENTRIES_PER_ELEMENT)
+        return self.table_entries is not None and self.table_entries <= limit
+
+    def table(self, count: int) -> Table | None:
+        """Return the table if there is one and it pays, filled on first use."""
+        if self.filled is None and self.table_pays(count):
+            self.filled = table_of(self.src, self.dst, self.policy)
+        return self.filled
+
+    def loop(self, count: int, *, asked: bool) -> Loop | None:
+        """Return the compiled loop if it is there, asked for, or will have paid; None also without numba."""
+        if self.loaded is None and (asked or self._compiling_pays(count)):
+            selection = _compiled_tier()
+            if isinstance(selection, str):
+                hint(f"{selection}; casts are faster with it: pip install 'castsim[fast]'")
+            else:
+                self.loaded = selection.fastest_loop(self.src, self.dst, self.policy)
+        return self.loaded
+
+    def generic_loop(self) -> Loop:
+        """Return the compiled loop of the generic tier."""
+        selection = _compiled_tier()
+        if isinstance(selection, str):
+            raise ReadError(
+                f"tier 'generic' is not available: {selection}", legal=(Tier.REFERENCE, Tier.TABLE, Tier.COMPILED)
+            )
+        loop: Loop = selection.generic_loop(self.src, self.dst, self.policy)
+        return loop
+
+    def _compiling_pays(self, count: int) -> bool:
+        per_call, per_element = _TABLE_COST if self.table_pays(count) else _REFERENCE_COST
+        cost = per_call + per_element * count
+        self.spent += cost
+        if _compiled_tier.cache_info().currsize:
+            return self.spent > _COMPILE_SECONDS
+        spending = _spending()
+        spending.seconds += cost
+        return spending.seconds > _START_SECONDS
+
+
+class _Plans:
+    """The plans of casts, found again by the identity of their parts: hashing these takes longer than a small cast."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int, int], tuple[_Plan, tuple[object, ...]]] = {}
+
+    def plan(self, src: Format, dst: Format, policy: Policy) -> _Plan:
+        """Return the plan of a cast; errors as `check_policy`."""
+        key = id(src), id(dst), id(policy)
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= _PLANS_KEPT:
+                self._found.clear()
+            # The parts are kept with the plan, so that no other object can get their identity.
+            found = self._found[key] = _equal_plan(src, dst, policy), (src, dst, policy)
+        return found[0]
+
+
+_PLANS_KEPT = 1024
+_PLANS = _Plans()
+
+
+@lru_cache(maxsize=_PLANS_KEPT)
+def _equal_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
+    """Return the plan of a cast.
+
+    Raises:
+        IllegalError: the policy has no meaning for the pair.
+    """
+    check_policy(src, dst, policy)
+    return _Plan(src, dst, policy, table_size(src, dst, policy))
+
+
+@cache
+def _compiled_tier() -> Any:
+    """Return the module of the compiled tier, or why there is none."""
+    try:
+        from simulator.numerics.compiled import selection  # noqa: PLC0415 - imports numba
+    except ImportError as error:
+        return f"numba cannot be imported ({error})"
+    return selection
+
+
+def _run(
+    loop: Loop,
+    codes: Codes,
+    src: Format,
+    dst: Format,
+    policy: Policy,
+    random: NDArray[np.uint32] | None,
+    out: Codes | None,
+) -> Codes:
+    """Run compiled code over arrays of any layout: in place if it can, else block by block."""
+    check_random(codes, policy, random)
+    codes = check_codes(codes, src)
+    sources = [codes] if random is None else [codes, random]
+    out = check_out(out, codes, dst, *sources[1:])
+    operands = [out, *sources]
+    if all(map(_plain, operands)):
+        loop.run(*(array.reshape(-1).view(np.ndarray) for array in operands))
+    else:
+        walk(loop.run, out, *sources, size=_COMPILED_BLOCK)
+    return out
+
+
+def _plain(array: NDArray[Any]) -> bool:
+    """Whether the elements lie one after the other, as the processor reads them."""
+    flags = array.flags
+    return flags.c_contiguous and flags.aligned and array.dtype.isnative

@@ -95,7 +95,7 @@ def _unpack_float(codes: U64, fmt: FloatFormat, flush: bool) -> Unpacked:
 
 
 @lru_cache(maxsize=8)
-def _tapered_tables(fmt: TaperedFormat) -> tuple[U64, I64]:
+def tapered_tables(fmt: TaperedFormat) -> tuple[U64, I64]:
     """Return significand and exponent of every code without its sign bit."""
     significand = np.zeros(fmt.sign_bit, np.uint64)
     exponent = np.full(fmt.sign_bit, LOWEST_EXPONENT, np.int64)
@@ -108,7 +108,7 @@ def _tapered_tables(fmt: TaperedFormat) -> tuple[U64, I64]:
 
 
 def _unpack_tapered(codes: U64, fmt: TaperedFormat) -> Unpacked:
-    significands, exponents = _tapered_tables(fmt)
+    significands, exponents = tapered_tables(fmt)
     magnitude = codes & np.uint64(fmt.sign_bit - 1)
     nan = codes == np.uint64(fmt.nan_code)
     return Unpacked(

@@ -16,7 +16,7 @@ from isa.errors import TileError
 from isa.formats import Format, IntFormat, format_named
 from simulator.dataflow.operations import Transfer
 from simulator.dataflow.values import Bytes, Codes, execute_transfer, pack_nibbles, unpack_nibbles
-from simulator.numerics import cast_codes, round_to_integral_codes, scale_of, scaled_cast_codes
+from simulator.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
 from simulator.strided.geometry import element_bits, stream_extent
 from simulator.strided.operations import (
     BLOCK,
@@ -81,7 +81,7 @@ def apply_action(
     match action:
         case Convert(policy):
             assert src is not None
-            return cast_codes(sources[0], src, dst, policy)
+            return convert_codes(sources[0], src, dst, policy)
         case RoundToIntegral(policy):
             return round_to_integral_codes(sources[0], dst, policy)
         case ScaledConvert(scale, policy):

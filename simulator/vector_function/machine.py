@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isa.errors import TileError
 from isa.formats import Format
 from simulator.dataflow.values import Bytes, pack_nibbles, unpack_nibbles
-from simulator.numerics import cast_codes, round_to_integral_codes
+from simulator.numerics import convert_codes, round_to_integral_codes
 from simulator.vector_function.lanes import convert_map, interleave_maps, lane_starts, load_maps, store_map
 from simulator.vector_function.operations import (
     Ascend,
@@ -150,7 +150,7 @@ class RegisterState:
         if operation.integral:
             converted = round_to_integral_codes(codes, operation.dst, operation.policy)
         else:
-            converted = cast_codes(codes, operation.src, operation.dst, operation.policy)
+            converted = convert_codes(codes, operation.src, operation.dst, operation.policy)
         active = self.predicates[operation.predicate][places.governor]
         target = np.zeros(self.size * 8 // _lane_bits(operation.dst), converted.dtype)
         target[places.destination] = np.where(active, converted, converted.dtype.type(0))

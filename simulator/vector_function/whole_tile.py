@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isa.formats import Format
 from simulator.dataflow.values import Bytes, pack_nibbles, unpack_nibbles
-from simulator.numerics import cast_codes, round_to_integral_codes
+from simulator.numerics import convert_codes, round_to_integral_codes
 from simulator.tiles import Tile
 from simulator.vector_function.machine import RegisterState, run_nest
 from simulator.vector_function.operations import VectorFunction
@@ -88,7 +88,7 @@ def apply_chain(chain: Chain, codes: NDArray[Any]) -> NDArray[Any]:
     for step in chain:
         match step:
             case ConvertStep(src, dst, policy):
-                codes = cast_codes(codes, src, dst, policy)
+                codes = convert_codes(codes, src, dst, policy)
             case IntegralStep(fmt, policy):
                 codes = round_to_integral_codes(codes, fmt, policy)
             case MaskStep(mask):

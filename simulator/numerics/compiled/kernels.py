@@ -1,0 +1,90 @@
+"""Loops over arrays that the steps are compiled into: one for any cast of a family, one for a single cast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.np.unsafe import ndarray
+
+from simulator.numerics.compiled.fields import Fields, Kind
+from simulator.numerics.compiled.steps import (
+    inline,
+    normalise,
+    pack_float,
+    pack_integer,
+    pack_power,
+    pack_tapered,
+    settle_specials,
+    unpack_float,
+    unpack_integer,
+    unpack_tapered,
+)
+from simulator.numerics.compiled.words import above, band, bor, like, shl
+
+_FLOAT, _INTEGER, _TAPERED, _POWER, _BOOLEAN = (int(kind) for kind in Kind)
+
+
+@inline
+def convert(code: Any, word: Any, p: Any, tables: Any, source: int, destination: int, width: int) -> Any:
+    """Return the code of one element; `source` and `destination` are kinds, `width` the bits of a word."""
+    if source == _FLOAT:
+        negative, exponent, significand, nan, infinite = unpack_float(code, p)
+    elif source == _TAPERED:
+        negative, exponent, significand, nan, infinite = unpack_tapered(code, p, tables)
+    else:
+        negative, exponent, significand, nan, infinite = unpack_integer(code, p, width - 1)
+        if source == _BOOLEAN:
+            significand = above(code, 0)
+    if destination == _BOOLEAN:
+        return bor(above(significand, 0), bor(nan, infinite))
+    shifted = normalise(exponent, significand, width - 1)
+    if p.normalise:
+        exponent, significand = shifted
+    drawn = bor(like(word, code), bor(shl(band(code, p.draw_mask), p.draw_left), p.draw_low))
+    if destination == _FLOAT:
+        result = pack_float(negative, exponent, significand, drawn, p, width)
+    elif destination == _TAPERED:
+        result = pack_tapered(negative, exponent, significand, drawn, p, width, tables)
+    elif destination == _POWER:
+        result = pack_power(negative, exponent, significand, drawn, p, width)
+    else:
+        result = pack_integer(negative, exponent, significand, drawn, p, width)
+    return settle_specials(result, code, negative, nan, infinite, p)
+
+
+_COUNT = len(Fields._fields)
+_fixed_tuple: Any = ndarray.to_fixed_tuple
+
+
+def family_kernel(source: int, destination: int, width: int, draws: bool, tables: Any, stamp: int) -> Any:
+    """Make the loop for every cast between two families of formats; the formats and the policy come at run time.
+
+    The kernel takes codes, results, random words (one per element if `draws`) and the fields as words. `stamp`
+    changes with the sources; being part of the function it keys numba's cache, which itself looks at one file only.
+    """
+
+    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+        if stamp < 0:
+            return
+        p = Fields(*_fixed_tuple(fields, _COUNT))
+        for index in range(codes.size):
+            word = random[index] if draws else 0
+            code = like(codes[index], p.rule)
+            results[index] = convert(code, word, p, tables, source, destination, width)
+
+    return kernel
+
+
+def single_kernel(
+    source: int, destination: int, width: int, draws: bool, tables: Any, p: Fields, model: Any, stamp: int
+) -> Any:
+    """Make the same loop for one cast, all of whose fields are constants of the code; `model` is a word."""
+
+    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+        if stamp < 0:
+            return
+        for index in range(codes.size):
+            word = random[index] if draws else 0
+            results[index] = convert(like(codes[index], model), word, p, tables, source, destination, width)
+
+    return kernel

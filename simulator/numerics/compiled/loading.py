@@ -1,0 +1,58 @@
+"""Compiling kernels, keeping them on disk, and what to do where that is impossible.
+
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from numba import types
+
+from simulator.numerics import rounding
+from simulator.numerics.compiled import fields, kernels, lookups, shortcuts, steps, words
+from simulator.numerics.compiled.hint import hint
+
+_CACHE_FAILURES = (OSError, RuntimeError, EOFError, pickle.UnpicklingError)
+"""What numba raises when no directory can take its cache, a file cannot be written, or one is cut short."""
+
+
+@cache
+def source_stamp() -> int:
+    """Return a hash of all sources that decide what kernels compute."""
+    digest = hashlib.sha256()
+    for module in (rounding, fields, kernels, lookups, shortcuts, steps, words):
+        assert module.__file__ is not None
+        digest.update(Path(module.__file__).read_bytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+@cache
+def has_half_conversion() -> bool:
+    """Whether the processor converts between f16 and f32; elsewhere a slow library routine would."""
+    features = llvm.get_host_cpu_features()
+    return bool(features.get("f16c")) or llvm.get_process_triple().startswith(("aarch64", "arm64"))
+
+
+def compiled(make: Callable[[], Any], signature: Any) -> Callable[..., None]:
+    """Return the machine code of the loop that `make` returns, from the disk where it is there."""
+    try:
+        loop: Callable[..., None] = numba.njit(signature, nogil=True, cache=True)(make())
+    except _CACHE_FAILURES as error:
+        hint(f"compiled casts cannot be kept on disk ({error}); set NUMBA_CACHE_DIR to a writable directory")
+        loop = numba.njit(signature, nogil=True)(make())
+    return loop
+
+
+def signature(codes: np.dtype[Any], results: np.dtype[Any], extra: np.dtype[Any], parameters: np.dtype[Any]) -> Any:
+    """Return the types of a loop over contiguous arrays of these dtypes, of which only the results are written."""
+    read = [types.Array(numba.from_dtype(dtype), 1, "C", readonly=True) for dtype in (codes, extra, parameters)]
+    return types.void(read[0], types.Array(numba.from_dtype(results), 1, "C"), read[1], read[2])

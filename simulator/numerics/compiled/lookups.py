@@ -1,0 +1,24 @@
+"""The loop of the table tier, for any table: two integers describe it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.numerics.compiled.words import add, band, bor, like, shl, shr, sub
+
+
+def lookup_kernel(shortened: bool, model: Any, stamp: int) -> Any:
+    """Make the loop that looks codes up; `shortened` by `fields[0]` bits first, the last one sticky."""
+
+    def kernel(codes: Any, results: Any, table: Any, fields: Any) -> None:
+        if stamp < 0:
+            return
+        dropped = like(fields[0], model)
+        mask = sub(shl(like(1, model), dropped), 1)
+        for index in range(codes.size):
+            code = like(codes[index], model)
+            if shortened:
+                code = shr(bor(code, add(band(code, mask), mask)), dropped)
+            results[index] = table[code]
+
+    return kernel

@@ -1,0 +1,131 @@
+"""Which compiled loop a cast gets, and running it over arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.formats import Format, TaperedFormat
+from isa.modes import Rounding
+from simulator.numerics.blocks import Codes, code_dtype
+from simulator.numerics.compiled import kernels, lookups, shortcuts
+from simulator.numerics.compiled.fields import Kind, fields_of, kind_of, tables_of, word_bits
+from simulator.numerics.compiled.loading import compiled, has_half_conversion, signature, source_stamp
+from simulator.numerics.policy import Policy
+from simulator.numerics.tables import Table, table_of, table_size
+
+_LARGEST_TABLE = 1 << 16
+"""Entries of a table that second-level caches hold; larger ones lose against computing."""
+
+_NO_WORDS = np.zeros(1, np.uint32)
+_NO_FIELDS = np.zeros(1, np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Machine code for one cast: `run(codes, results, words, fields)` over contiguous native arrays."""
+
+    code: Callable[..., None]
+    words: NDArray[Any]
+    fields: NDArray[Any]
+
+    def run(self, results: Codes, codes: Codes, words: NDArray[Any] | None = None) -> None:
+        """Convert one block; `words` are the random ones of a stochastic cast."""
+        self.code(codes, results, self.words if words is None else words, self.fields)
+
+
+@lru_cache(maxsize=256)
+def fastest_loop(src: Format, dst: Format, policy: Policy) -> Loop:
+    """Return the fastest loop for a cast that `check_policy` accepts."""
+    word = np.dtype(f"u{word_bits(src, dst, policy) // 8}")
+    if shortcuts.takes_low_bits(src, dst, policy):
+        p = fields_of(src, dst, policy)
+        model = word.type(0)
+        return _loop(src, dst, lambda stamp: shortcuts.low_bits_kernel(p, model.itemsize * 8, model, stamp))
+    loop = _single_precision_loop(src, dst, policy)
+    if loop is not None:
+        return loop
+    size = table_size(src, dst, policy)
+    if size is not None and size <= _LARGEST_TABLE and (src.storage_bits <= 16 or isinstance(dst, TaperedFormat)):
+        table = table_of(src, dst, policy)
+        assert table is not None
+        return _lookup_loop(src, dst, table)
+    return _single_loop(src, dst, policy)
+
+
+def _dtypes(src: Format, dst: Format) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    return code_dtype(src), code_dtype(dst)
+
+
+def _loop(src: Format, dst: Format, make: Callable[[int], Any]) -> Loop:
+    """Compile a loop whose numbers are all constants of its code."""
+    types = signature(*_dtypes(src, dst), _NO_WORDS.dtype, _NO_FIELDS.dtype)
+    return Loop(compiled(lambda: make(source_stamp()), types), _NO_WORDS, _NO_FIELDS)
+
+
+def _single_precision_loop(src: Format, dst: Format, policy: Policy) -> Loop | None:
+    inward, outward = shortcuts.way_in(src, dst), shortcuts.way_out(dst, policy)
+    if inward is None or outward is None or policy.flush_source:
+        return None
+    if shortcuts.Way.HALF in (inward, outward) and not has_half_conversion():
+        return None
+    ways = int(inward), int(outward), shortcuts.TO_INTEGRAL.get(policy.rounding, 0)
+    p, (largest, beyond) = fields_of(src, dst, policy), shortcuts.constants(dst)
+    return _loop(
+        src,
+        dst,
+        lambda stamp: shortcuts.single_precision_kernel(*ways, p, largest, beyond, np.uint32(0), stamp),
+    )
+
+
+@lru_cache(maxsize=32)
+def _lookup_code(codes: np.dtype[Any], results: np.dtype[Any], shortened: bool) -> Callable[..., None]:
+    model = np.uint64(0) if codes.itemsize > 4 else np.uint32(0)
+    types = signature(codes, results, results, _NO_FIELDS.dtype)
+    return compiled(lambda: lookups.lookup_kernel(shortened, model, source_stamp()), types)
+
+
+def _lookup_loop(src: Format, dst: Format, table: Table) -> Loop:
+    code = _lookup_code(*_dtypes(src, dst), table.dropped_bits > 0)
+    return Loop(code, table.entries, np.array([table.dropped_bits], np.uint32))
+
+
+def _family(src: Format, dst: Format, policy: Policy) -> tuple[int, int, int, bool]:
+    source = kind_of(src)
+    source = Kind.FLOAT if source is Kind.POWER else source
+    draws = policy.rounding is Rounding.STOCHASTIC
+    return int(source), int(kind_of(dst)), word_bits(src, dst, policy), draws
+
+
+def _single_loop(src: Format, dst: Format, policy: Policy) -> Loop:
+    family = _family(src, dst, policy)
+    bits = family[2]
+    p, tables, model = fields_of(src, dst, policy), tables_of(src, dst, bits), np.dtype(f"u{bits // 8}").type(0)
+    return _loop(src, dst, lambda stamp: kernels.single_kernel(*family, tables, p, model, stamp))
+
+
+@lru_cache(maxsize=64)
+def _family_code(
+    family: tuple[int, int, int, bool],
+    dtypes: tuple[np.dtype[Any], np.dtype[Any]],
+    tapered: tuple[Format | None, Format | None],
+) -> Callable[..., None]:
+    bits = family[2]
+    types = signature(*dtypes, _NO_WORDS.dtype, np.dtype(f"u{bits // 8}"))
+    tables = tables_of(*tapered, bits)
+    return compiled(lambda: kernels.family_kernel(*family, tables, source_stamp()), types)
+
+
+@lru_cache(maxsize=256)
+def generic_loop(src: Format, dst: Format, policy: Policy) -> Loop:
+    """Return the loop that serves all casts of a family and takes formats and policy at run time."""
+    family = _family(src, dst, policy)
+    tapered = tuple(fmt if isinstance(fmt, TaperedFormat) else None for fmt in (src, dst))
+    code = _family_code(family, _dtypes(src, dst), (tapered[0], tapered[1]))
+    fields = np.array(fields_of(src, dst, policy), dtype=object).astype(np.dtype(f"u{family[2] // 8}"))
+    return Loop(code, _NO_WORDS, fields)

@@ -1,0 +1,264 @@
+"""Shorter ways through single precision, for casts that the general steps do more slowly than memory.
+
+Exact on the way in (every source value is an f32), one rounding on the way out: to nearest even by the processor or
+by adding a constant, or to an integral value. Each is the same function as the reference's; `castsim verify` and the
+tests compare all codes. No other module lets floating point decide a bit.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from isa.formats import FloatFormat, Format, IntFormat
+from isa.modes import Overflow, Rounding
+from simulator.numerics.compiled.fields import Fields
+from simulator.numerics.compiled.steps import inline, settle_sign
+from simulator.numerics.compiled.words import (
+    above,
+    add,
+    band,
+    bits_of_float,
+    bor,
+    double_bits_of_float,
+    equal,
+    float_at_least,
+    float_of_bits,
+    float_of_half_bits,
+    float_of_signed,
+    float_of_unsigned,
+    greater,
+    greater_float,
+    half_bits_of_float,
+    lesser,
+    lesser_float,
+    like,
+    pick,
+    sar,
+    shl,
+    shr,
+    signed_of_float,
+    sub,
+    to_ceil,
+    to_floor,
+    to_nearest,
+    to_zero,
+    unsigned_of_float,
+)
+from simulator.numerics.policy import NanToFloat, Policy
+
+_INFINITY = 0x7F800000
+_QUIET = 0x7FC00000
+_SIGN = 0x80000000
+_MAGNITUDE = 0x7FFFFFFF
+
+
+class Way(IntEnum):
+    """How a format is reached from single precision, or single precision from it."""
+
+    SINGLE = 0
+    HALF = 1
+    BRAIN = 2
+    SMALL = 3
+    SIGNED = 4
+    UNSIGNED = 5
+    DOUBLE = 6
+
+
+_SINGLE, _HALF, _BRAIN, _SMALL, _SIGNED, _UNSIGNED, _DOUBLE = (int(way) for way in Way)
+
+TO_INTEGRAL = {Rounding.RINT: 0, Rounding.FLOOR: 1, Rounding.CEIL: 2, Rounding.TRUNC: 3}
+"""Modes that processors have for rounding to integral values."""
+
+
+def _layout(fmt: Format) -> tuple[int, int, int] | None:
+    return (fmt.exponent_bits, fmt.fraction_bits, fmt.bias) if isinstance(fmt, FloatFormat) and fmt.signed else None
+
+
+_WAYS = {(8, 23, 127): Way.SINGLE, (5, 10, 15): Way.HALF, (8, 7, 127): Way.BRAIN, (11, 52, 1023): Way.DOUBLE}
+
+
+def way_in(src: Format, dst: Format) -> Way | None:
+    """Return how every number of `src` becomes an f32 of the same value, None if it cannot."""
+    layout = _layout(src)
+    if isinstance(src, IntFormat):
+        exact = src.bits <= 16 or (src.bits == 32 and _WAYS.get(_layout(dst) or (0, 0, 0)) is Way.SINGLE)
+        return (Way.SIGNED if src.signed else Way.UNSIGNED) if exact and not src.boolean else None
+    if layout is None or not isinstance(src, FloatFormat):
+        return None
+    known = _WAYS.get(layout) if src.has_infinity else None
+    if known is Way.DOUBLE:
+        return None
+    return known if known is not None else Way.SMALL if src.bits <= 8 else None
+
+
+def way_out(dst: Format, policy: Policy) -> Way | None:
+    """Return how an f32 becomes the result, None if only the general steps know."""
+    if isinstance(dst, IntFormat):
+        clamps = policy.overflow is Overflow.SATURATE and policy.rounding in TO_INTEGRAL
+        narrow = dst.bits <= 32 and not dst.boolean
+        return (Way.SIGNED if dst.signed else Way.UNSIGNED) if clamps and narrow else None
+    layout = _layout(dst)
+    plain = policy.nan_to_float is not NanToFloat.PAYLOAD and not (policy.flush_source or policy.flush_result)
+    if layout is None or not isinstance(dst, FloatFormat) or not plain:
+        return None
+    known = _WAYS.get(layout) if dst.has_infinity else None
+    if policy.rounding is not Rounding.RINT or policy.subnormal_rounding not in (None, Rounding.RINT):
+        return known if known in (Way.SINGLE, Way.DOUBLE) else None  # nothing is rounded from single precision up
+    return known if known is not None else Way.SMALL if dst.bits <= 8 else None
+
+
+@inline
+def widen(code: Any, p: Fields, way: int) -> Any:
+    """Return the f32 bits of a source code; a NaN stays some NaN of its sign."""
+    if way == _HALF:
+        return bits_of_float(float_of_half_bits(code))
+    if way == _BRAIN:
+        return shl(code, 16)
+    if way == _SIGNED:
+        return bits_of_float(float_of_signed(sar(shl(code, 32 - p.src_width), 32 - p.src_width)))
+    if way == _UNSIGNED:
+        return bits_of_float(float_of_unsigned(code))
+    if way == _SMALL:
+        return _widen_small(code, p)
+    return code
+
+
+@inline
+def _widen_small(code: Any, p: Fields) -> Any:
+    """Move the fields of a float of up to 8 bits into place; subnormal numbers by an exact subtraction."""
+    magnitude = band(code, p.src_magnitude)
+    placed = shl(magnitude, 23 - p.src_fraction)
+    one = like(p.src_one, code)  # exponent field of the smallest normal number, as f32 bits
+    normal = add(placed, sub(one, 1 << 23))
+    tiny = bits_of_float(float_of_bits(add(placed, one)) - float_of_bits(one))
+    bits = pick(shr(magnitude, p.src_fraction), normal, tiny)
+    nan = bor(above(magnitude, p.src_nan_above), equal(code, p.src_nan_exact))
+    sign = band(shr(code, p.src_width - 1), pick(nan, p.src_nan_signed, 1))
+    bits = pick(equal(magnitude, p.src_infinity), _INFINITY, pick(nan, _QUIET, bits))
+    return bor(bits, shl(sign, 31))
+
+
+@inline
+def narrow(bits: Any, p: Fields, way: int, settled: bool, integral: int, largest: Any, beyond: Any) -> Any:
+    """Return the result's code for f32 bits.
+
+    `settled`: f32 results have their infinities and NaN already. The last three concern integer results;
+    `integral` is from `TO_INTEGRAL`.
+    """
+    magnitude = band(bits, _MAGNITUDE)
+    if way in (_SIGNED, _UNSIGNED):
+        code = _narrow_integer(float_of_bits(bits), p, way, integral, largest, beyond)
+        return pick(above(magnitude, _INFINITY), p.nan, code)
+    negative = shr(bits, 31)
+    if way == _DOUBLE:
+        wide = double_bits_of_float(float_of_bits(bits))
+        return _settle(wide, like(magnitude, wide), like(negative, wide), p)
+    if way == _SINGLE:
+        signed = pick(bor(magnitude, p.dst_signed_zero), bits, 0)
+        return signed if settled else _settle(signed, magnitude, negative, p)
+    if way == _HALF and p.infinity == p.over and p.dst_signed_zero:
+        if p.saturates:
+            bits = bor(lesser(magnitude, p.dst_cut), shl(negative, 31))
+        signed = half_bits_of_float(float_of_bits(bits))
+        return pick(above(magnitude, _INFINITY), pick(negative, p.nan_negative, p.nan), signed)
+    if way == _HALF:
+        code = half_bits_of_float(float_of_bits(magnitude))
+    elif way == _BRAIN:
+        code = shr(add(add(magnitude, 0x7FFF), band(shr(magnitude, 16), 1)), 16)
+    else:
+        code = _narrow_small(magnitude, p)
+    signed = settle_sign(code, above(code, p.dst_largest), negative, p)
+    return _settle(signed, magnitude, negative, p)
+
+
+@inline
+def _narrow_small(magnitude: Any, p: Fields) -> Any:
+    """Round to nearest even by an addition whose result has its last place where the result's is.
+
+    Numbers far above the range are cut to one that still overflows, so that the constant stays a number.
+    """
+    low, dropped = like(p.dst_one, magnitude), 23 - p.dst_fraction
+    inside = lesser(magnitude, p.dst_cut)
+    exponent = greater(band(inside, _INFINITY), low)
+    constant = add(exponent, dropped << 23)
+    kept = sub(bits_of_float(float_of_bits(inside) + float_of_bits(constant)), constant)
+    return add(kept, shr(sub(exponent, low), dropped))
+
+
+@inline
+def _settle(code: Any, magnitude: Any, negative: Any, p: Fields) -> Any:
+    """Replace infinities and NaN by what the policy makes of them."""
+    code = pick(equal(magnitude, _INFINITY), pick(negative, p.infinity_negative, p.infinity), code)
+    return pick(above(magnitude, _INFINITY), pick(negative, p.nan_negative, p.nan), code)
+
+
+@inline
+def _narrow_integer(value: Any, p: Fields, way: int, integral: int, largest: Any, beyond: Any) -> Any:
+    """Round to an integral f32 and clamp; `largest` is the last f32 inside the range, `beyond` the first outside."""
+    if integral == 0:
+        rounded = to_nearest(value)
+    elif integral == 1:
+        rounded = to_floor(value)
+    elif integral == 2:
+        rounded = to_ceil(value)
+    else:
+        rounded = to_zero(value)
+    # The comparison fails for NaN, which so becomes a number; what NaN gives is settled by the caller.
+    clamped = lesser_float(rounded, largest)
+    if way == _SIGNED:
+        code = signed_of_float(greater_float(clamped, -beyond))
+    else:
+        code = unsigned_of_float(greater_float(clamped, largest - largest))
+    code = pick(float_at_least(rounded, beyond), p.dst_limit, code)
+    return band(code, p.dst_mask)
+
+
+def constants(dst: Format) -> tuple[np.float32, np.float32]:
+    """Return the last f32 inside the range of an integer format and the first beyond it; zeros for other formats."""
+    if not isinstance(dst, IntFormat):
+        return np.float32(0), np.float32(0)
+    beyond = np.float32(dst.maximum + 1)
+    return np.float32(min(dst.maximum, int(np.nextafter(beyond, np.float32(0))))), beyond
+
+
+def takes_low_bits(src: Format, dst: Format, policy: Policy) -> bool:
+    """Whether a cast between integers is their low bits, in a code without bits of its own."""
+    integers = [fmt for fmt in (src, dst) if isinstance(fmt, IntFormat) and not fmt.boolean]
+    exact = policy.overflow is Overflow.WRAP and policy.wrap_bits is None
+    return len(integers) == 2 and exact and (dst.bits <= 8 or dst.bits == dst.storage_bits)
+
+
+def low_bits_kernel(p: Fields, width: int, model: Any, stamp: int) -> Any:
+    """Make the loop that takes the low bits of integers; `width` is that of the word `model`."""
+    unused = width - p.src_width if p.src_signed else 0
+
+    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+        if stamp < 0:
+            return
+        for index in range(codes.size):
+            code = like(codes[index], model)
+            results[index] = band(sar(shl(code, unused), unused) if unused else code, p.dst_mask)
+
+    return kernel
+
+
+def single_precision_kernel(
+    source: int, destination: int, integral: int, p: Fields, largest: Any, beyond: Any, model: Any, stamp: int
+) -> Any:
+    """Make the loop that casts through f32; arguments as for the other kernels, `model` is a 32-bit word."""
+
+    specials = (p.infinity, p.infinity_negative, p.nan, p.nan_negative)
+    usual = specials == (_INFINITY, _INFINITY | _SIGN, _QUIET, _QUIET | _SIGN)
+    settled = usual and source in (_SMALL, _SIGNED, _UNSIGNED)
+
+    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+        if stamp < 0:
+            return
+        for index in range(codes.size):
+            bits = widen(like(codes[index], model), p, source)
+            results[index] = narrow(bits, p, destination, settled, integral, largest, beyond)
+
+    return kernel

@@ -1,0 +1,220 @@
+"""The reference's steps on one element, for compiled code: unpack, normalise, shift and round, pack.
+
+Everything is an unsigned word, 32 or 64 bits wide, including truth values (0 or 1) and exponents (kept positive by
+`EXPONENT_ZERO`). A significand's leading place is the top bit of the word. The decision to round up is
+`rounding.increment`, the same source as everywhere. `p` is a `Fields`, of constants or of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+from simulator.numerics import rounding
+from simulator.numerics.compiled.fields import EXPONENT_ZERO
+from simulator.numerics.compiled.words import (
+    above,
+    add,
+    band,
+    bor,
+    bxor,
+    equal,
+    greater,
+    leading_zeros,
+    lesser,
+    like,
+    pick,
+    shl,
+    shr,
+    sub,
+)
+
+_Step = TypeVar("_Step", bound=Callable[..., Any])
+
+
+def inline(step: _Step) -> _Step:
+    """Mark a function to be compiled into its callers."""
+    return cast(_Step, numba.njit(forceinline=True)(step))
+
+
+increment = inline(rounding.increment)
+
+
+@inline
+def unpack_float(code: Any, p: Any) -> Any:
+    """Return sign, exponent, significand, whether NaN, whether infinite."""
+    magnitude = band(code, p.src_magnitude)
+    field = shr(magnitude, p.src_fraction)
+    hidden = equal(greater(field, p.src_first), field)
+    fraction = band(magnitude, p.src_fraction_mask)
+    significand = shl(bor(fraction, pick(hidden, p.src_hidden, 0)), p.src_left)
+    significand = pick(band(bxor(hidden, 1), p.src_flush), 0, significand)
+    exponent = add(greater(field, p.src_first), p.src_offset)
+    negative = band(shr(code, sub(like(p.src_width, code), 1)), p.src_signed)
+    nan = bor(above(magnitude, p.src_nan_above), equal(code, p.src_nan_exact))
+    negative = pick(nan, band(negative, p.src_nan_signed), negative)
+    return negative, exponent, significand, nan, equal(magnitude, p.src_infinity)
+
+
+@inline
+def unpack_integer(code: Any, p: Any, top: Any) -> Any:
+    """Return the same of an integer; `top` is the exponent of the word's leading place."""
+    zero = like(0, code)
+    negative = band(shr(code, sub(like(p.src_width, code), 1)), p.src_signed)
+    magnitude = band(add(bxor(code, sub(zero, negative)), negative), p.src_magnitude)
+    return negative, add(like(top, code), EXPONENT_ZERO), magnitude, zero, zero
+
+
+@inline
+def unpack_tapered(code: Any, p: Any, tables: Any) -> Any:
+    """Return the same of a tapered code; the tables are indexed by the code without its sign."""
+    magnitude = band(code, p.src_magnitude)
+    nan = equal(code, p.src_nan_exact)
+    negative = band(shr(code, sub(like(p.src_width, code), 1)), bxor(nan, 1))
+    exponent, significand = like(tables[1, magnitude], code), like(tables[0, magnitude], code)
+    return negative, exponent, significand, nan, equal(magnitude, p.src_infinity)
+
+
+@inline
+def normalise(exponent: Any, significand: Any, last: Any) -> Any:
+    """Move the leading bit to the top; zero gets an exponent below every format. `last` is the top bit's number."""
+    distance = band(leading_zeros(significand), last)
+    return pick(significand, sub(exponent, distance), 0), shl(significand, distance)
+
+
+@inline
+def drawn_up(fraction: Any, significand: Any, far: Any, word: Any, p: Any) -> Any:
+    """Compare the first 32 dropped bits with a word; zero never moves."""
+    fraction = pick(band(far, p.far_is_zero), 0, fraction)
+    up = band(bxor(above(like(word, fraction), fraction), 1), p.draws)
+    return pick(significand, up, 0)
+
+
+@inline
+def shift_round(significand: Any, shift: Any, negative: Any, rule: Any, word: Any, p: Any, width: Any) -> Any:
+    """Return the significand shifted right by at least 1 and rounded; bits may lie far below the word."""
+    near = lesser(shift, width)
+    kept = shr(shr(significand, 1), sub(near, 1))
+    dropped = shl(significand, sub(like(width, significand), near))
+    far = above(shift, width)
+    beyond = sub(shift, near)
+    distant = pick(above(beyond, width - 1), 0, shr(significand, band(beyond, width - 1)))
+    lost = band(far, above(significand, 0))
+    dropped = pick(far, distant, dropped)
+    half = shr(dropped, width - 1)
+    sticky = bor(above(shl(dropped, 1), 0), lost)
+    drawn = drawn_up(shr(dropped, width - 32), significand, far, word, p)
+    last = band(kept, 1)
+    return add(kept, increment(last, half, sticky, negative, drawn, like(rule, kept)))
+
+
+@inline
+def pack_float(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any) -> Any:
+    """Return the code of a finite number in a float format, overflow settled."""
+    lowest = like(p.dst_lowest, exponent)
+    below = sub(greater(lowest, exponent), exponent)
+    field = sub(greater(exponent, lowest), lowest)
+    rule = pick(below, p.rule_tiny, p.rule)
+    shift = add(below, sub(like(width - 1, exponent), p.dst_fraction))
+    kept = shift_round(significand, shift, negative, rule, word, p, width)
+    kept = pick(band(equal(shr(kept, p.dst_fraction), 0), p.dst_flush), 0, kept)
+    code = add(kept, shl(field, p.dst_fraction))
+    return settle_sign(code, above(code, p.dst_largest), negative, p)
+
+
+@inline
+def settle_sign(code: Any, over: Any, negative: Any, p: Any) -> Any:
+    """Give a magnitude its sign, or replace it if it is beyond the finite range."""
+    signs = pick(bor(above(code, 0), p.dst_signed_zero), negative, 0)
+    signed = bor(code, shl(signs, sub(like(p.dst_width, code), 1)))
+    return pick(over, pick(negative, p.over_negative, p.over), signed)
+
+
+@inline
+def pack_tapered(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any, tables: Any) -> Any:
+    """Return the code of a finite number in a tapered format, overflow settled; tables by binade."""
+    lowest, highest = like(p.dst_lowest, exponent), like(p.dst_highest, exponent)
+    below = sub(greater(lowest, exponent), exponent)
+    index = sub(greater(lesser(exponent, highest), lowest), lowest)
+    fraction = like(tables[3, index], exponent)
+    shift = add(below, sub(like(width - 1, exponent), fraction))
+    away = pick(above(below, 1), p.rule_tiny, p.rule)
+    rule = pick(equal(fraction, p.widest), p.rule_widest, away)
+    kept = shift_round(significand, shift, negative, rule, word, p, width)
+    carried = shr(shr(kept, 1), fraction)
+    inside = sub(add(like(tables[2, index], kept), kept), shl(like(1, kept), fraction))
+    code = pick(carried, tables[2, add(index, 1)], inside)
+    code = pick(kept, code, 0)
+    last = equal(index, sub(highest, lowest))
+    over = bor(above(exponent, highest), band(last, above(code, p.dst_largest)))
+    return settle_sign(code, over, negative, p)
+
+
+@inline
+def pack_integer(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any) -> Any:
+    """Return the code of a finite number in an integer format, clamped or its low bits."""
+    top = add(like(width - 1, exponent), EXPONENT_ZERO)
+    shift = sub(greater(top, exponent), exponent)
+    rounded = shift_round(significand, greater(shift, 1), negative, p.rule, word, p, width)
+    left = sub(greater(exponent, top), top)
+    lifted = pick(above(left, width - 1), 0, shl(significand, band(left, width - 1)))
+    magnitude = pick(shift, rounded, lifted)
+    limit = pick(negative, p.dst_limit_negative, p.dst_limit)
+    wide = band(pick(significand, above(left, 0), 0), p.dst_clamps)
+    magnitude = pick(wide, limit, lesser(magnitude, limit))
+    code = band(add(bxor(magnitude, sub(like(0, magnitude), negative)), negative), p.dst_mask)
+    return sub(bxor(code, p.dst_extend), p.dst_extend)
+
+
+@inline
+def rounded_power(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any) -> Any:
+    """Return the exponent of the power of two that the ONNX rule rounds to."""
+    leading = shift_round(significand, like(width - 1, exponent), negative, p.rule, word, p, width)
+    return add(exponent, equal(leading, 2))
+
+
+@inline
+def rounded_power_asl(exponent: Any, significand: Any, p: Any, width: Any) -> Any:
+    """Return the exponent that the ASL rule rounds to: the nearest integer to the logarithm, by mode."""
+    zero = like(EXPONENT_ZERO, exponent)
+    sticky = bxor(equal(significand, shl(like(1, significand), width - 1)), 1)
+    upper = above(significand, p.root_of_two)
+    down = band(above(zero, exponent), sticky)
+    # As the reference: the magnitude of a negative logarithm is one less than -e, plus what the fraction leaves.
+    kept = pick(down, sub(sub(zero, exponent), 1), sub(exponent, zero))
+    up = increment(band(kept, 1), band(bxor(upper, down), sticky), sticky, down, like(0, kept), like(p.rule, kept))
+    grown = add(kept, up)
+    return pick(down, sub(zero, grown), add(zero, grown))
+
+
+@inline
+def pack_power(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any) -> Any:
+    """Return the code of a finite number in a format of powers of two."""
+    lowest, largest = like(p.dst_lowest, exponent), like(p.dst_largest, exponent)
+    one = shl(like(1, significand), width - 1)
+    zero = equal(significand, 0)
+    onnx = rounded_power(negative, exponent, significand, word, p, width)
+    rounded = pick(like(p.asl, exponent), rounded_power_asl(exponent, significand, p, width), onnx)
+    top = add(lowest, largest)
+    low = above(lowest, exponent)
+    high = bor(above(exponent, top), band(equal(exponent, top), above(significand, one)))
+    field = sub(lesser(greater(rounded, lowest), top), lowest)
+    outside = bor(bor(low, high), bor(above(lowest, rounded), above(rounded, top)))
+    invalid = bor(band(negative, bxor(zero, 1)), band(zero, p.asl))
+    invalid = pick(like(p.saturates, exponent), invalid, bor(invalid, bor(zero, outside)))
+    clamped = pick(low, 0, pick(high, largest, field))
+    return pick(invalid, p.over, pick(like(p.saturates, exponent), clamped, field))
+
+
+@inline
+def settle_specials(code: Any, source: Any, negative: Any, nan: Any, infinite: Any, p: Any) -> Any:
+    """Replace what is made of infinities and NaN by their codes."""
+    code = pick(infinite, pick(negative, p.infinity_negative, p.infinity), code)
+    canonical = pick(negative, p.nan_negative, p.nan)
+    fraction = shl(shr(band(source, p.src_fraction_mask), p.payload_right), p.payload_left)
+    sign = shl(negative, sub(like(p.dst_width, negative), 1))
+    kept = bor(bor(sign, p.payload_code), fraction)
+    canonical = pick(band(above(fraction, 0), p.payload), kept, canonical)
+    return pick(nan, canonical, code)
