@@ -1,8 +1,9 @@
 """The oracle for whole arrays: the same rules as `oracle_scalar`, on float64 numbers that are all exact.
 
 Every number of a format of up to 16 bits, every midpoint of two neighbouring ones, and everything such a number
-rounds to is a float64, so comparing with a sorted codebook involves no rounding. Wider sources go through the scalar
-oracle, one call per distinct code.
+rounds to is a float64, so comparing with a sorted codebook involves no rounding. So are the numbers of f32, f64 and
+integers of up to 48 bits. What remains, 64-bit integers and wide sources to narrower wide floats, goes through the
+scalar oracle, one call per distinct code.
 """
 
 from __future__ import annotations
@@ -32,6 +33,38 @@ def _decoded(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     return magnitude, negative, kinds == "inf", kinds == "nan"
 
 
+def _taken_apart(all_codes: np.ndarray, src: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return magnitude (0 of infinity and NaN), negative, is-inf, is-NaN of every element, all exact."""
+    row = fmt(src)
+    if row.bits <= 16:
+        magnitude, negative, is_inf, is_nan = (part[all_codes.astype(np.intp)] for part in _decoded(src))
+        return magnitude, negative, is_inf, is_nan
+    if isinstance(row, Int):
+        assert row.bits <= 48
+        signed = np.int32 if row.storage == 32 else np.int64
+        integers = all_codes.view(signed) if row.low else all_codes
+        none = np.zeros(all_codes.shape, dtype=bool)
+        return np.abs(integers.astype(np.float64)), integers < 0, none, none
+    native = all_codes.view(np.float32 if row.name == "f32" else np.float64)
+    finite = np.isfinite(native)
+    magnitude = np.abs(np.where(finite, native, 0).astype(np.float64))
+    return magnitude, np.signbit(native), np.isinf(native), np.isnan(native)
+
+
+def _is_exact_in_float64(src: str, dst: str, rule: str) -> bool:
+    """Whether a cast compares float64 numbers only and never rounds one (see the head of this file)."""
+    source, row = fmt(src), fmt(dst)
+    if source.bits <= 16:
+        return True
+    if isinstance(source, Int) and source.bits > 48:
+        return False
+    if dst == "e8m0":
+        return rule == "onnx" or src == "f32"  # the rule asl squares significands: 24 bits stay exact
+    if isinstance(row, Int) or row.bits <= 16:
+        return True
+    return dst in ("f64", src)  # every such source is a number of the destination
+
+
 @cache
 def _book(name: str) -> tuple[np.ndarray, np.ndarray]:
     numbers, patterns = zip(*codebook(name), strict=True)
@@ -53,10 +86,10 @@ def _choose(low_odd: np.ndarray, side: np.ndarray, exact: np.ndarray, negative: 
 
 
 def _to_float(all_codes: np.ndarray, src: str, row: Float, mode: str, overflow: str) -> np.ndarray:
-    size, negative, is_inf, is_nan = (part[all_codes] for part in _decoded(src))
+    size, negative, is_inf, is_nan = _taken_apart(all_codes, src)
     beyond_inf = [overflow_code(sign, row, "rint", overflow) for sign in (False, True)]
     beyond = [overflow_code(sign, row, mode, overflow) for sign in (False, True)]
-    if row.bits > 16:  # every narrow number is a number of the wide formats: nothing to round
+    if row.bits > 16:  # every source that comes here is a number of the wide format: nothing to round
         native = np.float32 if row.name == "f32" else np.float64
         assert np.array_equal(size.astype(native).astype(np.float64), size)
         out = size.astype(native).view(storage(row.name)).astype(np.uint64)
@@ -82,7 +115,7 @@ def _to_float(all_codes: np.ndarray, src: str, row: Float, mode: str, overflow: 
 
 
 def _to_int(all_codes: np.ndarray, src: str, row: Int, mode: str, overflow: str) -> np.ndarray:
-    size, negative, is_inf, is_nan = (part[all_codes] for part in _decoded(src))
+    size, negative, is_inf, is_nan = _taken_apart(all_codes, src)
     if row.name == "bool":
         return (is_inf | is_nan | (size != 0)).astype(np.uint8)
     low = np.floor(size)
@@ -108,7 +141,7 @@ def _to_int(all_codes: np.ndarray, src: str, row: Int, mode: str, overflow: str)
 
 
 def _to_e8m0(all_codes: np.ndarray, src: str, mode: str, overflow: str, rule: str) -> np.ndarray:
-    size, negative, is_inf, is_nan = (part[all_codes] for part in _decoded(src))
+    size, negative, is_inf, is_nan = _taken_apart(all_codes, src)
     half_significand, above = np.frexp(size)  # exact: size = half_significand * 2**above, in [1/2, 1)
     significand, exponent = 2 * half_significand, above - 1
     inexact = significand > 1
@@ -141,16 +174,16 @@ def cast_array(
     rules = Policy(**policy)
     rounding, overflow = defaults(src, dst, rounding, overflow, rules)
     row = fmt(dst)
-    if dst == "e8m0" and fmt(src).bits <= 16:
+    exact = _is_exact_in_float64(src, dst, rules.e8m0)
+    if dst == "e8m0" and exact:
         check(src, dst, rounding, overflow, rules)
-        return _to_e8m0(source.astype(np.intp), src, rounding, overflow, rules.e8m0)
-    if policy or fmt(src).bits > 16 or rounding not in MODES:
+        return _to_e8m0(source, src, rounding, overflow, rules.e8m0)
+    if policy or not exact or rounding not in MODES:
         return _by_scalar(source, src, dst, rounding, overflow, policy)
     check(src, dst, rounding, overflow)
-    index = source.astype(np.intp)
     if isinstance(row, Int):
-        return _to_int(index, src, row, rounding, overflow)
-    return _to_float(index, src, row, rounding, overflow)
+        return _to_int(source, src, row, rounding, overflow)
+    return _to_float(source, src, row, rounding, overflow)
 
 
 def _by_scalar(source: np.ndarray, src: str, dst: str, rounding: str, overflow: str, policy: dict) -> np.ndarray:

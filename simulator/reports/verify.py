@@ -1,0 +1,59 @@
+"""What a verification found, as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from isa.formats import Format
+from simulator.numerics import value_of
+from simulator.verification import Progress, Record
+
+
+def verify_document(record: Record, path: Path | None) -> dict[str, Any]:
+    """Return the record, where it is kept, and the mismatches with their bits and numbers."""
+    document = record.document()
+    del document["schema_version"]  # that of the command's document, which comes first, counts
+    return {
+        **document,
+        "record": None if path is None else str(path),
+        "mismatch_details": [detail for one in record.progress for detail in mismatch_details(one)],
+    }
+
+
+def mismatch_details(one: Progress) -> list[dict[str, Any]]:
+    """Return the mismatches kept of a part: mode, input bits and value, both outputs as bits and values."""
+    src, dst = one.part.source, one.part.destination
+    return [
+        {
+            "src": src.name,
+            "dst": dst.name,
+            "rounding": str(one.part.rounding),
+            "overflow": str(one.part.overflow),
+            "tier": one.part.tier,
+            "against": one.part.against,
+            "input_bits": bits_text(mismatch.code, src),
+            "input_value": number_text(mismatch.code, src),
+            "random_word": None if mismatch.random is None else f"0x{mismatch.random:08x}",
+            "output_bits": bits_text(mismatch.result, dst),
+            "output_value": number_text(mismatch.result, dst),
+            "expected_bits": bits_text(mismatch.expected, dst),
+            "expected_value": number_text(mismatch.expected, dst),
+        }
+        for mismatch in one.first
+    ]
+
+
+def bits_text(code: int, fmt: Format) -> str:
+    """Return a code in hexadecimal, with at least as many digits as the format has."""
+    return f"0x{code:0{-(-fmt.bits // 4)}x}"
+
+
+def number_text(code: int, fmt: Format) -> str:
+    """Return the number a code stands for, to 17 significant digits; `no code` if it is none of the format."""
+    if code >> fmt.storage_bits or (code >> fmt.bits and fmt.bits < 8):
+        return "no code"
+    value = value_of(code, fmt)
+    if isinstance(value, float):
+        return str(value)
+    return str(value.numerator) if value.denominator == 1 and abs(value) < 10**20 else repr(float(value))

@@ -1,0 +1,52 @@
+"""A progress bar on standard error for verifications, and only if somebody watches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from simulator.verification import Progress, Record
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+
+
+@contextmanager
+def watching(record: Record, *, quiet: bool) -> Iterator[Watcher | None]:
+    """Show the progress of a record while the block lasts; None if standard error is no terminal or on `quiet`."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only a watched run pays for rich
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import Progress as Bars  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, TextColumn("{task.fields[rate]}"), console=Console(stderr=True), transient=True) as bars:
+        yield Watcher(bars, record)
+
+
+class Watcher:
+    """Shows the part that is worked on, how much of it is done, how fast, and how many parts remain."""
+
+    def __init__(self, bars: Bars, record: Record) -> None:
+        self._bars = bars
+        self._record = record
+        self._task = bars.add_task("starting", total=None, rate="")
+
+    def advance(self, one: Progress, codes: int) -> None:
+        """Move the bar to where the part is now."""
+        from simulator.reports.verify_text import rate_text  # noqa: PLC0415 - rich is there already
+
+        number = next(index for index, other in enumerate(self._record.progress, 1) if other is one)
+        part = one.part
+        self._bars.update(
+            self._task,
+            description=f"[{number}/{len(self._record.progress)}] {part.src} -> {part.dst} {part.rounding}"
+            f" {part.overflow}, {part.inputs}",
+            total=one.size,
+            completed=one.checked,
+            rate=f"{rate_text(one)} codes/s, {self._record.mismatches} mismatches",
+        )

@@ -1,0 +1,88 @@
+"""From words to parts: what is compared when only a pair of formats is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import TypeVar
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import Format, format_named
+from isa.modes import Overflow, Rounding
+from simulator.numerics.policy import legal_overflows, legal_roundings
+from simulator.verification.inputs import Exhaustive
+from simulator.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, Part
+from simulator.verification.structured import NARROW, Structured
+
+SAMPLE_COUNT = 1 << 20
+"""Samples taken where nobody says how many."""
+
+QUICK = 1 << 26
+"""A structured set of up to this many codes is taken without being asked for."""
+
+
+def plan(
+    src: str,
+    dst: str,
+    *,
+    roundings: Sequence[str] = (),
+    overflows: Sequence[str] = (),
+    tier: str | None = None,
+    against: str | None = None,
+    inputs: str | None = None,
+    count: int | None = None,
+    seed: int = 0,
+) -> tuple[Part, ...]:
+    """Return one part per mode; what is not given is everything that the pair has.
+
+    Stochastic rounding is taken only by name.
+
+    Raises:
+        ReadError: an unknown word.
+        IllegalError: a mode that the pair does not have, or codes that cannot be tried.
+    """
+    source, destination = format_named(src), format_named(dst)
+    modes = [_word(Rounding, text, "rounding") for text in roundings]
+    policies = [_word(Overflow, text, "overflow") for text in overflows]
+    modes = modes or [mode for mode in legal_roundings(source, destination) if mode is not Rounding.STOCHASTIC]
+    policies = policies or list(legal_overflows(destination))
+    parts = []
+    for mode, overflow in product(modes, policies):
+        kind = inputs or _quick_inputs(source, destination, mode, overflow)
+        sampled = kind == SAMPLES
+        part = Part(
+            src=source.name,
+            dst=destination.name,
+            rounding=mode,
+            overflow=overflow,
+            tier=tier or DEFAULT_TIER,
+            against=against or ORACLE,
+            inputs=kind,
+            count=(count or SAMPLE_COUNT) if sampled else 0,
+            seed=seed if sampled or mode is Rounding.STOCHASTIC else 0,
+        )
+        part.check()
+        parts.append(part)
+    return tuple(parts)
+
+
+def _quick_inputs(src: Format, dst: Format, rounding: Rounding, overflow: Overflow) -> str:
+    """Return the kind of input set that proves most within a minute or so."""
+    if src.bits <= NARROW and Exhaustive(src).size <= 1 << NARROW:
+        return EXHAUSTIVE
+    if rounding in (Rounding.HYBRID, Rounding.STOCHASTIC):
+        return SAMPLES
+    try:
+        return STRUCTURED if Structured(src, dst, overflow).size <= QUICK else SAMPLES
+    except IllegalError:
+        return SAMPLES
+
+
+_Word = TypeVar("_Word", Rounding, Overflow)
+
+
+def _word(kind: type[_Word], text: str, what: str) -> _Word:
+    try:
+        return kind(text.lower())
+    except ValueError:
+        raise ReadError(f"unknown {what} '{text}'", legal=[str(member) for member in kind]) from None

@@ -1,0 +1,220 @@
+"""`castsim verify`: what is compared, what is said, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator import verification
+from simulator.__main__ import main
+from simulator.numerics import convert_codes
+from simulator.verification import Record, comparison, required_parts, sources
+
+Capture = pytest.CaptureFixture[str]
+
+
+def documented(capsys: Capture, *argv: str, code: int = 0) -> dict[str, Any]:
+    assert main(["verify", *argv, "--json", "-"]) == code
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_every_mode_and_every_code(capsys: Capture) -> None:
+    document = documented(capsys, "f16", "hif8")
+    assert next(iter(document)) == "schema_version"
+    assert [(part["rounding"], part["overflow"]) for part in document["parts"]] == [
+        (mode, overflow)
+        for mode in ("round", "floor", "ceil", "trunc", "hybrid")
+        for overflow in ("saturate", "special")
+    ]
+    assert {part["inputs"] for part in document["parts"]} == {"exhaustive"}
+    assert document["complete"]
+    assert (document["codes_checked"], document["mismatches"]) == (10 << 16, 0)
+    assert document["runs"][0]["numpy"] == np.__version__
+    assert {part["undecided"] for part in document["parts"] if part["rounding"] == "hybrid"} == {2048}
+
+
+def test_a_wide_source_takes_the_structured_set_and_says_why(capsys: Capture) -> None:
+    assert main(["verify", "f32", "e2m1", "--tier", "table", "--rounding", "rint,odd", "--overflow", "saturate"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "structured: Every sign and exponent" in text
+    assert "sees only the kept bits, the half bit, the sticky bit and the sign" in text
+    assert text.endswith("no mismatch")
+
+
+def test_64_bit_sources_are_sampled_where_the_set_is_too_large(capsys: Capture) -> None:
+    argv = ("f64", "f32", "--tier", "reference", "--rounding", "rint", "--overflow", "special", "--samples", "2000")
+    (part,) = documented(capsys, *argv, "--seed", "9")["parts"]
+    assert (part["inputs"], part["count"], part["seed"], part["codes"]) == ("samples", 2000, 9, 2000)
+
+
+def test_differences_are_shown_and_cost_the_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def spoilt(codes: np.ndarray, *args: Any, tier: Any = None, **options: Any) -> np.ndarray:
+        result = convert_codes(codes, *args, tier=tier, **options)
+        return np.where(codes == 0x3C01, 0x3F, result).astype(result.dtype) if str(tier) == "table" else result
+
+    monkeypatch.setattr(comparison, "convert_codes", spoilt)
+    argv = ["verify", "f16", "e4m3fn", "--tier", "table", "--rounding", "rint", "--overflow", "special"]
+    assert main(argv) == 1
+    out = capsys.readouterr().out
+    assert "1 of 65536 results differ" in out
+    (row,) = [line.split() for line in out.splitlines() if "0x3c01" in line]
+    # f16 0x3c01 is 1 + 2**-10; e4m3fn 0x38 is 1.0 and 0x3f is 1.875.
+    assert row == ["f16", "->", "e4m3fn", "rint", "special", "0x3c01", "1.0009765625", "0x3f", "1.875", "0x38", "1"]
+    (detail,) = documented(capsys, *argv[1:], code=1)["mismatch_details"]
+    assert (detail["input_bits"], detail["output_bits"], detail["expected_bits"]) == ("0x3c01", "0x3f", "0x38")
+    assert detail["random_word"] is None
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        ("", 2, "verify takes two formats, not 0 arguments"),
+        ("f32", 2, "verify takes two formats, not 1"),
+        ("f32 f16 f16", 2, "verify takes two formats, not 3"),
+        ("f33 f16", 2, "unknown format 'f33'\n  legal: f64, f32"),
+        ("f16 e4m3fn --rounding up", 2, "unknown rounding 'up'\n  legal: rint, round"),
+        ("f16 e4m3fn --overflow clip", 2, "unknown overflow 'clip'\n  legal: saturate, wrap, special"),
+        (
+            "f16 e4m3fn --overflow wrap",
+            1,
+            "overflow 'wrap' is not defined for destination e4m3fn\n  legal: satur",
+        ),
+        ("f16 hif8 --rounding rint", 1, "rounding 'rint' is not defined for f16 -> hif8\n  legal: round, floor"),
+        ("f16 e4m3fn --tier fast", 2, "unknown tier 'fast'\n  legal: default, reference, table"),
+        ("f16 e4m3fn --against fast", 2, "unknown tier 'fast'\n  legal: default, reference, table"),
+        ("f16 e4m3fn --tier table --against table", 2, "tier 'table' against itself proves nothing"),
+        ("f32 i32 --tier table --samples 5 --rounding rint", 1, "has no table"),
+        ("f16 e4m3fn --exhaustive --structured", 2, "--exhaustive and --structured exclude each other"),
+        ("f16 e4m3fn --structured --samples 3", 2, "--structured and --samples exclude each other"),
+        ("f16 e4m3fn --structured", 1, "codes of a wide source; those of f16 are few\n  legal: --exhaustive"),
+        ("f64 f16 --exhaustive", 1, "too many codes to try them all\n  legal: --structured, --samples N"),
+        ("f64 f32 --structured", 1, "legal: --samples N"),
+        ("f32 hif8 --rounding hybrid --structured", 1, "sees more than kept bits"),
+        ("f16 e4m3fn --samples 0", 2, "--samples 0: not an integer of at least 1"),
+        ("f16 e4m3fn --samples many", 2, "--samples many: not an integer"),
+        ("f16 e4m3fn --samples -3", 2, "--samples -3: not an integer"),
+        ("f16 e4m3fn --samples 3 --seed -1", 2, "--seed -1: not an integer of at least 0"),
+        ("f16 e4m3fn --workers 0", 2, "--workers 0: not an integer of at least 1"),
+        ("f16 e4m3fn --resume", 2, "--resume goes on with a record; name it by --record FILE"),
+        ("f16 e4m3fn --resume --record none.json", 2, "record 'none.json' does not exist"),
+        ("f16 e4m3fn --record nowhere/r.json", 2, "cannot write record 'nowhere/r.json'"),
+        ("--matrix f32 f16", 2, "--matrix settles what is compared; not with SRC DST"),
+        ("--matrix --rounding rint --exhaustive", 2, "not with --rounding, --exhaustive"),
+    ],
+)
+def test_command_lines(
+    argv: str, code: int, message: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["verify", *argv.split()]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+# --------------------------------------------------------------------------------------------------------- recording
+
+
+def recorded(path: Path) -> list[str]:
+    return ["verify", "f16", "e5m2", "--tier", "table", "--against", "reference", "--record", str(path)]
+
+
+def test_a_finished_record(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "r.json"
+    assert main(recorded(path)) == 0
+    assert f"recorded in {path}" in " ".join(capsys.readouterr().out.split())
+    record = Record.load(path)
+    assert record.complete
+    document = json.loads(path.read_text())
+    assert document["sources"]["files"] == sources.source_digests(oracle=False)
+    assert (document["parts_by_status"], document["mismatches"]) == ({"done": 14, "partial": 0, "pending": 0}, 0)
+    assert main(recorded(path)) == 2
+    assert "exists; --resume goes on with it" in capsys.readouterr().err
+    assert main([*recorded(path), "--resume"]) == 0  # nothing is left to do
+    assert main(["verify", "--resume", "--record", str(path)]) == 0
+    assert len(Record.load(path).runs) == 3
+
+
+def test_a_record_of_something_else(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "r.json"
+    assert main([*recorded(path), "--rounding", "odd"]) == 0
+    assert main([*recorded(path), "--resume"]) == 2
+    assert "is about other parts than asked for, such as f16 -> e5m2" in capsys.readouterr().err
+    assert main(["verify", "--resume", "--record", str(path), "--seed", "3"]) == 2
+    assert "--resume without SRC and DST settles what is compared; not with --seed" in capsys.readouterr().err
+
+
+def test_a_stale_record(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "r.json"
+    assert main([*recorded(path), "--rounding", "odd"]) == 0
+    text = path.read_text()
+    digest = json.loads(text)["sources"]["files"]["simulator/numerics/rounding.py"]
+    path.write_text(text.replace(digest, "0" * 64))
+    capsys.readouterr()
+    assert main([*recorded(path), "--rounding", "odd", "--resume"]) == 2
+    err = capsys.readouterr().err
+    assert "is stale" in err
+    assert "simulator/numerics/rounding.py" in err
+
+
+def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(record: Record, **_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verification, "verify", interrupted)
+    path = tmp_path / "f32.json"
+    assert main(["verify", "--matrix", "--record", str(path)]) == 130
+    assert tuple(one.part for one in Record.load(path).progress) == required_parts()
+    assert main(["verify", "--matrix", "--record", str(path), "--resume"]) == 130
+    assert main(["verify", "--record", str(path), "--resume"]) == 130
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_interrupting_the_command(tmp_path: Path, workers: str) -> None:
+    """A real process, a real SIGINT to the whole group as a terminal sends it, and the rest afterwards."""
+    path = tmp_path / "r.json"
+    argv = [sys.executable, "-m", "simulator", "verify"]
+    cast = ["f32", "f16", "--tier", "table", "--against", "reference", "--rounding", "rint", "--overflow", "special"]
+    few = ["--samples", str(1 << 31), "--record", str(path), "--workers", workers]
+    process = subprocess.Popen([*argv, *cast, *few], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(1.0)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert f"saved in {path}; go on with --resume" in err
+    (one,) = Record.load(path).progress
+    assert 0 <= one.checked < one.size
+    assert err.startswith(f"{one.checked} of {one.size} codes tried, 0 mismatches")
+    assert [file.name for file in tmp_path.iterdir()] == ["r.json"]
+
+
+# ---------------------------------------------------------------------------------------------------------- progress
+
+
+def test_progress_is_for_those_who_watch(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    argv = ["verify", "f16", "e4m3fn", "--rounding", "rint"]
+    assert main(argv) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert main(argv) == 0
+    assert "f16 -> e4m3fn rint" in capsys.readouterr().err
+    assert main([*argv, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
