@@ -12,6 +12,7 @@ from isa.errors import IllegalError
 from isa.formats import FloatFormat, Format, TaperedFormat, format_named
 from isa.modes import Overflow, Rounding, Saturation
 from isa.pto.program import RoundMode
+from simulator.dataflow.pairs import no_such_pair
 from simulator.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from simulator.strided.operations import Action, Convert, RoundToIntegral, ScaledConvert
 from targets.strided_repeat import ScratchSequence, StridedCast, StridedRepeatTarget
@@ -53,11 +54,11 @@ def plan_cast(
     """Settle mode, saturation and instruction of one cast; `scratch` says whether a tmp tile is given.
 
     Raises:
-        IllegalError: the chip has no such type pair; names the destinations it has for this source.
+        IllegalError: the chip has no such type pair; names the destinations it has for this source, and a detour.
     """
     rule = target.cast(src.name, dst.name)
     if rule is None:
-        raise _no_such_pair(target, src, dst)
+        raise no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
     rounding, suffix, mode_warnings = _settle_mode(rule, DEFAULT_MODE if mode is None else mode)
     in_force, saturation_warnings = _settle_saturation(rule, saturation, scratch=scratch)
     ctrl = with_bit(start_ctrl(target), target.control.integer_saturation_off, in_force is Saturation.OFF)
@@ -167,14 +168,3 @@ def _settle_saturation(
     if asked is Saturation.OFF and not scratch:
         return Saturation.ON, (f"saturation OFF is ignored: {rule.src} -> {rule.dst} honours it only with a tmp tile",)
     return asked or Saturation.ON, ()
-
-
-def _no_such_pair(target: StridedRepeatTarget, src: Format, dst: Format) -> IllegalError:
-    legal = [rule.dst for rule in target.casts if rule.src == src.name]
-    if legal:
-        message = f"{target.name} has no cast {src.name} -> {dst.name}; from {src.name} it has: {', '.join(legal)}"
-        return IllegalError(message, legal=[f"{src.name} -> {other}" for other in legal])
-    sources = dict.fromkeys(rule.src for rule in target.casts)
-    return IllegalError(
-        f"{target.name} has no cast from {src.name}; it casts from: {', '.join(sources)}", legal=sources
-    )
