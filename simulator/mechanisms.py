@@ -29,7 +29,7 @@ class Compute(Protocol):
         """See `simulator.strided.values.compute`."""
 
 
-def lowerer_of(target: Target) -> Lowerer:
+def lowerer_of(target: Target, *, unsafe_scratch: bool = False) -> Lowerer:
     """Return the lowering of the target's mechanism.
 
     Raises:
@@ -44,7 +44,7 @@ def lowerer_of(target: Target) -> Lowerer:
         raise _no_tiles(target)
     from simulator.strided.lowerer import StridedLowerer  # noqa: PLC0415
 
-    return StridedLowerer(target)
+    return StridedLowerer(target, unsafe_scratch=unsafe_scratch)
 
 
 def compute_of(target: Target) -> Compute:

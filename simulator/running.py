@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from isa import pto
 from isa.errors import IllegalError, ReadError
 from simulator.engines import simulate
-from simulator.execution import ArgumentUse, Executed, execute
+from simulator.execution import ArgumentUse, Executed, Lowerer, execute
 from simulator.inputs import check_known, empty_memory, from_memory, make_inputs, to_memory
 from simulator.mechanisms import compute_of, lowerer_of
 from simulator.timing import Listener, PipeTiming, Timing
@@ -116,8 +116,12 @@ def load_program(
     entry: str | None,
     args: Mapping[str, int | float],
     prepare: Callable[[Target], Target] = lambda chosen: chosen,
+    make_lowerer: Callable[[Target], Lowerer] = lowerer_of,
 ) -> Loaded:
-    """Read a program, choose target and entry, walk and lower it; `prepare` may alter the chosen target (options)."""
+    """Read a program, choose target and entry, walk and lower it.
+
+    `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -128,7 +132,7 @@ def load_program(
     if "pto" not in chosen.languages:
         raise IllegalError(f"{chosen.name} does not run .pto programs", legal=chosen.languages)
     function = _choose_entry(parsed, path, entry)
-    return Loaded(str(path), function.name, chosen, execute(parsed, function, lowerer_of(chosen), args))
+    return Loaded(str(path), function.name, chosen, execute(parsed, function, make_lowerer(chosen), args))
 
 
 def run_loaded(

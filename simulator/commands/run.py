@@ -36,6 +36,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--engine", metavar="E", default="event", help="event (default)")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     add("--max-cycles", metavar="N", help="give up after N cycles")
+    add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
 
 
@@ -126,6 +127,7 @@ def _load(options: Namespace) -> tuple[Loaded, set[str]]:
     """Read, walk and lower the program; also return the set in which the target options that it reads gather."""
     from pathlib import Path  # noqa: PLC0415
 
+    from simulator.mechanisms import lowerer_of  # noqa: PLC0415
     from simulator.running import load_program  # noqa: PLC0415
     from targets.options import watched, with_options  # noqa: PLC0415
 
@@ -134,7 +136,12 @@ def _load(options: Namespace) -> tuple[Loaded, set[str]]:
     changes = assignments("--option", options.options)
     read: set[str] = set()
     loaded = load_program(
-        path, options.target, options.entry, scalars, lambda target: watched(with_options(target, changes), read)
+        path,
+        options.target,
+        options.entry,
+        scalars,
+        prepare=lambda target: watched(with_options(target, changes), read),
+        make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=options.unsafe_scratch),
     )
     return loaded, read
 

@@ -1,10 +1,11 @@
 """R, C and S take a number or, with --sweep, a range FIRST:LAST[:STEP]. Without --row-stride rows follow each other at
-the next whole block.
+the next whole block. A program instead of two formats: the smallest tmp tile of each of its casts, and what all takes.
 
 examples:
   castsim scratch f32 i16 --rows 4 --cols 200 --row-stride 256
   castsim scratch f16 i8 --rows 8 --cols 160 --audit
   castsim scratch f32 i16 --rows 0:300:50 --cols 0:256 --row-stride 8:512:8 --sweep
+  castsim scratch kernel.pto --arg rows=128
 """
 
 from __future__ import annotations
@@ -25,30 +26,57 @@ _RANGE = re.compile(r"(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `scratch`."""
     add = parser.add_argument
-    add("src", metavar="SRC", help="source format")
-    add("dst", metavar="DST", help="destination format")
-    add("--rows", metavar="R", required=True, help="valid rows")
-    add("--cols", metavar="C", required=True, help="valid columns")
+    add("what", metavar="SRC DST | PROGRAM", nargs="+", help="source and destination format, or a .pto file")
+    add("--rows", metavar="R", help="valid rows")
+    add("--cols", metavar="C", help="valid columns")
     add("--row-stride", metavar="S", help="row stride of the source tile in elements")
     add("--rounding", metavar="M", help="rounding mode of the cast")
-    add("--target", metavar="T", default="a2a3", help="name or path of a target (default a2a3)")
+    add("--target", metavar="T", help="name or path of a target (default a2a3, or the one the program names)")
+    add("--entry", metavar="F", help="function of the program")
+    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="scalar argument of the program")
     add("--audit", action="store_true", help="compare with the bytes that the operations of a run touch")
     add("--sweep", action="store_true", help="audit every shape of the ranges; list where formula and extent differ")
 
 
 def execute(options: Namespace) -> Outcome:
-    """Compute, audit or sweep.
+    """Compute, audit or sweep a pair, or look at a program.
 
     Raises:
-        ReadError: what was typed: unknown format, target or mode, no number or range.
+        ReadError: what was typed: unknown format, target or mode, no number or range, a bad program.
         IllegalError: a pair that the target lacks or that uses no scratch.
     """
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    match options.what:
+        case [program] if program.endswith(".pto"):
+            return _program(options, program)
+        case [src, dst]:
+            if options.rows is None or options.cols is None:
+                raise ReadError("--rows and --cols say how large the tile is")
+            return _pair(options, src, dst)
+        case _:
+            raise ReadError("scratch takes two formats or one .pto file", legal=("SRC DST --rows R --cols C", "X.pto"))
+
+
+def _program(options: Namespace, program: str) -> Outcome:
+    from pathlib import Path  # noqa: PLC0415
+
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.commands.run import assignments, scalar  # noqa: PLC0415
+    from simulator.reports.program_scratch import program_document, program_scratch, program_text  # noqa: PLC0415
+
+    scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    found = program_scratch(Path(program), options.target, options.entry, scalars)
+    return Outcome(program_document(found), lambda _: program_text(found), 0 if found.suffices else 1)
+
+
+def _pair(options: Namespace, src: str, dst: str) -> Outcome:
     from isa.errors import ReadError  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.reports.scratch import audit_text, single_document, sweep_document, sweep_text  # noqa: PLC0415
     from simulator.reports.sweeping import sweep  # noqa: PLC0415
 
-    auditor = _auditor(options)
+    auditor = _auditor(options, src, dst)
     rows, cols = numbers("--rows", options.rows), numbers("--cols", options.cols)
     strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
     if options.sweep:
@@ -87,7 +115,7 @@ def numbers(option: str, text: str) -> range:
     return range(int(first), int(last) + 1, int(step))
 
 
-def _auditor(options: Namespace) -> ScratchAuditor:
+def _auditor(options: Namespace, src: str, dst: str) -> ScratchAuditor:
     from isa.errors import IllegalError, ReadError  # noqa: PLC0415
     from isa.pto.program import RoundMode  # noqa: PLC0415
     from simulator.strided.audit import ScratchAuditor  # noqa: PLC0415
@@ -100,7 +128,7 @@ def _auditor(options: Namespace) -> ScratchAuditor:
         if name not in RoundMode.__members__:
             raise ReadError(f"unknown rounding mode '{options.rounding}'", legal=[m.name.lower() for m in RoundMode])
         mode = RoundMode[name]
-    target = load_target(options.target)
+    target = load_target(options.target or "a2a3")
     if not isinstance(target, StridedRepeatTarget):
         raise IllegalError(f"casts on {target.name} use no scratch tile")
-    return ScratchAuditor(target, options.src, options.dst, mode)
+    return ScratchAuditor(target, src, dst, mode)

@@ -26,6 +26,10 @@ class DataflowLowerer:
         memory = self._chip.memories["ub"]
         return "ub", memory.allocatable_bytes, memory.alignment_bytes
 
+    def closing_warnings(self) -> tuple[str, ...]:
+        """Return what only the whole program shows: nothing, unless a mechanism knows of something."""
+        return ()
+
     def check_tile(self, tile: Tile, span: Span) -> None:
         """Refuse a tile that the buffer or the vector unit cannot take."""
         check_tile(self._chip, tile, span)

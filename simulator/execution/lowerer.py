@@ -62,3 +62,7 @@ class Lowerer(Protocol):
     def scalar_work(self, kind: str) -> Operation:
         """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
         ...
+
+    def closing_warnings(self) -> tuple[str, ...]:
+        """Return warnings that only the whole program gives reason for; asked for once it has been walked."""
+        ...

@@ -58,7 +58,8 @@ def execute(
     nodes: list[Node] = []
     walker.walk(with_body, nodes)
     tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not _synchronises(with_body))
-    return Executed(tree, walker.arguments, (*program.warnings, *walker.warnings))
+    warnings = (*program.warnings, *walker.warnings, *lowerer.closing_warnings())
+    return Executed(tree, walker.arguments, warnings)
 
 
 class _DependentError(Exception):

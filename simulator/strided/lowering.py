@@ -15,7 +15,7 @@ from isa.errors import ScratchError, TileError
 from simulator.strided.checks import check_cast
 from simulator.strided.operations import Barrier, ControlWrite, Stream, VectorOperation
 from simulator.strided.plan import CastPlan, plan_cast, start_ctrl
-from simulator.strided.scratch import scratch_need
+from simulator.strided.scratch import NOTHING, ScratchNeed, scratch_need
 from simulator.strided.sequences import Call, emit_call
 from simulator.tiles import Tile, TileCast
 from simulator.tree import Block, Node, loop_of
@@ -24,15 +24,18 @@ from targets.strided_repeat import StridedRepeatTarget
 
 @dataclass(frozen=True, slots=True)
 class LoweredCast:
-    """The operations of one tile cast, the plan they follow and what the program should be warned of."""
+    """The operations of one tile cast, the plan they follow, the scratch they need and warnings for the program."""
 
     body: Block
     plan: CastPlan
     warnings: tuple[str, ...]
+    need: ScratchNeed = NOTHING
 
 
-def lower_cast(target: StridedRepeatTarget, cast: TileCast) -> LoweredCast:
+def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: bool = False) -> LoweredCast:
     """Split one tile cast into the instructions the target issues.
+
+    With `unsafe_scratch` a tmp tile that is too small is taken as the chip takes it: the instructions write past it.
 
     Raises:
         IllegalError: no such type pair.
@@ -45,10 +48,11 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast) -> LoweredCast:
     )
     warnings = plan.warnings + check_cast(target, cast)
     _check_unread_tail(plan, cast)
+    need = scratch_need(plan, target.repeat, cast.dst.valid_rows, cast.dst.valid_cols, cast.src.cols)
     if cast.tmp is not None:
-        _check_scratch(target, plan, cast, cast.tmp)
+        _check_scratch(target, plan, cast, need, unsafe=unsafe_scratch)
     lowered = emit_cast(target, plan, cast)
-    return LoweredCast(lowered.body, plan, warnings + lowered.warnings)
+    return LoweredCast(lowered.body, plan, warnings + lowered.warnings, need)
 
 
 def emit_cast(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> LoweredCast:
@@ -78,9 +82,19 @@ def _check_unread_tail(plan: CastPlan, cast: TileCast) -> None:
             )
 
 
-def _check_scratch(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast, tmp: Tile) -> None:
-    need = scratch_need(plan, target.repeat, cast.dst.valid_rows, cast.dst.valid_cols, cast.src.cols)
-    if need.total > tmp.size:
+def _check_scratch(
+    target: StridedRepeatTarget, plan: CastPlan, cast: TileCast, need: ScratchNeed, *, unsafe: bool
+) -> None:
+    tmp = cast.tmp
+    assert tmp is not None
+    capacity = target.memories["ub"].capacity_bytes
+    if unsafe and tmp.address + need.total > capacity:
+        raise TileError(
+            f"the sequence writes {need.total} bytes from tmp tile %{tmp.name} on, "
+            f"{tmp.address + need.total - capacity} of them behind the end of the buffer",
+            span=cast.span,
+        )
+    if need.total > tmp.size and not unsafe:
         terms = ", ".join(f"{name} {size}" for name, size in need.terms)
         raise ScratchError(
             f"tmp tile %{tmp.name} has {tmp.size} bytes, {plan.src.name} -> {plan.dst.name} of "

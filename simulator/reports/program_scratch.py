@@ -1,0 +1,137 @@
+"""The scratch of a whole program: the smallest tmp tile each cast can do with, and whether all fits the buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from isa.errors import IllegalError
+from simulator.reports.terminal import indented, table
+from simulator.running import load_program
+from simulator.strided.lowerer import ScratchUse, StridedLowerer
+from targets import Target
+from targets.strided_repeat import StridedRepeatTarget
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramScratch:
+    """The casts with tmp tiles, and the buffer: bytes up to the end of the last tile, and with minimal tmp tiles.
+
+    `minimal` assumes that every tmp tile shrinks (or grows) to what its most demanding cast needs, the other tiles
+    staying where they are in size; tiles at overlapping fixed addresses count once.
+    """
+
+    file: str
+    target: Target
+    uses: tuple[ScratchUse, ...]
+    occupied: int
+    minimal: int
+    capacity: int
+
+    @property
+    def suffices(self) -> bool:
+        """Whether every tmp tile is large enough."""
+        return all(use.need.total <= use.tmp.size for use in self.uses)
+
+
+def program_scratch(
+    path: Path, target: str | None, entry: str | None, scalars: Mapping[str, int | float]
+) -> ProgramScratch:
+    """Walk a program without refusing small tmp tiles.
+
+    Raises:
+        IllegalError: a target whose casts use no scratch; otherwise as `simulator.running.load_program`.
+    """
+    lowerers: list[StridedLowerer] = []
+
+    def make(chosen: Target) -> StridedLowerer:
+        if not isinstance(chosen, StridedRepeatTarget):
+            raise IllegalError(f"casts on {chosen.name} use no scratch tile")
+        lowerers.append(StridedLowerer(chosen, unsafe_scratch=True))
+        return lowerers[0]
+
+    loaded = load_program(path, target, entry, scalars, make_lowerer=make)
+    lowerer = lowerers[0]
+    _, capacity, _ = lowerer.buffer()
+    needs: dict[tuple[str, int], int] = {}
+    for use in lowerer.scratch_uses:
+        key = (use.tmp.name, use.tmp.address)
+        needs[key] = max(needs.get(key, 0), use.need.total)
+    spans = [(tile.address, tile.end) for tile in lowerer.tiles.values()]
+    others = [(tile.address, tile.end) for key, tile in lowerer.tiles.items() if key not in needs]
+    uses = tuple(lowerer.scratch_uses)
+    return ProgramScratch(
+        loaded.file, loaded.target, uses, _covered(spans), _covered(others) + sum(needs.values()), capacity
+    )
+
+
+def program_document(found: ProgramScratch) -> Mapping[str, Any]:
+    """Return the JSON of a program's scratch."""
+    return {
+        "program": found.file,
+        "target": found.target.name,
+        "casts": [
+            {
+                "line": use.cast.span.line,
+                "src": use.cast.src.format.name,
+                "dst": use.cast.dst.format.name,
+                "rows": use.cast.dst.valid_rows,
+                "cols": use.cast.dst.valid_cols,
+                "row_stride_elements": use.cast.src.cols,
+                "tmp": use.tmp.name,
+                "given_bytes": use.tmp.size,
+                "needed_bytes": use.need.total,
+            }
+            for use in found.uses
+        ],
+        "occupied_bytes": found.occupied,
+        "minimal_bytes": found.minimal,
+        "capacity_bytes": found.capacity,
+        "suffices": found.suffices,
+        "fits": found.minimal <= found.capacity,
+    }
+
+
+def program_text(found: ProgramScratch) -> RenderableType:
+    """Return a program's scratch as text."""
+    parts: list[RenderableType] = [Text(f"{found.file} on {found.target.name}")]
+    if found.uses:
+        made = table("line", "cast", "shape", "stride", "tmp", "given", "needed", "")
+        for use in found.uses:
+            cast = use.cast
+            missing = use.need.total - use.tmp.size
+            made.add_row(
+                str(cast.span.line),
+                f"{cast.src.format.name} -> {cast.dst.format.name}",
+                f"{cast.dst.valid_rows} x {cast.dst.valid_cols}",
+                str(cast.src.cols),
+                f"%{use.tmp.name}",
+                str(use.tmp.size),
+                str(use.need.total),
+                f"{missing} bytes missing" if missing > 0 else f"{-missing} to spare",
+            )
+        parts.append(indented(made))
+    else:
+        parts.append(Text("  no cast is given a tmp tile"))
+    fits = "fits" if found.minimal <= found.capacity else f"exceeds it by {found.minimal - found.capacity}"
+    parts.append(
+        Text(
+            f"tiles take {found.occupied} bytes, with the smallest tmp tiles {found.minimal}: {fits} "
+            f"(buffer of {found.capacity})"
+        )
+    )
+    return Group(*parts)
+
+
+def _covered(spans: list[tuple[int, int]]) -> int:
+    """Return how many bytes the spans cover together."""
+    total, reached = 0, 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
