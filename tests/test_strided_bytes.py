@@ -5,6 +5,7 @@ Both value paths are judged: operation by operation, and whole tiles at once whe
 
 from __future__ import annotations
 
+import os
 from itertools import product
 from zlib import crc32
 
@@ -103,6 +104,17 @@ def test_every_shape(number: int) -> None:
             return
     rows, cols = LARGE[number]
     assert rows * cols * 2 > UB // 2  # 257 x 257 of two bytes a side is beyond the buffer for all but some pairs
+
+
+# The full product takes about an hour; CI walks through it as above.
+@pytest.mark.skipif("CASTSIM_THOROUGH" not in os.environ, reason="set CASTSIM_THOROUGH=1 to run the full product")
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_every_request_on_every_shape(pair: tuple[str, str]) -> None:
+    for request in REQUESTS:
+        for shape in LARGE:
+            placed = place(pair, shape, request)
+            if placed is not None:
+                judge(*placed)
 
 
 # More than 255 whole repeats in a row, with and without a tail, for every pair.
