@@ -1,5 +1,10 @@
-"""Values and lanes of TPC instructions, as pure functions of operands and state (tpc.md sections 2, 5 and 7.1)."""
+"""Values and lanes of TPC instructions, as pure functions of operands and state (tpc.md sections 2, 5 and 7.1).
 
+`prepare` checks an instruction against a generation once, `Prepared` runs it on operands as often as need be,
+`evaluate` does both. Memory accesses and control flow are not among them; `computes` tells.
+"""
+
+from simulator.vliw.semantics.dispatch import Prepared, computes, evaluate, prepare
 from simulator.vliw.semantics.interface import Coordinates, Effects, Mask, Operands, State, Value, Vector, Words
 
 __all__ = [
@@ -7,8 +12,12 @@ __all__ = [
     "Effects",
     "Mask",
     "Operands",
+    "Prepared",
     "State",
     "Value",
     "Vector",
     "Words",
+    "computes",
+    "evaluate",
+    "prepare",
 ]
