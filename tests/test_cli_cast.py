@@ -7,6 +7,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import oracle
+import oracle_a2a3
 import pytest
 
 from simulator.__main__ import main
@@ -24,14 +26,16 @@ def results(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
 def test_the_shape_of_the_document(capsys: Capture) -> None:
     assert main(["cast", "f32", "f16", "1.5", "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert list(document) == ["schema_version", "results", "warnings"]
+    assert list(document) == ["schema_version", "results", "differences", "skipped", "warnings"]
     (row,) = document["results"]
     assert row == {
         "target": None, "rounding": "rint", "overflow": "special", "saturation": None,
         "input_bits": "0x3fc00000", "output_bits": "0x3e00", "value": 1.5, "inexact": False,
+        "ulps_from_abstract": 0,
     }  # fmt: skip
     assert list(row) == [
-        "target", "rounding", "overflow", "saturation", "input_bits", "output_bits", "value", "inexact"
+        "target", "rounding", "overflow", "saturation", "input_bits", "output_bits", "value", "inexact",
+        "ulps_from_abstract",
     ]  # fmt: skip
 
 
@@ -134,3 +138,109 @@ def test_the_text_marks_what_is_not_exact(capsys: Capture) -> None:
     assert "inexact" not in half
     assert large.split()[-2:] == ["inf", "inexact"]
     assert "* not a number of f32: rounded to nearest first" in lines
+
+
+# --------------------------------------------------------------------------------------------- targets side by side
+
+
+def document_of(capsys: Capture, *argv: str) -> dict[str, Any]:
+    assert main(["cast", *argv, "--json", "-"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def place(code: int, name: str) -> int | None:
+    """Place among the sorted numbers of the oracle; infinities at the ends, None for NaN."""
+    value = oracle.decode(code, name)
+    if value.kind == "nan":
+        return None
+    first_special = oracle.FLOATS[name].first_special  # the codebook goes one step beyond the largest number
+    numbers = sorted({float(number) for number, code in oracle.codebook(name) if code != first_special})
+    if value.kind == "inf":
+        index = len(numbers)
+    else:
+        index = numbers.index(float(value.magnitude))
+    return -index if value.negative else index
+
+
+@pytest.mark.parametrize("mode", ["rint", "floor", "odd"])
+def test_all_targets_side_by_side(mode: str, capsys: Capture) -> None:
+    """Against the lane oracle of one chip and the oracle of the abstract cast, distances counted in sorted numbers."""
+    texts = ["0.1", "65520", "-inf", "nan", "-1e-8", "1.0009765"]
+    codes = [int(np.float32(text).view(np.uint32)) for text in texts]
+    document = document_of(capsys, "f32", "f16", *texts, "--target", "all", "--rounding", mode)
+    for code in codes:
+        rows = [row for row in document["results"] if row["input_bits"] == f"0x{code:08x}"]
+        assert [row["target"] for row in rows][:2] == [None, "a2a3"]
+        ideal = oracle.cast(code, "f32", "f16", mode, "special")
+        chip = oracle_a2a3.lane("f32", "f16", code, mode, None, tmp=False)
+        assert [int(row["output_bits"], 16) for row in rows[:2]] == [ideal, chip]
+        ends = [place(result, "f16") for result in (ideal, chip)]
+        distance = None if None in ends else ends[1] - ends[0]  # type: ignore[operator]
+        assert (rows[0]["ulps_from_abstract"], rows[1]["ulps_from_abstract"]) == (0, distance)
+
+
+def test_differences_are_listed_and_highlighted(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    argv = ["f32", "f16", "65520", "1.5", "nan", "--target", "abstract,a2a3"]
+    document = document_of(capsys, *argv)
+    assert document["differences"] == [
+        {"input_bits": "0x477ff000", "rounding_asked": None, "output_bits": {"abstract": "0x7c00", "a2a3": "0x7bff"},
+         "max_ulps_apart": 1},
+        {"input_bits": "0x7fc00000", "rounding_asked": None, "output_bits": {"abstract": "0x7e00", "a2a3": "0x0000"},
+         "max_ulps_apart": None},
+    ]  # fmt: skip
+    assert main(["cast", *argv]) == 0
+    out = capsys.readouterr().out
+    assert "differ: 65520: 1 ulp apart" in out
+    assert "differ: nan: NaN and numbers" in out
+    assert "differ: 1.5" not in out
+    (clamped,) = [line.split() for line in out.splitlines() if "0x7bff" in line]
+    assert clamped == ["0x477ff000", "a2a3", "rint", "saturate", "on", "0x7bff", "65504", "-1", "inexact"]
+
+
+def test_what_does_not_take_part_is_named(capsys: Capture) -> None:
+    document = document_of(capsys, "f32", "e4m3fn", "1", "--target", "all")
+    reasons = {entry["target"]: entry["reason"] for entry in document["skipped"]}
+    assert "a2a3 has no cast f32 -> e4m3fn" in reasons["a2a3"]
+    assert "a2a3" not in {row["target"] for row in document["results"]}
+    assert main(["cast", "f32", "e4m3fn", "1", "--target", "all"]) == 0
+    assert "not shown: a2a3: a2a3 has no cast" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("switch", "overflow"), [("on", "saturate"), ("off", "wrap")])
+def test_the_abstract_cast_follows_the_switch(switch: str, overflow: str, capsys: Capture) -> None:
+    ideal, chip = results(capsys, "f32", "i16", "40000", "--target", "a2a3,abstract", "--saturation", switch)
+    assert (ideal["target"], ideal["overflow"], chip["overflow"]) == (None, overflow, overflow)
+    assert (ideal["value"], chip["value"], chip["ulps_from_abstract"]) == (chip["value"], ideal["value"], 0)
+
+
+def test_a_mode_that_a_chip_lacks_shows_in_the_distance(capsys: Capture) -> None:
+    """TCVT f32 -> i16 runs ODD as TRUNC: 2.5 becomes 2 where rounding to odd gives 3."""
+    (row,) = results(capsys, "f32", "i16", "2.5", "--target", "a2a3", "--rounding", "odd")
+    assert (row["value"], row["ulps_from_abstract"]) == (2, -1)
+
+
+def test_48_bit_integers_are_spelt_in_48_bits(capsys: Capture) -> None:
+    rows = results(capsys, "i48", "i48", "0xffffffffffff", "0x7fffffffffff", "-2")
+    assert [(row["input_bits"], row["output_bits"], row["value"]) for row in rows] == [
+        ("0xffffffffffff", "0xffffffffffff", -1),
+        ("0x7fffffffffff", "0x7fffffffffff", 2**47 - 1),
+        ("0xfffffffffffe", "0xfffffffffffe", -2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        ("f64 f32 1 --target all", 1, "no target casts f64 -> f32 as asked; tried: a2a3"),
+        ("f32 f16 1 --target all --rounding up", 2, "unknown rounding mode 'up'"),
+        ("f32 f16 1 --target all --overflow saturate", 2, "a target decides about overflow itself"),
+        ("f32 f16 1 --target abstract --saturation on", 2, "belong to a target"),
+        ("f32 f16 1 --target all --saturation half", 2, "unknown saturation 'half'"),
+        ("f32 f16 1 --target every", 2, "unknown target 'every'"),
+    ],
+)
+def test_refusals_of_comparisons(argv: str, code: int, message: str, capsys: Capture) -> None:
+    assert main(["cast", *argv.split()]) == code
+    out, err = capsys.readouterr()
+    assert (out, message in err) == ("", True), err

@@ -1,11 +1,14 @@
 """A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), nan, inf, -inf, or 0x and the bits of SRC. A decimal is first
 rounded to SRC, to nearest. Without --target the abstract cast: one exact rounding, then --overflow. With a target the
 chip's own behaviour, its defaults and fallbacks included. Options may be repeated or take lists: --rounding rint odd.
+--target all shows the abstract cast and every target that has the pair side by side, results that differ from the
+abstract one highlighted; ulps are the steps from the abstract result to theirs.
 
 examples:
   castsim cast f32 f16 65520 -1.5 nan
   castsim cast f32 e4m3fn 448.5 0x43e80000 --rounding rint trunc --overflow saturate
   castsim cast f32 i16 40000 -inf --target a2a3 --saturation off --scratch
+  castsim cast f32 f16 65520 1e-8 nan --target all --rounding rint odd
 """
 
 from __future__ import annotations
@@ -27,7 +30,13 @@ def declare(parser: ArgumentParser) -> None:
     add("src", metavar="SRC", help="format of the values")
     add("dst", metavar="DST", help="format to cast to")
     add("values", metavar="VALUE", nargs="+", help="number, nan, inf, -inf, or 0x bits")
-    add("--target", metavar="T", action="append", default=[], help="name or path of a target; default: none")
+    add(
+        "--target",
+        metavar="T",
+        action="append",
+        default=[],
+        help="name or path of a target, all, or abstract (default)",
+    )
     add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: the cast's own")
     add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; without a target")
     add("--saturation", metavar="on|off", help="saturation switch of the target")
@@ -42,7 +51,7 @@ def execute(options: Namespace) -> Outcome:
         IllegalError: a pair or mode that the target or the format does not have.
     """
     from isa.modes import Overflow, Rounding  # noqa: PLC0415
-    from simulator.commands.cast_values import cast_values, parse_request  # noqa: PLC0415
+    from simulator.commands.cast_values import ABSTRACT, ALL, cast_values, parse_request  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.reports.cast import cast_document  # noqa: PLC0415
     from targets import target_names  # noqa: PLC0415
@@ -54,7 +63,7 @@ def execute(options: Namespace) -> Outcome:
         src=options.src,
         dst=options.dst,
         values=values,
-        targets=take_words(values, options.target, target_names()),
+        targets=take_words(values, options.target, [*target_names(), ALL, ABSTRACT]),
         roundings=roundings,
         overflows=overflows,
         saturation=options.saturation,

@@ -163,22 +163,26 @@ def _check_alone(what: str, options: Namespace) -> None:
 
 def _requested(options: Namespace) -> tuple[Any, ...]:
     from isa.errors import ReadError  # noqa: PLC0415
-    from simulator.commands.cast import listed  # noqa: PLC0415
+    from isa.modes import Overflow, Rounding  # noqa: PLC0415
+    from simulator.commands.cast import take_words  # noqa: PLC0415
     from simulator.verification import EXHAUSTIVE, SAMPLES, STRUCTURED  # noqa: PLC0415
     from simulator.verification.planning import plan  # noqa: PLC0415
 
-    if len(options.pair) != 2:
+    pair = list(options.pair)
+    roundings = take_words(pair, options.rounding, [mode.value for mode in Rounding])
+    overflows = take_words(pair, options.overflow, [policy.value for policy in Overflow])
+    if len(pair) != 2:
         raise ReadError(
-            f"verify takes two formats, not {len(options.pair)} arguments", legal=("verify SRC DST", "verify --matrix")
+            f"verify takes two formats, not {len(pair)} arguments", legal=("verify SRC DST", "verify --matrix")
         )
     chosen = {EXHAUSTIVE: options.exhaustive, STRUCTURED: options.structured, SAMPLES: options.samples is not None}
     kinds = [kind for kind, given in chosen.items() if given]
     if len(kinds) > 1:
         raise ReadError(f"--{kinds[0]} and --{kinds[1]} exclude each other")
     return plan(
-        *options.pair,
-        roundings=listed(options.rounding),
-        overflows=listed(options.overflow),
+        *pair,
+        roundings=roundings,
+        overflows=overflows,
         tier=options.tier,
         against=options.against,
         inputs=kinds[0] if kinds else None,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
 from isa.formats import Format, IntFormat
 from isa.modes import Overflow, Saturation
+from simulator.reports.ulp import ordinal
 from targets import Target
 
 Number = Fraction | float
@@ -29,7 +31,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to cast, and how; an empty `targets` asks for the abstract cast, empty modes for the default."""
+    """What to cast, and how; empty modes ask for the default.
+
+    `abstract` asks for the cast without a chip, beside those of `targets` if there are any. If `lenient`, targets that
+    do not have the cast are passed over.
+    """
 
     src: Format
     dst: Format
@@ -39,13 +45,16 @@ class Request:
     overflows: tuple[Overflow, ...]
     saturation: Saturation | None
     scratch: bool
+    abstract: bool
+    lenient: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CastRow:
     """One value under one target and mode; `target` None is the abstract cast.
 
-    `asked` is the rounding that was asked for (None: the default); the other modes are those in force.
+    `asked` is the rounding that was asked for (None: the default); the other modes are those in force. `ulps` is the
+    distance from the abstract cast with the rounding asked for; None between NaN and a number.
     """
 
     source: Source
@@ -56,6 +65,7 @@ class CastRow:
     saturation: str | None
     code: int
     value: Number
+    ulps: int | None = 0
 
     @property
     def inexact(self) -> bool:
@@ -67,12 +77,29 @@ class CastRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """A target that was passed over, and why."""
+
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CastTable:
-    """All rows, value by value, and what targets did not do as asked."""
+    """All rows, value by value, what targets did not do as asked, and which did nothing."""
 
     request: Request
     rows: tuple[CastRow, ...]
     warnings: tuple[str, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    def differences(self) -> list[tuple[CastRow, ...]]:
+        """Return the groups of rows of one value and one rounding asked for whose results are not all the same."""
+        groups: dict[tuple[int, str | None], list[CastRow]] = {}
+        for row in self.rows:
+            groups.setdefault((id(row.source), row.asked), []).append(row)
+        found = [tuple(group) for group in groups.values() if len({row.code for row in group}) > 1]
+        return found if self.request.targets else []
 
 
 def cast_document(table: CastTable) -> dict[str, Any]:
@@ -89,16 +116,37 @@ def cast_document(table: CastTable) -> dict[str, Any]:
                 "output_bits": bits_text(row.code, request.dst),
                 "value": _json_value(row.value, request.dst),
                 "inexact": row.inexact,
+                "ulps_from_abstract": row.ulps,
             }
             for row in table.rows
         ],
+        "differences": [_difference(group, request) for group in table.differences()],
+        "skipped": [asdict(skipped) for skipped in table.skipped],
         "warnings": list(table.warnings),
     }
 
 
 def bits_text(code: int, fmt: Format) -> str:
-    """Return a code in hexadecimal, with as many digits as the format has."""
-    return f"0x{code:0{-(-fmt.bits // 4)}x}"
+    """Return a code in hexadecimal, with as many digits as the format has; of i48 without the copies of its sign."""
+    return f"0x{code & ((1 << fmt.bits) - 1):0{-(-fmt.bits // 4)}x}"
+
+
+def spread(group: Sequence[CastRow], fmt: Format) -> int | None:
+    """Return the largest distance in ulps within a group of results, None if some are NaN and some are not."""
+    places = [ordinal(row.code, fmt) for row in group]
+    known = [place for place in places if place is not None]
+    if len(known) == len(places):
+        return max(known) - min(known)
+    return None if known else 0
+
+
+def _difference(group: Sequence[CastRow], request: Request) -> dict[str, Any]:
+    return {
+        "input_bits": bits_text(group[0].source.code, request.src),
+        "rounding_asked": group[0].asked,
+        "output_bits": {row.target or "abstract": bits_text(row.code, request.dst) for row in group},
+        "max_ulps_apart": spread(group, request.dst),
+    }
 
 
 def _json_value(value: Number, fmt: Format) -> int | float | str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import groupby, zip_longest
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from simulator.reports.cast import CastTable, bits_text
+from simulator.reports.cast import CastRow, CastTable, Source, bits_text, spread
 from simulator.reports.terminal import table
+
+_INEXACT = "inexact"
 
 DIGITS = 20
 """Longest decimal that is written out exactly; longer ones are cut to 9 significant digits and marked."""
@@ -42,30 +45,104 @@ def _sections(found: CastTable) -> Iterator[RenderableType]:
     yield _table(found)
     if any(not source.exact for source in request.sources):
         yield Text(f"* not a number of {request.src.name}: rounded to nearest first", style="dim")
+    if request.targets:
+        yield from _comparison(found)
+    for skipped in found.skipped:
+        yield Text(f"not shown: {skipped.target}: {skipped.reason}", style="dim")
     for warning in found.warnings:
         yield Text.assemble(("warning: ", "bold yellow"), warning)
 
 
+def _comparison(found: CastTable) -> Iterator[RenderableType]:
+    """Yield what the distances mean, and the values on which the results are not the same."""
+    dst = found.request.dst
+    yield Text(f"ulps: steps of {dst.name} from the abstract cast, rounding as asked; NaN has none", style="dim")
+    for group in found.differences():
+        first = group[0]
+        apart = spread(group, dst)
+        distance = "NaN and numbers" if apart is None else f"{apart} ulp{'' if apart == 1 else 's'} apart"
+        mode = "" if first.asked is None else f" by {first.asked}"
+        yield Text.assemble(("differ: ", "bold red"), f"{first.source.text}{mode}: {distance}")
+
+
 def _table(found: CastTable) -> Table:
+    """Return one row per result; each value is named once, beside its rows."""
+    return _targets_table(found) if found.request.targets else _abstract_table(found)
+
+
+def _abstract_table(found: CastTable) -> Table:
     request = found.request
     numbers = ("input bits", "read as", "output bits", "value")
-    switch = ("sat",) if request.targets else ()
-    modes = ("target", "rounding", "overflow", *switch)
+    modes = ("target", "rounding", "overflow")
     made = table("given", "input bits", "read as", *modes, "output bits", "value", "", numbers=numbers)
+    _make_room(made, found)
     before = None
     for row in found.rows:
         source = row.source
-        given = source.text + ("" if source.exact else " *")
-        read = (given, bits_text(source.code, request.src), number_text(source.value))
+        read = (_given(source), bits_text(source.code, request.src), number_text(source.value))
         made.add_row(
             *(read if source is not before else ("", "", "")),
-            row.target or "abstract",
-            row.rounding if row.asked in (None, row.rounding) else f"{row.asked} -> {row.rounding}",
+            "abstract",
+            row.rounding,
             row.overflow,
-            *((row.saturation or "-",) if request.targets else ()),
             bits_text(row.code, request.dst),
             number_text(row.value),
-            Text("inexact", style="yellow") if row.inexact else "",
+            _mark(row),
         )
         before = source
     return made
+
+
+def _targets_table(found: CastTable) -> Table:
+    """Return the results of targets below one another, what differs from the abstract cast highlighted."""
+    request = found.request
+    numbers = ("output bits", "value", "ulps")
+    made = table("given", "target", "rounding", "overflow", "sat", *numbers, "", numbers=numbers)
+    _make_room(made, found)
+    made.columns[1].min_width = max(len(_name(row)) for row in found.rows)
+    for source, rows in groupby(found.rows, key=lambda row: row.source):
+        group = list(rows)
+        lines = [_given(source), bits_text(source.code, request.src)]
+        if not source.exact:
+            lines.append(number_text(source.value))
+        # One line beside each row; what is left over goes beside the last.
+        beside = [*lines[: len(group) - 1], "\n".join(lines[len(group) - 1 :])]
+        for row, given in zip_longest(group, beside[: len(group)], fillvalue=""):
+            assert isinstance(row, CastRow)
+            style = "bold red" if row.ulps != 0 else ""
+            made.add_row(
+                given,
+                _name(row),
+                row.rounding if row.asked in (None, row.rounding) else f"{row.asked} -> {row.rounding}",
+                row.overflow,
+                row.saturation or "-",
+                Text(bits_text(row.code, request.dst), style=style),
+                Text(number_text(row.value), style=style),
+                Text(_ulps(row), style=style),
+                _mark(row),
+            )
+    return made
+
+
+def _make_room(made: Table, found: CastTable) -> None:
+    """Keep the last column, which has no heading, from being squeezed."""
+    made.columns[-1].no_wrap = True
+    made.columns[-1].min_width = len(_INEXACT) if any(row.inexact for row in found.rows) else 0
+
+
+def _name(row: CastRow) -> str:
+    return row.target or "abstract"
+
+
+def _given(source: Source) -> str:
+    return source.text + ("" if source.exact else " *")
+
+
+def _mark(row: CastRow) -> Text:
+    return Text(_INEXACT if row.inexact else "", style="yellow")
+
+
+def _ulps(row: CastRow) -> str:
+    if row.target is None:
+        return ""
+    return "NaN" if row.ulps is None else f"{row.ulps:+d}" if row.ulps else "0"
