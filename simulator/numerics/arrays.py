@@ -67,8 +67,9 @@ def codes_from_array(array: NDArray[Any], fmt: Format) -> Codes:
     if unsigned.
 
     Raises:
-        ReadError: another dtype, or a value outside the format.
+        ReadError: no array, another dtype, or a value outside the format.
     """
+    _check_array(array, fmt)
     if is_codes(array, fmt):
         return check_codes(array, fmt)
     native = _native_name(fmt)
@@ -77,6 +78,11 @@ def codes_from_array(array: NDArray[Any], fmt: Format) -> Codes:
     if native is None or array.dtype.name != native:
         raise _wrong_dtype(array, fmt)
     return check_codes(_unsigned_view(array), fmt)
+
+
+def _check_array(array: object, fmt: Format) -> None:
+    if not isinstance(array, np.ndarray | np.generic):
+        raise ReadError(f"{fmt.name} comes as a NumPy array, not as {type(array).__name__}", legal=("numpy.ndarray",))
 
 
 def _wrong_dtype(array: NDArray[Any], fmt: Format) -> ReadError:
@@ -143,6 +149,7 @@ def cast_array(
     Codes of a float format give codes; everything else gives the native dtype of `dst`, or codes if it has none.
     `out` may have either dtype of `dst`; it is returned. Errors as `convert_codes` and `codes_from_array`.
     """
+    _check_array(array, src)
     if array.dtype == np.int8 and array.size > _BLOCK and isinstance(src, IntFormat) and src.bits < 8:
         return _cast_values_below_a_byte(array, src, dst, policy, random, tier, out)
     codes = codes_from_array(array, src)

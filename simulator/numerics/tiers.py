@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from isa.errors import IllegalError, ReadError
 from isa.formats import Format
-from simulator.numerics.blocks import Codes, check_codes, check_out, walk
+from isa.modes import Rounding
+from simulator.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
 from simulator.numerics.cast import cast_codes, check_random
 from simulator.numerics.compiled.hint import hint
 from simulator.numerics.policy import Policy, check_policy
@@ -55,6 +56,9 @@ class Tier(StrEnum):
     """The reference's steps compiled, formats and policy at run time, without shortcuts (extra `fast`)."""
 
 
+_COMPILED = Tier.COMPILED
+
+
 def convert_codes(
     codes: Codes,
     src: Format,
@@ -74,13 +78,16 @@ def convert_codes(
         IllegalError: the tier does not have this cast, or as `cast_codes`.
         ReadError: `Tier.GENERIC` without numba, or as `cast_codes`.
     """
+    plan = _PLANS.plan(src, dst, policy)
+    if random is None and (tier is None or tier is _COMPILED) and plan.ran(codes, out):
+        assert out is not None
+        return out
     if tier is Tier.REFERENCE:
         return cast_codes(codes, src, dst, policy, random=random, out=out)
     if tier is Tier.TABLE:
         if random is not None:
             raise IllegalError("random words have no table", legal=(Tier.REFERENCE, Tier.COMPILED, Tier.GENERIC))
         return cast_by_table(codes, src, dst, policy, out=out)
-    plan = _PLANS.plan(src, dst, policy)
     loop = plan.generic_loop() if tier is Tier.GENERIC else plan.loop(np.size(codes), asked=tier is Tier.COMPILED)
     if loop is not None:
         return _run(loop, codes, src, dst, policy, random, out)
@@ -110,9 +117,25 @@ class _Plan:
     dst: Format
     policy: Policy
     table_entries: int | None
+    dtypes: tuple[np.dtype[Any] | None, np.dtype[Any]]
     spent: float = 0.0
     loaded: Loop | None = None
     filled: Table | None = None
+
+    def ran(self, codes: Codes, out: Codes | None) -> bool:
+        """Run the loop if it is there and nothing at all needs care; else nothing happened.
+
+        After millions of elements Python's own memory is no longer in the caches: every step skipped here counts.
+        """
+        loop = self.loaded
+        if loop is None or type(codes) is not np.ndarray or type(out) is not np.ndarray:
+            return False
+        if codes.dtype is not self.dtypes[0] or out.dtype is not self.dtypes[1] or codes.shape != out.shape:
+            return False
+        if not (codes.ndim == 1 and codes.flags.carray and out.flags.carray) or np.may_share_memory(codes, out):
+            return False
+        loop.code(codes, out, loop.words, loop.fields)
+        return True
 
     def table_pays(self, count: int) -> bool:
         """Whether the table, if there is one, is worth filling for that many elements."""
@@ -188,7 +211,10 @@ def _equal_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
         IllegalError: the policy has no meaning for the pair.
     """
     check_policy(src, dst, policy)
-    return _Plan(src, dst, policy, table_size(src, dst, policy))
+    # A source dtype of None keeps arrays whose values or random words must be checked off the short way.
+    short = src.bits == src.storage_bits and policy.rounding is not Rounding.STOCHASTIC
+    dtypes = (code_dtype(src) if short else None, code_dtype(dst))
+    return _Plan(src, dst, policy, table_size(src, dst, policy), dtypes)
 
 
 @cache
@@ -211,15 +237,21 @@ def _run(
     out: Codes | None,
 ) -> Codes:
     """Run compiled code over arrays of any layout: in place if it can, else block by block."""
-    check_random(codes, policy, random)
+    if random is not None or policy.rounding is Rounding.STOCHASTIC:
+        check_random(codes, policy, random)
     codes = check_codes(codes, src)
-    sources = [codes] if random is None else [codes, random]
-    out = check_out(out, codes, dst, *sources[1:])
-    operands = [out, *sources]
-    if all(map(_plain, operands)):
-        loop.run(*(array.reshape(-1).view(np.ndarray) for array in operands))
+    if random is None:
+        out = check_out(out, codes, dst)
+        if _plain(codes) and _plain(out):
+            loop.run(out.reshape(-1).view(np.ndarray), codes.reshape(-1))
+        else:
+            walk(loop.run, out, codes, size=_COMPILED_BLOCK)
+        return out
+    out = check_out(out, codes, dst, random)
+    if _plain(codes) and _plain(out) and _plain(random):
+        loop.run(out.reshape(-1).view(np.ndarray), codes.reshape(-1), random.reshape(-1).view(np.ndarray))
     else:
-        walk(loop.run, out, *sources, size=_COMPILED_BLOCK)
+        walk(loop.run, out, codes, random, size=_COMPILED_BLOCK)
     return out
 
 

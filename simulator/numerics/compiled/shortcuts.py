@@ -25,6 +25,7 @@ from simulator.numerics.compiled.words import (
     double_bits_of_float,
     equal,
     float_at_least,
+    float_bits_of_double_bits,
     float_of_bits,
     float_of_half_bits,
     float_of_signed,
@@ -81,7 +82,10 @@ _WAYS = {(8, 23, 127): Way.SINGLE, (5, 10, 15): Way.HALF, (8, 7, 127): Way.BRAIN
 
 
 def way_in(src: Format, dst: Format) -> Way | None:
-    """Return how every number of `src` becomes an f32 of the same value, None if it cannot."""
+    """Return how every number of `src` becomes an f32, None if it cannot.
+
+    The value stays the same, except where `rounds_on_the_way_in` says so and the f32 is the result.
+    """
     layout = _layout(src)
     if isinstance(src, IntFormat):
         exact = src.bits <= 16 or (src.bits == 32 and _WAYS.get(_layout(dst) or (0, 0, 0)) is Way.SINGLE)
@@ -89,9 +93,14 @@ def way_in(src: Format, dst: Format) -> Way | None:
     if layout is None or not isinstance(src, FloatFormat):
         return None
     known = _WAYS.get(layout) if src.has_infinity else None
-    if known is Way.DOUBLE:
-        return None
+    if known is Way.DOUBLE and _WAYS.get(_layout(dst) or (0, 0, 0)) is not Way.SINGLE:
+        return None  # the way in may round only if nothing rounds after it
     return known if known is not None else Way.SMALL if src.bits <= 8 else None
+
+
+def rounds_on_the_way_in(src: Format) -> bool:
+    """Whether becoming an f32 rounds, to nearest even."""
+    return src.bits > 16 and (isinstance(src, IntFormat) or src.bits > 32)
 
 
 def way_out(dst: Format, policy: Policy) -> Way | None:
@@ -123,6 +132,8 @@ def widen(code: Any, p: Fields, way: int) -> Any:
         return bits_of_float(float_of_unsigned(code))
     if way == _SMALL:
         return _widen_small(code, p)
+    if way == _DOUBLE:
+        return float_bits_of_double_bits(code)
     return code
 
 
@@ -142,11 +153,13 @@ def _widen_small(code: Any, p: Fields) -> Any:
 
 
 @inline
-def narrow(bits: Any, p: Fields, way: int, settled: bool, integral: int, largest: Any, beyond: Any) -> Any:
+def narrow(
+    bits: Any, p: Fields, way: int, natural: bool, settled: bool, integral: int, largest: Any, beyond: Any
+) -> Any:
     """Return the result's code for f32 bits.
 
-    `settled`: f32 results have their infinities and NaN already. The last three concern integer results;
-    `integral` is from `TO_INTEGRAL`.
+    `natural`: infinities and overflow need no care, or only a clamp, see `is_natural`. `settled`: f32 results have
+    their infinities and NaN already. The last three concern integer results; `integral` is from `TO_INTEGRAL`.
     """
     magnitude = band(bits, _MAGNITUDE)
     if way in (_SIGNED, _UNSIGNED):
@@ -158,20 +171,27 @@ def narrow(bits: Any, p: Fields, way: int, settled: bool, integral: int, largest
         return _settle(wide, like(magnitude, wide), like(negative, wide), p)
     if way == _SINGLE:
         signed = pick(bor(magnitude, p.dst_signed_zero), bits, 0)
+        if natural:
+            return _settle_nan(signed, magnitude, negative, p)
         return signed if settled else _settle(signed, magnitude, negative, p)
-    if way == _HALF and p.infinity == p.over and p.dst_signed_zero:
-        if p.saturates:
-            bits = bor(lesser(magnitude, p.dst_cut), shl(negative, 31))
-        signed = half_bits_of_float(float_of_bits(bits))
-        return pick(above(magnitude, _INFINITY), pick(negative, p.nan_negative, p.nan), signed)
-    if way == _HALF:
-        code = half_bits_of_float(float_of_bits(magnitude))
-    elif way == _BRAIN:
-        code = shr(add(add(magnitude, 0x7FFF), band(shr(magnitude, 16), 1)), 16)
-    else:
+    if way == _SMALL:
         code = _narrow_small(magnitude, p)
+        signed = settle_sign(code, above(code, p.dst_largest), negative, p)
+        return _settle(signed, magnitude, negative, p)
+    if natural:
+        inside = bor(lesser(magnitude, p.dst_cut), shl(negative, 31)) if p.saturates else bits
+        return _settle_nan(_narrow_wide(inside, way), magnitude, negative, p)
+    code = _narrow_wide(magnitude, way)
     signed = settle_sign(code, above(code, p.dst_largest), negative, p)
     return _settle(signed, magnitude, negative, p)
+
+
+@inline
+def _narrow_wide(bits: Any, way: int) -> Any:
+    """Round to nearest even in f16 or bf16; overflow gives infinity, NaN something."""
+    if way == _HALF:
+        return half_bits_of_float(float_of_bits(bits))
+    return shr(add(add(bits, 0x7FFF), band(shr(bits, 16), 1)), 16)
 
 
 @inline
@@ -192,6 +212,11 @@ def _narrow_small(magnitude: Any, p: Fields) -> Any:
 def _settle(code: Any, magnitude: Any, negative: Any, p: Fields) -> Any:
     """Replace infinities and NaN by what the policy makes of them."""
     code = pick(equal(magnitude, _INFINITY), pick(negative, p.infinity_negative, p.infinity), code)
+    return _settle_nan(code, magnitude, negative, p)
+
+
+@inline
+def _settle_nan(code: Any, magnitude: Any, negative: Any, p: Fields) -> Any:
     return pick(above(magnitude, _INFINITY), pick(negative, p.nan_negative, p.nan), code)
 
 
@@ -245,20 +270,34 @@ def low_bits_kernel(p: Fields, width: int, model: Any, stamp: int) -> Any:
     return kernel
 
 
+def is_natural(p: Fields) -> bool:
+    """Whether results beyond the range of a wide float are what rounding gives: infinity, or after a clamp the largest.
+
+    Infinity is then the code after the largest finite one, and the signs of all codes are a bit.
+    """
+    sign = 1 << (p.dst_width - 1)
+    last = p.dst_largest if p.saturates else p.dst_largest + 1
+    clamps = p.dst_cut > 0 and p.dst_width < 32
+    pairs = (p.infinity, p.infinity_negative), (p.over, p.over_negative)
+    alike = all(pair == (last, last | sign) for pair in pairs)
+    return alike and bool(p.dst_signed_zero) and (not p.saturates or clamps)
+
+
 def single_precision_kernel(
     source: int, destination: int, integral: int, p: Fields, largest: Any, beyond: Any, model: Any, stamp: int
 ) -> Any:
-    """Make the loop that casts through f32; arguments as for the other kernels, `model` is a 32-bit word."""
+    """Make the loop that casts through f32; arguments as for the other kernels, `model` is a word of the source."""
 
     specials = (p.infinity, p.infinity_negative, p.nan, p.nan_negative)
     usual = specials == (_INFINITY, _INFINITY | _SIGN, _QUIET, _QUIET | _SIGN)
     settled = usual and source in (_SMALL, _SIGNED, _UNSIGNED)
+    natural = is_natural(p) and not settled
 
     def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
         if stamp < 0:
             return
         for index in range(codes.size):
             bits = widen(like(codes[index], model), p, source)
-            results[index] = narrow(bits, p, destination, settled, integral, largest, beyond)
+            results[index] = narrow(bits, p, destination, natural, settled, integral, largest, beyond)
 
     return kernel

@@ -129,6 +129,12 @@ double_bits_of_float = _unary(
     lambda builder, a: builder.bitcast(builder.fpext(a, ir.DoubleType()), ir.IntType(64)), types.uint64
 )
 
+float_bits_of_double_bits = _unary(
+    lambda builder, a: builder.bitcast(builder.fptrunc(builder.bitcast(a, ir.DoubleType()), _FLOAT), ir.IntType(32)),
+    types.uint32,
+)
+"""The processor's conversion of f64 to f32, to nearest even."""
+
 
 def _float_choice(predicate: str) -> Any:
     def operation(_context: Any, first: Any, second: Any) -> Any:

@@ -1,0 +1,1 @@
+"""How fast casts are, beside the libraries people use today: `python tests/benchmarks --help`."""

@@ -1,0 +1,111 @@
+"""Results as data and as a table for people."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import Quartiles, quartiles
+
+LIBRARIES = ("ml_dtypes", "numpy", "en_dtypes", "onnxruntime", "torch")
+
+
+@dataclass(slots=True)
+class Row:
+    """One cast at one size: elements per second, and ratios of castsim to every contestant."""
+
+    name: str
+    rounding: str
+    overflow: str
+    tier: str
+    elements: int
+    rate: Quartiles
+    of_copy: Quartiles
+    ratios: dict[str, Quartiles]
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        return self.name, self.rounding, self.overflow, self.tier, self.elements
+
+
+def row_of(case: Any, elements: int, seconds: dict[str, np.ndarray]) -> Row:
+    own, policy = seconds["castsim"], case.policy
+    ratios = {name: quartiles(taken / own) for name, taken in seconds.items() if name not in ("castsim", "copy")}
+    return Row(
+        name=case.name,
+        rounding=str(policy.rounding),
+        overflow=str(policy.overflow),
+        tier=case.tier,
+        elements=elements,
+        rate=quartiles(elements / own),
+        of_copy=quartiles(seconds["copy"] / own),
+        ratios=ratios,
+    )
+
+
+def rows_from(data: list[dict[str, Any]]) -> list[Row]:
+    """Return the rows that `asdict` was made of."""
+    rows = []
+    for item in data:
+        ratios = {name: Quartiles(**value) for name, value in item["ratios"].items()}
+        own = {name: Quartiles(**item[name]) for name in ("rate", "of_copy")}
+        rows.append(Row(**{**item, **own, "ratios": ratios}))
+    return rows
+
+
+def machine() -> dict[str, str]:
+    """Return what the figures depend on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        models = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        cpu = models[0] if models else cpu
+    return {"processor": cpu, "python": platform.python_version(), **_versions()}
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("numpy", "numba", *LIBRARIES[:1], *LIBRARIES[2:]):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _size(count: int) -> str:
+    for unit, name in ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit} {name}"
+    return str(count)
+
+
+def _ratio(value: Quartiles | None) -> str:
+    if value is None:
+        return "-"
+    digits = 1 if value.median < 20 else 0
+    return f"{value.median:.{digits}f} ({value.lower:.{digits}f}-{value.upper:.{digits}f})"
+
+
+def markdown(rows: list[Row]) -> str:
+    """Return one table: rates in 1e9 elements per second, ratios as median and quartiles."""
+    libraries = [name for name in LIBRARIES if any(name in row.ratios for row in rows)]
+    head = ["cast", "rounding", "overflow", "tier", "elements", "Ge/s", "of copy", *(f"x {name}" for name in libraries)]
+    lines = [" | ".join(head), " | ".join(["---"] * len(head))]
+    for row in rows:
+        cells = [row.name, row.rounding, row.overflow, row.tier, _size(row.elements)]
+        cells += [f"{row.rate.median / 1e9:.2f}", f"{row.of_copy.median:.2f}"]
+        cells += [_ratio(row.ratios.get(name)) for name in libraries]
+        lines.append(" | ".join(cells))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def as_data(rows: list[Row]) -> dict[str, Any]:
+    return {"schema_version": 1, "machine": machine(), "rows": [asdict(row) for row in rows]}
