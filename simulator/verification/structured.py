@@ -7,8 +7,10 @@ each with a handful of patterns below that realise all cases of half and sticky.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,48 +147,66 @@ class Structured:
         return segments(self.src, self.dst, self.overflow)
 
     @cached_property
-    def _ends(self) -> list[int]:
-        ends, total = [], 0
+    def _runs(self) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Return the runs of codes that share an ending, as (lowest magnitude, kept, dropped bits), and their ends."""
+        runs, ends, total = [], [], 0
         for segment in self.segments:
-            total += segment.size
-            ends.append(total)
-        return ends
+            for ending in segment.endings:
+                runs.append((segment.first + ending, segment.kept, segment.width - segment.kept))
+                total += 1 << segment.kept
+                ends.append(total)
+        return runs, ends
 
     @property
     def size(self) -> int:
         """How many codes there are, the doubles of an integer's zero and extreme included."""
-        return self._ends[-1] << self.src.signed
+        return self._runs[1][-1] << self.src.signed
 
     def codes(self, start: int, stop: int) -> Codes:
         """Return the codes at positions `start` to `stop - 1`."""
-        assert not isinstance(self.src, TaperedFormat)
-        half = self._ends[-1]
-        pieces = []
-        for negative, first in ((0, 0), (1, half)):
-            low, high = max(start - first, 0), min(stop - first, half)
-            if low < high:
-                magnitudes = self._magnitudes(low, high)
-                pieces.append(with_sign(magnitudes, np.full(high - low, negative, np.uint64), self.src))
-        return np.concatenate(pieces) if pieces else np.empty(0, code_dtype(self.src))
-
-    def _magnitudes(self, start: int, stop: int) -> NDArray[np.uint64]:
-        result = np.empty(stop - start, np.uint64)
-        number = int(np.searchsorted(self._ends, start, side="right"))
-        position = start
-        while position < stop:
-            segment, end = self.segments[number], self._ends[number]
-            first = end - segment.size
-            until = min(end, stop)
-            inside = np.arange(position - first, until - first, dtype=np.uint64)
-            result[position - start : until - start] = _magnitudes_in(segment, inside)
-            position, number = until, number + 1
+        half = self._runs[1][-1]
+        result = np.empty(stop - start, code_dtype(self.src))
+        middle = min(max(half, start), stop) - start
+        self._fill(result[:middle], start, negative=False)
+        self._fill(result[middle:], max(start, half) - half, negative=True)
         return result
 
+    def _fill(self, result: Codes, start: int, *, negative: bool) -> None:
+        """Write the codes of one sign from position `start` among them on."""
+        runs, ends = self._runs
+        number, done = bisect_right(ends, start), 0
+        while done < len(result):
+            lowest, kept, dropped = runs[number]
+            inside = start + done - (ends[number] - (1 << kept))
+            stretch = result[done : done + (1 << kept) - inside]
+            _fill_run(stretch, lowest + (inside << dropped), dropped)
+            done += len(stretch)
+            number += 1
+        _give_sign(result, self.src, negative=negative)
 
-def _magnitudes_in(segment: Segment, inside: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return magnitudes by their number in the segment: the low bits of the number are the pattern that stays."""
-    kept = inside & np.uint64((1 << segment.kept) - 1)
-    magnitudes: NDArray[np.uint64] = np.array(segment.endings, np.uint64)[inside >> np.uint64(segment.kept)]
-    magnitudes += kept << np.uint64(segment.width - segment.kept)
-    magnitudes += np.uint64(segment.first)
-    return magnitudes
+
+def _fill_run(result: Codes, first: int, dropped: int) -> None:
+    """Write `first` and what follows in steps of 2**dropped."""
+    dtype = result.dtype.type
+    result[...] = _ramp(1 << (len(result) - 1).bit_length(), result.dtype)[: len(result)]
+    result <<= dtype(dropped)
+    result += dtype(first)
+
+
+@lru_cache(maxsize=64)
+def _ramp(count: int, dtype: np.dtype[Any]) -> Codes:
+    """Return 0 to `count - 1`, to be read only."""
+    return np.arange(count, dtype=dtype)
+
+
+def _give_sign(magnitudes: Codes, src: Format, *, negative: bool) -> None:
+    """Turn magnitudes into codes: sign bit of floats, two's complement of integers; an extreme is always negative."""
+    dtype = magnitudes.dtype.type
+    if isinstance(src, IntFormat):
+        if negative:
+            np.subtract(dtype(0), magnitudes, out=magnitudes)
+        elif src.signed and code_bits(src) > src.bits:
+            extreme = dtype(-src.minimum)
+            magnitudes[magnitudes == extreme] = dtype((1 << code_bits(src)) + src.minimum)
+    elif negative:
+        magnitudes |= dtype(src.sign_bit)
