@@ -44,7 +44,8 @@ def test_every_mode_and_every_code(capsys: Capture) -> None:
 
 
 def test_a_wide_source_takes_the_structured_set_and_says_why(capsys: Capture) -> None:
-    assert main(["verify", "f32", "e2m1", "--tier", "table", "--rounding", "rint", "odd", "--overflow", "saturate"]) == 0
+    argv = ["f32", "e2m1", "--tier", "table", "--rounding", "rint", "odd", "--overflow", "saturate"]
+    assert main(["verify", *argv]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "structured: Every sign and exponent" in text
     assert "sees only the kept bits, the half bit, the sticky bit and the sign" in text
