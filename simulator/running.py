@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,12 @@ from simulator.inputs import check_known, empty_memory, from_memory, make_inputs
 from simulator.mechanisms import compute_of, lowerer_of
 from simulator.timing import Listener, PipeTiming, Timing
 from simulator.tree import Tree
+from simulator.vliw.source import is_assembly
 from targets import Target, load_target, target_for_architecture
+
+if TYPE_CHECKING:
+    from simulator.vliw.assembled import Assembled
+    from simulator.vliw.findings import StaleRead
 
 DEFAULT_ARCHITECTURE = "a3"
 """What a `.pto` file without a target attribute is for (pto_assembly.md section 3.2)."""
@@ -27,7 +32,21 @@ DEFAULT_ARCHITECTURE = "a3"
 MAX_CYCLES = 10**10
 """Cycles after which a simulation is given up, unless the caller says otherwise."""
 
-__all__ = ["DEFAULT_ARCHITECTURE", "MAX_CYCLES", "Loaded", "Result", "load_program", "run", "run_loaded"]
+PIPELINES = ("checked", "hardware")
+"""What an exposed pipeline does about stale reads: report them, or say nothing. The values are the same."""
+
+__all__ = [
+    "DEFAULT_ARCHITECTURE",
+    "MAX_CYCLES",
+    "PIPELINES",
+    "Loaded",
+    "Result",
+    "load",
+    "load_program",
+    "program_text",
+    "run",
+    "run_loaded",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +77,8 @@ class Result:
     engine: str
     outputs: Mapping[str, NDArray[Any]]
     timing: Timing
+    stale_reads: tuple[StaleRead, ...] | None = None
+    """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
 
     @property
     def cycles(self) -> int:
@@ -89,25 +110,29 @@ def run(
     engine: str | None = None,
     timing_only: bool = False,
     max_cycles: int = MAX_CYCLES,
+    pipeline: str = "checked",
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
     Args:
-        program: path of a `.pto` file.
+        program: path of a `.pto` or `.tpc` file.
         target: name, path of a description, or a loaded target; None takes the one the file names.
         entry: function to run; None takes the entry, or the only function.
         inputs: arrays by argument name (native dtype or codes, any shape of the right size), or what `--in` takes.
-        args: values of scalar arguments.
+        args: values of scalar arguments; of S registers in assembly.
         engine: `event`.
         timing_only: compute no values; no inputs are needed.
         max_cycles: limit after which the simulation is given up.
+        pipeline: `checked` reports stale reads of an exposed pipeline, `hardware` does not; the values are the same.
 
     Raises:
         ReadError, IllegalError, TileError, ScratchError: see `isa.errors`.
         EngineError: deadlock or cycle limit.
     """
-    loaded = load_program(Path(program), target, entry, args or {})
-    return run_loaded(loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles)
+    loaded = load(Path(program), target, entry, args or {})
+    return run_loaded(
+        loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline
+    )
 
 
 def load_program(
@@ -118,15 +143,52 @@ def load_program(
     prepare: Callable[[Target], Target] = lambda chosen: chosen,
     make_lowerer: Callable[[Target], Lowerer] = lowerer_of,
 ) -> Loaded:
-    """Read a program, choose target and entry, walk and lower it.
+    """Read a `.pto` program, choose target and entry, walk and lower it.
 
     `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers.
     """
+    return _walked(program_text(path), path, target, entry, args, prepare, make_lowerer)
+
+
+def load(
+    path: Path,
+    target: str | Path | Target | None,
+    entry: str | None,
+    args: Mapping[str, int | float],
+    prepare: Callable[[Target], Target] = lambda chosen: chosen,
+    make_lowerer: Callable[[Target], Lowerer] = lowerer_of,
+) -> Loaded | Assembled:
+    """Read a program of either language; assembly is only read, because its path may depend on its inputs."""
+    text = program_text(path)
+    if is_assembly(path, text, target):
+        from simulator.vliw.source import load_assembly  # noqa: PLC0415 - the other mechanism
+
+        return load_assembly(text, str(path), target, entry, args, prepare)
+    return _walked(text, path, target, entry, args, prepare, make_lowerer)
+
+
+def program_text(path: Path) -> str:
+    """Return the text of a program file.
+
+    Raises:
+        ReadError: it is missing, unreadable, or no UTF-8 text.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
         raise ReadError(f"program '{path}': {reason}") from None
+
+
+def _walked(
+    text: str,
+    path: Path,
+    target: str | Path | Target | None,
+    entry: str | None,
+    args: Mapping[str, int | float],
+    prepare: Callable[[Target], Target],
+    make_lowerer: Callable[[Target], Lowerer],
+) -> Loaded:
     parsed = pto.parse(text, str(path))
     chosen = prepare(_choose_target(parsed.target_arch, target))
     if "pto" not in chosen.languages:
@@ -136,7 +198,7 @@ def load_program(
 
 
 def run_loaded(
-    loaded: Loaded,
+    loaded: Loaded | Assembled,
     inputs: Mapping[str, NDArray[Any] | str],
     *,
     engine: str | None = None,
@@ -144,8 +206,13 @@ def run_loaded(
     max_cycles: int = MAX_CYCLES,
     observer: Listener | None = None,
     stage: Callable[[str], None] = lambda _: None,
+    pipeline: str = "checked",
 ) -> Result:
     """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine."""
+    if pipeline not in PIPELINES:
+        raise ReadError(f"unknown pipeline mode '{pipeline}'", legal=PIPELINES)
+    if not isinstance(loaded, Loaded):
+        return _run_assembled(loaded, inputs, engine or "event", timing_only, max_cycles, observer, stage, pipeline)
     outputs: dict[str, NDArray[Any]] = {}
     if not timing_only:
         memory = _fill(loaded, inputs)
@@ -160,6 +227,28 @@ def run_loaded(
     name = engine or "event"
     timing = simulate(loaded.tree, loaded.target, observer, engine=name, max_cycles=max_cycles)
     return Result(loaded, name, outputs, timing)
+
+
+def _run_assembled(
+    assembled: Assembled,
+    inputs: Mapping[str, NDArray[Any] | str],
+    engine: str,
+    timing_only: bool,
+    max_cycles: int,
+    observer: Listener | None,
+    stage: Callable[[str], None],
+    pipeline: str,
+) -> Result:
+    from simulator.vliw.assembled import execute as execute_assembled  # noqa: PLC0415 - the other mechanism
+
+    stage("values")
+    checked = pipeline == "checked"
+    ran = execute_assembled(assembled, inputs, values=not timing_only, checked=checked, max_bundles=max_cycles)
+    executed = Executed(ran.tree, assembled.arguments, ran.warnings)
+    stage("time")
+    timing = simulate(ran.tree, assembled.target, observer, engine=engine, max_cycles=max_cycles)
+    loaded = Loaded(assembled.file, assembled.entry, assembled.target, executed)
+    return Result(loaded, engine, ran.outputs, timing, ran.stale_reads if checked else None)
 
 
 def _fill(loaded: Loaded, inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, NDArray[np.uint8]]:

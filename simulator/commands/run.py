@@ -4,6 +4,7 @@ examples:
   castsim run kernel.pto --in x=x.npy --out results
   castsim run kernel.pto --in x=random:1 --arg rows=128 --json -
   castsim run kernel.pto --timing-only --option vector_head=always
+  castsim run kernel.tpc --in x=random:1 --lint
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from simulator.commands.outcome import Outcome
     from simulator.running import Loaded, Result
+    from simulator.vliw.assembled import Assembled
+    from simulator.vliw.lint import Finding
 
 SUMMARY = "simulate a program: cycles, utilisation, why pipes wait, outputs"
 
@@ -27,7 +30,7 @@ _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `run`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", help="a .pto file; - reads standard input")
+    add("program", metavar="PROGRAM", help="a .pto or .tpc file; - reads standard input")
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
@@ -37,6 +40,10 @@ def declare(parser: ArgumentParser) -> None:
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     add("--max-cycles", metavar="N", help="give up after N cycles")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
+    add("--lint", action="store_true", help="assembly: also check the issue rules; findings give exit code 1")
+    add(
+        "--pipeline", metavar="P", default="checked", help="assembly: report stale reads (checked, default) or hardware"
+    )
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
 
 
@@ -50,14 +57,15 @@ def execute(options: Namespace) -> Outcome:
     from simulator.engines import ENGINES  # noqa: PLC0415
     from simulator.reports.progress import following  # noqa: PLC0415
     from simulator.reports.run import RunReport, run_document  # noqa: PLC0415
-    from simulator.running import MAX_CYCLES, run_loaded  # noqa: PLC0415
+    from simulator.running import MAX_CYCLES, Loaded, run_loaded  # noqa: PLC0415
 
     _check_options(options, ENGINES)
     inputs = assignments("--in", options.inputs)
     limit = MAX_CYCLES if options.max_cycles is None else _positive(options.max_cycles)
     loaded, read = _load(options)
+    findings = _lint(loaded) if options.lint else None
     folder = _output_folder(options.out)
-    with following(loaded.tree) as progress:
+    with following(loaded.tree if isinstance(loaded, Loaded) else None) as progress:
         result = run_loaded(
             loaded,
             inputs,
@@ -66,16 +74,17 @@ def execute(options: Namespace) -> Outcome:
             max_cycles=limit,
             observer=progress,
             stage=progress.stage if progress else lambda _: None,
+            pipeline=options.pipeline,
         )
     files = _write(result, folder)
-    report = RunReport.of(result, files, [f"options.{name}" for name in sorted(read)])
+    report = RunReport.of(result, files, [f"options.{name}" for name in sorted(read)], findings)
 
     def text(width: int) -> Any:
         from simulator.reports.run_text import run_text  # noqa: PLC0415 - rich, only if printed
 
         return run_text(report, width)
 
-    return Outcome(run_document(report), text)
+    return Outcome(run_document(report), text, code=1 if findings else 0)
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
@@ -123,19 +132,34 @@ def _check_options(options: Namespace, engines: Sequence[str]) -> None:
         raise ReadError("--timing-only computes no values, so --out would have nothing to write")
 
 
-def _load(options: Namespace) -> tuple[Loaded, set[str]]:
+def _lint(loaded: Loaded | Assembled) -> tuple[Finding, ...]:
+    """Check the issue rules of an assembly program.
+
+    Raises:
+        ReadError: it is none.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.running import Loaded  # noqa: PLC0415
+    from simulator.vliw.lint import lint  # noqa: PLC0415
+
+    if isinstance(loaded, Loaded):
+        raise ReadError("--lint checks assembly; tile programs have no issue rules")
+    return lint(loaded.program, loaded.target)
+
+
+def _load(options: Namespace) -> tuple[Loaded | Assembled, set[str]]:
     """Read, walk and lower the program; also return the set in which the target options that it reads gather."""
     from pathlib import Path  # noqa: PLC0415
 
     from simulator.mechanisms import lowerer_of  # noqa: PLC0415
-    from simulator.running import load_program  # noqa: PLC0415
+    from simulator.running import load  # noqa: PLC0415
     from targets.options import watched, with_options  # noqa: PLC0415
 
     path = Path("/dev/stdin" if options.program == "-" else options.program)
     scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     changes = assignments("--option", options.options)
     read: set[str] = set()
-    loaded = load_program(
+    loaded = load(
         path,
         options.target,
         options.entry,

@@ -6,6 +6,7 @@ from isa.errors import EngineError, ReadError
 from simulator.timing import Listener, Timing
 from simulator.tree import Tree
 from targets.loader import Target
+from targets.vliw import VliwTarget
 
 __all__ = ["CYCLE_LIMIT", "ENGINES", "simulate"]
 
@@ -46,6 +47,10 @@ def simulate(
         raise ReadError(f"unknown engine '{engine}'", legal=ENGINES)
     if max_cycles < 1:
         raise ReadError(f"cycle limit {max_cycles} is not positive")
+    if isinstance(target, VliwTarget):
+        from simulator.engines.event_vliw import VliwSimulation  # noqa: PLC0415 - as below
+
+        return VliwSimulation(tree, target, observer, record_operations=record_operations).run(max_cycles)
     if target.mechanism != "strided-repeat":
         raise EngineError(
             f"{target.name}: no engine times mechanism '{target.mechanism}'; there is one for strided-repeat"

@@ -14,12 +14,15 @@ PATIENCE_SECONDS = 1.0
 
 
 @contextmanager
-def following(tree: Tree) -> Iterator[RunProgress | None]:
-    """Show the progress of a run while the block lasts; None, at no cost, if standard error is no terminal."""
+def following(tree: Tree | None) -> Iterator[RunProgress | None]:
+    """Show the progress of a run while the block lasts; None, at no cost, if standard error is no terminal.
+
+    `tree` is what will be issued, if that is known before the run.
+    """
     if not sys.stderr.isatty():
         yield None
         return
-    progress = RunProgress(operation_count(tree.root))
+    progress = RunProgress(None if tree is None else operation_count(tree.root))
     try:
         yield progress
     finally:
@@ -38,7 +41,7 @@ def operation_count(node: Node) -> int:
 class RunProgress:
     """Follows an engine as its observer; a timer brings the bar up once the run has lasted long enough."""
 
-    def __init__(self, operations: int) -> None:
+    def __init__(self, operations: int | None) -> None:
         from rich.console import Console  # noqa: PLC0415 - only a watched run pays for rich
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.reports.buffers import BufferUse, buffer_use
+from simulator.reports.exposed import finding_entry, stale_entry
 from simulator.reports.facts import NamedFact, doubtful_facts
 from simulator.reports.lines import BOOKKEEPING, SourceLine, bookkeeping, source_lines
 from simulator.reports.pipes import causes_of
 from simulator.running import Result
+
+if TYPE_CHECKING:
+    from simulator.vliw.lint import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,17 @@ class RunReport:
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     facts: tuple[NamedFact, ...]
+    findings: tuple[Finding, ...] | None = None
+    """What the linter found; None if it was not asked."""
 
     @classmethod
-    def of(cls, result: Result, files: Mapping[str, Path], read: Iterable[str] = ()) -> Self:
+    def of(
+        cls,
+        result: Result,
+        files: Mapping[str, Path],
+        read: Iterable[str] = (),
+        findings: tuple[Finding, ...] | None = None,
+    ) -> Self:
         """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
         loaded, timing = result.loaded, result.timing
         target = loaded.target
@@ -55,13 +67,17 @@ class RunReport:
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(_output(result, name, files.get(name)) for name in result.outputs),
             facts=doubtful_facts(target, {*timing.facts, *read, "frequency"}),
+            findings=findings,
         )
 
 
 def run_document(report: RunReport) -> dict[str, Any]:
-    """Return the report as JSON; units are in the names, a file is null if it was not written."""
+    """Return the report as JSON; units are in the names, a file is null if it was not written.
+
+    Exposed pipelines add `stale_reads`, a lint run adds `lint`.
+    """
     result = report.result
-    return {
+    document = {
         "program": result.loaded.file,
         "entry": result.loaded.entry,
         "target": result.loaded.target.name,
@@ -89,6 +105,11 @@ def run_document(report: RunReport) -> dict[str, Any]:
         ],
         "warnings": list(result.warnings),
     }
+    if result.stale_reads is not None:
+        document["stale_reads"] = [stale_entry(found) for found in result.stale_reads]
+    if report.findings is not None:
+        document["lint"] = [finding_entry(found) for found in report.findings]
+    return document
 
 
 def digest(array: NDArray[Any]) -> str:

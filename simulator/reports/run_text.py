@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from simulator.reports.exposed_text import lint_section, stale_section
 from simulator.reports.facts import described
 from simulator.reports.pipes import WAITING, limiter, present_causes, share
 from simulator.reports.run import RunReport
@@ -40,6 +41,8 @@ def _sections(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield from _buffers(report)
     yield from _outputs(report)
     yield from _warnings(report)
+    yield from stale_section(report.result.stale_reads)
+    yield from lint_section(report.findings)
     yield from _facts(report)
 
 

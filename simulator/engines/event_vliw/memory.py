@@ -1,0 +1,65 @@
+"""Global memory: accesses wait in a queue and cross a port one after the other.
+
+An access occupies its port for the interval of the sustained rate. The data of a load is there when it has crossed,
+and no sooner than the latency after it began to; a store is done when it has crossed. Until then both hold a place in
+the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from simpy import Environment, Event, Store
+
+from simulator.engines.event_vliw.account import Account
+from simulator.timing import Cause
+
+
+@dataclass(slots=True)
+class Request:
+    """One access: `due` is the number of the bundle slot at which the core needs its data (None: a store)."""
+
+    operation: int
+    due: int | None
+    done: Event
+    crossed_at: int = 0
+    done_at: int = 0
+
+    def blame(self, begin: int) -> tuple[Cause, int]:
+        """Return why the core stood still for it from `begin` on, and until when that was the reason."""
+        if begin < self.crossed_at:
+            return Cause.MEMORY_BANDWIDTH, self.crossed_at
+        return Cause.MEMORY_LATENCY, self.done_at
+
+
+class Port:
+    """One port of global memory and the accesses that wait for it."""
+
+    def __init__(self, env: Environment, account: Account, interval: int, latency: int) -> None:
+        self.account = account
+        self.queue: Store = Store(env)
+        self._env = env
+        self._interval = interval
+        self._latency = latency
+
+    def serve(self) -> Generator[Event, Any, None]:
+        """Let the accesses cross in order, for ever."""
+        while True:
+            got: Any = yield self.queue.get()
+            request: Request = got
+            begin = int(self._env.now)
+            self.account.spend(Cause.EMPTY, begin)
+            request.crossed_at = begin + self._interval
+            request.done_at = request.crossed_at
+            if request.due is not None:
+                request.done_at = max(request.crossed_at, begin + self._latency)
+            yield self._env.timeout(self._interval)
+            self.account.spend(Cause.BUSY, request.crossed_at, request.operation)
+            self._env.process(self._finish(request))
+
+    def _finish(self, request: Request) -> Generator[Event, Any, None]:
+        """The access ends, while the next one crosses."""
+        yield self._env.timeout(request.done_at - int(self._env.now))
+        request.done.succeed()

@@ -1,0 +1,74 @@
+"""One simulation: core and global memory put together, run, and reported."""
+
+from __future__ import annotations
+
+from simpy import Environment
+
+from isa.errors import EngineError, IllegalError
+from simulator.engines.event_vliw.account import Account
+from simulator.engines.event_vliw.core import Core
+from simulator.engines.event_vliw.memory import Port
+from simulator.timing import Cause, Listener, Observer, Timing
+from simulator.tree import Lowered, Tree, elements
+from simulator.vliw.operations import SLOTS, BundleOperation
+from targets.vliw import VliwTarget
+
+_SHARED = ("GLOBAL",)
+_SEPARATE = ("GLOBAL LOAD", "GLOBAL STORE")
+_MEMORY_FACTS = ("global_memory", "options.global_ports", "options.global_queue_entries")
+
+
+class VliwSimulation:
+    """A run of `tree` on `target`, to be started once with `run`.
+
+    Raises:
+        IllegalError: the tree holds operations of another mechanism.
+    """
+
+    def __init__(
+        self, tree: Tree, target: VliwTarget, observer: Listener | None = None, *, record_operations: bool = True
+    ) -> None:
+        issued = [element for element in elements(tree.root) if not isinstance(element, Lowered)]
+        strange = next((each for each in issued if not isinstance(each, BundleOperation)), None)
+        if strange is not None:
+            raise IllegalError(f"{target.name} issues bundles; {type(strange).__name__} is none")
+        details = observer if isinstance(observer, Observer) else None
+        self._tree = tree
+        self._listener = observer
+        self._record_operations = record_operations
+        self._env = Environment()
+        names = _SHARED if target.option("global_ports") == "shared" else _SEPARATE
+        accesses = any(each.loads or each.stores for each in issued if isinstance(each, BundleOperation))
+        self._accounts = {name: Account(name, details) for name in (*SLOTS, *names)}
+        interval = target.global_memory.cycles_per_access
+        latency = int(target.option("global_latency_cycles"))
+        ports = [Port(self._env, self._accounts[name], interval, latency) for name in names]
+        for port in ports:
+            self._env.process(port.serve())
+        entries = int(target.option("global_queue_entries"))
+        self._core = Core(self._env, tree, self._accounts, (ports[0], ports[-1]), entries, observer)
+        self._core.facts.update(_MEMORY_FACTS if accesses else ())
+
+    def run(self, max_cycles: int) -> Timing:
+        """Simulate to the end and return cycles and causes.
+
+        Raises:
+            EngineError: the end lies beyond `max_cycles`.
+        """
+        core = self._core
+        self._env.process(core.run())
+        while self._env.peek() <= max_cycles and not core.finished:
+            self._env.step()
+        total = core.total()
+        if not core.finished or total > max_cycles:
+            source = self._tree.instructions[core.current]
+            raise EngineError(
+                f"cycle limit of {max_cycles} reached at '{source.text}' ({source.span})", span=source.span
+            )
+        for name, account in self._accounts.items():
+            account.spend(Cause.DRAIN if name in SLOTS else Cause.EMPTY, total)
+        if self._listener is not None:
+            self._listener.progress(total, core.record.operations)
+        pipes = {name: account.close() for name, account in self._accounts.items()}
+        operations = core.operations() if self._record_operations else ()
+        return Timing(total, pipes, core.executions(), operations, frozenset(core.facts))

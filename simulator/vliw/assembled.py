@@ -1,0 +1,229 @@
+"""An assembly program made ready to run: its declarations, its inputs, and what a run of it leaves.
+
+Grammar of the declarations: design of castsim, section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import ReadError, Span, TileError
+from isa.formats import Format, format_named
+from isa.tpc import Program, Register, RegisterDeclaration, TensorDeclaration, VlmDeclaration, parse
+from isa.tpc.program import File
+from simulator.execution import ArgumentUse
+from simulator.inputs import check_known, make_inputs, to_memory
+from simulator.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
+from simulator.tree import Tree
+from simulator.vliw.findings import StaleRead
+from simulator.vliw.machine import Machine
+from simulator.vliw.tensors import GlobalMemory
+from targets.vliw import VliwTarget
+
+Data = TensorDeclaration | VlmDeclaration
+Codes = NDArray[Any]
+
+_WORD_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A program read for one target."""
+
+    file: str
+    program: Program
+    target: VliwTarget
+
+    @property
+    def entry(self) -> str:
+        """What the run is called: the file's name without its suffix."""
+        return Path(self.file).stem
+
+    @property
+    def arguments(self) -> dict[str, ArgumentUse]:
+        """The declared tensors and pieces of vector memory; arrays have dimension 0 last."""
+        return {each.name: _use(each) for each in self.program.declarations if isinstance(each, Data)}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run left: what was issued, the outputs, and what the checked mode found."""
+
+    tree: Tree
+    outputs: Mapping[str, NDArray[Any]]
+    stale_reads: tuple[StaleRead, ...]
+    warnings: tuple[str, ...]
+
+
+def assemble(text: str, file: str, target: VliwTarget, start: Mapping[str, int | float]) -> Assembled:
+    """Read a program; `start` are values of S registers by name, in place of what the text declares.
+
+    Raises:
+        ReadError: the text cannot be read; a name that is no S register, a value of more than 32 bits.
+        IllegalError: the generation lacks an instruction or a form.
+    """
+    program = parse(text, target.dialect, file)
+    given = {name: _start(name, value, target) for name, value in start.items()}
+    kept = tuple(
+        each
+        for each in program.declarations
+        if not (isinstance(each, RegisterDeclaration) and str(each.register) in given)
+    )
+    return Assembled(file, replace(program, declarations=(*kept, *given.values())), target)
+
+
+def execute(
+    assembled: Assembled,
+    inputs: Mapping[str, NDArray[Any] | str],
+    *,
+    values: bool,
+    checked: bool,
+    max_bundles: int,
+    heard: Callable[[int], None] = lambda _: None,
+) -> Ran:
+    """Run a program to its end.
+
+    Args:
+        assembled: the program.
+        inputs: arrays or specifications (`random:SEED`, `zeros`, a file) by the names of declarations.
+        values: False computes only what path and addresses need.
+        checked: gather stale reads.
+        max_bundles: bundles after which the run is given up.
+        heard: is told now and then how many bundles have been issued.
+
+    Raises:
+        ReadError: an unknown name, a missing input, an array that does not fit, overlapping declarations.
+        IllegalError, TileError: an instruction is refused.
+        EngineError: the limit, or a program that will never end.
+    """
+    uses = assembled.arguments
+    codes = _inputs(uses, inputs) if values else _none(uses, inputs)
+    declared = assembled.program.declarations
+    tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
+    vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
+    memory = GlobalMemory(tensors, codes, assembled.target.tensors.limit)
+    machine = Machine(assembled.program, assembled.target, memory, values=values, checked=checked)
+    _fill_vlm(machine, vlm, codes)
+    tree = machine.run(max_bundles, heard)
+    outputs = _outputs(machine, tensors, vlm, uses) if values else {}
+    return Ran(tree, outputs, machine.findings.all(), tuple(machine.remarks))
+
+
+# ------------------------------------------------------------------------------------------------------------- data
+
+
+def _use(declared: Data) -> ArgumentUse:
+    elements = int(np.prod(declared.shape))
+    return ArgumentUse(
+        format=format_named(declared.format),
+        elements=elements,
+        padded={elements},
+        shapes={tuple(reversed(declared.shape))},
+        needs_input=declared.direction != "out",
+        stored=declared.direction != "in",
+    )
+
+
+def _inputs(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
+    """Return the codes of all data, one per element, in C order."""
+    for name in inputs:
+        check_known(name, uses)
+    missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
+    if missing:
+        raise ReadError(
+            f"the program declares {', '.join(missing)} as input: none given",
+            legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
+        )
+    arrays: dict[str, NDArray[Any]] = {name: each for name, each in inputs.items() if not isinstance(each, str)}
+    arrays |= make_inputs({name: each for name, each in inputs.items() if isinstance(each, str)}, uses)
+    return {
+        name: _unpacked(to_memory(arrays[name], name, use), use.format, use.elements)
+        if name in arrays
+        else np.zeros(use.elements, code_dtype(use.format))
+        for name, use in uses.items()
+    }
+
+
+def _none(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
+    """Return no codes, for a run without values, after checking the names."""
+    for name in inputs:
+        check_known(name, uses)
+    return {}
+
+
+def _unpacked(memory: NDArray[np.uint8], fmt: Format, count: int) -> Codes:
+    if fmt.bits < 8:
+        return unpack_codes(memory, fmt, count).copy()
+    return memory.view(code_dtype(fmt)).copy()
+
+
+def _packed(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
+    return pack_codes(codes, fmt) if fmt.bits < 8 else codes.view(np.uint8)
+
+
+def _fill_vlm(machine: Machine, declared: tuple[VlmDeclaration, ...], codes: Mapping[str, Codes]) -> None:
+    """Place declared data in vector memory.
+
+    Raises:
+        TileError: it does not fit there. ReadError: two declarations overlap.
+    """
+    taken: list[tuple[int, int, str]] = []
+    for each in declared:
+        fmt = format_named(each.format)
+        size = -(-int(np.prod(each.shape)) * fmt.bits // 8)
+        if each.address + size > machine.local.vlm.capacity:
+            raise TileError(
+                f"{each.name} ends at VLM address {each.address + size:#x}, beyond the {machine.local.vlm.capacity} "
+                "bytes of the memory",
+                span=each.span,
+            )
+        for start, end, name in taken:
+            if each.address < end and start < each.address + size:
+                raise ReadError(f"{each.name} and {name} overlap in VLM", span=each.span)
+        taken.append((each.address, each.address + size, each.name))
+        if each.direction == "out":
+            continue
+        if each.name in codes:
+            machine.local.vlm.store(each.address, _packed(codes[each.name], fmt))
+        else:
+            machine.local.vlm.written[each.address : each.address + size] = True
+
+
+def _outputs(
+    machine: Machine,
+    tensors: tuple[TensorDeclaration, ...],
+    vlm: tuple[VlmDeclaration, ...],
+    uses: Mapping[str, ArgumentUse],
+) -> dict[str, NDArray[Any]]:
+    found: dict[str, Codes] = {}
+    for tensor in tensors:
+        if tensor.direction != "in":
+            found[tensor.name] = machine.globals.memory.tensors[tensor.number].codes
+    for each in vlm:
+        if each.direction != "in":
+            use = uses[each.name]
+            size = -(-use.elements * use.format.bits // 8)
+            found[each.name] = _unpacked(machine.local.vlm.load(each.address, size), use.format, use.elements)
+    return {name: array_from_codes(codes.reshape(uses[name].shape), uses[name].format) for name, codes in found.items()}
+
+
+# ------------------------------------------------------------------------------------------------------ start values
+
+
+def _start(name: str, value: int | float, target: VliwTarget) -> RegisterDeclaration:
+    last = target.registers.S - 1
+    digits = name[1:]
+    if name[:1].upper() != "S" or not digits.isdecimal() or int(digits) > last:
+        raise ReadError(f"--arg {name}: an assembly program takes values of S registers", legal=(f"S0 .. S{last}",))
+    if not isinstance(value, int) or not -(1 << (_WORD_BITS - 1)) <= value < 1 << _WORD_BITS:
+        raise ReadError(f"--arg {name}={value}: not an integer of {_WORD_BITS} bits")
+    register = Register(File.S, int(digits))
+    return RegisterDeclaration(
+        register, (value & ((1 << _WORD_BITS) - 1),), span=Span("--arg", 1, 1, f"{name}={value}")
+    )

@@ -1,0 +1,84 @@
+"""What a bundle means for time, found while it is issued: occupied slots, accesses of global memory, last effect."""
+
+from __future__ import annotations
+
+from isa.tpc import Bundle, Slot
+from isa.tpc.program import GROUPED, Register
+from simulator.tree import Access, Block, Lowered
+from simulator.vliw.operations import BundleOperation
+from simulator.vliw.plans import InstructionPlan
+from simulator.vliw.structure import name_of
+from targets.vliw import VliwTarget
+
+
+class BundleRecorder:
+    """Makes the tree node of each issued bundle; equal ones are one object."""
+
+    def __init__(self, bundles: tuple[Bundle, ...], plans: tuple[tuple[InstructionPlan, ...], ...], target: VliwTarget):
+        self._names = [tuple(map(name_of, bundle.slots)) for bundle in bundles]
+        per_register = target.option("all_lanes_cycles") == "per_register"
+        self._work = [tuple(_cycles(plan, per_register=per_register) for plan in _slots(own)) for own in plans]
+        self._effect = [max((_effect(plan, target) for plan in own), default=1) for own in plans]
+        self._due = [max((plan.stage + 1 for plan in own if is_global_load(plan)), default=0) for own in plans]
+        self._made: dict[tuple[object, ...], Lowered] = {}
+
+    def node(self, index: int, loads: int, stores: int, bubbles: int, touched: tuple[Access, ...]) -> Lowered:
+        """Return the node of one issue of a bundle."""
+        key = (index, loads, stores, bubbles, touched)
+        found = self._made.get(key)
+        if found is None:
+            operation = BundleOperation(
+                work=self._work[index],  # type: ignore[arg-type]  # four slots
+                names=self._names[index],  # type: ignore[arg-type]
+                loads=loads,
+                stores=stores,
+                data_due=self._due[index] if loads else 0,
+                effect=self._effect[index],
+                bubbles=bubbles,
+            )
+            found = Lowered(index, Block((operation,)), touched)
+            self._made[key] = found
+        return found
+
+
+def is_global_load(plan: InstructionPlan) -> bool:
+    """Whether an instruction gets data from global memory."""
+    return plan.instruction.mnemonic.startswith(("ld_g", "ld_tnsr"))
+
+
+def is_global_store(plan: InstructionPlan) -> bool:
+    """Whether an instruction writes global memory."""
+    return plan.instruction.mnemonic.startswith(("st_g", "st_tnsr"))
+
+
+def accesses_of(plan: InstructionPlan, target: VliwTarget) -> int:
+    """Return how many accesses of the documented size an instruction makes in global memory."""
+    if plan.instruction.mnemonic in ("ld_g", "st_g"):
+        return 1
+    halves = 2 if plan.instruction.mnemonic.endswith(("_low", "_high")) else 1
+    return -(-target.registers.vector_bytes // halves // target.global_memory.access_bytes)
+
+
+def _slots(plans: tuple[InstructionPlan, ...]) -> tuple[InstructionPlan | None, ...]:
+    by_slot = {plan.site.slot: plan for plan in plans}
+    return tuple(by_slot.get(slot) for slot in Slot)
+
+
+def _cycles(plan: InstructionPlan | None, *, per_register: bool) -> int:
+    """Return how long an instruction occupies its slot; a conversion with several results may take longer."""
+    if plan is None:
+        return 0
+    if per_register and plan.instruction.mnemonic.startswith("convert"):
+        return max(1, len(plan.results))
+    return 1
+
+
+def _effect(plan: InstructionPlan, target: VliwTarget) -> int:
+    """Return the cycles from issue until the result is visible to whoever reads earliest, or a store has its data."""
+    if plan.results:
+        return plan.stage + 1
+    data = plan.instruction.operand("src_c")
+    if plan.site.slot is Slot.STORE and isinstance(data, Register):
+        file = GROUPED.get(data.file, (data.file, 1))[0]
+        return target.read_stage("store", plan.instruction.mnemonic, "src_c", str(file)).sharing_stage + 1
+    return 1

@@ -1,0 +1,76 @@
+"""Which text is assembly, and for which target: by its declaration, the file's suffix, or the target asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isa.errors import IllegalError, ReadError
+from isa.tpc import target_named_in
+from targets import Target, load_target
+from targets.vliw import VliwTarget
+
+if TYPE_CHECKING:
+    from simulator.vliw.assembled import Assembled
+
+_LANGUAGE = "tpc"
+_SUFFIXES = (".tpc", ".s")
+_OTHER_SUFFIX = ".pto"
+
+
+def is_assembly(path: Path, text: str, target: str | Path | Target | None) -> bool:
+    """Whether a program is TPC assembly: suffix first, then a declared target, then the languages of the target."""
+    if path.suffix in (*_SUFFIXES, _OTHER_SUFFIX):
+        return path.suffix != _OTHER_SUFFIX
+    if "castsim:" in text and target_named_in(text, str(path)) is not None:
+        return True
+    if target is None:
+        return False
+    chosen = load_target(target) if isinstance(target, str | Path) else target
+    return chosen.languages == (_LANGUAGE,)
+
+
+def load_assembly(
+    text: str,
+    file: str,
+    target: str | Path | Target | None,
+    entry: str | None,
+    args: Mapping[str, int | float],
+    prepare: Callable[[Target], Target],
+) -> Assembled:
+    """Read an assembly program for the target asked for, else the one that it declares.
+
+    Raises:
+        ReadError: no target, a named entry, the text cannot be read, a value for something else than an S register.
+        IllegalError: a target that runs no assembly, or lacks an instruction.
+    """
+    from simulator.vliw.assembled import assemble  # noqa: PLC0415 - tells what is assembly without the machine
+
+    if entry is not None:
+        raise ReadError(f"{file}: assembly has one entry, its first bundle; --entry is for .pto programs")
+    return assemble(text, file, chosen_target(text, file, target, prepare), args)
+
+
+def chosen_target(
+    text: str,
+    file: str,
+    target: str | Path | Target | None,
+    prepare: Callable[[Target], Target] = lambda chosen: chosen,
+) -> VliwTarget:
+    """Return the target asked for, else the one that the text declares.
+
+    Raises:
+        ReadError: neither names one.
+        IllegalError: it runs no assembly.
+    """
+    named = target_named_in(text, file) if target is None else target
+    if named is None:
+        raise ReadError(
+            f"{file} names no target, and none is given",
+            legal=("--target NAME", "// castsim: target NAME"),
+        )
+    chosen = prepare(load_target(named) if isinstance(named, str | Path) else named)
+    if not isinstance(chosen, VliwTarget):
+        raise IllegalError(f"{chosen.name} does not run .{_LANGUAGE} programs", legal=chosen.languages)
+    return chosen
