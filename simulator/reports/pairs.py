@@ -91,6 +91,7 @@ class _Mechanism(Protocol):
 MODULES = {
     "strided-repeat": "simulator.reports.pairs_strided",
     "vector-function": "simulator.reports.pairs_vector_function",
+    "vliw": "simulator.reports.pairs_vliw",
 }
 """Where the casts of each mechanism are described."""
 

@@ -1,0 +1,86 @@
+"""The casts of a VLIW chip for reports: the CONVERT rows of its vector unit, and what else converts the pair."""
+
+from __future__ import annotations
+
+from isa.errors import IllegalError
+from isa.formats import Format, IntFormat, format_named
+from simulator.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
+from targets.vliw import ConvertRow, VliwTarget
+
+_VECTOR = "vpu"
+
+
+def rows(target: VliwTarget) -> tuple[PairRow, ...]:
+    """Return every pair that one CONVERT of the vector unit makes."""
+    return tuple(_row(target, rule) for rule in target.converts if rule.unit == _VECTOR)
+
+
+def detail(target: VliwTarget, src: Format, dst: Format) -> PairDetail:
+    """Return one pair in full.
+
+    Raises:
+        IllegalError: no CONVERT of the vector unit; names the destinations from this source.
+    """
+    rule = target.convert(src.name, dst.name)
+    if rule is None:
+        legal = [row.dst for row in target.converts if row.unit == _VECTOR and row.src == src.name]
+        has = ", ".join(legal) or "none"
+        raise IllegalError(
+            f"{target.name} has no CONVERT {src.name} -> {dst.name}; from {src.name} it has: {has}",
+            legal=[f"{src.name} -> {other}" for other in legal],
+        )
+    row = _row(target, rule)
+    return PairDetail(
+        row=row,
+        modes=tuple(_mode(target, rule, name) for name in (None, *target.convert_rounding.modes)),
+        saturation=(SaturationRow("default", scratch=False, in_force=row.saturation, warning=None),),
+        configuration=_configuration(target, rule),
+        scratch=None,
+        note=rule.note or "",
+        status=target.converts_fact.status.value,
+        source=target.converts_fact.source,
+    )
+
+
+def _row(target: VliwTarget, rule: ConvertRow) -> PairRow:
+    to_integer = isinstance(format_named(rule.dst), IntFormat)
+    return PairRow(
+        src=rule.src,
+        dst=rule.dst,
+        modes=tuple(target.convert_rounding.modes),
+        default=target.convert_rounding.default,
+        fallback=None,
+        saturation="on" if to_integer else "off",
+        switchable="by clip_fp" if "clip_fp" in rule.switches else "never",
+        scratch=None,
+    )
+
+
+def _mode(target: VliwTarget, rule: ConvertRow, asked: str | None) -> ModeRow:
+    name = asked or target.convert_rounding.default
+    return ModeRow(
+        requested="default" if asked is None else asked,
+        in_force=name,
+        mnemonic=f"CONVERT from {rule.src} to {rule.dst}, rounding code {target.convert_rounding.modes[name].code}",
+        warning=None,
+    )
+
+
+def _configuration(target: VliwTarget, rule: ConvertRow) -> dict[str, str | int]:
+    """Return the forms of the instruction, and the other instructions that make the same pair."""
+    found: dict[str, str | int] = {"lanes": ", ".join(rule.lanes) or "lane by lane"}
+    if rule.lane_sel_max is not None:
+        found["lane_sel_max"] = rule.lane_sel_max
+    for name, values in (("switches", rule.switches), ("predicate_masks", rule.masks)):
+        if values:
+            found[name] = ", ".join(values)
+    if target.convert(rule.src, rule.dst, "spu") is not None:
+        found["scalar_unit"] = "the same CONVERT"
+    integer = [
+        other.mnemonic
+        for other in target.integer_converts
+        if (other.unit, other.src, other.dst) == (_VECTOR, rule.src, rule.dst)
+    ]
+    if integer:
+        found["with_shift"] = ", ".join(dict.fromkeys(integer))
+    return found
