@@ -120,8 +120,10 @@ def _pack_float(value: Unpacked, dst: FloatFormat, policy: Policy, draw: Draw | 
     tiny = below > 0
     if tiny.any():
         shift = np.maximum(below, 0) + shift
-        if policy.subnormal_rounding is not None:
-            rule = np.where(tiny, np.uint64(rule_of(policy.subnormal_rounding)), np.uint64(rule))
+    if policy.subnormal_rounding is not None:
+        # Subnormals of a source with the same smallest exponent keep that exponent, and have no leading bit.
+        tiny = tiny | ((below == 0) & (value.significand < TOP))
+        rule = np.where(tiny, np.uint64(rule_of(policy.subnormal_rounding)), np.uint64(rule))
     kept = shift_round(value.significand, shift, value.negative, rule, draw)
     if policy.flush_result:
         kept = kept * (kept >> np.uint64(dst.fraction_bits) != 0)

@@ -116,7 +116,9 @@ def pack_float(negative: Any, exponent: Any, significand: Any, word: Any, p: Any
     lowest = like(p.dst_lowest, exponent)
     below = sub(greater(lowest, exponent), exponent)
     field = sub(greater(exponent, lowest), lowest)
-    rule = pick(below, p.rule_tiny, p.rule)
+    # Without a leading bit it is a subnormal source of the destination's own smallest exponent.
+    headless = bxor(shr(significand, width - 1), 1)
+    rule = pick(bor(below, headless), p.rule_tiny, p.rule)
     shift = add(below, sub(like(width - 1, exponent), p.dst_fraction))
     kept = shift_round(significand, shift, negative, rule, word, p, width)
     kept = pick(band(equal(shr(kept, p.dst_fraction), 0), p.dst_flush), 0, kept)

@@ -87,7 +87,7 @@ def prepare_convert(instruction: Instruction, target: VliwTarget) -> Convert:
     row = target.convert(src, dst, unit)
     if row is None:
         legal = [other.dst for other in target.converts if (other.unit, other.src) == (unit, src)]
-        legal = legal or [f"from {name}" for name in dict.fromkeys(row.src for row in target.converts)]
+        legal = legal or [f"from {name}" for name in dict.fromkeys(o.src for o in target.converts if o.unit == unit)]
         kind = "scalar" if unit == "spu" else "vector"
         message = f"{target.name} has no {kind} conversion {src} -> {dst}"
         raise IllegalError(message, span=instruction.span, legal=legal)

@@ -37,8 +37,8 @@ class Operands:
     """What an instruction reads from registers.
 
     `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` says which
-    registers a role names. Immediates, dimension masks and section numbers stand in the instruction and are not given; a
-    mask kept in a register (M0 to M3) is given under `mask` as an integer. Named registers are given as the file they
+    registers a role names. Immediates, dimension masks and section numbers stand in the instruction and are not given;
+    a mask kept in a register (M0 to M3) is given under `mask` as an integer. Named registers are given as the file they
     are moved to or from (PC and hardware registers: int, S_CARRY: bool, V_CARRY: `Mask`, ZP_REG: `Vector`), except
     random generators and lane numbers, which come from `State` or are constant. `income` is the destination's old value
     in the form of the destination (None only where that is a random generator). `predicate` has its polarity applied:

@@ -54,8 +54,7 @@ def vector_of(codes: Codes, fmt: Format) -> Vector:
     """Return the vector that holds the elements."""
     if fmt.bits < 8:
         pairs = codes.astype(np.uint8).reshape(-1, 2)
-        both: Vector = pairs[:, 0] | pairs[:, 1] << 4
-        return both
+        return (pairs[:, 0] | pairs[:, 1] << 4).astype(np.uint8)
     return np.ascontiguousarray(codes, code_dtype(fmt).newbyteorder("<")).view(np.uint8)
 
 

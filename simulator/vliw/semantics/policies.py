@@ -27,8 +27,12 @@ def policy_of(src: Format, dst: Format, mode: RoundingMode, clip: bool, target: 
         wrap = target.option(f"{kind}_to_integer_overflow") == "wrap"
         return integer_policy(mode, wrap, NanToInteger(str(target.option("nan_to_integer"))))
     assert isinstance(dst, FloatFormat)
-    payload = (src.name, dst.name) in target.special_values.payload_kept
-    return _float_policy(dst, mode, clip, payload, isinstance(src, FloatFormat))
+    values = target.special_values
+    payload = (src.name, dst.name) in values.payload_kept
+    from_float = isinstance(src, FloatFormat)
+    narrowing = from_float and dst.bits < FORMATS[values.intermediate].bits
+    guard = not narrowing or target.option("stochastic_exact") == "keep"
+    return _float_policy(dst, mode, clip, payload, from_float, guard)
 
 
 @lru_cache(maxsize=1024)
@@ -40,7 +44,9 @@ def integer_policy(mode: RoundingMode, wrap: bool = False, nan: NanToInteger = N
 
 
 @lru_cache(maxsize=1024)
-def _float_policy(dst: FloatFormat, mode: RoundingMode, clip: bool, payload: bool, from_float: bool) -> Policy:
+def _float_policy(
+    dst: FloatFormat, mode: RoundingMode, clip: bool, payload: bool, from_float: bool, guard: bool
+) -> Policy:
     assert mode.rounding is not None
     return Policy(
         rounding=mode.rounding,
@@ -48,6 +54,7 @@ def _float_policy(dst: FloatFormat, mode: RoundingMode, clip: bool, payload: boo
         nan_to_float=NanToFloat.PAYLOAD if payload else NanToFloat.FIXED,
         nan_code=nan_code(dst),
         subnormal_rounding=mode.subnormal_rounding,
+        stochastic_guard=guard,
         stochastic_far_zero=from_float,
     )
 
