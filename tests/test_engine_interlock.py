@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.engines import simulate
-from simulator.engines.event_strided.records import ExecutionRecord
-from simulator.engines.event_strided.scoreboard import Scoreboard
+from simulator.engines.event_dataflow.records import ExecutionRecord
+from simulator.engines.event_dataflow.scoreboard import Scoreboard
 from simulator.tree import Access, Loop
 
 

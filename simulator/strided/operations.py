@@ -113,6 +113,11 @@ class VectorOperation:
     pipe: str = "V"
 
     @property
+    def name(self) -> str:
+        """What reports call it."""
+        return self.mnemonic
+
+    @property
     def addresses(self) -> tuple[int, ...]:
         """Destination first, then the sources."""
         return (self.destination.address, *(source.address for source in self.sources))

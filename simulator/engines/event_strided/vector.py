@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from simpy import Event
 
-from simulator.engines.event_strided.machine import At, Machine
-from simulator.engines.event_strided.pipes import Pipe
-from simulator.engines.event_strided.ports import Pattern
-from simulator.engines.event_strided.records import Entry, Steps
+from isa.errors import IllegalError
+from simulator.engines.event_dataflow.machine import At, Machine
+from simulator.engines.event_dataflow.pipes import Pipe
+from simulator.engines.event_dataflow.ports import Pattern
+from simulator.engines.event_dataflow.records import Entry, Steps
 from simulator.strided.geometry import repeat_blocks
 from simulator.strided.operations import BLOCK, Stream, VectorOperation
 from simulator.timing import Cause
+from targets.strided_repeat import StridedRepeatTarget
 
 _HEAD_ALWAYS = "always"
 
@@ -58,12 +60,34 @@ class _WriteBack:
             machine.ledger.finish(entry, max(self.due, self._end))
 
 
-def run_vector(pipe: Pipe, entry: Entry, operation: VectorOperation) -> Steps:
-    """Execute `operation`; returns when the pipe can take the next one, before the results are in the buffer."""
+class StridedUnit:
+    """The vector pipe of one target."""
+
+    def __init__(self, target: StridedRepeatTarget) -> None:
+        self._target = target
+
+    def check(self, operation: object) -> None:
+        """Refuse what is no vector instruction of this mechanism, and timing rows that the target does not have."""
+        target = self._target
+        if not isinstance(operation, VectorOperation):
+            raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
+        if operation.timing not in target.timing.vector:
+            raise IllegalError(
+                f"target '{target.name}' has no vector timing '{operation.timing}'", legal=target.timing.vector
+            )
+
+    def run(self, pipe: Pipe, entry: Entry) -> Steps:
+        """Execute an instruction; returns when the pipe can take the next one, before the results are in the buffer."""
+        operation = entry.operation
+        assert isinstance(operation, VectorOperation)  # checked before the run
+        yield from _run(self._target, pipe, entry, operation)
+
+
+def _run(target: StridedRepeatTarget, pipe: Pipe, entry: Entry, operation: VectorOperation) -> Steps:
     machine, env = pipe.machine, pipe.machine.env
-    row = machine.target.timing.vector[operation.timing]
+    row = target.timing.vector[operation.timing]
     machine.facts.update((f"timing.vector.{operation.timing}", "banks", "options.vector_head"))
-    fills = machine.target.option("vector_head") == _HEAD_ALWAYS or not pipe.retire()
+    fills = target.option("vector_head") == _HEAD_ALWAYS or not pipe.retire()
     start = int(env.now)
     entry.begin(start)
     entry.pending = operation.repeats

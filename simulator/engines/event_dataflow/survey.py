@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from isa.errors import IllegalError
-from simulator.strided.operations import Barrier, SetFlag, StridedOperation, Transfer, VectorOperation, WaitFlag
-from simulator.tree import Block, Loop, Lowered, Node, Tree, elements
-from targets.strided_repeat import StridedRepeatTarget
+from simulator.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from simulator.engines.event_dataflow.machine import VectorUnit
+from simulator.tree import Block, Loop, Lowered, Node, Operation, Tree, elements
+from targets.dataflow import DataflowTarget
 
 ALL_PIPES = "ALL"
 """What a barrier over every pipe names."""
@@ -29,7 +30,7 @@ def count_operations(node: Node) -> Counter[str]:
     return counts
 
 
-def check(tree: Tree, target: StridedRepeatTarget) -> None:
+def check(tree: Tree, target: DataflowTarget, vector: VectorUnit) -> None:
     """Refuse what the target's machine cannot execute.
 
     Raises:
@@ -41,38 +42,33 @@ def check(tree: Tree, target: StridedRepeatTarget) -> None:
             if isinstance(element, Lowered):
                 span = tree.instructions[element.instruction].span
             else:
-                _check_operation(element, target)
+                _check_operation(element, target, vector)
     except IllegalError as error:
         raise (error.at(span) if span is not None else error) from None
 
 
-def _check_operation(operation: object, target: StridedRepeatTarget) -> None:
-    if not isinstance(operation, StridedOperation):
-        raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
+def _check_operation(operation: Operation, target: DataflowTarget, vector: VectorUnit) -> None:
     pipes = target.pipes
     working = (pipes.vector, pipes.load, pipes.store)
-    if isinstance(operation, VectorOperation | Transfer):
-        _check_pipe(operation.pipe, working, target)
-        if isinstance(operation, VectorOperation) and operation.timing not in target.timing.vector:
-            raise IllegalError(
-                f"target '{target.name}' has no vector timing '{operation.timing}'", legal=target.timing.vector
-            )
-        return
-    legal = (pipes.scalar, *working, *pipes.others)
-    named: tuple[str, ...]
+    every = (pipes.scalar, *working, *pipes.others)
     match operation:
         case SetFlag():
-            named = (operation.pipe, operation.waiter)
+            _check_pipe(operation.pipe, every, target)
+            _check_pipe(operation.waiter, every, target)
         case WaitFlag():
-            named = (operation.pipe, operation.signaller)
+            _check_pipe(operation.pipe, every, target)
+            _check_pipe(operation.signaller, every, target)
         case Barrier(pipe):
-            named, legal = (pipe,), (*legal, ALL_PIPES)
+            _check_pipe(pipe, (*every, ALL_PIPES), target)
+        case ControlWrite() | ScalarWork():
+            _check_pipe(operation.pipe, (pipes.scalar,), target)
+        case Transfer():
+            _check_pipe(operation.pipe, working, target)
         case _:
-            named, legal = (operation.pipe,), (pipes.scalar,)
-    for name in named:
-        _check_pipe(name, legal, target)
+            vector.check(operation)
+            _check_pipe(operation.pipe, working, target)
 
 
-def _check_pipe(name: str, legal: tuple[str, ...], target: StridedRepeatTarget) -> None:
+def _check_pipe(name: str, legal: tuple[str, ...], target: DataflowTarget) -> None:
     if name not in legal:
         raise IllegalError(f"target '{target.name}' has no pipe '{name}' for this", legal=legal)

@@ -12,18 +12,10 @@ Rules beyond the obvious:
 
 from __future__ import annotations
 
-from simulator.engines.event_strided.records import Entry, ExecutionRecord
-from simulator.strided.operations import (
-    Barrier,
-    ControlWrite,
-    ScalarWork,
-    SetFlag,
-    StridedOperation,
-    Transfer,
-    VectorOperation,
-    WaitFlag,
-)
+from simulator.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
 from simulator.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
+from simulator.tree import Operation
 
 _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
@@ -112,11 +104,9 @@ class Ledger:
         return tuple(Execution(record.instruction, record.start, record.end) for record in self.executions)
 
 
-def _name(operation: StridedOperation) -> str:
+def _name(operation: Operation) -> str:
     """Return what reports call an operation."""
     match operation:
-        case VectorOperation():
-            return operation.mnemonic
         case Transfer():
             return f"{'load' if operation.load else 'store'} {operation.argument}"
         case ControlWrite():
@@ -129,3 +119,5 @@ def _name(operation: StridedOperation) -> str:
             return f"wait_flag {operation.signaller} -> {operation.pipe} id {operation.event}"
         case Barrier():
             return f"barrier {operation.pipe}"
+        case _:
+            return str(getattr(operation, "name", type(operation).__name__))

@@ -8,8 +8,8 @@ from typing import Any
 
 from simpy import Environment, Event
 
-from simulator.strided.operations import StridedOperation
 from simulator.timing import Cause
+from simulator.tree import Operation
 
 Steps = Generator[Event, Any, None]
 """A simpy process, or part of one."""
@@ -81,7 +81,7 @@ class Entry(Completion):
     the longest that a held port kept one of its writes. `causes` is None if operations are not recorded.
     """
 
-    operation: StridedOperation = field(kw_only=True)
+    operation: Operation = field(kw_only=True)
     pipe: str = field(kw_only=True)
     index: int = field(kw_only=True)
     execution: ExecutionRecord = field(kw_only=True)

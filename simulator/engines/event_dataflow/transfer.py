@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from simulator.engines.event_strided.machine import At
-from simulator.engines.event_strided.pipes import Pipe
-from simulator.engines.event_strided.records import Entry, Steps
-from simulator.strided.operations import BLOCK, Transfer
+from simulator.dataflow.operations import BLOCK, Transfer
+from simulator.engines.event_dataflow.machine import At
+from simulator.engines.event_dataflow.pipes import Pipe
+from simulator.engines.event_dataflow.records import Entry, Steps
 from simulator.timing import Cause
 
 _TICKS = 100

@@ -9,24 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from simulator.engines.event_strided.accounting import Account
-from simulator.engines.event_strided.machine import Machine
-from simulator.engines.event_strided.pipes import DrainMarker, Pipe, Wait
-from simulator.engines.event_strided.records import Entry, ExecutionRecord
-from simulator.engines.event_strided.scoreboard import Scoreboard
-from simulator.engines.event_strided.survey import ALL_PIPES
-from simulator.strided.operations import (
-    Barrier,
-    ControlWrite,
-    ScalarWork,
-    SetFlag,
-    StridedOperation,
-    Transfer,
-    VectorOperation,
-    WaitFlag,
-)
+from simulator.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, WaitFlag
+from simulator.engines.event_dataflow.accounting import Account
+from simulator.engines.event_dataflow.machine import Machine
+from simulator.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
+from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
+from simulator.engines.event_dataflow.scoreboard import Scoreboard
+from simulator.engines.event_dataflow.survey import ALL_PIPES
 from simulator.timing import Cause, Observer
-from simulator.tree import Tree, accesses, instances, operations
+from simulator.tree import Operation, Tree, accesses, instances, operations
 
 
 class Issuer:
@@ -66,7 +57,7 @@ class Issuer:
                 return
             self._issue(entry)
 
-    def run_on(self, count: int) -> list[StridedOperation]:
+    def run_on(self, count: int) -> list[Operation]:
         """Issue up to `count` operations that no pipe demands; return as many that the scalar unit cannot reach.
 
         Only to explain a run that has failed: the machine would have issued them.
@@ -94,7 +85,7 @@ class Issuer:
             for operation in operations(lowered, deltas):
                 execution.open += 1
                 yield Entry(
-                    operation=operation,  # type: ignore[arg-type]  # checked before the run
+                    operation=operation,
                     pipe=self.name if operation.pipe == ALL_PIPES else operation.pipe,
                     index=index,
                     execution=execution,
@@ -121,13 +112,11 @@ class Issuer:
             self._demanding.discard(entry.pipe)
             pipe.push(entry)
 
-    def _cost(self, operation: StridedOperation) -> tuple[int, Cause]:
+    def _cost(self, operation: Operation) -> tuple[int, Cause]:
         """Return the cycles that the scalar unit itself takes for an operation."""
         timing = self._machine.target.timing.scalar
         self._machine.facts.add("timing.scalar")
         match operation:
-            case VectorOperation() | Transfer():
-                return timing.issue_cycles, Cause.BUSY
             case ControlWrite():
                 return timing.control_write_cycles, Cause.BUSY
             case ScalarWork(kind="loop"):
@@ -136,6 +125,8 @@ class Issuer:
                 return timing.arithmetic_cycles, Cause.BUSY
             case SetFlag() | WaitFlag() | Barrier():
                 return timing.synchronisation_cycles, Cause.BUSY
+            case _:
+                return timing.issue_cycles, Cause.BUSY
 
     def _execute(self, entry: Entry) -> None:
         """Do what an operation of the scalar unit does once its cycles are spent."""

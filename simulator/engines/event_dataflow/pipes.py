@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from simpy import Event
 
-from simulator.engines.event_strided.accounting import Account
-from simulator.engines.event_strided.machine import Machine
-from simulator.engines.event_strided.records import Entry, ExecutionRecord
-from simulator.strided.operations import WaitFlag
+from simulator.dataflow.operations import WaitFlag
+from simulator.engines.event_dataflow.accounting import Account
+from simulator.engines.event_dataflow.machine import Machine
+from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
 from simulator.timing import Cause, Observer
 
 

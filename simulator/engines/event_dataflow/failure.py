@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from isa.errors import EngineError
-from simulator.engines.event_strided.issue import Issuer
-from simulator.engines.event_strided.pipes import Pipe, Wait
-from simulator.engines.event_strided.records import Entry, ExecutionRecord
-from simulator.strided.operations import SetFlag, StridedOperation, WaitFlag
-from simulator.tree import Instruction, Tree
+from simulator.dataflow.operations import SetFlag, WaitFlag
+from simulator.engines.event_dataflow.issue import Issuer
+from simulator.engines.event_dataflow.pipes import Pipe, Wait
+from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
+from simulator.tree import Instruction, Operation, Tree
 
 _LOOK_AHEAD = 100_000
 """Operations of the rest of the program in which a missing signal is looked for: a bound on the time an error takes."""
@@ -53,9 +53,7 @@ def _instruction(tree: Tree, execution: ExecutionRecord) -> Instruction:
     return tree.instructions[execution.instruction]
 
 
-def _reason(
-    tree: Tree, wait: Wait, issuer: Issuer, pipes: Mapping[str, Pipe], unreached: list[StridedOperation]
-) -> str:
+def _reason(tree: Tree, wait: Wait, issuer: Issuer, pipes: Mapping[str, Pipe], unreached: list[Operation]) -> str:
     place = _instruction(tree, wait.entry.execution).span
     if wait.flag is not None:
         key = wait.flag
@@ -67,9 +65,7 @@ def _reason(
     return f"all pipes to drain ({place})"
 
 
-def _signal(
-    tree: Tree, flag: WaitFlag, issuer: Issuer, pipes: Mapping[str, Pipe], unreached: list[StridedOperation]
-) -> str:
+def _signal(tree: Tree, flag: WaitFlag, issuer: Issuer, pipes: Mapping[str, Pipe], unreached: list[Operation]) -> str:
     """Say what has become of the signal."""
     signal = SetFlag(flag.signaller, flag.pipe, flag.event)
     signaller = pipes.get(flag.signaller)

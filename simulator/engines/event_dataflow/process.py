@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.engines.event_strided.issue import Issuer
-from simulator.engines.event_strided.pipes import DrainMarker, Pipe, Wait
-from simulator.engines.event_strided.records import Completion, Entry, Steps, await_end
-from simulator.engines.event_strided.transfer import run_transfer
-from simulator.engines.event_strided.vector import run_vector
-from simulator.strided.operations import Barrier, SetFlag, Transfer, VectorOperation, WaitFlag
+from simulator.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
+from simulator.engines.event_dataflow.issue import Issuer
+from simulator.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
+from simulator.engines.event_dataflow.records import Completion, Entry, Steps, await_end
+from simulator.engines.event_dataflow.transfer import run_transfer
 from simulator.timing import Cause
 
 
@@ -38,9 +37,6 @@ def _execute(pipe: Pipe, issuer: Issuer, entry: Entry) -> Steps:
     operation = entry.operation
     entry.start = int(pipe.machine.env.now)
     match operation:
-        case VectorOperation():
-            yield from _await_operands(pipe, entry)
-            yield from run_vector(pipe, entry, operation)
         case Transfer():
             yield from _await_operands(pipe, entry)
             yield from run_transfer(pipe, entry, operation)
@@ -50,6 +46,9 @@ def _execute(pipe: Pipe, issuer: Issuer, entry: Entry) -> Steps:
             yield from _await_flag(pipe, issuer, entry, operation)
         case Barrier():
             yield from _await_retirement(pipe, entry)
+        case _:
+            yield from _await_operands(pipe, entry)
+            yield from pipe.machine.vector.run(pipe, entry)
 
 
 def _await_operands(pipe: Pipe, entry: Entry) -> Steps:

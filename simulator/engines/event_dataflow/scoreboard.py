@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from simulator.engines.event_strided.records import ExecutionRecord
+from simulator.engines.event_dataflow.records import ExecutionRecord
 from simulator.tree import Access, Lowered, Tree, elements
 
 _GLOBAL_MEMORY = "gm:"

@@ -1,0 +1,96 @@
+"""One simulation: the machine put together, run, and reported."""
+
+from __future__ import annotations
+
+from simpy import Environment
+
+from simulator.engines.event_dataflow import failure
+from simulator.engines.event_dataflow.accounting import Ledger
+from simulator.engines.event_dataflow.flags import Flags
+from simulator.engines.event_dataflow.issue import Issuer
+from simulator.engines.event_dataflow.machine import Machine, VectorUnit
+from simulator.engines.event_dataflow.pipes import Pipe
+from simulator.engines.event_dataflow.ports import BufferPorts
+from simulator.engines.event_dataflow.process import serve
+from simulator.engines.event_dataflow.survey import check, count_operations
+from simulator.timing import Cause, Listener, Observer, Timing
+from simulator.tree import Tree
+from targets.dataflow import DataflowTarget
+
+
+class DataflowSimulation:
+    """A run of `tree` on `target`, to be started once with `run`; `vector` and `ports` are those of its mechanism.
+
+    Raises:
+        IllegalError: the tree needs a pipe or a timing row that the target does not have.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        target: DataflowTarget,
+        vector: VectorUnit,
+        ports: BufferPorts,
+        observer: Listener | None = None,
+        *,
+        record_operations: bool = True,
+    ) -> None:
+        check(tree, target, vector)
+        self._tree = tree
+        self._listener = observer
+        details = self._observer = observer if isinstance(observer, Observer) else None
+        self._machine = Machine(
+            env=Environment(),
+            target=target,
+            vector=vector,
+            ports=ports,
+            flags=Flags(),
+            ledger=Ledger(observer, record_operations),
+        )
+        counts = count_operations(tree.root)
+        working = (target.pipes.vector, target.pipes.load, target.pipes.store)
+        touched = [name for name in target.pipes.others if counts[name]]
+        self._pipes = {name: Pipe(name, self._machine, counts[name], details) for name in (*working, *touched)}
+
+    def hold_port(self, group: int, write: bool, start: int, cycles: int) -> None:
+        """Keep one port of bank group `group` busy in the cycles [start, start + cycles), as if somebody else used it.
+
+        Raises:
+            ValueError: there is no such group.
+        """
+        if not 0 <= group < self._machine.ports.groups:
+            raise ValueError(f"bank group {group} is not in 0..{self._machine.ports.groups - 1}")
+        self._machine.ports.hold(group, write, start, cycles)
+
+    def run(self, max_cycles: int) -> Timing:
+        """Simulate to the end and return cycles and causes.
+
+        Raises:
+            EngineError: deadlock, or the end lies beyond `max_cycles`.
+        """
+        machine = self._machine
+        issuer = Issuer(self._tree, machine, self._pipes, self._observer, max_cycles)
+        for pipe in self._pipes.values():
+            machine.env.process(serve(pipe, issuer))
+        while issuer.beyond is None and machine.env.peek() <= max_cycles:
+            machine.env.step()
+        total = max(machine.ledger.latest, issuer.clock)
+        idle = machine.env.peek() == float("inf")
+        if issuer.beyond is None and idle:
+            stuck = failure.deadlock(self._tree, issuer, self._pipes)
+            if stuck is not None:
+                raise stuck
+        if issuer.beyond is not None or not idle or total > max_cycles:
+            raise failure.limit(self._tree, issuer, self._pipes, max_cycles)
+        return self._timing(issuer, total)
+
+    def _timing(self, issuer: Issuer, total: int) -> Timing:
+        machine = self._machine
+        issuer.account.spend(Cause.EMPTY, total, None)
+        pipes = {issuer.name: issuer.account.close()}
+        for name, pipe in self._pipes.items():
+            pipe.rest(Cause.EMPTY, total, None)
+            pipes[name] = pipe.account.close()
+        if self._listener is not None:
+            self._listener.progress(total, machine.ledger.finished)
+        return Timing(total, pipes, machine.ledger.executed(), machine.ledger.operations(), frozenset(machine.facts))
