@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.errors import IllegalError, ReadError
-from isa.formats import Format
+from isa.formats import Format, IntFormat
 from isa.modes import Rounding
 from simulator.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
 from simulator.numerics.cast import cast_codes, check_random
@@ -72,7 +72,8 @@ def convert_codes(
     """Convert codes as `cast_codes` does, in the given tier or, for None, in the one that pays.
 
     Extra memory does not grow with the array. Without numba `Tier.COMPILED` gives the same codes by other tiers, and
-    a warning once.
+    a warning once; so it does, silently, for stochastic rounding to integers that moves exact values too
+    (`Policy.stochastic_guard` False), which has no machine code.
 
     Raises:
         IllegalError: the tier does not have this cast, or as `cast_codes`.
@@ -150,7 +151,7 @@ class _Plan:
 
     def loop(self, count: int, *, asked: bool) -> Loop | None:
         """Return the compiled loop if it is there, asked for, or will have paid; None also without numba."""
-        if self.loaded is None and (asked or self._compiling_pays(count)):
+        if self.loaded is None and self._has_loop() and (asked or self._compiling_pays(count)):
             selection = _compiled_tier()
             if isinstance(selection, str):
                 hint(f"{selection}; casts are faster with it: pip install 'castsim[fast]'")
@@ -160,6 +161,8 @@ class _Plan:
 
     def generic_loop(self) -> Loop:
         """Return the compiled loop of the generic tier."""
+        if not self._has_loop():
+            raise IllegalError("exact values that move have no compiled cast to integers", legal=(Tier.REFERENCE,))
         selection = _compiled_tier()
         if isinstance(selection, str):
             raise ReadError(
@@ -167,6 +170,11 @@ class _Plan:
             )
         loop: Loop = selection.generic_loop(self.src, self.dst, self.policy)
         return loop
+
+    def _has_loop(self) -> bool:
+        """Whether the compiled tier has the cast: in integers it does not look at words where nothing is dropped."""
+        moves = self.policy.rounding is Rounding.STOCHASTIC and not self.policy.stochastic_guard
+        return not (moves and isinstance(self.dst, IntFormat))
 
     def _compiling_pays(self, count: int) -> bool:
         per_call, per_element = _TABLE_COST if self.table_pays(count) else _REFERENCE_COST

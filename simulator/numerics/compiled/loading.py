@@ -21,9 +21,6 @@ from simulator.numerics import rounding
 from simulator.numerics.compiled import fields, kernels, lookups, shortcuts, steps, words
 from simulator.numerics.compiled.hint import hint
 
-_CACHE_FAILURES = (OSError, RuntimeError, EOFError, pickle.UnpicklingError)
-"""What numba raises when no directory can take its cache, a file cannot be written, or one is cut short."""
-
 
 @cache
 def source_stamp() -> int:
@@ -46,8 +43,10 @@ def compiled(make: Callable[[], Any], signature: Any) -> Callable[..., None]:
     """Return the machine code of the loop that `make` returns, from the disk where it is there."""
     try:
         loop: Callable[..., None] = numba.njit(signature, nogil=True, cache=True)(make())
-    except _CACHE_FAILURES as error:
-        hint(f"compiled casts cannot be kept on disk ({error}); set NUMBA_CACHE_DIR to a writable directory")
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
+            raise  # not about the disk
+        hint("compiled casts cannot be kept on disk and are compiled anew; set NUMBA_CACHE_DIR to a writable directory")
         loop = numba.njit(signature, nogil=True)(make())
     return loop
 

@@ -76,16 +76,17 @@ def _single_precision_loop(src: Format, dst: Format, policy: Policy) -> Loop | N
         return None
     ways = int(inward), int(outward), shortcuts.TO_INTEGRAL.get(policy.rounding, 0)
     p, (largest, beyond) = fields_of(src, dst, policy), shortcuts.constants(dst)
-    if shortcuts.rounds_on_the_way_in(src) and policy.rounding is not Rounding.RINT:
+    modes = {policy.rounding, policy.subnormal_rounding or policy.rounding}
+    if shortcuts.rounds_on_the_way_in(src) and modes != {Rounding.RINT}:
         return None
-    double = inward is shortcuts.Way.DOUBLE
-    if double and (p.saturates or not shortcuts.is_natural(p)):
-        return None  # infinities that overflow made cannot be told from the source's
-    model = np.uint64(0) if double else np.uint32(0)
+    if inward is shortcuts.Way.DOUBLE:
+        if p.saturates or not shortcuts.is_natural(p):
+            return None  # infinities that overflow made cannot be told from the source's
+        return _loop(src, dst, lambda stamp: shortcuts.double_precision_kernel(p, np.uint64(0), stamp))
     return _loop(
         src,
         dst,
-        lambda stamp: shortcuts.single_precision_kernel(*ways, p, largest, beyond, model, stamp),
+        lambda stamp: shortcuts.single_precision_kernel(*ways, p, largest, beyond, np.uint32(0), stamp),
     )
 
 

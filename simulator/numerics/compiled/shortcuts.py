@@ -111,6 +111,7 @@ def way_out(dst: Format, policy: Policy) -> Way | None:
         return (Way.SIGNED if dst.signed else Way.UNSIGNED) if clamps and narrow else None
     layout = _layout(dst)
     plain = policy.nan_to_float is not NanToFloat.PAYLOAD and not (policy.flush_source or policy.flush_result)
+    plain = plain and policy.stochastic_guard  # without it exact values move
     if layout is None or not isinstance(dst, FloatFormat) or not plain:
         return None
     known = _WAYS.get(layout) if dst.has_infinity else None
@@ -132,8 +133,6 @@ def widen(code: Any, p: Fields, way: int) -> Any:
         return bits_of_float(float_of_unsigned(code))
     if way == _SMALL:
         return _widen_small(code, p)
-    if way == _DOUBLE:
-        return float_bits_of_double_bits(code)
     return code
 
 
@@ -286,7 +285,7 @@ def is_natural(p: Fields) -> bool:
 def single_precision_kernel(
     source: int, destination: int, integral: int, p: Fields, largest: Any, beyond: Any, model: Any, stamp: int
 ) -> Any:
-    """Make the loop that casts through f32; arguments as for the other kernels, `model` is a word of the source."""
+    """Make the loop that casts through f32; arguments as for the other kernels, `model` is a 32-bit word."""
 
     specials = (p.infinity, p.infinity_negative, p.nan, p.nan_negative)
     usual = specials == (_INFINITY, _INFINITY | _SIGN, _QUIET, _QUIET | _SIGN)
@@ -299,5 +298,18 @@ def single_precision_kernel(
         for index in range(codes.size):
             bits = widen(like(codes[index], model), p, source)
             results[index] = narrow(bits, p, destination, natural, settled, integral, largest, beyond)
+
+    return kernel
+
+
+def double_precision_kernel(p: Fields, model: Any, stamp: int) -> Any:
+    """Make the loop from f64 to f32, where infinity is natural; `model` is a 64-bit word."""
+
+    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+        if stamp < 0:
+            return
+        for index in range(codes.size):
+            bits = float_bits_of_double_bits(like(codes[index], model))
+            results[index] = _settle_nan(bits, band(bits, _MAGNITUDE), shr(bits, 31), p)
 
     return kernel

@@ -1,0 +1,260 @@
+"""Compiled casts of every kind of array, in bounded memory, and without numba or a place for its cache."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isa.errors import ReadError
+from isa.formats import FORMATS
+from isa.modes import Overflow, Rounding
+from simulator import cast
+from simulator.numerics import Policy, Tier, abstract_policy, cast_array, cast_codes, code_dtype, convert_codes
+
+ROOT = Path(__file__).resolve().parent.parent
+F32, E4M3, F16, I16 = (FORMATS[name] for name in ("f32", "e4m3fn", "f16", "i16"))
+needs_numba = pytest.mark.skipif(
+    subprocess.run([sys.executable, "-c", "import numba"], capture_output=True, check=False).returncode != 0,
+    reason="needs the extra `fast`",
+)
+TIERS = [Tier.REFERENCE, Tier.TABLE, *(pytest.param(tier, marks=needs_numba) for tier in (Tier.COMPILED, Tier.GENERIC))]
+
+
+def some_codes(count: int) -> np.ndarray:
+    return np.random.default_rng(2).integers(0, 1 << 32, count, dtype=np.uint32)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_layouts(tier: Tier) -> None:
+    policy = abstract_policy(F32, E4M3)
+    codes = some_codes(40_000).reshape(-1, 4)
+    want = cast_codes(codes, F32, E4M3, policy)
+
+    def got(array: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return convert_codes(array, F32, E4M3, policy, tier=tier, out=out)
+
+    read_only = codes.copy()
+    read_only.flags.writeable = False
+    unaligned = np.frombuffer(b"\0" + codes.tobytes(), np.uint8)[1:].view(np.uint32).reshape(codes.shape)
+    for array in (codes, read_only, unaligned, codes.astype(">u4"), codes[::-1][::-1], np.asfortranarray(codes)):
+        assert np.array_equal(got(array), want)
+    assert np.array_equal(got(codes[::-3, ::2]), want[::-3, ::2])
+    assert got(codes[:0]).shape == (0, 4)
+    assert got(np.array(codes[0, 0])).shape == ()
+    assert got(np.array(codes[0, 0])) == want[0, 0]
+    for out in (np.zeros((4, len(codes)), np.uint8).T, np.zeros((2 * len(codes), 8), np.uint8)[::-2, ::2]):
+        assert got(codes, out) is out
+        assert np.array_equal(out, want)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_out_may_be_the_input_and_nothing_else_of_it(tier: Tier) -> None:
+    policy = Policy(Rounding.RINT, Overflow.SPECIAL)
+    bf16 = FORMATS["bf16"]
+    memory = np.arange(1 << 15, dtype=np.uint16)
+    codes = memory[:20_000]
+    want = cast_codes(codes.copy(), F16, bf16, policy)
+    for out in (memory[1:20_001], codes[::-1], memory.view(np.uint8)[1:40_001].view(np.uint16)):
+        with pytest.raises(ReadError, match="overlaps"):
+            convert_codes(codes, F16, bf16, policy, tier=tier, out=out)
+    with pytest.raises(ReadError, match="overlaps"):
+        convert_codes(codes, F16, E4M3, policy, tier=tier, out=memory.view(np.uint8)[:20_000])
+    assert np.array_equal(memory, np.arange(1 << 15))
+    interleaved = np.repeat(codes, 2)
+    convert_codes(interleaved[::2], F16, bf16, policy, tier=tier, out=interleaved[1::2])
+    assert np.array_equal(interleaved[1::2], want)
+    convert_codes(codes, F16, bf16, policy, tier=tier, out=codes)
+    assert np.array_equal(codes, want)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_wrong_arrays_are_refused(tier: Tier) -> None:
+    policy = abstract_policy(F32, E4M3)
+    good, frozen = np.zeros(3, np.uint32), np.zeros(3, np.uint8)
+    frozen.flags.writeable = False
+    for out in (
+        np.zeros(4, np.uint8),
+        np.zeros((1, 3), np.uint8),
+        np.zeros(3, np.uint16),
+        np.zeros(3, np.int8),
+        frozen,
+    ):
+        with pytest.raises(ReadError, match="out"):
+            convert_codes(good, F32, E4M3, policy, tier=tier, out=out)
+    with pytest.raises(ReadError, match="uint32"):
+        convert_codes(np.zeros(3, np.float32), F32, E4M3, policy, tier=tier)
+    i4 = FORMATS["i4"]
+    with pytest.raises(ReadError, match="not a code of i4"):
+        convert_codes(np.full(3, 16, np.uint8), i4, F32, abstract_policy(i4, F32), tier=tier)
+    i48 = FORMATS["i48"]
+    if tier is not Tier.TABLE:
+        with pytest.raises(ReadError, match="no value of i48"):
+            convert_codes(np.full(3, 1 << 50, np.uint64), i48, F32, abstract_policy(i48, F32), tier=tier, out=good)
+
+
+@needs_numba
+def test_a_code_outside_its_format_is_refused_also_once_the_loop_is_there() -> None:
+    i4 = FORMATS["i4"]
+    policy, out = abstract_policy(i4, F32), np.zeros(3, np.uint32)
+    convert_codes(np.zeros(3, np.uint8), i4, F32, policy, tier=Tier.COMPILED, out=out)
+    with pytest.raises(ReadError, match="not a code of i4"):
+        convert_codes(np.full(3, 16, np.uint8), i4, F32, policy, tier=Tier.COMPILED, out=out)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_mapped_file_is_cast_in_bounded_memory(tier: Tier, tmp_path: Path) -> None:
+    """64 MiB beyond input and output is the limit for any size; strided sources go block by block."""
+    count = (1 << 27) if tier is Tier.COMPILED else 1 << 22
+    source = np.memmap(tmp_path / "in", np.uint32, "w+", shape=(count,))  # sparse: 512 MiB of holes
+    result = np.memmap(tmp_path / "out", np.uint8, "w+", shape=(count,))
+    source[-3:] = np.array([1.0, -2.0, 448.0], np.float32).view(np.uint32)
+    policy = abstract_policy(F32, E4M3)
+    tracemalloc.start()
+    convert_codes(source, F32, E4M3, policy, tier=tier, out=result)
+    convert_codes(source[::-2], F32, E4M3, policy, tier=tier, out=result[::2])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 << 20
+    assert result[0] == 0x7E and result[2] == 0x38  # 448 and 1 (formats.md section 1)
+
+
+def test_values_below_a_byte_are_cast_without_a_copy_of_them_all() -> None:
+    values = np.resize(np.arange(-8, 8, dtype=np.int8), 1 << 23)
+    out = np.empty(values.size, np.int8)
+    policy = abstract_policy(FORMATS["i4"], FORMATS["i2"], None, Overflow.SATURATE)
+    tracemalloc.start()
+    assert cast_array(values, FORMATS["i4"], FORMATS["i2"], policy, out=out) is out
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
+    assert out[:16].tolist() == [-2] * 7 + [-1, 0, 1] + [1] * 6
+    with pytest.raises(ReadError, match="9 is no value of i4"):
+        cast_array(np.full(1 << 17, 9, np.int8), FORMATS["i4"], FORMATS["i2"], policy)
+
+
+def test_cast_takes_a_tier_and_refuses_unknown_ones() -> None:
+    values = np.array([0.3, -2.5], np.float32)
+    for tier in ("reference", "table", "compiled", None):
+        assert cast(values, "f32", "i8", tier=tier).tolist() == [0, -2]
+    with pytest.raises(ReadError, match="unknown tier 'fast'"):
+        cast(values, "f32", "i8", tier="fast")
+    with pytest.raises(ReadError, match="castsim chooses the tier"):
+        cast(values, "f32", "f16", target="a2a3", tier="table")
+
+
+def test_a_chip_casts_large_arrays_in_blocks_like_small_ones() -> None:
+    values = np.linspace(-70_000, 70_000, 300_000, dtype=np.float32)
+    out = np.empty(values.size, np.float16)
+    assert cast(values, "f32", "f16", target="a2a3", rounding="rint", out=out) is out
+    pieces = [cast(part, "f32", "f16", target="a2a3", rounding="rint") for part in np.array_split(values, 7)]
+    assert np.array_equal(out, np.concatenate(pieces))
+    with pytest.raises(ReadError, match="shape"):
+        cast(values, "f32", "f16", target="a2a3", out=np.empty(3, np.float16))
+
+
+def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "always", "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=True,
+    )
+
+
+CASTS = """
+import numpy as np
+from isa.formats import FORMATS
+from simulator.numerics import Tier, abstract_policy, cast_codes, convert_codes
+codes = np.random.default_rng(1).integers(0, 1 << 32, 1000, dtype=np.uint32)
+for dst in ("e4m3fn", "i32", "e4m3fn"):
+    args = codes, FORMATS["f32"], FORMATS[dst], abstract_policy(FORMATS["f32"], FORMATS[dst])
+    assert np.array_equal(convert_codes(*args, tier=Tier.COMPILED), cast_codes(*args))
+"""
+
+
+def test_without_numba_the_results_are_the_same_and_a_hint_comes_once() -> None:
+    run = run_python("import sys; sys.modules['numba'] = None\n" + CASTS)
+    assert run.stderr.count("RuntimeWarning: castsim: numba cannot be imported") == 1
+    assert "pip install 'castsim[fast]'" in run.stderr
+
+
+def test_without_numba_the_generic_tier_says_so() -> None:
+    program = CASTS.split("for dst", maxsplit=1)[0] + (
+        "import sys; sys.modules['numba'] = None\n"
+        "args = codes, FORMATS['f32'], FORMATS['f16'], abstract_policy(FORMATS['f32'], FORMATS['f16'])\n"
+        "try:\n    convert_codes(*args, tier=Tier.GENERIC)\nexcept ValueError as error:\n    print(error)\n"
+    )
+    assert "tier 'generic' is not available: numba cannot be imported" in run_python(program).stdout
+
+
+@needs_numba
+def test_without_a_place_for_the_cache_the_results_are_the_same_and_a_hint_comes_once(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    # No directory can be made below a file: not in the one asked for, nor beside the sources, nor in the home.
+    program = (
+        "from numba.core import caching\n"
+        "caching.CacheImpl._locator_classes = [caching.UserProvidedCacheLocator]\n" + CASTS
+    )
+    run = run_python(program, NUMBA_CACHE_DIR=str(blocked / "below"))
+    assert run.stderr.count("RuntimeWarning: castsim: compiled casts cannot be kept on disk") == 1
+
+
+@needs_numba
+def test_a_damaged_cache_is_not_fatal(tmp_path: Path) -> None:
+    run_python(CASTS, NUMBA_CACHE_DIR=str(tmp_path))
+    for path in tmp_path.rglob("*.nb?"):
+        path.write_bytes(path.read_bytes()[:10])
+    run_python(CASTS, NUMBA_CACHE_DIR=str(tmp_path))
+
+
+def test_small_casts_never_import_numba() -> None:
+    program = (
+        "import sys, numpy as np\nfrom simulator import cast\n"
+        "for _ in range(50):\n    cast(np.ones(64, np.float32), 'f32', 'e4m3fn')\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    run_python(program)
+
+
+@needs_numba
+def test_much_work_imports_numba_of_its_own_accord() -> None:
+    program = (
+        "import sys, numpy as np\nfrom simulator import cast\n"
+        "cast(np.ones(1 << 23, np.float32), 'f32', 'i32')\n"
+        "assert 'numba' in sys.modules\n"
+    )
+    run_python(program)
+
+
+@needs_numba
+def test_loops_use_all_lanes() -> None:
+    """A shift that widens to 64 bits would halve the lanes: the assembly must work on full registers of 32 bits."""
+    numba = pytest.importorskip("numba")
+    selection = pytest.importorskip("simulator.numerics.compiled.selection")
+    for dst, mode in ((E4M3, Rounding.RINT), (E4M3, Rounding.ODD), (I16, Rounding.RINT)):
+        code = selection.fastest_loop(F32, dst, abstract_policy(F32, dst, mode)).code
+        fresh = numba.njit(code.signatures[0])(code.py_func)  # code from the cache cannot be looked at
+        assembly = "".join(fresh.inspect_asm().values())
+        if "ymm" not in assembly:
+            pytest.skip("no registers of 256 bits")
+        assert not re.search(r"vps(?:ll|rl|ra)v?q", assembly)
+
+
+def test_out_dtype_of_native_arrays() -> None:
+    values = np.array([1.5, -0.25], np.float32)
+    out = np.empty(2, np.float16)
+    assert cast(values, "f32", "f16", out=out) is out
+    assert out.tolist() == [1.5, -0.25]
+    with pytest.raises(ReadError, match="float64"):
+        cast(values, "f32", "f16", out=np.empty(2, np.float64))
+    assert code_dtype(F16) == np.uint16
