@@ -1,5 +1,23 @@
-"""What a chip is: one TOML description each, its schema and the loader."""
+"""What a chip is: one TOML description each, its schema and the loader; likewise specifications of casts."""
 
-from targets.loader import Target, load_target, target_for_architecture, target_names
+from targets.loader import (
+    Target,
+    is_specification,
+    load_specification,
+    load_target,
+    specification_names,
+    target_for_architecture,
+    target_names,
+)
+from targets.specification import Specification
 
-__all__ = ["Target", "load_target", "target_for_architecture", "target_names"]
+__all__ = [
+    "Specification",
+    "Target",
+    "is_specification",
+    "load_specification",
+    "load_target",
+    "specification_names",
+    "target_for_architecture",
+    "target_names",
+]

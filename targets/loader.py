@@ -12,7 +12,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from isa.errors import ReadError, Span, TargetDataError
+from isa.errors import IllegalError, ReadError, Span, TargetDataError
+from targets.schema import Kind
+from targets.specification import Specification
 from targets.strided_repeat import StridedRepeatTarget
 from targets.vector_function import VectorFunctionTarget
 from targets.vliw import VliwTarget
@@ -30,12 +32,19 @@ _MECHANISMS: dict[
     "vector-function": TypeAdapter(VectorFunctionTarget),
     "vliw": TypeAdapter(VliwTarget),
 }
+_SPECIFICATION = TypeAdapter(Specification)
+_KIND = re.compile(r'^kind *= *"(\w+)"', re.MULTILINE)
 _LIST_SEPARATOR = ";"
 
 
 def target_names() -> tuple[str, ...]:
-    """Return the names of the shipped targets, sorted."""
-    return tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+    """Return the names of the shipped targets, sorted; specifications, on which nothing runs, are not among them."""
+    return tuple(name for name, kind in _shipped() if kind == Kind.CHIP)
+
+
+def specification_names() -> tuple[str, ...]:
+    """Return the names of the shipped specifications, sorted."""
+    return tuple(name for name, kind in _shipped() if kind == Kind.SPECIFICATION)
 
 
 def load_target(name: str | Path) -> Target:
@@ -43,17 +52,69 @@ def load_target(name: str | Path) -> Target:
 
     Raises:
         ReadError: no such target or file; lists the shipped ones.
+        IllegalError: the name of a specification.
         TargetDataError: malformed TOML, unknown key, missing source, contradiction; names file and key.
     """
+    path = _user_file(name, target_names())
+    if path is not None:
+        return _load(path)  # each time anew: the file, its base or its tables may have changed
+    text = str(name).lower()
+    if text in specification_names():
+        raise _not_runnable(text)
+    if text not in target_names():
+        raise ReadError(f"unknown target '{name}'", legal=(*target_names(), "PATH.toml"))
+    return _load_shipped(text)
+
+
+def load_specification(name: str | Path) -> Specification:
+    """Load a shipped specification by name or a user-written one by path (anything that ends in `.toml`).
+
+    Raises:
+        ReadError: no such specification or file; lists the shipped ones.
+        TargetDataError: as `load_target`, or the description of a chip.
+    """
+    path = _user_file(name, specification_names())
+    if path is not None:
+        return _load_specification(path)
+    text = str(name).lower()
+    if text not in specification_names():
+        raise ReadError(f"unknown specification '{name}'", legal=(*specification_names(), "PATH.toml"))
+    return _load_shipped_specification(text)
+
+
+def is_specification(name: str | Path) -> bool:
+    """Whether a name or path means a specification; False also where there is no such thing."""
+    path = Path(name) if str(name).endswith(".toml") else None
+    if path is None:
+        return str(name).lower() in specification_names()
+    return path.is_file() and _read_toml(path).get("kind") == Kind.SPECIFICATION
+
+
+def _user_file(name: str | Path, legal: tuple[str, ...]) -> Path | None:
+    """Return the file that a path means, None if it is a name."""
     text = str(name)
-    if text.endswith(".toml"):
-        path = Path(text)
-        if not path.is_file():
-            raise ReadError(f"target file '{text}' does not exist", legal=target_names())
-        return _load(path.resolve())  # each time anew: the file, its base or its tables may have changed
-    if text.lower() not in target_names():
-        raise ReadError(f"unknown target '{text}'", legal=(*target_names(), "PATH.toml"))
-    return _load_shipped(text.lower())
+    if not text.endswith(".toml"):
+        return None
+    path = Path(text)
+    if not path.is_file():
+        raise ReadError(f"target file '{text}' does not exist", legal=legal)
+    return path.resolve()
+
+
+def _not_runnable(name: str) -> IllegalError:
+    return IllegalError(
+        f"{name} is a specification: it says what casts must give, nothing runs on it", legal=target_names()
+    )
+
+
+@cache
+def _shipped() -> tuple[tuple[str, str], ...]:
+    """Return name and kind of every shipped description, sorted; the kind stands on a line of its own."""
+    found = []
+    for path in sorted(SHIPPED.glob("*.toml")):
+        kind = _KIND.search(path.read_text(encoding="utf-8"))
+        found.append((path.stem, kind[1] if kind else Kind.CHIP.value))
+    return tuple(found)
 
 
 def target_for_architecture(architecture: str) -> Target | None:
@@ -66,8 +127,25 @@ def _load_shipped(name: str) -> Target:
     return _load(SHIPPED / f"{name}.toml")
 
 
+@cache
+def _load_shipped_specification(name: str) -> Specification:
+    return _load_specification(SHIPPED / f"{name}.toml")
+
+
+def _load_specification(path: Path) -> Specification:
+    data = _merged(path, ())
+    if data.get("kind") != Kind.SPECIFICATION:
+        raise TargetDataError(f"{path.name}: is the description of a chip, not of a specification")
+    try:
+        return _SPECIFICATION.validate_python(data)
+    except ValidationError as error:
+        raise TargetDataError(_sentence(path, error)) from None
+
+
 def _load(path: Path) -> Target:
     data = _merged(path, ())
+    if data.get("kind") == Kind.SPECIFICATION:
+        raise _not_runnable(path.name)
     mechanism = data.get("mechanism")
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path.name}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)

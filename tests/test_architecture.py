@@ -172,7 +172,7 @@ def test_public_names_are_listed_and_exist() -> None:
 
 def test_chips_are_data() -> None:
     """No code asks which chip it runs on: a comparison with a chip's name would."""
-    chips = {path.stem for path in (ROOT / "targets").glob("*.toml")}
+    chips = {path.stem for path in (ROOT / "targets").glob("*.toml")} - {"exact"}  # a specification, and a plain word
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Compare):

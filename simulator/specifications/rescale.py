@@ -1,0 +1,246 @@
+"""TOSA RESCALE: multiply, add, shift and clip, in exact integers, with the outcomes that TOSA distinguishes.
+
+Definitions: type_conversion.adoc and RESCALE.tosac of the TOSA specification (semantics_tosa_onnx.md section 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import FORMATS, Format, IntFormat, format_named
+from simulator.numerics import code_dtype
+from simulator.numerics.blocks import check_codes
+from simulator.specifications.order import order_keys
+from simulator.specifications.sets import AcceptanceSets
+from targets import Specification, load_specification
+from targets.specification import RescaleRounding, RescaleRules
+
+_I64 = NDArray[np.int64]
+
+SINGLE_ROUND, INEXACT_ROUND, DOUBLE_ROUND = "SINGLE_ROUND", "INEXACT_ROUND", "DOUBLE_ROUND"
+
+
+class Outcome(StrEnum):
+    """What becomes of a TOSA graph."""
+
+    VALID = "valid"
+    """The result is defined."""
+    ERROR = "error"
+    """The graph is illegal; an implementation must refuse it."""
+    UNPREDICTABLE = "unpredictable"
+    """A requirement on the values is violated; an implementation may return anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """A RESCALE operator with its constant operands; names and defaults are TOSA's.
+
+    `src` and `dst` are the signless types `i8`, `i16`, `i32`, `i48`. `multiplier` and `shift` hold one number, or with
+    `per_channel` one per entry of the last dimension. Zero points are mathematical values (0 to 255 for an unsigned
+    i8).
+    """
+
+    src: str
+    dst: str
+    multiplier: tuple[int, ...]
+    shift: tuple[int, ...]
+    scale32: bool = True
+    rounding_mode: str = SINGLE_ROUND
+    per_channel: bool = False
+    input_zp: int = 0
+    output_zp: int = 0
+    input_unsigned: bool = False
+    output_unsigned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaled:
+    """The outcome, why it is not valid, the profiles and extensions needed, and what an output may be.
+
+    `sets` is None after an error; its format is the unsigned one where the output is unsigned. When unpredictable,
+    every output is acceptable.
+    """
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    requires: tuple[str, ...]
+    sets: AcceptanceSets | None
+
+
+def rescale(operator: Rescale, codes: NDArray[Any], spec: Specification | str = "tosa") -> Rescaled:
+    """Execute RESCALE on codes of the source type, unsigned integers of its storage width; channel last.
+
+    Raises:
+        ReadError: unknown type or rounding mode; a multiplier, shift or zero point that its operand type cannot hold;
+            no codes of the source.
+        IllegalError: the specification has no RESCALE.
+    """
+    found = load_specification(spec) if isinstance(spec, str) else spec
+    rules = found.rescale
+    if rules is None:
+        raise IllegalError(f"{found.name} has no RESCALE")
+    mode = _mode(operator, rules)
+    _check_operands(operator, rules)
+    src = _read_as(operator.src, operator.input_unsigned)
+    dst = _read_as(operator.dst, operator.output_unsigned)
+    codes = check_codes(codes, src)
+    requires = tuple(dict.fromkeys((*rules.inputs[operator.src], *mode.requires)))
+    if errors := tuple(_errors(operator, mode, rules, codes.shape)):
+        return Rescaled(Outcome.ERROR, errors, requires, None)
+    values = _values(codes, src) - operator.input_zp
+    multiplier, shift = (np.array(operand, np.int64) for operand in (operator.multiplier, operator.shift))
+    reasons = tuple(_operand_violations(operator, rules))
+    if not reasons:
+        scaled = _apply_scale(values, multiplier, shift, operator, rules)
+        reasons = tuple(_value_violations(values, shift, scaled, operator))
+    if reasons:
+        return Rescaled(Outcome.UNPREDICTABLE, reasons, requires, _anything(dst, codes.shape))
+    if operator.rounding_mode == INEXACT_ROUND:
+        low, high = _bounds(values, multiplier, shift, operator.output_zp, rules)
+    else:
+        low = high = np.clip(scaled + operator.output_zp, *_limits(FORMATS["i32"]))
+    return Rescaled(
+        Outcome.VALID, (), requires, _between(dst, np.clip(low, *_limits(dst)), np.clip(high, *_limits(dst)))
+    )
+
+
+def _mode(operator: Rescale, rules: RescaleRules) -> RescaleRounding:
+    if operator.rounding_mode not in rules.rounding_modes:
+        raise ReadError(f"unknown rounding mode '{operator.rounding_mode}'", legal=rules.rounding_modes)
+    return rules.rounding_modes[operator.rounding_mode]
+
+
+def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
+    """Refuse what no TOSA graph can hold: other types, and numbers that their operands cannot store."""
+    for name, legal in ((operator.src, tuple(rules.inputs)), (operator.dst, rules.outputs)):
+        if name not in legal:
+            raise ReadError(f"RESCALE has no type '{name}' there", legal=legal)
+    multiplier = rules.wide_multiplier if operator.scale32 else rules.narrow_multiplier
+    for what, numbers, name in (
+        ("multiplier", operator.multiplier, multiplier),
+        ("shift", operator.shift, rules.shift_type),
+        ("input_zp", (operator.input_zp,), _read_as(operator.src, operator.input_unsigned).name),
+        ("output_zp", (operator.output_zp,), _read_as(operator.dst, operator.output_unsigned).name),
+    ):
+        low, high = _limits(format_named(name))
+        for number in numbers:
+            if not low <= number <= high:
+                raise ReadError(f"{what} {number} is no value of {name}", legal=(f"{low} to {high}",))
+
+
+def _read_as(name: str, unsigned: bool) -> IntFormat:
+    # There is no unsigned i48, and asking for it is an error of the graph: its values do not matter then.
+    found = FORMATS.get(f"u{name[1:]}" if unsigned else name, FORMATS[name])
+    assert isinstance(found, IntFormat)
+    return found
+
+
+def _errors(operator: Rescale, mode: RescaleRounding, rules: RescaleRules, shape: tuple[int, ...]) -> list[str]:
+    """Return the ERROR_IF conditions that hold, and shapes of operands that do not fit."""
+    found = []
+    for what, name, unsigned, zero_point in (
+        ("input", operator.src, operator.input_unsigned, operator.input_zp),
+        ("output", operator.dst, operator.output_unsigned, operator.output_zp),
+    ):
+        legal = rules.unsigned_zero_points.get(name, ()) if unsigned else ()
+        if zero_point and name not in rules.any_zero_point and zero_point not in legal:
+            found.append(f"{what}_zp {zero_point} with {'unsigned ' if unsigned else ''}{name}")
+    if operator.scale32 and operator.src not in rules.wide_inputs:
+        found.append(f"scale32 with {operator.src} input")
+    if mode.wide_only and not operator.scale32:
+        found.append(f"{operator.rounding_mode} without scale32")
+    if operator.input_unsigned and operator.output_unsigned:
+        found.append("input_unsigned and output_unsigned together")
+    for attribute, asked in (
+        ("input_unsigned", operator.input_unsigned),
+        ("output_unsigned", operator.output_unsigned),
+    ):
+        for what, name in (("input", operator.src), ("output", operator.dst)):
+            if asked and name not in rules.unsigned_types:
+                found.append(f"{attribute} with {name} {what}")
+    if operator.per_channel and not shape:
+        return [*found, "per_channel with an input of rank 0"]
+    expected = shape[-1] if operator.per_channel else 1
+    for what, operand in (("multiplier", operator.multiplier), ("shift", operator.shift)):
+        if len(operand) != expected:
+            found.append(f"{what} has {len(operand)} entries for {expected}")
+    return found
+
+
+def _operand_violations(operator: Rescale, rules: RescaleRules) -> list[str]:
+    """Return the REQUIRE conditions on multiplier and shift that are violated."""
+    found = [f"multiplier {number} is negative" for number in sorted({m for m in operator.multiplier if m < 0})]
+    low, high = rules.min_shift, rules.max_shift
+    outside = sorted({number for number in operator.shift if not low <= number <= high})
+    return [*found, *(f"shift {number} is outside {low} to {high}" for number in outside)]
+
+
+def _value_violations(values: _I64, shift: _I64, scaled: _I64, operator: Rescale) -> list[str]:
+    """Return the REQUIRE conditions on values that are violated, each with its first value."""
+    if operator.scale32:
+        half = np.int64(1) << (shift - 1)
+        outside = (values < -half) | (values >= half)
+        what = "value {} is outside -2**(shift - 1) to 2**(shift - 1) - 1"
+        shown = values
+    else:
+        low, high = _limits(FORMATS["i32"])
+        outside = (scaled < low) | (scaled > high)
+        what = "scaled value {} is outside i32"
+        shown = scaled
+    return [what.format(int(shown[outside][0]))] if outside.any() else []
+
+
+def _apply_scale(values: _I64, multiplier: _I64, shift: _I64, operator: Rescale, rules: RescaleRules) -> _I64:
+    """Return apply_scale_32 or apply_scale_16 of values; 63 bits and a sign hold every legal product."""
+    rounding = np.int64(1) << (shift - 1)
+    if operator.rounding_mode == DOUBLE_ROUND:
+        term = np.where(shift > rules.double_round_above_shift, np.int64(1) << rules.double_round_bit, 0)
+        rounding = rounding + np.where(values >= 0, term, -term)
+    scaled: _I64 = (values * multiplier + rounding) >> shift
+    return scaled
+
+
+def _bounds(values: _I64, multiplier: _I64, shift: _I64, zero_point: int, rules: RescaleRules) -> tuple[_I64, _I64]:
+    """Return the smallest and the largest acceptable integer of INEXACT_ROUND, before clipping to the type.
+
+    TOSA defines these bounds by float64 arithmetic, its roundings included, and so they are computed.
+    """
+    exact = np.ldexp(values.astype(np.float64) * multiplier.astype(np.float64), -shift)
+    error = 0.5 + np.ldexp(rules.relative_errors * np.abs(exact), rules.relative_error_exponent)
+    return _integers(np.ceil(exact - error + zero_point)), _integers(np.floor(exact + error + zero_point))
+
+
+def _integers(numbers: NDArray[np.float64]) -> _I64:
+    """Convert integral numbers; those beyond int32 are clipped by every output type, so to a little more here."""
+    return np.clip(numbers, -(2.0**40), 2.0**40).astype(np.int64)
+
+
+def _values(codes: NDArray[Any], src: IntFormat) -> _I64:
+    if src.signed:
+        return order_keys(codes, src)
+    return codes.astype(np.int64)
+
+
+def _limits(fmt: Format) -> tuple[int, int]:
+    assert isinstance(fmt, IntFormat)
+    return fmt.minimum, fmt.maximum
+
+
+def _codes(values: _I64, dst: IntFormat) -> NDArray[Any]:
+    return values.astype(np.dtype(f"{'i' if dst.signed else 'u'}{dst.storage_bits // 8}")).view(code_dtype(dst))
+
+
+def _between(dst: IntFormat, low: _I64, high: _I64) -> AcceptanceSets:
+    lowest, none = _codes(low, dst), np.zeros(low.shape, bool)
+    return AcceptanceSets(dst, lowest, _codes(high, dst), lowest, ~none, none, none)
+
+
+def _anything(dst: IntFormat, shape: tuple[int, ...]) -> AcceptanceSets:
+    codes, none = np.zeros(shape, code_dtype(dst)), np.zeros(shape, bool)
+    return AcceptanceSets(dst, codes, codes, codes, none, none, ~none)
