@@ -58,3 +58,8 @@ def test_quartiles_and_turns() -> None:
     taken = round_robin({"one": lambda: None, "two": lambda: None}, 3)
     assert {name: times.shape for name, times in taken.items()} == {"one": (3,), "two": (3,)}
     assert markdown([]).startswith("| cast |")
+
+
+def test_a_mapped_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmark.main(["--mapped", "4M"]) == 0
+    assert "MiB beyond input and output" in capsys.readouterr().out

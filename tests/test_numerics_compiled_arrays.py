@@ -236,6 +236,27 @@ def test_much_work_imports_numba_of_its_own_accord() -> None:
     run_python(program)
 
 
+def test_numba_that_does_not_compile_counts_as_absent() -> None:
+    assert "NUMBA_DISABLE_JIT" in run_python(CASTS, NUMBA_DISABLE_JIT="1").stderr
+
+
+@needs_numba
+def test_the_cache_is_keyed_by_all_sources() -> None:
+    """numba looks at the file of the loop alone; the hash of the others is a constant of every loop."""
+    loading = pytest.importorskip("simulator.numerics.compiled.loading")
+    selection = pytest.importorskip("simulator.numerics.compiled.selection")
+    stamp = loading.source_stamp()
+    for dst in ("e4m3fn", "hif8", "i64"):
+        policy = abstract_policy(F32, FORMATS[dst])
+        for kind in (selection.fastest_loop, selection.generic_loop):
+            loop = kind(F32, FORMATS[dst], policy)
+            assert any(cell.cell_contents is stamp for cell in loop.code.py_func.__closure__)
+    sources = ROOT / "simulator" / "numerics"
+    for path in (sources / "rounding.py", *(sources / "compiled").glob("*.py")):
+        if path.stem not in ("__init__", "hint", "loading", "selection"):  # these compute nothing
+            assert path.stem in Path(loading.__file__).read_text().split("for module in (")[1].split(")")[0]
+
+
 @needs_numba
 def test_loops_use_all_lanes() -> None:
     """A shift that widens to 64 bits would halve the lanes: the assembly must work on full registers of 32 bits."""

@@ -69,7 +69,12 @@ def array_library(case: Case, codes: Codes) -> tuple[str, Run] | None:
     destination = case.formats[1]
     if src.kind == "f" and isinstance(destination, IntFormat) and case.policy.overflow is Overflow.SATURATE:
         return library, _round_clip_cast(values, out, destination)
-    return library, lambda: np.copyto(out, values, casting="unsafe")
+
+    def run() -> None:
+        with np.errstate(invalid="ignore"):
+            np.copyto(out, values, casting="unsafe")
+
+    return library, run
 
 
 def _round_clip_cast(values: np.ndarray, out: np.ndarray, dst: IntFormat) -> Run:
@@ -145,16 +150,20 @@ def torch(case: Case, codes: Codes) -> Run | None:
     signed = codes.view(np.dtype(f"i{codes.dtype.itemsize}"))
     values = library.from_numpy(signed).view(getattr(library, _TORCH[src.name]))
     out = library.empty(codes.size, dtype=getattr(library, _TORCH[dst.name]))
-    if not isinstance(src, IntFormat) and isinstance(dst, IntFormat):
-        between = library.empty_like(values)
+    to_integer = not isinstance(src, IntFormat) and isinstance(dst, IntFormat)
+    between = library.empty_like(values) if to_integer else values
 
-        def rounded() -> None:
+    def run() -> None:
+        if to_integer:
             library.round(values, out=between)
             between.clamp_(dst.minimum, dst.maximum)
-            out.copy_(between)
+        out.copy_(between)
 
-        return rounded
-    return lambda: out.copy_(values)
+    try:
+        run()
+    except RuntimeError:  # no such pair, or a limit that the source's type does not hold
+        return None
+    return run
 
 
 def contestants(case: Case, codes: Codes, *, only_torch: bool) -> dict[str, Run]:

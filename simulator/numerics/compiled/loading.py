@@ -21,6 +21,10 @@ from simulator.numerics import rounding
 from simulator.numerics.compiled import fields, kernels, lookups, shortcuts, steps, words
 from simulator.numerics.compiled.hint import hint
 
+_settings: Any = numba.config
+if _settings.DISABLE_JIT:
+    raise ImportError("it is told not to compile, by NUMBA_DISABLE_JIT")
+
 
 @cache
 def source_stamp() -> int:
