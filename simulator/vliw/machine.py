@@ -24,7 +24,7 @@ from simulator.vliw.issue import BundleRecorder, accesses_of, is_global_load, is
 from simulator.vliw.latency import horizon
 from simulator.vliw.local_access import LocalAccess, needs_values
 from simulator.vliw.operations import main_pipe
-from simulator.vliw.plans import InstructionPlan, OperandPlan, prepared
+from simulator.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, prepared
 from simulator.vliw.registers import Held, Registers, Write, vector
 from simulator.vliw.semantics import Effects, Operands, Prepared, State, Value, Words
 from simulator.vliw.structure import BUNDLE_BYTES, Structure, described, name_of
@@ -75,6 +75,7 @@ class Machine:
             )
             for index, bundle in enumerate(program.bundles)
         )
+        self._beside = tuple(map(read_beside, self.plans))
         self._values = values
         self._trace = Trace()
         self._recorder = BundleRecorder(program.bundles, self.plans, target)
@@ -114,6 +115,7 @@ class Machine:
         """Issue one bundle; return its accesses of global memory, loads and stores."""
         loads = stores = 0
         self.local.touched.clear()
+        acted: set[Slot] = set()
         for plan in self.plans[index]:
             predicate = self._predicate(plan, now)
             if plan.instruction.mnemonic == "loop":
@@ -121,6 +123,7 @@ class Machine:
                 continue
             if predicate is False:
                 continue
+            acted.add(plan.site.slot)
             if is_global_load(plan):
                 loads += accesses_of(plan, self.target)
             elif is_global_store(plan):
@@ -129,6 +132,12 @@ class Machine:
                 self._execute(plan, predicate, now)
             except CastsimError as error:
                 raise error.at(plan.site.span) from None
+        for reader, operand, writer in self._beside[index]:
+            reads = operand.role == PREDICATE or reader.site.slot in acted
+            if reads and writer.site.slot in acted:
+                name = min({cell.name for cell in operand.cells}.intersection(c.name for c in writer.results))
+                needed = operand.distances[writer.stage]
+                self.findings.add(Kind.SAME_BUNDLE, name, operand.role, reader.site, now, writer.site, 0, needed)
         return loads, stores
 
     def _execute(self, plan: InstructionPlan, predicate: bool | Mask, now: int) -> None:
@@ -333,3 +342,25 @@ class Machine:
 def is_load(plan: InstructionPlan) -> bool:
     """Whether an instruction gets its result from memory."""
     return plan.instruction.mnemonic.startswith("ld_")
+
+
+Beside = tuple[InstructionPlan, OperandPlan, InstructionPlan]
+"""A reader, its operand, and the writer of that register in the same bundle."""
+
+
+def read_beside(plans: tuple[InstructionPlan, ...]) -> tuple[Beside, ...]:
+    """Return the operands whose register a later slot of the same bundle writes.
+
+    Slots are executed in order, so that a write of an earlier slot is seen to be on its way when the operand is read;
+    these are the others. All of them get the old value.
+    """
+    found: list[Beside] = []
+    for place, reader in enumerate(plans):
+        operands = (*reader.sources, *([reader.predicate] if reader.predicate else []))
+        for operand in operands:
+            found += [
+                (reader, operand, writer)
+                for writer in plans[place + 1 :]
+                if {cell.name for cell in operand.cells}.intersection(cell.name for cell in writer.results)
+            ]
+    return tuple(found)

@@ -1,0 +1,251 @@
+"""The linter: a clean program of every rule, and the rule named once its compliance is taken away."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from tpc_machine import END, assembled, nops
+from tpc_text import GENERATIONS, VECTORS
+
+from simulator.__main__ import main
+from simulator.vliw.lint import RULES, lint
+
+NOP = "nop; nop; nop; nop\n"
+TENSORS = "// castsim: tensor 0 x in f32 [64, 64]\n// castsim: tensor 1 y out f32 [64, 64]\n"
+STORE_V0 = "nop; nop; nop; st_l_v 0x0, V0\n"
+
+
+def found(text: str, target: str) -> set[str]:
+    program = assembled(text, target)
+    return {finding.rule for finding in lint(program.program, program.target)}
+
+
+def vlm(address: str, target: str) -> str:
+    return f"S0, {address}" if target == "goya" else address
+
+
+def loop(body: str, target: str, *, before: str = nops(5), start: str = "0x0") -> str:
+    """A loop of some bundles, with S1 as its bound."""
+    del target
+    return (
+        f"nop; mov.i32 S1, 0x8; nop; nop\n{before}nop; loop {start}, S1, 1, <, End; nop; nop\n{NOP}{body}"
+        f"End:\n{NOP}nop; halt; halt; nop\n"
+    )
+
+
+JUMP = "nop; jmpr Skip, SP1; nop; nop\n"
+# rule: (target, clean text, what is changed, into what)
+CASES = {
+    "two results": (
+        "greco",
+        "mov V1, V2; nop; mov V0, V2; nop\n" + STORE_V0 + "nop; nop; nop; st_l_v 0x100, V1\n" + END,
+        "mov V0, V2; nop\n",
+        "mov V1, V2; nop\n",
+    ),
+    "field overlay": (
+        "gaudi",
+        "nop; nop; unpack.i16 source_group=0 element_stride=2 group_half=0 V1, V2; nop\n"
+        f"{STORE_V0}nop; nop; nop; st_l_v 0x100, V1\n{END}",
+        "V1, V2; nop\nnop; nop; nop; st_l_v",
+        "V1, V2; st_l_v",
+    ),
+    "immediates": (
+        "gaudi",
+        "ld_l_v V0, 0x100; mov.i32 S1, 0x100; nop; nop\nnop; nop; nop; st_l_v S1, V0\n" + END,
+        "S1, 0x100",
+        "S1, 0x200",
+    ),
+    "shared predicate": (
+        "greco",
+        "ld_l_v V0, 0x0, SP1; nop; nop; st_l_v 0x0, V1, SP1\n" + STORE_V0 + END,
+        "V1, SP1",
+        "V1, !SP1",
+    ),
+    "loop bundle": (
+        "greco",
+        loop(nops(6), "greco").replace("<, End; nop; nop\n", "<, End; nop; nop\n"),
+        "<, End; nop; nop",
+        "<, End; nop; st_l_v 0x0, V3",
+    ),
+    "scalar beside load": (
+        "greco",
+        "ld_l_v V1, 0x0; nop; mul.f32 V0, V2, V3; nop\n" + STORE_V0 + "nop; nop; nop; st_l_v 0x100, V1\n" + END,
+        "V2, V3",
+        "V2, S3",
+    ),
+    "minifloat beside store": (
+        "gaudi2",
+        TENSORS + "nop; nop; convert.f32 target_type=f8_152 V0, V2; st_tnsr 0x1, I0, V1\n" + STORE_V0 + END,
+        "f8_152",
+        "f8_143",
+    ),
+    "tensor store spacing": (
+        "greco",
+        TENSORS + f"nop; nop; nop; st_tnsr 0x1, I0, V1\n{nops(4)}ld_tnsr V0, 0x0, I1; nop; nop; nop\n" + STORE_V0 + END,
+        nops(4) + "ld_tnsr",
+        nops(3) + "ld_tnsr",
+    ),
+    "tensor half spacing": (
+        "gaudi2",
+        TENSORS
+        + "ld_tnsr_low V0, 0x0, I1; nop; nop; nop\nnop; nop; nop; ld_tnsr_high V1, 0x0, I2\n"
+        + "nop; nop; nop; st_l_v 0x100, V1\n"
+        + STORE_V0
+        + END,
+        "I1; nop; nop; nop\nnop; nop; nop; ld",
+        "I1; nop; nop; ld",
+    ),
+    "random spacing": (
+        "goya",
+        f"nop; nop; mov V0, LFSR; nop\n{nops(3)}nop; nop; mov V1, LFSR; nop\n{nops(3)}" + END,
+        nops(3) + "nop; nop; mov V1",
+        nops(2) + "nop; nop; mov V1",
+    ),
+    "product write": (
+        "gaudi",
+        "nop; nop; mul.f32 V0, V2, V3; nop\n" + NOP + "nop; nop; mov V0, V4, SP1; nop\n" + nops(6) + STORE_V0 + END,
+        "V3; nop\n" + NOP + "nop; nop; mov V0",
+        "V3; nop\nnop; nop; mov V0",
+    ),
+    "overtaken predicate": (
+        "gaudi",
+        f"ld_l SP1, 0x0; nop; nop; nop\n{nops(2)}nop; mov SP1, S2, SP2; nop; nop\n{NOP}nop; nop; nop; st_l 0x4, SP1\n{END}",
+        nops(2) + "nop; mov SP1",
+        NOP + "nop; mov SP1",
+    ),
+    "jump delay": (
+        "gaudi",
+        f"ld_l_v V0, 0x0; nop; nop; nop\n{JUMP}nop; nop; nop; nop\n{STORE_V0}Skip:\n{STORE_V0}{END}",
+        "SP1; nop; nop\nnop; nop; nop; nop\n",
+        "SP1; nop; nop\nnop; nop; nop; st_l_v 0x100, V0\n",
+    ),
+    "convert before delay": (
+        "gaudi",
+        f"nop; convert.f32 target_type=int32 S4, S5; nop; nop\n{NOP}{JUMP}{NOP}nop; nop; nop; st_l 0x0, S4\nSkip:\n{END}",
+        "S5; nop; nop\n" + NOP,
+        "S5; nop; nop\n",
+    ),
+    "loop body": ("greco", loop(nops(6), "greco"), nops(6) + "End:", nops(5) + "End:"),
+    "loop registers": ("greco", loop(nops(6), "greco"), nops(5) + "nop; loop", nops(3) + "nop; loop"),
+    "iterator read": (
+        "greco",
+        loop("nop; nop; add.i32 V0, V1, S32; nop\n" + nops(2) + STORE_V0 + nops(3), "greco"),
+        nops(3) + "End:",
+        nops(2) + "End:",
+    ),
+    "jump in loop": (
+        "greco",
+        loop(f"nop; jmpr Skip, SP1; nop; nop\n{NOP}{NOP}Skip:\n{nops(3)}", "greco"),
+        f"Skip:\n{nops(3)}",
+        f"{NOP}Skip:\n{nops(2)}",
+    ),
+    "halt": ("greco", NOP + END, "nop; halt; halt", "nop; halt; nop"),
+    "stores at end": ("greco", STORE_V0 + END, STORE_V0 + NOP, STORE_V0),
+    "unread result": ("greco", "nop; nop; mov V0, V1; nop\n" + STORE_V0 + END, "st_l_v 0x0, V0", "st_l_v 0x0, V2"),
+}
+
+
+def test_every_rule_has_a_case() -> None:
+    assert set(CASES) == set(RULES)
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_taking_compliance_away_names_the_rule(rule: str) -> None:
+    target, clean, compliant, broken = CASES[rule]
+    assert compliant in clean
+    assert found(clean, target) == set()
+    assert found(clean.replace(compliant, broken, 1), target) == {rule}
+
+
+@pytest.mark.parametrize(
+    ("rule", "exempt"),
+    [
+        ("random spacing", "gaudi"),
+        ("tensor store spacing", "gaudi2"),
+        ("field overlay", "greco"),
+        ("product write", "goya"),
+    ],
+)
+def test_generations_without_a_rule(rule: str, exempt: str) -> None:
+    """tpc.md sections 1 and 6.2: which generations each of these holds for."""
+    _, clean, compliant, broken = CASES[rule]
+    text = clean.replace(compliant, broken, 1)
+    if exempt == "goya":
+        text = text.replace("st_l_v 0x0", "st_l_v S0, 0x0")
+    assert found(text, exempt) == set()
+
+
+def test_short_immediates_need_no_field() -> None:
+    """From Greco the SPU has immediates of its own, 0 to 14 (tpc.md section 8)."""
+    text = "ld_l_v V0, 0x100; add.i32 S1, S2, {value}; nop; nop\nnop; nop; nop; st_l_v S1, V0\n" + END
+    assert found(text.format(value="0xe"), "greco") == set()
+    assert found(text.format(value="0xf"), "greco") == {"immediates"}
+    assert found(text.format(value="0xe"), "gaudi") == {"immediates"}
+
+
+def test_rules_follow_jumps_and_loops_not_the_text() -> None:
+    # Behind the last bundle of a body comes its first: three bundles apart in time, though not in the text.
+    body = "nop; nop; nop; st_tnsr 0x1, I0, V1\n" + nops(4) + "ld_tnsr V1, 0x0, I1; nop; nop; nop\n" + NOP
+    assert found(TENSORS + loop(body, "greco"), "greco") == set()
+    body = nops(3) + "nop; nop; nop; st_tnsr 0x1, I0, V1\n" + nops(2) + "ld_tnsr V1, 0x0, I1; nop; nop; nop\n" + nops(1)
+    assert found(TENSORS + loop(body, "greco"), "greco") == set()
+    body = "ld_tnsr V1, 0x0, I1; nop; nop; nop\n" + nops(3) + "nop; nop; nop; st_tnsr 0x1, I0, V1\n" + nops(3)
+    assert found(TENSORS + loop(body, "greco"), "greco") == {"tensor store spacing"}
+
+
+def test_a_result_read_on_one_path_only_is_read() -> None:
+    text = f"nop; nop; mov V0, V1; nop\n{JUMP}{NOP}{STORE_V0}Skip:\n{END}"
+    assert found(text, "greco") == set()
+
+
+def test_the_vendors_greco_schedule_is_clean() -> None:
+    with (VECTORS / "tpc_kernel_schedules_dev.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row["instructions_with_registers"] for row in csv.DictReader(file) if row["gen"] == "greco"]
+    assert found("\n".join(f"{{ {row.replace(' | ', ' ; ')} }}" for row in rows), "greco") == set()
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_an_empty_program_and_one_that_only_stops(generation: str) -> None:
+    assert found("", generation) == set()
+    assert found("nop; halt; halt; nop\n", generation) == set()
+    assert found(NOP, generation) == {"halt"}
+
+
+# ------------------------------------------------------------------------------------------------------ command line
+
+
+def test_castsim_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clean, broken = tmp_path / "clean.tpc", tmp_path / "broken.tpc"
+    clean.write_text("// castsim: target greco\n" + STORE_V0 + END)
+    broken.write_text("// castsim: target greco\n" + STORE_V0 + END.replace("halt; halt", "halt; nop"))
+    assert main(["lint", str(clean)]) == 0
+    assert "no finding" in capsys.readouterr().out
+    assert main(["lint", str(broken), "--json", "-"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [(f["rule"], f["bundle"], f["line"]) for f in document["lint"]] == [("halt", 4, 6)]
+    assert document["rules"] == list(RULES)
+
+
+def test_castsim_run_with_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "kernel.tpc"
+    path.write_text("// castsim: target greco\n" + STORE_V0 + END.replace(NOP, "", 1))
+    assert main(["run", str(path), "--json", "-"]) == 0
+    assert "lint" not in json.loads(capsys.readouterr().out)
+    assert main(["run", str(path), "--lint", "--json", "-"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [f["rule"] for f in document["lint"]] == ["stores at end"]
+    assert document["total_cycles"] > 0
+    assert main(["run", str(path), "--lint"]) == 1
+    assert "stores at end: 2 empty bundles follow the last store; needed: 3" in capsys.readouterr().out
+
+
+def test_lint_of_a_tile_program_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "kernel.pto"
+    path.write_text('module attributes {pto.target_arch = "a3"} {\n  func.func @f() {\n    return\n  }\n}\n')
+    assert main(["run", str(path), "--lint"]) == 2
+    assert "--lint checks assembly" in capsys.readouterr().err
+    assert main(["lint", str(path)]) == 2
+    assert "names no target" in capsys.readouterr().err

@@ -1,0 +1,60 @@
+"""Running pieces of TPC assembly for the tests, without files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.engines import simulate
+from simulator.timing import Timing
+from simulator.vliw.assembled import Assembled, Ran, assemble, execute
+from simulator.vliw.findings import Kind
+from targets import load_target
+from targets.options import with_options
+from targets.vliw import VliwTarget
+
+END = "nop; nop; nop; nop\n" * 3 + "nop; halt; halt; nop\n"
+"""What a clean program ends with."""
+
+
+def chip(name: str, **options: int | str) -> VliwTarget:
+    found = load_target(name)
+    assert isinstance(found, VliwTarget)
+    return with_options(found, options)
+
+
+def assembled(text: str, target: VliwTarget | str = "gaudi2", **start: int) -> Assembled:
+    return assemble(text, "test.tpc", chip(target) if isinstance(target, str) else target, start)
+
+
+def ran(
+    text: str,
+    target: VliwTarget | str = "gaudi2",
+    inputs: Mapping[str, NDArray[Any] | str] | None = None,
+    *,
+    values: bool = True,
+    checked: bool = True,
+    limit: int = 10**5,
+    **start: int,
+) -> Ran:
+    return execute(assembled(text, target, **start), inputs or {}, values=values, checked=checked, max_bundles=limit)
+
+
+def timed(text: str, target: VliwTarget, **start: int) -> Timing:
+    return simulate(ran(text, target, values=False, **start).tree, target)
+
+
+def nops(count: int) -> str:
+    return "nop; nop; nop; nop\n" * count
+
+
+def early(found: Ran) -> list[tuple[int, int]]:
+    """Bundles of writer and reader of every early read."""
+    return [(f.writer.bundle, f.reader.bundle) for f in found.stale_reads if f.writer and f.kind is Kind.EARLY]
+
+
+def f32(*values: float) -> NDArray[np.float32]:
+    return np.array(values, np.float32)
