@@ -26,16 +26,17 @@ def results(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
 def test_the_shape_of_the_document(capsys: Capture) -> None:
     assert main(["cast", "f32", "f16", "1.5", "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert list(document) == ["schema_version", "results", "differences", "skipped", "warnings"]
+    assert list(document) == ["schema_version", "results", "differences", "skipped", "warnings", "specifications"]
+    assert document["specifications"] == []
     (row,) = document["results"]
     assert row == {
         "target": None, "rounding": "rint", "overflow": "special", "saturation": None,
         "input_bits": "0x3fc00000", "output_bits": "0x3e00", "value": 1.5, "inexact": False,
-        "ulps_from_abstract": 0,
+        "ulps_from_abstract": 0, "accepted_by": {},
     }  # fmt: skip
     assert list(row) == [
         "target", "rounding", "overflow", "saturation", "input_bits", "output_bits", "value", "inexact",
-        "ulps_from_abstract",
+        "ulps_from_abstract", "accepted_by",
     ]  # fmt: skip
 
 

@@ -2,17 +2,20 @@
 rounded to SRC, to nearest. Without --target the abstract cast: one exact rounding, then --overflow. With a target the
 chip's own behaviour, its defaults and fallbacks included. Options may be repeated or take lists: --rounding rint odd.
 --target all shows the abstract cast and every target that has the pair side by side, results that differ from the
-abstract one highlighted; ulps are the steps from the abstract result to theirs.
+abstract one highlighted; ulps are the steps from the abstract result to theirs. --spec adds what a specification
+accepts, NAME@VERSION:ATTRIBUTE=VALUE:..., and says which results conform to it.
 
 examples:
   castsim cast f32 f16 65520 -1.5 nan
   castsim cast f32 e4m3fn 448.5 0x43e80000 --rounding rint trunc --overflow saturate
   castsim cast f32 i16 40000 -inf --target a2a3 --saturation off --scratch
   castsim cast f32 f16 65520 1e-8 nan --target all --rounding rint odd
+  castsim cast f32 e4m3fn 480 nan --target a5 --spec tosa onnx@24:saturate=0
 """
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +43,13 @@ def declare(parser: ArgumentParser) -> None:
     add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: the cast's own")
     add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; without a target")
     add("--saturation", metavar="on|off", help="saturation switch of the target")
+    add(
+        "--spec",
+        metavar="S",
+        action="append",
+        default=[],
+        help="specification to judge by: tosa, onnx, exact, or a path",
+    )
     add("--scratch", action="store_true", help="give the target's cast a tmp tile")
 
 
@@ -54,7 +64,7 @@ def execute(options: Namespace) -> Outcome:
     from simulator.commands.cast_values import ABSTRACT, ALL, cast_values, parse_request  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.reports.cast import cast_document  # noqa: PLC0415
-    from targets import target_names  # noqa: PLC0415
+    from targets import specification_names, target_names  # noqa: PLC0415
 
     values = [text.strip() for text in options.values]
     roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + ["none"])
@@ -68,6 +78,11 @@ def execute(options: Namespace) -> Outcome:
         overflows=overflows,
         saturation=options.saturation,
         scratch=options.scratch,
+        specifications=take_words(
+            values,
+            options.spec,
+            [text.lower() for text in values if re.split("[@:]", text.lower())[0] in specification_names()],
+        ),
     )
     table = cast_values(request)
 

@@ -22,8 +22,11 @@ from simulator.numerics import (
     legal_roundings,
     value_of,
 )
-from simulator.reports.cast import CastRow, CastTable, Request, Skipped, Source, bits_text
+from simulator.reports.cast import CastRow, CastTable, Request, Skipped, Source
+from simulator.reports.cast_specifications import Accepted, accepted
+from simulator.reports.numbers import bits_text
 from simulator.reports.ulp import ulp_distance
+from simulator.specifications import acceptance, parse_specification, specified_cast
 from targets import Target, load_target, target_names
 
 ALL = "all"
@@ -43,11 +46,13 @@ def parse_request(
     overflows: Sequence[str] = (),
     saturation: str | None = None,
     scratch: bool = False,
+    specifications: Sequence[str] = (),
 ) -> Request:
     """Read a request from words.
 
     Raises:
         ReadError: an unknown word, a value that is no number and no code, options that contradict each other.
+        IllegalError: a specification does not have the cast.
         TargetDataError: a bad target description.
     """
     source, destination = format_named(src), format_named(dst)
@@ -70,6 +75,10 @@ def parse_request(
         overflows=tuple(_word(Overflow, word, "overflow") for word in overflows),
         saturation=None if saturation is None else _word(Saturation, saturation, "saturation"),
         scratch=scratch,
+        specified=tuple(
+            specified_cast(spec, source, destination, version=version, attributes=attributes)
+            for spec, version, attributes in map(parse_specification, specifications)
+        ),
     )
 
 
@@ -103,8 +112,22 @@ def cast_values(request: Request) -> CastTable:
     warnings: dict[str, None] = {}
     skipped: dict[Skipped, None] = {}
     columns = list(_on_targets(request, warnings, skipped) if request.targets else _abstract(request))
-    rows = [column[number] for number in range(len(request.sources)) for column in columns]
-    return CastTable(request, tuple(rows), tuple(warnings), tuple(skipped))
+    rows, found = _judged(request, columns)
+    by_value = [column[number] for number in range(len(request.sources)) for column in rows]
+    return CastTable(request, tuple(by_value), tuple(warnings), tuple(skipped), tuple(found))
+
+
+def _judged(request: Request, columns: list[list[CastRow]]) -> tuple[list[list[CastRow]], list[Accepted]]:
+    """Return the columns with the judgement of every specification, and what these accept, value by value."""
+    found: list[list[Accepted]] = []
+    for cast in request.specified:
+        sets = acceptance(cast, request.src, request.dst, _codes(request))
+        found.append([accepted(cast, sets, number) for number in range(len(request.sources))])
+        for column in columns:
+            codes = np.array([row.code for row in column], code_dtype(request.dst))
+            judged = zip(column, sets.contains(codes).tolist(), strict=True)
+            column[:] = [replace(row, accepted_by={**row.accepted_by, cast.label: good}) for row, good in judged]
+    return columns, [row for rows in zip(*found, strict=True) for row in rows]
 
 
 def _abstract(request: Request) -> Iterator[list[CastRow]]:

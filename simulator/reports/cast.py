@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from isa.formats import Format, IntFormat
+from isa.formats import Format
 from isa.modes import Overflow, Saturation
+from simulator.reports.cast_specifications import Accepted, accepted_document
+from simulator.reports.numbers import Number, bits_text, json_value
 from simulator.reports.ulp import ordinal
+from simulator.specifications import SpecifiedCast
 from targets import Target
-
-Number = Fraction | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Request:
     """What to cast, and how; empty modes ask for the default.
 
     `abstract` asks for the cast without a chip, beside those of `targets` if there are any. If `lenient`, targets that
-    do not have the cast are passed over.
+    do not have the cast are passed over. `specified` are the specifications to judge by.
     """
 
     src: Format
@@ -47,6 +47,7 @@ class Request:
     scratch: bool
     abstract: bool
     lenient: bool
+    specified: tuple[SpecifiedCast, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class CastRow:
     """One value under one target and mode; `target` None is the abstract cast.
 
     `asked` is the rounding that was asked for (None: the default); the other modes are those in force. `ulps` is the
-    distance from the abstract cast with the rounding asked for; None between NaN and a number.
+    distance from the abstract cast with the rounding asked for; None between NaN and a number. `accepted_by` says of
+    each specification whether it accepts the result.
     """
 
     source: Source
@@ -66,6 +68,7 @@ class CastRow:
     code: int
     value: Number
     ulps: int | None = 0
+    accepted_by: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def inexact(self) -> bool:
@@ -86,12 +89,13 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class CastTable:
-    """All rows, value by value, what targets did not do as asked, and which did nothing."""
+    """All rows, value by value, what targets did not do as asked, which did nothing, and what specifications accept."""
 
     request: Request
     rows: tuple[CastRow, ...]
     warnings: tuple[str, ...]
     skipped: tuple[Skipped, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
 
     def differences(self) -> list[tuple[CastRow, ...]]:
         """Return the groups of rows of one value and one rounding asked for whose results are not all the same."""
@@ -114,21 +118,21 @@ def cast_document(table: CastTable) -> dict[str, Any]:
                 "saturation": row.saturation,
                 "input_bits": bits_text(row.source.code, request.src),
                 "output_bits": bits_text(row.code, request.dst),
-                "value": _json_value(row.value, request.dst),
+                "value": json_value(row.value, request.dst),
                 "inexact": row.inexact,
                 "ulps_from_abstract": row.ulps,
+                "accepted_by": dict(row.accepted_by),
             }
             for row in table.rows
         ],
         "differences": [_difference(group, request) for group in table.differences()],
         "skipped": [asdict(skipped) for skipped in table.skipped],
         "warnings": list(table.warnings),
+        "specifications": [
+            accepted_document(row, bits_text(request.sources[row.number].code, request.src), request.dst)
+            for row in table.accepted
+        ],
     }
-
-
-def bits_text(code: int, fmt: Format) -> str:
-    """Return a code in hexadecimal, with as many digits as the format has; of i48 without the copies of its sign."""
-    return f"0x{code & ((1 << fmt.bits) - 1):0{-(-fmt.bits // 4)}x}"
 
 
 def spread(group: Sequence[CastRow], fmt: Format) -> int | None:
@@ -147,9 +151,3 @@ def _difference(group: Sequence[CastRow], request: Request) -> dict[str, Any]:
         "output_bits": {row.target or "abstract": bits_text(row.code, request.dst) for row in group},
         "max_ulps_apart": spread(group, request.dst),
     }
-
-
-def _json_value(value: Number, fmt: Format) -> int | float | str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return int(value) if isinstance(fmt, IntFormat) else float(value)

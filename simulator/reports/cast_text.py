@@ -11,7 +11,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from simulator.reports.cast import CastRow, CastTable, Source, bits_text, spread
+from isa.formats import Format
+from simulator.reports.cast import CastRow, CastTable, Source, spread
+from simulator.reports.cast_specifications import Accepted
+from simulator.reports.numbers import bits_text
 from simulator.reports.terminal import table
 
 _INEXACT = "inexact"
@@ -47,6 +50,8 @@ def _sections(found: CastTable) -> Iterator[RenderableType]:
         yield Text(f"* not a number of {request.src.name}: rounded to nearest first", style="dim")
     if request.targets:
         yield from _comparison(found)
+    for cast in request.specified:
+        yield Text(f"{cast.label} accepts ({cast.rule.status.value}): {cast.rule.meaning}", style="dim")
     for skipped in found.skipped:
         yield Text(f"not shown: {skipped.target}: {skipped.reason}", style="dim")
     for warning in found.warnings:
@@ -67,7 +72,8 @@ def _comparison(found: CastTable) -> Iterator[RenderableType]:
 
 def _table(found: CastTable) -> Table:
     """Return one row per result; each value is named once, beside its rows."""
-    return _targets_table(found) if found.request.targets else _abstract_table(found)
+    request = found.request
+    return _targets_table(found) if request.targets or request.specified else _abstract_table(found)
 
 
 def _abstract_table(found: CastTable) -> Table:
@@ -94,34 +100,73 @@ def _abstract_table(found: CastTable) -> Table:
 
 
 def _targets_table(found: CastTable) -> Table:
-    """Return the results of targets below one another, what differs from the abstract cast highlighted."""
+    """Return the results of targets below one another, what differs from the abstract cast highlighted.
+
+    Below them what specifications accept.
+    """
     request = found.request
     numbers = ("output bits", "value", "ulps")
-    made = table("given", "target", "rounding", "overflow", "sat", *numbers, "", numbers=numbers)
-    _make_room(made, found)
-    made.columns[1].min_width = max(len(_name(row)) for row in found.rows)
-    for source, rows in groupby(found.rows, key=lambda row: row.source):
-        group = list(rows)
+    judged = "rejected by" if request.specified else ""  # the latter column marks what is inexact
+    made = table("given", "target", "rounding", "overflow", "sat", *numbers, judged, numbers=numbers)
+    if not judged:
+        _make_room(made, found)
+    made.columns[1].min_width = max(len(name) for name in _names(found))
+    for index, (source, rows) in enumerate(groupby(found.rows, key=lambda row: row.source)):
+        group = [_cells(row, request.dst) for row in rows]
+        group += [_accepted_cells(row, request.dst) for row in found.accepted if row.number == index]
         lines = [_given(source), bits_text(source.code, request.src)]
         if not source.exact:
             lines.append(number_text(source.value))
         # One line beside each row; what is left over goes beside the last.
         beside = [*lines[: len(group) - 1], "\n".join(lines[len(group) - 1 :])]
-        for row, given in zip_longest(group, beside[: len(group)], fillvalue=""):
-            assert isinstance(row, CastRow)
-            style = "bold red" if row.ulps != 0 else ""
-            made.add_row(
-                given,
-                _name(row),
-                row.rounding if row.asked in (None, row.rounding) else f"{row.asked} -> {row.rounding}",
-                row.overflow,
-                row.saturation or "-",
-                Text(bits_text(row.code, request.dst), style=style),
-                Text(number_text(row.value), style=style),
-                Text(_ulps(row), style=style),
-                _mark(row),
-            )
+        for cells, given in zip_longest(group, beside[: len(group)], fillvalue=""):
+            assert isinstance(given, str)
+            made.add_row(given, *cells)
     return made
+
+
+def _names(found: CastTable) -> Iterator[str]:
+    yield from (_name(row) for row in found.rows)
+    yield from (cast.label for cast in found.request.specified)
+
+
+def _cells(row: CastRow, dst: Format) -> list[str | Text]:
+    style = "bold red" if row.ulps != 0 else ""
+    return [
+        _name(row),
+        row.rounding if row.asked in (None, row.rounding) else f"{row.asked} -> {row.rounding}",
+        row.overflow,
+        row.saturation or "-",
+        Text(bits_text(row.code, dst), style=style),
+        Text(number_text(row.value), style=style),
+        Text(_ulps(row), style=style),
+        _judgement(row) if row.accepted_by else _mark(row),
+    ]
+
+
+def _judgement(row: CastRow) -> Text:
+    """Return the specifications that reject a result; their attributes stand beside what they accept."""
+    against = [label.partition(":")[0] for label, good in row.accepted_by.items() if not good]
+    return Text("\n".join(against) or "-", style="bold red")
+
+
+def _accepted_cells(row: Accepted, dst: Format) -> list[str | Text]:
+    """Return the row of a specification: one line per end of an interval, further code, or NaN."""
+    bits, values = [], []
+    if row.anything:
+        bits, values = ["any"], ["any"]
+    ends = [("", row.lowest)]
+    if row.highest != row.lowest:
+        ends.append(("to ", row.highest))
+    ends.append(("or ", row.further))
+    for word, end in ends:
+        if end is not None:
+            bits.append(f"{word}{bits_text(end[0], dst)}")
+            values.append(f"{word}{number_text(end[1])}")
+    if row.nan and not row.anything:
+        bits.append("or NaN" if bits else "NaN")
+        values.append("or nan" if values else "nan")
+    return [row.cast.label, row.kind, "-", "-", "\n".join(bits), "\n".join(values), "", ""]
 
 
 def _make_room(made: Table, found: CastTable) -> None:

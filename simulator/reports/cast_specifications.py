@@ -1,0 +1,72 @@
+"""What specifications accept for single values: rows beside those of targets, as data and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from isa.formats import Format
+from simulator.numerics import value_of
+from simulator.reports.numbers import Number, bits_text, json_value
+from simulator.specifications import AcceptanceSets, SpecifiedCast
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What a specification accepts for one value, the `number`-th of the request.
+
+    Every code if `anything`; else the numbers from `lowest` to `highest` and `further`, codes with their values (None:
+    no number; no further one), and every NaN if `nan`.
+    """
+
+    number: int
+    cast: SpecifiedCast
+    lowest: tuple[int, Number] | None
+    highest: tuple[int, Number] | None
+    further: tuple[int, Number] | None
+    nan: bool
+    anything: bool
+
+    @property
+    def kind(self) -> str:
+        """The form of the set: exact, interval, class (NaN only) or any."""
+        if self.anything:
+            return "any"
+        if self.lowest is None:
+            return "class"
+        return "exact" if self.lowest == self.highest and self.further is None and not self.nan else "interval"
+
+
+def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted:
+    """Return what is accepted for one element of the sets."""
+    anything, nan = bool(sets.anything[number]), bool(sets.nan[number])
+    if anything or not sets.numbers[number]:
+        return Accepted(number, cast, None, None, None, nan, anything)
+    low, high, further = (
+        (int(codes[number]), value_of(int(codes[number]), sets.dst))
+        for codes in (sets.lowest, sets.highest, sets.further)
+    )
+    return Accepted(number, cast, low, high, None if further in (low, high) else further, nan, anything)
+
+
+def accepted_document(row: Accepted, input_bits: str, dst: Format) -> dict[str, Any]:
+    """Return one row as JSON; numbers that are not there are null."""
+
+    def end(found: tuple[int, Number] | None) -> dict[str, Any] | None:
+        return None if found is None else {"bits": bits_text(found[0], dst), "value": json_value(found[1], dst)}
+
+    cast = row.cast
+    return {
+        "specification": cast.label,
+        "input_bits": input_bits,
+        "accepts": row.kind,
+        "lowest": end(row.lowest),
+        "highest": end(row.highest),
+        "further": end(row.further),
+        "nan": row.nan or row.anything,
+        "rule": cast.rule_name,
+        "meaning": cast.rule.meaning,
+        "requires": list(cast.requires),
+        "status": cast.rule.status.value,
+        "source": cast.rule.source,
+    }
