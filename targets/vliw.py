@@ -14,7 +14,8 @@ from pydantic import Field, model_validator
 from isa.formats import FORMATS
 from isa.modes import Rounding
 from isa.tpc.dialect import Dialect, Feature
-from targets.schema import Count, Cycles, Fact, Table, TargetHeader
+from targets.schema import Count, Cycles, Fact, Table
+from targets.vliw_encoding import EncodedHeader
 from targets.vliw_pipeline import CommitStage, Listed, ReadStage, SlotName, SpecialDistances, fitting
 
 Address = Annotated[int, Field(ge=0, lt=1 << 32, strict=True)]
@@ -266,7 +267,7 @@ class GlobalMemory(Fact):
     cycles_per_access: Count
 
 
-class VliwTarget(TargetHeader):
+class VliwTarget(EncodedHeader):
     """A chip of this mechanism."""
 
     mechanism: Literal["vliw"]

@@ -11,6 +11,7 @@ from rich.box import Box
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 PIPED_WIDTH = 100
 """Columns of a report that does not go to a terminal, unless COLUMNS says otherwise."""
@@ -67,5 +68,6 @@ def rendered(renderable: RenderableType, stream: TextIO) -> str:
         emoji=False,
         soft_wrap=False,
     )
-    console.print(renderable)
+    # A text that must not be wrapped, such as a listing, is not cut either.
+    console.print(renderable, soft_wrap=isinstance(renderable, Text) and bool(renderable.no_wrap))
     return "\n".join(line.rstrip() for line in buffer.getvalue().split("\n"))

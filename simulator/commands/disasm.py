@@ -1,0 +1,67 @@
+"""FILE is a raw binary or an ELF file, whose section .text is taken; - reads standard input. Bytes that are no bundle
+are shown as .byte with the reason.
+
+examples:
+  castsim disasm kernel.bin --target gaudi2
+  castsim disasm kernel.o --target greco --machine 0x1234 --text --out kernel.tpc
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.commands.outcome import Outcome
+
+SUMMARY = "TPC binary to assembly: a listing, or text that assembles to the same bytes"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `disasm`."""
+    add = parser.add_argument
+    add("file", metavar="FILE", help="raw binary or ELF file; - reads standard input")
+    add("--target", metavar="T", required=True, help="name or path of a target description")
+    add("--machine", metavar="N", help="accept this ELF machine number too")
+    add("--text", action="store_true", help="print text that `castsim asm` reads, without addresses and bytes")
+    add("--out", metavar="FILE", help="write that text to FILE")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Disassemble.
+
+    Raises:
+        ReadError: what was typed; a file of the wrong size, a damaged ELF file or one of another machine.
+        TargetDataError: a bad target description.
+    """
+    from isa.tpc.encoding import disassemble, program_bytes  # noqa: PLC0415
+    from simulator.commands.asm import encoded_target, read_bytes, write_out  # noqa: PLC0415
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.reports.listing import (  # noqa: PLC0415
+        disassembled_document,
+        disassembled_text,
+        plain_text,
+        source_text,
+    )
+
+    more = () if options.machine is None else (_machine(options.machine),)
+    target, encoding = encoded_target(options.target)
+    file, data = read_bytes(options.file)
+    found = disassemble(program_bytes(data, (*encoding.machines, *more), file), encoding, file)
+    written = write_out(options.out, source_text(found, target.name).encode())
+
+    def shown(_: int) -> Any:
+        if options.text and written is None:
+            return plain_text(source_text(found, target.name))
+        return disassembled_text(found, file, target.name, written)
+
+    return Outcome(disassembled_document(found, file, target.name, written), shown)
+
+
+def _machine(text: str) -> int:
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise ReadError(f"--machine {text}: not a number", legal=("62", "0x3e")) from None

@@ -1,0 +1,97 @@
+"""The binary encoding of a target, put together from its tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from isa.errors import TargetDataError
+from isa.tpc.encoding.tables import Encoding, Half, Layout, Part, Placement
+from isa.tpc.program import File, Slot
+from targets.schema import Status
+from targets.vliw import VliwTarget
+from targets.vliw_encoding import PlacementRow
+
+_SPLIT = re.compile(r"(\w+)\[(\d+):(\d+)\]")
+_REGISTER = re.compile(r"([A-Z]+)(\d+)")
+
+
+def encoding_of(target: VliwTarget) -> Encoding:
+    """Return what the assembler and disassembler of a target need.
+
+    Raises:
+        TargetDataError: a layout, slot, register file or code table that the description names but does not have.
+    """
+    codes = target.encoding
+    size = codes.bundle_bytes
+    tables: dict[str, Mapping[str, int]] = {
+        "types": codes.types,
+        "comparisons": codes.comparisons,
+        "hardware_registers": codes.hardware_registers,
+        "rounding": {word: mode.code for word, mode in target.convert_rounding.modes.items()},
+        "integer_rounding": {word: mode.code for word, mode in target.integer_rounding.modes.items()},
+    }
+    short = codes.short_immediates
+    return Encoding(
+        dialect=target.dialect,
+        bundle=_layout(target, codes.bundle, size),
+        loop=_layout(target, codes.loop, size),
+        halves=tuple(Half(half.name, _layout(target, half.layout, size // 2)) for half in codes.halves),
+        opcodes={(_slot(target, row.slot), row.mnemonic): row.opcode for row in target.opcodes},
+        placements=tuple(
+            _placement(target, row, tables) for row in target.placements if row.variant in (None, *codes.variants)
+        ),
+        scalar_files=codes.scalar_files,
+        vector_files=codes.vector_files,
+        specials={name: _numbered(text) for name, text in codes.specials.items()},
+        hardware_registers=codes.hardware_registers,
+        immediate_code=codes.immediate,
+        short_codes=range(0) if short is None else range(short.first, short.first + short.count),
+        machines=target.object_files.machines,
+    )
+
+
+def _layout(target: VliwTarget, name: str, size_bytes: int) -> Layout:
+    fields: dict[tuple[str, str], tuple[Part, ...]] = {}
+    for row in target.encoding_fields:
+        if row.layout == name and row.variant in (None, *target.encoding.variants):
+            split = _SPLIT.fullmatch(row.field)
+            field, low = (split[1], int(split[3])) if split else (row.field, 0)
+            part = Part(row.start_bit, low, row.size_bits)
+            fields[row.slot, field] = (*fields.get((row.slot, field), ()), part)
+    if not fields:
+        legal = dict.fromkeys(row.layout for row in target.encoding_fields)
+        raise TargetDataError(f"{target.name}: encoding names layout '{name}', which has no fields", legal=legal)
+    return Layout(name, size_bytes, fields)
+
+
+def _slot(target: VliwTarget, word: str) -> Slot:
+    try:
+        return Slot[word.upper()]
+    except KeyError:
+        legal = [slot.name.lower() for slot in Slot]
+        raise TargetDataError(f"{target.name}: the encoding tables name a slot '{word}'", legal=legal) from None
+
+
+def _placement(target: VliwTarget, row: PlacementRow, tables: Mapping[str, Mapping[str, int]]) -> Placement:
+    codes = row.codes
+    if isinstance(codes, str):
+        if codes not in tables:
+            raise TargetDataError(f"{target.name}: placements: {row.item} names codes '{codes}'", legal=tables)
+        codes = dict(tables[codes])
+    return Placement(
+        slots=tuple(_slot(target, word) for word in row.slots),
+        mnemonics=row.mnemonics,
+        item=row.item,
+        field=row.field,
+        low=row.low,
+        bits=row.bits,
+        codes=codes,
+        assumed=row.status is Status.ASSUMED,
+    )
+
+
+def _numbered(text: str) -> tuple[File, int]:
+    match = _REGISTER.fullmatch(text)
+    assert match is not None
+    return File(match[1]), int(match[2])
