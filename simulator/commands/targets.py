@@ -1,10 +1,11 @@
-"""NAME is a shipped target or the path of a description (anything that ends in .toml).
+"""NAME is a shipped target or specification, or the path of a description (anything that ends in .toml).
 
 examples:
   castsim targets
   castsim targets a2a3
   castsim targets my.toml f32 f16
   castsim targets --diff a2a3 a5
+  castsim targets tosa f32 e4m3fn
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simulator.commands.outcome import Outcome
 
-SUMMARY = "list targets; the casts, facts and options of one; one type pair in full"
+SUMMARY = "list targets and specifications; the casts, facts and options of one; one type pair in full"
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `targets`."""
-    parser.add_argument("what", metavar="NAME SRC DST", nargs="*", help="a target; and a type pair of it")
+    parser.add_argument(
+        "what", metavar="NAME SRC DST", nargs="*", help="a target or specification; and a type pair of it"
+    )
     parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help="which conversions two targets have, side by side")
 
 
@@ -40,6 +43,8 @@ def execute(options: Namespace) -> Outcome:
     match options.what:
         case []:
             return _list()
+        case [name, *pair] if len(pair) in (0, 2) and _is_specification(name):
+            return _specification(name, *pair)
         case [name]:
             return _one(name)
         case [name, src, dst]:
@@ -53,17 +58,45 @@ def execute(options: Namespace) -> Outcome:
 
 def _list() -> Outcome:
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.reports import specification  # noqa: PLC0415
     from simulator.reports.targets import list_document  # noqa: PLC0415
-    from targets import load_target, target_names  # noqa: PLC0415
+    from targets import load_specification, load_target, specification_names, target_names  # noqa: PLC0415
 
     targets = [load_target(name) for name in target_names()]
+    specifications = [load_specification(name) for name in specification_names()]
 
     def text(_: int) -> Any:
-        from simulator.reports.targets_text import list_text  # noqa: PLC0415 - rich, only if printed
+        from rich.console import Group  # noqa: PLC0415 - rich, only if printed
 
-        return list_text(targets)
+        from simulator.reports import specification_text  # noqa: PLC0415
+        from simulator.reports.targets_text import list_text  # noqa: PLC0415
 
-    return Outcome(list_document(targets), text)
+        return Group(specification_text.list_text(specifications), "", list_text(targets))
+
+    headers = [specification.header(spec) for spec in specifications]
+    return Outcome({**list_document(targets), "specifications": headers}, text)
+
+
+def _is_specification(name: str) -> bool:
+    from targets import is_specification  # noqa: PLC0415
+
+    return is_specification(name)
+
+
+def _specification(name: str, *pair: str) -> Outcome:
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.reports import specification  # noqa: PLC0415
+    from targets import load_specification  # noqa: PLC0415
+
+    spec = load_specification(name)
+    document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
+
+    def text(_: int) -> Any:
+        from simulator.reports import specification_text as texts  # noqa: PLC0415 - rich, only if printed
+
+        return texts.pair_text(spec, *pair) if pair else texts.specification_text(spec)
+
+    return Outcome(document, text)
 
 
 def _one(name: str) -> Outcome:

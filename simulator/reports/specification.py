@@ -1,0 +1,109 @@
+"""The reports on specifications as JSON: one in the list, one with its casts and rules, one type pair in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isa.errors import IllegalError
+from isa.formats import format_named
+from targets import Specification
+from targets.specification import TEXT, AcceptanceRule
+
+
+@dataclass(frozen=True, slots=True)
+class PairRule:
+    """One way in which a pair is legal: since when, what it needs, under which attribute values, by which rule."""
+
+    since: str
+    requires: tuple[str, ...]
+    when: Mapping[str, str]
+    name: str
+    rule: AcceptanceRule
+
+
+def header(spec: Specification) -> dict[str, Any]:
+    """Return name, title, versions and number of legal pairs."""
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "kind": spec.kind.value,
+        "versions": list(spec.versions.known),
+        "default_version": spec.versions.default,
+        "casts": len({pair for row in spec.casts for pair in spec.pairs(row)}),
+    }
+
+
+def specification_document(spec: Specification) -> dict[str, Any]:
+    """Return everything but the sources of tables: header, legal casts, rules, attributes, RESCALE."""
+    rescale = spec.rescale
+    return {
+        **header(spec),
+        "pairs": [
+            {
+                "src": list(spec.members(row.src)),
+                "dst": list(spec.members(row.dst)),
+                "since": row.since,
+                "requires": list(row.requires),
+                "when": dict(row.when or {}),
+                "rule": row.rule,
+            }
+            for row in spec.casts
+        ],
+        "types": [{"name": entry.name, "since": entry.since} for entry in spec.types],
+        "rules": [rule_document(name, rule) for name, rule in spec.rules.items()],
+        "attributes": [
+            {"name": name, **attribute.model_dump(mode="json", exclude={"informational"})}
+            for name, attribute in spec.attributes.items()
+        ],
+        "rescale": rescale.model_dump(mode="json", exclude={"informational"}) if rescale else None,
+        "status": spec.casts_fact.status.value,
+        "source": spec.casts_fact.source,
+    }
+
+
+def rule_document(name: str, rule: AcceptanceRule) -> dict[str, Any]:
+    """Return one rule."""
+    return {"name": name, **rule.model_dump(mode="json", exclude={"informational"})}
+
+
+def pair_rules(spec: Specification, src: str, dst: str) -> list[PairRule]:
+    """Return all rules of a pair; formats by any of their names, or `string`.
+
+    Raises:
+        ReadError: an unknown format.
+        IllegalError: no version has the pair; names the destinations of the source.
+    """
+    names = _type_name(src), _type_name(dst)
+    found = [
+        PairRule(spec.since(row, *names), row.requires, row.when or {}, row.rule, spec.rules[row.rule])
+        for row in spec.casts
+        if names in spec.pairs(row)
+    ]
+    if not found:
+        known = dict.fromkeys(other for row in spec.casts for one, other in spec.pairs(row) if one == names[0])
+        raise IllegalError(f"{spec.name} has no cast {names[0]} -> {names[1]}", legal=known)
+    return found
+
+
+def pair_document(spec: Specification, src: str, dst: str) -> dict[str, Any]:
+    """Return all rules of a pair."""
+    return {
+        "specification": spec.name,
+        "src": src,
+        "dst": dst,
+        "rules": [
+            {
+                "since": found.since,
+                "requires": list(found.requires),
+                "when": dict(found.when),
+                **rule_document(found.name, found.rule),
+            }
+            for found in pair_rules(spec, src, dst)
+        ],
+    }
+
+
+def _type_name(name: str) -> str:
+    return TEXT if name.lower() == TEXT else format_named(name).name
