@@ -82,7 +82,7 @@ def prepare_rearrange(instruction: Instruction, target: VliwTarget) -> Rearrange
     remarks: tuple[str, ...] = ()
     if instruction.mnemonic == "mov_dg.unpack":
         if target.option("unpacked_lane_order") == "refuse":
-            legal = ("option unpacked_lane_order",)
+            legal = ("option unpacked_lane_order=every_second",)
             raise IllegalError(UNPACKED_ORDER, span=instruction.span, legal=legal)
         remarks = (UNPACKED_ORDER,)
     elif instruction.mnemonic == "mov_dg.pack":
