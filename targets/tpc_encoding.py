@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from isa.errors import TargetDataError
+from isa.tpc.dialect import Feature
 from isa.tpc.encoding.tables import Encoding, Half, Layout, Part, Placement
 from isa.tpc.program import File, Slot
 from targets.schema import Status
@@ -23,6 +24,7 @@ def encoding_of(target: VliwTarget) -> Encoding:
         TargetDataError: a layout, slot, register file or code table that the description names but does not have.
     """
     codes = target.encoding
+    _check_features(target)
     size = codes.bundle_bytes
     tables: dict[str, Mapping[str, int]] = {
         "types": codes.types,
@@ -49,6 +51,18 @@ def encoding_of(target: VliwTarget) -> Encoding:
         short_codes=range(0) if short is None else range(short.first, short.first + short.count),
         machines=target.object_files.machines,
     )
+
+
+def _check_features(target: VliwTarget) -> None:
+    """Refuse tables that give what the list of features denies, or the other way round."""
+    codes = target.encoding
+    for feature, given in (
+        (Feature.COMPRESSED_BUNDLES, bool(codes.halves)),
+        (Feature.SHORT_IMMEDIATES, codes.short_immediates is not None),
+    ):
+        if target.features.has[feature] != given:
+            said = "has" if given else "lacks"
+            raise TargetDataError(f"{target.name}: encoding {said} what features.has.{feature} denies or promises")
 
 
 def _layout(target: VliwTarget, name: str, size_bytes: int) -> Layout:

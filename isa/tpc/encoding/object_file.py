@@ -59,6 +59,8 @@ def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
         raise ReadError(message, legal=map(str, machines))
     if count == 0 or names >= count:
         raise ReadError(f"{file}: the ELF file has no section names, so no section {_SECTION}")
+    if size < struct.calcsize(shape.section) or table + size * count > len(data):
+        raise ReadError(f"{file}: the ELF file is cut off, or its section headers lie beyond its {len(data)} bytes")
     sections = [struct.unpack_from(shape.section, data, table + number * size) for number in range(count)]
     strings = _content(sections[names], data, file)
     found = [section for section in sections if _name(strings, section[0]) == _SECTION]
