@@ -50,15 +50,15 @@ def same(tier: Tier, codes: np.ndarray, src: Format, dst: Format, policy: Policy
     assert wrong.size == 0, (tier, src.name, dst.name, policy, [hex(int(codes[i])) for i in wrong[:5]])
 
 
-FAMILIES = ("f64", "f32", "e4m3fn", "e5m2fnuz", "e8m0", "hif8", "i4", "u16", "i32", "i48", "bool")
+FAMILIES = ("f64", "f32", "e5m2fnuz", "e8m0", "hif8", "i4", "i48", "bool")
 """Of each way to unpack and each width of words at least one; compiling for all formats would take minutes."""
 
 
 @pytest.mark.parametrize("src", FAMILIES)
 def test_generic_kernel_in_every_mode(src: str) -> None:
-    """Formats of one storage width share a kernel: a third of the destinations, others for every source."""
+    """Formats of one storage width share a kernel: a quarter of the destinations, others for every source."""
     for number, destination in enumerate(FORMATS.values()):
-        if (number + FAMILIES.index(src)) % 3:
+        if (number + FAMILIES.index(src)) % 4:
             continue
         for overflow in legal_overflows(destination):
             for mode in legal_roundings(FORMATS[src], destination):
@@ -97,9 +97,7 @@ POLICIES = [
     ("f32", "i32", Policy(RINT, SATURATE, nan_to_integer=NanToInteger.MAXIMUM)),
     ("f16", "u8", Policy(Rounding.FLOOR, SATURATE, nan_to_integer=NanToInteger.MINIMUM)),
     ("i32", "i8", Policy(RINT, WRAP, wrap_bits=16)),
-    ("i64", "i48", Policy(RINT, WRAP)),
     ("i32", "f32", Policy(Rounding.FLOOR, SPECIAL)),
-    ("u32", "f32", Policy(RINT, SPECIAL)),
     ("f32", "e8m0", Policy(RINT, SATURATE, e8m0_rule=E8M0Rule.ASL)),
     ("f32", "e8m0", Policy(Rounding.ODD, SPECIAL, e8m0_rule=E8M0Rule.ASL)),
     ("f32", "e8m0", Policy(Rounding.ROUND, SPECIAL, nan_to_float=NanToFloat.FIXED, nan_code=3)),
@@ -127,14 +125,14 @@ def test_every_field_of_a_policy(src: str, dst: str, policy: Policy) -> None:
 
 
 SHORTCUTS = [
-    *(("f32", dst, RINT) for dst in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e3m2", "e2m3", "e2m1", "e1m2")),
-    *(("f32", dst, RINT) for dst in ("f8_143@0", "f8_143@15", "f8_152", "bf16", "f16", "f32", "f64")),
+    *(("f32", dst, RINT) for dst in ("e4m3fn", "e4m3fnuz", "e5m2", "e2m3", "e2m1", "e1m2")),
+    *(("f32", dst, RINT) for dst in ("f8_143@0", "f8_152", "bf16", "f16", "f32")),
     *(("f32", dst, mode) for dst, mode in (("i8", RINT), ("u8", Rounding.CEIL), ("i16", Rounding.FLOOR))),
     *(("f32", dst, mode) for dst, mode in (("i32", RINT), ("u32", RINT), ("i4", Rounding.TRUNC), ("u2", RINT))),
     *((src, "f32", RINT) for src in ("e4m3fn", "e4m3fnuz", "e5m2", "e2m1", "e3m2", "f8_143@15", "bf16", "f16")),
-    *((src, "f32", RINT) for src in ("i4", "u8", "i16", "i32", "u32", "f64")),
-    *(("f16", dst, RINT) for dst in ("i8", "e4m3fn", "bf16", "i16")),
-    *(("bf16", dst, RINT) for dst in ("f16", "i8", "e5m2")),
+    *((src, "f32", RINT) for src in ("i4", "i16", "u32", "f64")),
+    *(("f16", dst, RINT) for dst in ("i8", "e4m3fn", "f64")),
+    *(("bf16", dst, RINT) for dst in ("f16", "e5m2")),
     *((src, "f16", RINT) for src in ("i8", "u16", "e5m2")),
 ]
 

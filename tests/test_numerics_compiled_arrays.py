@@ -211,10 +211,11 @@ def test_without_a_place_for_the_cache_the_results_are_the_same_and_a_hint_comes
 
 @needs_numba
 def test_a_damaged_cache_is_not_fatal(tmp_path: Path) -> None:
-    run_python(CASTS, NUMBA_CACHE_DIR=str(tmp_path))
+    few = CASTS.replace('"e4m3fn", "i32", "e4m3fn"', '"f16",')
+    run_python(few, NUMBA_CACHE_DIR=str(tmp_path))
     for path in tmp_path.rglob("*.nb?"):
         path.write_bytes(path.read_bytes()[:10])
-    run_python(CASTS, NUMBA_CACHE_DIR=str(tmp_path))
+    run_python(few, NUMBA_CACHE_DIR=str(tmp_path))
 
 
 def test_small_casts_never_import_numba() -> None:
@@ -246,7 +247,7 @@ def test_the_cache_is_keyed_by_all_sources() -> None:
     loading = pytest.importorskip("simulator.numerics.compiled.loading")
     selection = pytest.importorskip("simulator.numerics.compiled.selection")
     stamp = loading.source_stamp()
-    for dst in ("e4m3fn", "hif8", "i64"):
+    for dst in ("e4m3fn", "hif8"):
         policy = abstract_policy(F32, FORMATS[dst])
         for kind in (selection.fastest_loop, selection.generic_loop):
             loop = kind(F32, FORMATS[dst], policy)
