@@ -35,8 +35,8 @@ class Expected:
 
 
 def names() -> list[str]:
-    """Return the sample programs that have an expected report."""
-    return sorted(path.stem for path in PROGRAMS.glob("*.expected"))
+    """Return the tile programs that have an expected report."""
+    return sorted(path.stem for path in PROGRAMS.glob("*.expected") if not path.with_suffix(".tpc").exists())
 
 
 def read(name: str) -> Expected:

@@ -112,7 +112,8 @@ CASES = {
     ),
     "overtaken predicate": (
         "gaudi",
-        f"ld_l SP1, 0x0; nop; nop; nop\n{nops(2)}nop; mov SP1, S2, SP2; nop; nop\n{NOP}nop; nop; nop; st_l 0x4, SP1\n{END}",
+        f"ld_l SP1, 0x0; nop; nop; nop\n{nops(2)}nop; mov SP1, S2, SP2; nop; nop\n{NOP}"
+        f"nop; nop; nop; st_l 0x4, SP1\n{END}",
         nops(2) + "nop; mov SP1",
         NOP + "nop; mov SP1",
     ),
@@ -124,7 +125,8 @@ CASES = {
     ),
     "convert before delay": (
         "gaudi",
-        f"nop; convert.f32 target_type=int32 S4, S5; nop; nop\n{NOP}{JUMP}{NOP}nop; nop; nop; st_l 0x0, S4\nSkip:\n{END}",
+        f"nop; convert.f32 target_type=int32 S4, S5; nop; nop\n{NOP}{JUMP}{NOP}"
+        f"nop; nop; nop; st_l 0x0, S4\nSkip:\n{END}",
         "S5; nop; nop\n" + NOP,
         "S5; nop; nop\n",
     ),

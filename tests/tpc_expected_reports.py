@@ -1,0 +1,144 @@
+"""The `.expected` files beside the TPC sample programs: a derivation of the cycles, the output's digest, the report.
+
+The derivation is arithmetic on named facts and is evaluated here without the product; the digests are those of the
+test oracle. `python tests/tpc_expected_reports.py` refreshes digests and reports after a change of the report's form;
+it never touches a derivation, and refuses if a derivation disagrees with the simulation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tpc_programs_oracle
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "programs"
+SEED = 0
+
+
+def names() -> list[str]:
+    """Return the TPC sample programs."""
+    return sorted(path.stem for path in PROGRAMS.glob("*.tpc"))
+
+
+def sections(name: str) -> dict[str, list[str]]:
+    """Return the parts of an `.expected` file by the first word of their headings."""
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in (PROGRAMS / f"{name}.expected").read_text().splitlines():
+        if line.startswith("== "):
+            current = found.setdefault(line.strip("= ").split(",")[0].split()[0], [])
+        else:
+            current.append(line)
+    return found
+
+
+def target_of(name: str) -> str:
+    """Return the generation that a program is for: the last word of its name."""
+    return name.rpartition("_")[2]
+
+
+def described(target: str) -> dict[str, Any]:
+    """Return a target description with what it inherits, read here as plain TOML."""
+    own = tomllib.loads((ROOT / "targets" / f"{target}.toml").read_text())
+    return merged(described(own["base"]), own) if "base" in own else own
+
+
+def merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    found = dict(base)
+    for key, value in own.items():
+        found[key] = merged(base[key], value) if isinstance(value, dict) and key in base else value
+    return found
+
+
+def store_effect(facts: dict[str, Any], mnemonic: str) -> int:
+    """Return the cycles from the issue of a store until it has its data: the stage of the sharing group, and one."""
+    with (ROOT / "targets" / facts["read_stages"]["table"]).open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["slot"] == "store" and mnemonic in row["mnemonics"].split(";") and "V" in row["files"].split(";"):
+                if row["roles"] == "src_c":
+                    return int(row["sharing_stage"]) + 1
+    raise KeyError(mnemonic)
+
+
+def derived_total(name: str) -> int:
+    """Evaluate a derivation with the facts of the target's files."""
+    facts = described(target_of(name))
+    values: dict[str, object] = {
+        "access": facts["global_memory"]["cycles_per_access"],
+        "bubbles": facts["options"]["taken_jump_cycles"]["value"],
+        "tensor_store": store_effect(facts, "st_tnsr"),
+        "local_store": store_effect(facts, "st_l_v"),
+        "delay": facts["loop_rules"]["delay_bundles"],
+        "max": max,
+    }
+    for line in sections(name)["cycles"]:
+        if line.strip() and not line.startswith("#"):
+            target, expression = line.split("#")[0].split("=", 1)
+            values[target.strip()] = eval(expression, {"__builtins__": {}}, values)
+    total = values["total"]
+    assert isinstance(total, int)
+    return total
+
+
+def digest(codes: np.ndarray) -> str:
+    """Return the SHA-256 of an array's bytes, little endian, C order."""
+    return hashlib.sha256(np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).tobytes()).hexdigest()
+
+
+def oracle_digests(name: str) -> dict[str, str]:
+    """Return the digest of each output by the test oracle."""
+    return {output: digest(codes) for output, codes in tpc_programs_oracle.outputs(name, SEED).items()}
+
+
+def arguments(name: str) -> list[str]:
+    """Return the command line of a program's report."""
+    given = [("--in", f"{source}=random:{SEED}") for source, _, _ in tpc_programs_oracle.INPUTS[name]]
+    return ["run", f"programs/{name}.tpc", *(word for pair in given for word in pair)]
+
+
+def report(name: str) -> list[str]:
+    """Return the text that castsim prints for the program, without colour."""
+    from simulator.__main__ import main  # noqa: PLC0415 - the rest of this module must not need the product
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.chdir(ROOT):
+        status = main(arguments(name))
+    assert status == 0
+    return out.getvalue().rstrip("\n").splitlines()
+
+
+def refresh(name: str) -> None:
+    """Rewrite digests and report of one file, keeping its derivation."""
+    derivation = [line for line in sections(name)["cycles"] if line.strip()]
+    total, lines = derived_total(name), report(name)
+    if not any(line.startswith(f"{total} cycles = ") for line in lines):
+        raise SystemExit(f"{name}: the derivation gives {total} cycles, the report does not")
+    text = [
+        "castsim " + " ".join(arguments(name)),
+        "",
+        f"== cycles, by hand from the facts of targets/{target_of(name)}.toml ==",
+        *derivation,
+        "",
+        "== outputs, digests by the test oracle ==",
+        *(f"{output} sha256 {found}" for output, found in oracle_digests(name).items()),
+        "",
+        "== report ==",
+        *lines,
+    ]
+    (PROGRAMS / f"{name}.expected").write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tests"))
+    for each in sys.argv[1:] or names():
+        refresh(each)
+        print(f"refreshed {each}")
