@@ -12,7 +12,7 @@ from functools import cache
 from math import floor
 
 from oracle_formats import FLOATS, INTS, Float, Int, Value, decode, fmt, magnitude
-from oracle_scalar import Policy, cast, clamp, encode, goes_up, int_code, overflow_code, round_integer, signed
+from oracle_scalar import Policy, cast_int, clamp, encode, goes_up, int_code, overflow_code, round_integer, signed
 
 ROUNDINGS = {
     "RHNE": "rint",
@@ -39,36 +39,44 @@ def named(name: str, bias: int) -> str:
 
 # --------------------------------------------------------------------------------------------------- CONVERT: values
 
+_decoded = cache(decode)
+
 
 @cache
 def convert(
     code: int, src: str, dst: str, mode: str, random: int | None = None, *, clip: bool = False, bias: int = 7
 ) -> int:
     """Return what CONVERT makes of one code; `random` is the word of SR and SR_RNE."""
-    src, name = named(src, bias), named(dst, bias)
-    value, row = decode(code, src), fmt(name)
+    src, row = named(src, bias), fmt(named(dst, bias))
+    value, rounding, rules = _decoded(code, src), ROUNDINGS[mode], Policy(random=random)
     if isinstance(row, Int):
-        if value.kind == "nan":
-            return 0  # the default of option nan_to_integer
-        return cast(code, src, name, ROUNDINGS[mode], "saturate", random=random)
+        return cast_int(value, row, rounding, "saturate", rules)  # NaN gives 0, the default of option nan_to_integer
     if value.kind == "nan":
         return code << 16 if (src, dst) == ("bf16", "f32") else NAN[dst]
     overflow = "saturate" if clip else "special"
-    if mode in ("SR", "SR_RNE") and value.kind == "finite":
-        smallest, half = magnitude(1, row), magnitude(1, row) / 2
+    if value.kind == "inf":
+        return overflow_code(value.negative, row, "rint", overflow)
+    if rounding == "stochastic":
+        smallest = _smallest(row)
         if mode == "SR_RNE" and value.magnitude < smallest * 2**row.fraction_bits:
-            return cast(code, src, name, "rint", overflow)
+            return encode(value, row, "rint", overflow)
         # Below half the smallest subnormal the discarded bits count as 0; f32 -> bf16 discards 16 bits of the pattern,
         # of subnormals as well. Integers are never that small.
-        if src in FLOATS and dst != "bf16" and 0 < value.magnitude < half:
+        if src in FLOATS and dst != "bf16" and 0 < 2 * value.magnitude < smallest:
             return signed(1 if random == 0 else 0, value.negative, row)
-    return cast(code, src, name, ROUNDINGS[mode], overflow, random=random)
+    return encode(value, row, rounding, overflow, rules)
+
+
+@cache
+def _smallest(row: Float) -> Fraction:
+    """Return the smallest subnormal number."""
+    return magnitude(1, row)
 
 
 @cache
 def convert_int(code: int, src: str, dst: str, shift: int, mode: str, random: int | None = None) -> int:
     """Return what CONVERT_INT* makes of one code: value * 2**shift, rounded once, saturated."""
-    value, row = decode(code, src), fmt(dst)
+    value, row = _decoded(code, src), fmt(dst)
     assert isinstance(row, Int)
     shifted = Value("finite", value.negative, value.magnitude * Fraction(2) ** shift)
     return int_code(clamp(round_integer(shifted, ROUNDINGS[mode], Policy(random=random)), row.low, row.high), row)
@@ -79,7 +87,7 @@ def nearby(code: int, name: str, mode: str, random: int | None = None, bias: int
     """Return a float code rounded to an integral value of its format."""
     row = fmt(named(name, bias))
     assert isinstance(row, Float)
-    value = decode(code, row.name)
+    value = _decoded(code, row.name)
     if value.kind == "nan":
         return NAN[name]
     if value.kind == "inf":
@@ -146,10 +154,11 @@ def convert_lanes(
     """Return destination registers; `one(code, number, source element, destination element, source register)`."""
     out = [bytearray(register) for register in income]
     registers = len(sources) if bits[0] == bits[1] else 1
+    lanes = range(VECTOR_BYTES * 8 // bits[0])
+    read = [[element([register], index, bits[0]) for index in lanes] for register in sources]
     for source, place, target, where, narrow, number in conversions(*bits, lane, registers):
         if mask is None or mask[narrow * min(bits) // 8]:
-            code = element([sources[source]], place, bits[0])
-            put(out, target, where, bits[1], one(code, number, place, where, source))
+            put(out, target, where, bits[1], one(read[source][place], number, place, where, source))
     return [bytes(register) for register in out]
 
 
@@ -173,7 +182,7 @@ def _settled(negative: bool, exact: Fraction, row: Float, name: str, mode: str, 
 
 
 def _operand(code: int, row: Float, flush: bool) -> Value:
-    value = decode(code, row.name)
+    value = _decoded(code, row.name)
     if flush and value.kind == "finite" and value.magnitude < magnitude(1 << row.fraction_bits, row):
         return Value("finite", value.negative)
     return value

@@ -137,14 +137,16 @@ def test_vector_conversion(row: dict[str, str]) -> None:
             if mode == "CSR":
                 code = chip.convert_rounding.modes["ru"].code
                 machine, meant = state({register: code}, WORDS), "RU"
-            for start in range(0, 256, lanes) if index == 0 else (64 * index,):
+            # All samples in the first form; random modes, where the oracle computes every lane anew, take half of them.
+            step = lanes if meant not in ("SR", "SR_RNE") else max(lanes, 128)
+            for start in range(0, 256, step) if index == 0 else (64 * index,):
                 check(row, form, mode, meant, machine, start)
         check(row, form, "RHNE", "RHNE", state(), 32, mask=MASK)
         check(row, form, "CSR", "RHNE", state(), 96, mask=~MASK)  # the register resets to nearest
         if "clip_fp" in row["switches"]:
-            for mode in ("RHNE", "RZ", "RU", "SR"):
+            for mode in ("RHNE", "RU", "SR"):
                 check(row, form, mode, mode, state(words=WORDS), 0, clip=True)
-                check(row, form, mode, mode, state(words=WORDS), 128, clip=True, mask=MASK)
+            check(row, form, "RZ", "RZ", state(), 64, clip=True, mask=MASK)
 
 
 @pytest.mark.parametrize("row", SCALAR_ROWS, ids=name_of)
