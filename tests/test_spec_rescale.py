@@ -1,0 +1,293 @@
+"""TOSA RESCALE: published outputs, every ERROR and REQUIRE, the bound of INEXACT_ROUND.
+
+Expected: semantics_tosa_onnx.md section 2 and the pseudocode of apply_scale_32 and apply_scale_16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import oracle
+import oracle_acceptance
+import pytest
+from golden import load
+
+from isa.errors import IllegalError, ReadError
+from simulator.specifications import Outcome, Rescale, Rescaled, rescale
+
+DATA = load("golden_tosa_rescale.npz")
+CASES = [dict(zip(DATA["meta_cols"].tolist(), row, strict=True)) for row in DATA["meta"].tolist()]
+MODES = {1: "SINGLE_ROUND", 2: "INEXACT_ROUND", 3: "DOUBLE_ROUND"}
+STORAGE = {8: np.uint8, 16: np.uint16, 32: np.uint32, 48: np.uint64}
+SIMPLE = Rescale("i8", "i8", (1 << 30,), (31,))
+
+
+def operator_of(case: dict[str, int]) -> Rescale:
+    factors = slice(case["mult_offset"], case["mult_offset"] + case["channels"])
+    multiplier, shift = DATA["mult"][factors].tolist(), DATA["shift"][factors].tolist()
+    if not case["per_channel"]:
+        assert len({*multiplier}) == len({*shift}) == 1
+        multiplier, shift = multiplier[:1], shift[:1]
+    return Rescale(
+        src=f"i{case['in_bits']}",
+        dst=f"i{case['out_bits']}",
+        multiplier=tuple(multiplier),
+        shift=tuple(shift),
+        scale32=bool(case["scale32"]),
+        rounding_mode=MODES[case["rounding_mode"]],
+        per_channel=bool(case["per_channel"]),
+        input_zp=case["input_zp"],
+        output_zp=case["output_zp"],
+        input_unsigned=bool(case["in_unsigned"]),
+        output_unsigned=bool(case["out_unsigned"]),
+    )
+
+
+def arrays_of(case: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return input and output as mathematical values, channel last."""
+    where = slice(case["io_offset"], case["io_offset"] + case["rows"] * case["channels"])
+    shape = case["rows"], case["channels"]
+    return DATA["inp"][where].reshape(shape), DATA["out"][where].reshape(shape)
+
+
+def codes_of(values: np.ndarray, bits: int) -> np.ndarray:
+    return values.astype(np.int64).astype(STORAGE[bits])
+
+
+def limits(bits: int, unsigned: int) -> tuple[int, int]:
+    return (0, (1 << bits) - 1) if unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_published_outputs(mode: int) -> None:
+    """All are valid and accepted; exact modes accept nothing else, INEXACT_ROUND nothing one code outside."""
+    seen = 0
+    for case in (case for case in CASES if case["rounding_mode"] == mode):
+        source, result = arrays_of(case)
+        done = rescale(operator_of(case), codes_of(source, case["in_bits"]))
+        assert done.outcome is Outcome.VALID, case
+        assert done.sets is not None
+        assert done.sets.contains(codes_of(result, case["out_bits"])).all(), case
+        assert done.sets.single.all() or mode == 2
+        outside = outside_of(done, case)
+        assert len(outside) == 2
+        for wrong, exists in outside:
+            assert not done.sets.contains(codes_of(wrong, case["out_bits"]))[exists].any()
+        seen += source.size
+    assert seen > 5000
+
+
+def outside_of(done: Rescaled, case: dict[str, int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the values next to the sets on either side, and where they exist."""
+    assert done.sets is not None
+    low, high = limits(case["out_bits"], case["out_unsigned"])
+    signed = f"{'u' if case['out_unsigned'] else 'i'}{case['out_bits'] // 8}"
+    below, above = (
+        done.sets.lowest.view(signed).astype(np.int64) - 1,
+        done.sets.highest.view(signed).astype(np.int64) + 1,
+    )
+    return [(below, below >= low), (above, above <= high)]
+
+
+def test_exact_modes_against_python_integers() -> None:
+    for case in CASES[::3]:
+        if case["rounding_mode"] == 2:
+            continue
+        operator = operator_of(case)
+        source, _ = arrays_of(case)
+        done = rescale(operator, codes_of(source, case["in_bits"]))
+        assert done.sets is not None
+        low, high = limits(case["out_bits"], case["out_unsigned"])
+        for row, got in zip(source.tolist(), done.sets.lowest.tolist(), strict=True):
+            for channel, (value, code) in enumerate(zip(row, got, strict=True)):
+                index = channel if operator.per_channel else 0
+                factor = operator.multiplier[index], operator.shift[index]
+                double = case["rounding_mode"] == 3
+                scaled = oracle.apply_scale(value - operator.input_zp, *factor, double=double)
+                total = max(-(1 << 31), min((1 << 31) - 1, scaled + operator.output_zp))
+                assert (code - max(low, min(high, total))) % (1 << case["out_bits"]) == 0
+
+
+def test_inexact_bounds_in_rational_arithmetic() -> None:
+    """Float64, by which TOSA defines the bounds, gives the same integers on the published inputs."""
+    widest = 0
+    for case in (case for case in CASES[::4] if case["rounding_mode"] == 2):
+        operator = operator_of(case)
+        source, _ = arrays_of(case)
+        done = rescale(operator, codes_of(source, case["in_bits"]))
+        assert done.sets is not None
+        ends = limits(case["out_bits"], case["out_unsigned"])
+        signed = f"{'u' if case['out_unsigned'] else 'i'}{case['out_bits'] // 8}"
+        lowest, highest = done.sets.lowest.view(signed), done.sets.highest.view(signed)
+        for place, value in np.ndenumerate(source):
+            index = place[1] if operator.per_channel else 0
+            product = (int(value) - operator.input_zp) * operator.multiplier[index]
+            bounds = oracle_acceptance.inexact_bounds(product, operator.shift[index], operator.output_zp)
+            expected = [max(ends[0], min(ends[1], bound)) for bound in bounds]
+            assert [int(lowest[place]), int(highest[place])] == expected
+            widest = max(widest, expected[1] - expected[0])
+    assert widest > 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("SINGLE_ROUND", [(-1, -1), (0, 0), (1, 1), (2, 2)]),
+                           ("DOUBLE_ROUND", [(-1, -1), (0, 0), (1, 1), (2, 2)]),
+                           ("INEXACT_ROUND", [(-2, -1), (-1, 0), (0, 1), (1, 2)])]
+)  # fmt: skip
+def test_halves(mode: str, expected: list[tuple[int, int]]) -> None:
+    """Section 2.2: -3, -1, 1, 3 halved; half rounds up, and INEXACT_ROUND leaves both neighbours of a half."""
+    done = rescale(replace(SIMPLE, rounding_mode=mode), np.array([-3, -1, 1, 3], np.int8).view(np.uint8))
+    assert done.sets is not None
+    ends = zip(done.sets.lowest.view(np.int8).tolist(), done.sets.highest.view(np.int8).tolist(), strict=True)
+    assert list(ends) == expected
+
+
+def test_double_rounding_moves_thresholds() -> None:
+    """Section 2.2: multiplier 2**30, shift 33, -16 to 16: differs from single rounding at -12, -4, 3 and 11."""
+    source = np.arange(-16, 17, dtype=np.int8)
+    operator = replace(SIMPLE, shift=(33,))
+    single, double = (
+        rescale(replace(operator, rounding_mode=mode), source.view(np.uint8)).sets
+        for mode in ("SINGLE_ROUND", "DOUBLE_ROUND")
+    )
+    assert single is not None
+    assert double is not None
+    one, other = single.lowest.view(np.int8), double.lowest.view(np.int8)
+    where = np.flatnonzero(one != other)
+    assert list(zip(source[where].tolist(), other[where].tolist(), one[where].tolist(), strict=True)) == [
+        (-12, -2, -1), (-4, -1, 0), (3, 1, 0), (11, 2, 1)
+    ]  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------------- the outcome ERROR
+
+ERRORS: list[tuple[dict[str, Any], str]] = [
+    ({"src": "i16", "input_zp": 1}, "input_zp 1 with i16"),
+    ({"src": "i32", "dst": "i32", "input_zp": -1}, "input_zp -1 with i32"),
+    ({"src": "i16", "input_unsigned": True, "input_zp": 1}, "input_zp 1 with unsigned i16"),
+    ({"dst": "i16", "output_zp": 5}, "output_zp 5 with i16"),
+    ({"dst": "i32", "output_zp": 5}, "output_zp 5 with i32"),
+    ({"dst": "i16", "output_unsigned": True, "output_zp": 40000}, "output_zp 40000 with unsigned i16"),
+    ({"src": "i48"}, "scale32 with i48 input"),
+    ({"scale32": False, "multiplier": (1 << 14,), "rounding_mode": "DOUBLE_ROUND"}, "DOUBLE_ROUND without scale32"),
+    ({"input_unsigned": True, "output_unsigned": True}, "input_unsigned and output_unsigned together"),
+    ({"src": "i32", "input_unsigned": True}, "input_unsigned with i32 input"),
+    ({"src": "i48", "scale32": False, "multiplier": (1,), "input_unsigned": True}, "input_unsigned with i48 input"),
+    ({"dst": "i32", "input_unsigned": True}, "input_unsigned with i32 output"),
+    ({"src": "i32", "output_unsigned": True}, "output_unsigned with i32 input"),
+    ({"src": "i48", "scale32": False, "multiplier": (1,), "output_unsigned": True}, "output_unsigned with i48 input"),
+    ({"dst": "i32", "output_unsigned": True}, "output_unsigned with i32 output"),
+    ({"multiplier": (1, 2)}, "multiplier has 2 entries for 1"),
+    ({"per_channel": True}, "shift has 1 entries for 3"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), ERRORS)
+def test_illegal_graphs(change: dict[str, Any], reason: str) -> None:
+    operator = replace(SIMPLE, **change)
+    done = rescale(operator, np.zeros((2, 3), STORAGE[int(operator.src[1:])]))
+    assert done.outcome is Outcome.ERROR
+    assert reason in done.reasons
+    assert done.sets is None
+
+
+def test_per_channel_needs_a_dimension() -> None:
+    done = rescale(replace(SIMPLE, per_channel=True), np.array(3, np.uint8))
+    assert (done.outcome, done.reasons) == (Outcome.ERROR, ("per_channel with an input of rank 0",))
+
+
+@pytest.mark.parametrize(
+    "signed", [("i8", "i16", False, False), ("i16", "i8", True, False), ("i16", "i16", False, True)]
+)
+def test_legal_signedness_and_zero_points(signed: tuple[str, str, bool, bool]) -> None:
+    src, dst, from_unsigned, to_unsigned = signed
+    zero = {"i8": 7, "i16": 32768}
+    operator = Rescale(
+        src, dst, (1 << 30,), (30,),
+        input_zp=zero[src] if from_unsigned or src == "i8" else 0,
+        output_zp=zero[dst] if to_unsigned or dst == "i8" else 0,
+        input_unsigned=from_unsigned, output_unsigned=to_unsigned,
+    )  # fmt: skip
+    assert rescale(operator, np.zeros(2, STORAGE[int(src[1:])])).outcome is Outcome.VALID
+
+
+# ------------------------------------------------------------------------------------------ the outcome UNPREDICTABLE
+
+REQUIRES: list[tuple[dict[str, Any], int, str]] = [
+    ({"multiplier": (-1,)}, 0, "multiplier -1 is negative"),
+    ({"shift": (1,)}, 0, "shift 1 is outside 2 to 62"),
+    ({"shift": (63,)}, 0, "shift 63 is outside 2 to 62"),
+    ({"shift": (-3,)}, 0, "shift -3 is outside 2 to 62"),
+    ({"shift": (7,)}, 64, "value 64 is outside"),
+    ({"src": "i32", "dst": "i32", "shift": (31,)}, -(1 << 31), "value -2147483648 is outside"),
+    ({"src": "i48", "dst": "i32", "scale32": False, "multiplier": (1 << 14,), "shift": (14,)}, 1 << 31,
+     "scaled value 2147483648 is outside i32"),
+    ({"src": "i48", "dst": "i32", "scale32": False, "multiplier": (32767,), "shift": (2,)}, -(1 << 47),
+     "is outside i32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "value", "reason"), REQUIRES)
+def test_violated_requirements(change: dict[str, Any], value: int, reason: str) -> None:
+    operator = replace(SIMPLE, **change)
+    done = rescale(operator, codes_of(np.array([0, value]), int(operator.src[1:])))
+    assert done.outcome is Outcome.UNPREDICTABLE
+    assert any(reason in given for given in done.reasons)
+    assert done.sets is not None
+    assert done.sets.anything.all()
+
+
+def test_the_edges_of_the_requirements_are_valid() -> None:
+    for operator, value in (
+        (replace(SIMPLE, multiplier=(0,), shift=(2,)), 1),
+        (replace(SIMPLE, shift=(62,)), 127),
+        (replace(SIMPLE, shift=(8,)), 127),
+        (replace(SIMPLE, shift=(7,)), -64),
+        (replace(SIMPLE, src="i32", dst="i32", shift=(32,)), -(1 << 31)),
+        (Rescale("i48", "i32", (1 << 14,), (14,), scale32=False), (1 << 31) - 1),
+        (Rescale("i48", "i32", (1 << 14,), (14,), scale32=False), -(1 << 31)),
+        (Rescale("i48", "i8", (32767,), (62,), scale32=False), -(1 << 47)),
+    ):
+        done = rescale(operator, codes_of(np.array([value]), int(operator.src[1:])))
+        assert (done.outcome, done.reasons) == (Outcome.VALID, ()), operator
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ("PRO-INT",)),
+        ({"rounding_mode": "DOUBLE_ROUND"}, ("PRO-INT", "EXT-DOUBLEROUND")),
+        ({"rounding_mode": "INEXACT_ROUND"}, ("PRO-INT", "EXT-INEXACTROUND")),
+        ({"src": "i48", "scale32": False, "multiplier": (1,)}, ("EXT-INT16",)),
+    ],
+)
+def test_profiles_and_extensions(change: dict[str, Any], expected: tuple[str, ...]) -> None:
+    operator = replace(SIMPLE, **change)
+    assert rescale(operator, codes_of(np.zeros(1), int(operator.src[1:]))).requires == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"src": "i64"}, "RESCALE has no type 'i64' there"),
+        ({"dst": "i48"}, "RESCALE has no type 'i48' there"),
+        ({"rounding_mode": "HALF"}, "unknown rounding mode 'HALF'"),
+        ({"multiplier": (1 << 31,)}, "multiplier 2147483648 is no value of i32"),
+        ({"scale32": False}, "multiplier 1073741824 is no value of i16"),
+        ({"shift": (200,)}, "shift 200 is no value of i8"),
+        ({"input_zp": 200}, "input_zp 200 is no value of i8"),
+        ({"output_zp": -1, "output_unsigned": True}, "output_zp -1 is no value of u8"),
+    ],
+)
+def test_what_no_graph_can_hold(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ReadError, match=message):
+        rescale(replace(SIMPLE, **change), np.zeros(2, np.uint8))
+
+
+def test_wrong_arrays_and_specifications() -> None:
+    with pytest.raises(ReadError, match="codes of i8 come as uint8, not int8"):
+        rescale(SIMPLE, np.zeros(2, np.int8))
+    with pytest.raises(IllegalError, match="onnx has no RESCALE"):
+        rescale(SIMPLE, np.zeros(2, np.uint8), "onnx")

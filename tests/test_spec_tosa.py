@@ -1,0 +1,216 @@
+"""TOSA CAST: legal casts by version, profile and extension; acceptance at the edges; which rounding modes conform.
+
+Expected pairs and verdicts: semantics_tosa_onnx.md sections 1.1, 1.2 and 6, copied by hand.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import oracle_acceptance
+import pytest
+
+from isa.errors import IllegalError, ReadError
+from simulator.specifications import acceptance, accepts, specified_cast
+from targets import load_specification
+
+SPEC = load_specification("tosa")
+INTEGERS = ("i8", "i16", "i32")
+FP8 = {"e4m3fn": "EXT-FP8E4M3", "e5m2": "EXT-FP8E5M2"}
+LEGAL: dict[tuple[str, str], tuple[str, frozenset[str]]] = {}
+"""Version and requirements of every legal cast."""
+
+
+def both_ways(one: tuple[str, ...], other: tuple[str, ...], version: str, *requires: str) -> None:
+    for src, dst in [(a, b) for a in one for b in other] + [(b, a) for a in one for b in other]:
+        if src != dst:
+            LEGAL[src, dst] = version, frozenset(requires)
+
+
+both_ways(("bool",), INTEGERS, "1.0", "PRO-INT")
+both_ways(INTEGERS, INTEGERS, "1.0", "PRO-INT")
+both_ways(INTEGERS, ("f16", "f32"), "1.0", "PRO-FP")
+both_ways(("f16",), ("f32",), "1.0", "PRO-FP")
+both_ways((*INTEGERS, "f32"), ("bf16",), "1.0", "EXT-BF16")
+for fp8, extension in FP8.items():
+    both_ways(("f16", "f32"), (fp8,), "1.0", extension)
+    both_ways(("bf16",), (fp8,), "1.0", "EXT-BF16", extension)
+both_ways(("bool", "i32"), ("i64",), "1.1", "EXT-INT64")
+both_ways(("bool",), ("f32",), "1.1", "PRO-FP")
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_legal_casts(version: str) -> None:
+    for src in (*oracle.FLOATS, *oracle.INTS):
+        if src.startswith("f8_143@"):
+            continue
+        for dst in (*oracle.FLOATS, *oracle.INTS):
+            if dst.startswith("f8_143@"):
+                continue
+            since, requires = LEGAL.get((src, dst), ("none", frozenset()))
+            if since <= version:
+                cast = specified_cast(SPEC, src, dst, version=version)
+                assert (cast.since, frozenset(cast.requires), cast.version) == (since, requires, version)
+            else:
+                with pytest.raises(IllegalError, match=rf"tosa {version} has no cast {src} -> {dst}"):
+                    specified_cast(SPEC, src, dst, version=version)
+
+
+def test_a_cast_of_a_later_version_says_so() -> None:
+    with pytest.raises(IllegalError, match=r"tosa 1\.0 has no cast f32 -> bool; it came with 1\.1"):
+        specified_cast("tosa", "fp32", "bool", version="1.0")
+    with pytest.raises(ReadError, match=r"tosa has no version '0\.9'"):
+        specified_cast("tosa", "f32", "f16", version="0.9")
+
+
+# ------------------------------------------------------------------------------------------------- unsigned sources
+
+
+def test_signless_integers_may_be_read_as_unsigned() -> None:
+    source = np.array([0x00, 0x7F, 0x80, 0xFF], np.uint8)
+    wide = acceptance("tosa", "i8", "i16", source, version="1.1", attributes={"input_unsigned": 1})
+    assert wide.lowest.tolist() == wide.highest.tolist() == [0, 127, 128, 255]
+    half = acceptance("tosa", "i8", "f32", source, attributes={"input_unsigned": "1"})
+    assert half.highest.view(np.float32).tolist() == [0.0, 127.0, 128.0, 255.0]
+    low = acceptance("tosa", "i16", "i8", np.array([0xFF80], np.uint16), attributes={"input_unsigned": 1})
+    assert low.highest.tolist() == [0x80]  # truncated from 65408
+    assert accepts("tosa", "i8", "i16", source, np.array([0, 127, 0xFF80, 0xFFFF], np.uint16)).all()  # signed
+
+
+def test_refusals_of_the_attribute() -> None:
+    with pytest.raises(IllegalError, match=r"tosa 1\.0 has no attribute input_unsigned"):
+        specified_cast("tosa", "i8", "i16", version="1.0", attributes={"input_unsigned": 1})
+    with pytest.raises(IllegalError, match="f32 cannot be read as unsigned"):
+        specified_cast("tosa", "f32", "f16", attributes={"input_unsigned": 1})
+    with pytest.raises(ReadError, match="attribute input_unsigned cannot be '2'"):
+        specified_cast("tosa", "i8", "i16", attributes={"input_unsigned": 2})
+    with pytest.raises(ReadError, match="tosa has no attribute 'saturate'"):
+        specified_cast("tosa", "i8", "i16", attributes={"saturate": 1})
+
+
+# -------------------------------------------------------------------------------------------------------- the edges
+
+
+def edges(src: str, dst: str) -> np.ndarray:
+    """Return source codes around every kind of edge of the destination: all of narrow sources, else chosen ones."""
+    row = oracle.fmt(src)
+    if row.bits <= 8:
+        return np.arange(1 << row.bits, dtype=oracle.storage(src))
+    generator = np.random.default_rng([row.bits, oracle.fmt(dst).bits])
+    random = generator.integers(0, 1 << row.bits, 30, dtype=np.uint64)
+    near = np.array(sorted({anchor & (1 << row.bits) - 1 for anchor in anchors(src, dst)}), np.uint64)
+    steps = np.arange(-2, 3).astype(np.uint64)
+    chosen = np.concatenate([random, (near[:, None] + steps).ravel()]) & np.uint64((1 << row.bits) - 1)
+    return np.unique(chosen).astype(oracle.storage(src))
+
+
+def anchors(src: str, dst: str) -> list[int]:
+    """Return codes at zero, extremes, powers of two, and at numbers and midpoints next to the destination's limits."""
+    row = oracle.fmt(src)
+    if src in oracle.INTS:
+        powers = [1 << bit for bit in range(row.bits)]
+        limits = [65504, 65488, 65520, 65535, 65536, 62783487, 127, 255]
+        return [code for code in (*powers, *(-power for power in powers), *limits, 0) if abs(code) < 1 << row.bits - 1]
+    found = [0, row.sign_code, row.inf or row.max_code, row.nan or 0, row.max_code, 1 << row.fraction_bits, 1]
+    if dst in oracle.FLOATS:
+        limits = [oracle.FLOATS[dst].max_code, 1 << oracle.FLOATS[dst].fraction_bits, 1, 2]
+        numbers = [oracle.decode(code, dst).magnitude for code in limits]
+        step = numbers[0] / 64
+        numbers += [numbers[0] + step, numbers[2] / 2, numbers[1] - numbers[2] / 2, 3 * numbers[2] / 2]
+        found += [nearest(number, src) for number in numbers]
+    else:
+        found += [nearest(number, src) for number in (oracle.fmt(dst).high, 0.5, 1.5, 2.5)]
+    return [*found, *(code | row.sign_code for code in found)]
+
+
+def nearest(number: object, src: str) -> int:
+    """Return the code of the float at or below a number."""
+    native = {"f16": (np.float16, np.uint16), "f32": (np.float32, np.uint32), "bf16": (np.float32, np.uint32)}
+    floating, integer = native[src]
+    with np.errstate(over="ignore"):
+        code = int(np.array([float(number)], floating).view(integer)[0])  # type: ignore[arg-type]
+    return code >> 16 if src == "bf16" else code
+
+
+@pytest.mark.parametrize(("src", "dst"), LEGAL)
+def test_edges_against_rational_arithmetic(src: str, dst: str) -> None:
+    source = edges(src, dst)
+    sets = acceptance("tosa", src, dst, source)
+    row = oracle.fmt(dst)
+    fixed = [0, *((row.sign_code, row.max_code, row.nan, row.inf or 0) if dst in oracle.FLOATS else ())]
+    mask = (1 << row.bits) - 1
+    cells = [
+        (code, out)
+        for index, code in enumerate(source.tolist())
+        for out in {
+            *fixed,
+            *(int(part[index]) + step & mask for part in (sets.lowest, sets.highest) for step in (-2, -1, 0, 1, 2)),
+        }
+    ]
+    codes, results = (np.array(part, dtype=np.uint64) for part in zip(*cells, strict=True))
+    verdicts = accepts("tosa", src, dst, codes.astype(source.dtype), results.astype(oracle.storage(dst)))
+    for (code, out), verdict in zip(cells, verdicts.tolist(), strict=True):
+        assert verdict == oracle_acceptance.accepts(code, out, src, dst), f"{code:#x} -> {out:#x}"
+
+
+def test_flushing_is_allowed_where_the_type_permits() -> None:
+    tiny = np.array([0x00000001, 0x80000001, 0x00800000], np.uint32)  # smallest subnormals, smallest normal
+    zeros = np.array([0x0000, 0x8000, 0x0000], np.uint16)
+    assert accepts("tosa", "f32", "bf16", tiny, zeros).tolist() == [True, True, False]
+    assert accepts("tosa", "f32", "bf16", tiny, zeros ^ 0x8000).tolist() == [False, False, False]
+    small = np.array([0x3B000000], np.uint32)  # 2**-9, the smallest subnormal of e4m3fn, and twice that
+    assert accepts("tosa", "f32", "e4m3fn", small + 0x800000, np.array([0], np.uint8)).tolist() == [False]
+
+
+# -------------------------------------------------------------------------------- which modes conform (section 6)
+
+FLOAT_PAIRS = [("f32", "f16"), ("f32", "bf16"), ("f32", "e4m3fn"), ("f32", "e5m2"), ("f16", "e4m3fn"), ("bf16", "e5m2")]
+NEAREST = ("rint", "round")
+VERDICTS = [
+    *((src, dst, mode, "special", True) for src, dst in FLOAT_PAIRS for mode in NEAREST),
+    *((src, dst, mode, "special", False) for src, dst in FLOAT_PAIRS for mode in ("floor", "ceil", "odd")),
+    *((src, dst, mode, "saturate", False) for src, dst in FLOAT_PAIRS for mode in ("rint", "trunc")),
+    *((src, dst, "rint", "saturate", True) for src in ("f16", "f32") for dst in INTEGERS),
+    ("f16", "i8", "rint", "wrap", False), ("f32", "i16", "rint", "wrap", False),
+    *(("f32", "i32", mode, "saturate", False) for mode in ("round", "trunc", "floor", "ceil")),
+    *(("i32", dst, mode, "special", True) for dst in ("f32", "f16", "bf16") for mode in NEAREST),
+    *(("i32", dst, mode, "special", False) for dst in ("f32", "bf16") for mode in ("trunc", "floor", "ceil")),
+    ("i32", "i16", "rint", "wrap", True), ("i32", "i16", "rint", "saturate", False),
+]  # fmt: skip
+
+
+def all_kinds(src: str) -> np.ndarray:
+    """Return every code of narrow formats, else random codes of every exponent."""
+    row = oracle.fmt(src)
+    if row.bits <= 16:
+        return np.arange(1 << row.bits, dtype=oracle.storage(src))
+    generator = np.random.default_rng(3)
+    codes = generator.integers(0, 1 << 32, 8_000, dtype=np.uint64)
+    if src == "i32":
+        codes >>= generator.integers(0, 32, codes.size, dtype=np.uint64)
+    else:  # half of them with few fraction bits: ties
+        codes[::2] &= np.uint64(0xFFFFF000)
+        codes[:4] = [0x7F800000, 0xFF800000, 0x7F7FFFFF, 0x7FC00000]
+    return codes.astype(np.uint32)
+
+
+@pytest.mark.parametrize(("src", "dst", "mode", "overflow", "conforms"), VERDICTS)
+def test_modes_that_conform(src: str, dst: str, mode: str, overflow: str, conforms: bool) -> None:
+    source = all_kinds(src)
+    keep = ~oracle.is_nan(source, src) if src in oracle.FLOATS and dst in oracle.INTS else np.ones(source.shape, bool)
+    result = oracle.cast_array(source[keep], src, dst, mode, overflow)
+    assert accepts("tosa", src, dst, source[keep], result).all() == conforms
+
+
+@pytest.mark.parametrize(("src", "dst"), FLOAT_PAIRS)
+def test_truncation_conforms_within_the_range(src: str, dst: str) -> None:
+    """Beyond it IEEE's truncation stops at the largest number; TOSA asks for infinity or NaN."""
+    source = all_kinds(src)
+    result = oracle.cast_array(source, src, dst, "trunc", "special")
+    nearest_result = oracle.cast_array(source, src, dst, "rint", "special")
+    row = oracle.FLOATS[dst]
+    within = (nearest_result & ~np.array(row.sign_code, nearest_result.dtype)) <= row.max_code
+    good = accepts("tosa", src, dst, source, result)
+    assert good[within].all()
+    if src != "f32" or dst != "bf16":
+        assert not good.all()
