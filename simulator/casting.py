@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
+from isa.errors import ReadError
 from isa.formats import Format, format_named
 from isa.modes import Overflow, Rounding, Saturation
-from isa.pto.program import RoundMode
 from simulator.mechanisms import cast_elements
 from simulator.numerics import (
     Policy,
@@ -128,19 +127,8 @@ def cast_on_target(
         ReadError: a word that is no rounding mode.
         IllegalError: a pair that the chip does not have, or a mode that its instructions cannot name.
     """
-    mode = None if rounding is None else _chip_mode(rounding, target)
-    result = cast_elements(target, codes.reshape(1, -1), src, dst, mode, saturation, scratch=scratch)
+    result = cast_elements(target, codes.reshape(1, -1), src, dst, rounding, saturation, scratch=scratch)
     return replace(result, codes=result.codes.reshape(codes.shape))
-
-
-def _chip_mode(rounding: str, target: Target) -> RoundMode:
-    name = rounding.upper().removeprefix("CAST_")
-    if name in RoundMode.__members__:
-        return RoundMode[name]
-    legal = [mode.name.lower() for mode in RoundMode]
-    if rounding.lower() in {mode.value for mode in Rounding}:
-        raise IllegalError(f"{target.name} has no rounding mode {rounding}", legal=legal)
-    raise ReadError(f"unknown rounding mode '{rounding}'", legal=legal)
 
 
 def _rounding(name: str | None) -> Rounding | None:

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
+from isa.errors import IllegalError, ReadError
 from isa.formats import Format
-from isa.modes import Saturation
+from isa.modes import Rounding, Saturation
 from isa.pto.program import RoundMode
 from simulator.execution import Lowerer
 from simulator.target_cast import TargetCast
@@ -70,26 +70,41 @@ def cast_elements(
     codes: NDArray[Any],
     src: Format,
     dst: Format,
-    mode: RoundMode | None,
+    rounding: str | None,
     saturation: Saturation | None,
     *,
     scratch: bool,
 ) -> TargetCast:
-    """Convert codes of any shape as the chip's tile cast does.
+    """Convert codes of any shape as the chip does; `rounding` is a mode in the chip's words.
 
     Raises:
-        IllegalError: no such type pair, or no tile instructions at all.
+        ReadError: a word that is no rounding mode.
+        IllegalError: no such type pair, or a mode that the chip's instructions cannot name.
     """
     # Only the mechanism in use is loaded.
+    if isinstance(target, VliwTarget):
+        from simulator.vliw.loose_cast import cast_elements as by_convert  # noqa: PLC0415
+
+        return by_convert(target, codes, src, dst, rounding, saturation, scratch=scratch)
+    mode = None if rounding is None else _tile_mode(rounding, target)
     if isinstance(target, VectorFunctionTarget):
         from simulator.vector_function.elementwise import cast_elements as by_function  # noqa: PLC0415
 
         return by_function(target, codes, src, dst, mode, saturation, scratch=scratch)
-    if isinstance(target, VliwTarget):
-        raise _no_tiles(target)
     from simulator.strided.elementwise import cast_elements as by_repeats  # noqa: PLC0415
 
     return by_repeats(target, codes, src, dst, mode, saturation, scratch=scratch)
+
+
+def _tile_mode(rounding: str, target: Target) -> RoundMode:
+    """Return a mode of the tile instructions, as their enumeration names it."""
+    name = rounding.upper().removeprefix("CAST_")
+    if name in RoundMode.__members__:
+        return RoundMode[name]
+    legal = [mode.name.lower() for mode in RoundMode]
+    if rounding.lower() in {mode.value for mode in Rounding}:
+        raise IllegalError(f"{target.name} has no rounding mode {rounding}", legal=legal)
+    raise ReadError(f"unknown rounding mode '{rounding}'", legal=legal)
 
 
 def _no_tiles(target: VliwTarget) -> IllegalError:

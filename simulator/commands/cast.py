@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from simulator.commands.outcome import Outcome
 
+CHIP_WORDS = ("none", "rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
+"""Rounding modes in the words of instruction sets, beside those of the abstract cast."""
+
 SUMMARY = "what values become in another format: bits and numbers per target and mode"
 
 
@@ -67,7 +70,7 @@ def execute(options: Namespace) -> Outcome:
     from targets import specification_names, target_names  # noqa: PLC0415
 
     values = [text.strip() for text in options.values]
-    roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + ["none"])
+    roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + list(CHIP_WORDS))
     overflows = take_words(values, options.overflow, [policy.value for policy in Overflow])
     request = parse_request(
         src=options.src,
