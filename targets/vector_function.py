@@ -1,23 +1,20 @@
 """Schema of chips whose vector unit runs hardware loop nests over registers (mechanism `vector-function`).
 
 Facts: a5.md sections 1 (machine, distribution modes), 2 (kernels and their choice), 3 (pairs), 4 (rounding, CTRL),
-6 (timing), 8 (banks).
+8 (banks); for timing see `targets.vector_function_timing`.
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from isa.modes import Rounding
-from targets.dataflow import Banks, DataflowTarget, DataflowTiming
+from targets.dataflow import Banks, DataflowTarget
 from targets.register_text import RegisterInstruction, check_registers, parse_instruction
 from targets.schema import Count, Cycles, Fact, Table
-
-Fitted = Annotated[Decimal, Field(ge=0, decimal_places=2)]
-"""Cycles that may have two decimals: they average over alternations nobody documented."""
+from targets.vector_function_timing import VectorFunctionTiming
 
 VariantName = Literal["1D", "2D_default", "2D_no_post_update"]
 
@@ -130,12 +127,16 @@ class Kernels(Fact):
 
 
 class ProfiledSequence(Fact):
-    """A variant whose published cycles are those of another kernel's instructions."""
+    """A variant whose published cycles are not those of its kernel text.
+
+    They are those of kernel `timed_as`, whose trips, where `elements` is given, converted so many elements each.
+    """
 
     src: str
     dst: str
     kernel: str
     timed_as: str
+    elements: Count | None = None
 
 
 class VectorVariant(Table):
@@ -163,119 +164,6 @@ class VectorCast(Table):
     fallback: Rounding | None
     control: str
     saturation_off_by_default: bool
-
-
-class LaunchTiming(Fact):
-    """A vector function around its chain of compute instructions."""
-
-    around_chain_cycles: Fitted
-    """Start-up, load, store and drain."""
-    single_trip_saving_cycles: Fitted
-    """Less if the only loop has one trip: no hardware loop is set up."""
-
-
-class LoadTiming(Fact):
-    """Vector loads beyond the first of a trip, and post-updated addresses."""
-
-    second_load_cycles: Fitted
-    post_update_cycles: Fitted
-
-
-class LoopTiming(Fact):
-    """Hardware loops around the trip."""
-
-    row_loop_cycles: Fitted
-    turnaround_cycles: Fitted
-    """From the last trip of an inner loop to the first of the next, if a trip takes one cycle at the front end."""
-    turnaround_hidden_cycles: Fitted
-    """Less per further cycle of a trip."""
-    half_byte_row_cycles: Fitted
-    """More per row whose address is halved (4-bit tiles)."""
-
-
-class ChainTiming(Fact):
-    """Latencies of compute instructions by mnemonic, and what forwarding saves between two of them."""
-
-    latency_cycles: dict[str, Fitted]
-    forwarding_cycles: Fitted
-
-
-class PortTiming(Fact):
-    """The serial port of the front end: cycles per trip that each of these mnemonics holds it."""
-
-    occupancy_cycles: dict[str, Fitted]
-    store_cycles: Fitted
-    """Shortest trip, per store."""
-
-
-class InterleaveTiming(Fact):
-    """The zero interleave with its second convert and store."""
-
-    cycles: Fitted
-
-
-class StoreBarrierTiming(Fact):
-    """Store to store distance where every store follows a barrier between stores."""
-
-    store_distance_cycles: Fitted
-
-
-class BranchTiming(Fact):
-    """One serialising scalar branch inside a vector function."""
-
-    cycles: Fitted
-
-
-class MemoryFloorTiming(Fact):
-    """A memory-bound kernel takes at least `start_cycles` plus `trip_cycles` per trip."""
-
-    start_cycles: Fitted
-    trip_cycles: Fitted
-
-
-class UnpackHeadTiming(Fact):
-    """The head penalty of 1D kernels with an unpacking load, by source bytes S.
-
-    It applies if S is no multiple of `line_bytes` and the bit `bank_bit` of S is 0, and falls linearly per whole
-    `step_bytes` of S from `first_cycles` over `second_cycles` to 0.
-    """
-
-    first_cycles: Fitted
-    second_cycles: Fitted
-    step_bytes: Count
-    line_bytes: Count
-    bank_bit: Count
-
-
-class DivisionTiming(Fact):
-    """High-precision division: trips do not overlap."""
-
-    trip_cycles: dict[str, Fitted]
-    overlap_cycles: Fitted
-
-
-class SpecialFunctionTiming(Fact):
-    """Cycles for which a special-function instruction holds one of two ports, by format; latencies of vsqrt."""
-
-    port_cycles: dict[str, Fitted]
-    vsqrt_latency_cycles: dict[str, Fitted]
-
-
-class VectorFunctionTiming(DataflowTiming):
-    """All timing facts."""
-
-    launch: LaunchTiming
-    loads: LoadTiming
-    loops: LoopTiming
-    chain: ChainTiming
-    port: PortTiming
-    interleave: InterleaveTiming
-    store_barrier: StoreBarrierTiming
-    branch: BranchTiming
-    memory_floor: dict[str, MemoryFloorTiming]
-    unpack_head: UnpackHeadTiming
-    division: DivisionTiming
-    special_function: SpecialFunctionTiming
 
 
 class VectorFunctionTarget(DataflowTarget):

@@ -16,10 +16,9 @@ import pytest
 from a5_cases import UB, source_codes
 from pto_text import VECTORS, compact, key_value
 
-from isa.errors import EngineError
 from simulator.inputs import empty_memory, from_memory, to_memory
 from simulator.mechanisms import compute_of
-from simulator.running import Loaded, load_program, run
+from simulator.running import Loaded, load_program
 
 SPELT = {
     "si8": "i8", "ui8": "u8", "si16": "i16", "ui16": "u16", "si32": "i32", "ui32": "u32", "si64": "i64",
@@ -241,12 +240,3 @@ return
     for shortcuts in (False, True):
         got = compute(loaded, {"x": codes.astype(np.uint32)}, shortcuts=shortcuts)["y"]
         assert np.array_equal(codes_of(got, "e4m3fn"), wanted)
-
-
-def test_time_needs_an_engine(tmp_path: Path) -> None:
-    """Until an engine of the mechanism exists, a run says so instead of inventing cycles."""
-    path = tmp_path / "c.pto"
-    tiles = [compact(kind, 1, 64, 1, 64) for kind in ("f32", "f16")]
-    path.write_text(program(["f32", "f16"], tiles, (1, 64), [""]), encoding="utf-8")
-    with pytest.raises(EngineError, match="a5: no engine times mechanism 'vector-function'"):
-        run(path, inputs={"x": "zeros"})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from isa.errors import EngineError, ReadError
+from isa.errors import ReadError
 from simulator.timing import Listener, Timing
 from simulator.tree import Tree
 from targets.loader import Target
+from targets.vector_function import VectorFunctionTarget
 from targets.vliw import VliwTarget
 
 __all__ = ["CYCLE_LIMIT", "ENGINES", "simulate"]
@@ -39,7 +40,7 @@ def simulate(
     Raises:
         ReadError: unknown engine, or no positive limit.
         IllegalError: an operation names a pipe or a timing row that the target does not have.
-        EngineError: no engine for the target's mechanism; deadlock (says who waits for whom); cycle limit (says where).
+        EngineError: deadlock (says who waits for whom); cycle limit (says where).
     """
     if engine == "fast":
         raise ReadError("engine 'fast' is not available yet", legal=ENGINES)
@@ -51,10 +52,10 @@ def simulate(
         from simulator.engines.event_vliw import VliwSimulation  # noqa: PLC0415 - as below
 
         return VliwSimulation(tree, target, observer, record_operations=record_operations).run(max_cycles)
-    if target.mechanism != "strided-repeat":
-        raise EngineError(
-            f"{target.name}: no engine times mechanism '{target.mechanism}'; there is one for strided-repeat"
-        )
+    if isinstance(target, VectorFunctionTarget):
+        from simulator.engines.event_function import FunctionSimulation  # noqa: PLC0415 - as below
+
+        return FunctionSimulation(tree, target, observer, record_operations=record_operations).run(max_cycles)
     # simpy takes as long to import as the rest of a small run: only who simulates pays for it.
     from simulator.engines.event_strided import EventSimulation  # noqa: PLC0415
 

@@ -125,9 +125,22 @@ def _timed_nest(target: VectorFunctionTarget, plan: CastPlan, main: Nest) -> Nes
         if (profiled.src, profiled.dst, profiled.kernel) == (plan.rule.src, plan.rule.dst, plan.variant.kernel):
             other = target.kernels.texts[profiled.timed_as]
             return replace(
-                main, row=bind_all(target, plan, other, other.row), trip=bind_all(target, plan, other, other.trip)
+                _with_elements(main, profiled.elements or main.elements),
+                row=bind_all(target, plan, other, other.row),
+                trip=bind_all(target, plan, other, other.trip),
             )
     return main
+
+
+def _with_elements(nest: Nest, elements: int) -> Nest:
+    """Return a nest of as many trips, each of which converts `elements`."""
+    return replace(
+        nest,
+        count=-(-nest.count * elements // nest.elements),
+        elements=elements,
+        source_trip=nest.source_trip * elements // nest.elements,
+        destination_trip=nest.destination_trip * elements // nest.elements,
+    )
 
 
 def _fill_nests(target: VectorFunctionTarget, plan: CastPlan, cast: TileCast) -> tuple[Nest, ...]:

@@ -1,0 +1,73 @@
+"""The vector pipe of a vector-function chip: launches one function after the other."""
+
+from __future__ import annotations
+
+from isa.errors import IllegalError
+from simulator.engines.event_dataflow.pipes import Pipe
+from simulator.engines.event_dataflow.records import Entry, Steps
+from simulator.engines.event_function.front_end import FrontEnd
+from simulator.engines.event_function.shape import TICKS, Computing, ticks
+from simulator.timing import Cause
+from simulator.vector_function.operations import VectorFunction
+from simulator.vector_function.profile import mnemonic
+from targets.vector_function import VectorFunctionTarget
+
+_FACTS = (
+    "timing.launch",
+    "timing.access",
+    "timing.loops",
+    "timing.chain",
+    "timing.port",
+    "timing.store_barrier",
+    "timing.branch",
+    "timing.memory_path",
+    "timing.unpack_head",
+    "banks",
+)
+"""What the processes of a function read."""
+
+
+class FunctionUnit:
+    """The vector pipe of one target. A function ends before the next one is launched."""
+
+    def __init__(self, target: VectorFunctionTarget) -> None:
+        self._target = target
+
+    def check(self, operation: object) -> None:
+        """Refuse what is no vector function, and instructions for which the target has no latency."""
+        target = self._target
+        if not isinstance(operation, VectorFunction):
+            raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
+        known = target.timing.chain.latency_cycles
+        for nest in operation.timed:
+            for item in nest.trip:
+                if isinstance(item, Computing) and mnemonic(item) not in known:
+                    raise IllegalError(f"target '{target.name}' has no latency for '{mnemonic(item)}'", legal=known)
+
+    def run(self, pipe: Pipe, entry: Entry) -> Steps:
+        """Launch a function; returns when it has ended."""
+        env, timing = pipe.machine.env, self._target.timing
+        function = entry.operation
+        assert isinstance(function, VectorFunction)  # checked before the run
+        pipe.machine.facts.update(_FACTS)
+        # The published cycles of a cast count from here: they leave out the control writes.
+        entry.begin(int(env.now))
+        entry.execution.start = entry.start
+        front_end = FrontEnd(pipe, entry, function, self._target)
+        stores = front_end.stores
+        served = env.process(stores.serve())
+        yield from front_end.launch()
+        if served.is_alive:
+            yield served
+        end = max(stores.completed_at, front_end.now) + ticks(timing.launch.drain_cycles)
+        # Rounded once, half up.
+        cycle = (end + TICKS // 2) // TICKS
+        for cause, held in (
+            (Cause.MEMORY_BANDWIDTH, stores.held_by_path),
+            (Cause.BARRIER, stores.held_by_barrier),
+            (Cause.BANK_CONFLICT, stores.held_by_port),
+        ):
+            pipe.account.spend(cause, min(cycle, pipe.account.cursor + held // TICKS), entry)
+        pipe.account.spend(Cause.DRAIN, cycle, entry)
+        pipe.machine.ledger.finish(entry, cycle)
+        yield env.timeout(cycle - int(env.now))

@@ -1,0 +1,139 @@
+"""Timing facts of chips that run vector functions (a5.md sections 1, 6 and 7).
+
+Constants may have two decimals: they average over alternations nobody documented.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import Field
+
+from targets.dataflow import DataflowTiming
+from targets.schema import Count, Fact
+
+Fitted = Annotated[Decimal, Field(ge=0, decimal_places=2)]
+
+
+class LaunchTiming(Fact):
+    """A vector function around its trips."""
+
+    startup_cycles: Fitted
+    """From the launch to the first load."""
+    drain_cycles: Fitted
+    """From the end of the last store to the end of the function."""
+
+
+class AccessTiming(Fact):
+    """Vector loads and stores, issue to retire."""
+
+    load_cycles: Fitted
+    store_cycles: Fitted
+
+
+class LoadTiming(Fact):
+    """Vector loads beyond the first of a trip, and post-updated addresses."""
+
+    second_load_cycles: Fitted
+    post_update_cycles: Fitted
+
+
+class LoopTiming(Fact):
+    """Hardware loops around the trip."""
+
+    setup_cycles: Fitted
+    """To set up loops, if any has more than one trip."""
+    row_loop_cycles: Fitted
+    """More for a row loop."""
+    turnaround_cycles: Fitted
+    """From the end of an inner loop's last trip at the front end to the first trip of the next row."""
+    turnaround_hidden_cycles: Fitted
+    """Part of that done in each cycle for which the last trip holds the serial port after its first."""
+    half_byte_row_cycles: Fitted
+    """More from row to row where row addresses are halved (4-bit tiles)."""
+
+
+class ChainTiming(Fact):
+    """Latencies of compute instructions by mnemonic, and what forwarding saves from producer to consumer."""
+
+    latency_cycles: dict[str, Fitted]
+    forwarding_cycles: Fitted
+
+
+class PortTiming(Fact):
+    """The serial port: cycles that each of these mnemonics holds it; and the distance of two stores."""
+
+    occupancy_cycles: dict[str, Fitted]
+    store_cycles: Fitted
+
+
+class StoreBarrierTiming(Fact):
+    """A barrier between stores: from its turn, once what precedes it has begun, to the store behind it."""
+
+    cycles: Fitted
+
+
+class BranchTiming(Fact):
+    """One serialising scalar branch inside a vector function."""
+
+    cycles: Fitted
+
+
+class MemoryPathTiming(Fact):
+    """What a trip takes of the path between load and store, where rows of several trips follow each other."""
+
+    trip_cycles: Fitted
+
+
+class MemoryFloorTiming(Fact):
+    """A memory-bound kernel takes at least `start_cycles` plus `trip_cycles` per trip."""
+
+    start_cycles: Fitted
+    trip_cycles: Fitted
+
+
+class UnpackHeadTiming(Fact):
+    """The head penalty of 1D kernels with an unpacking load, by source bytes S.
+
+    It applies if S is no multiple of `line_bytes` and the bit `bank_bit` of S is 0, and falls linearly per whole
+    `step_bytes` of S from `first_cycles` over `second_cycles` to 0.
+    """
+
+    first_cycles: Fitted
+    second_cycles: Fitted
+    step_bytes: Count
+    line_bytes: Count
+    bank_bit: Count
+
+
+class DivisionTiming(Fact):
+    """High-precision division: trips do not overlap."""
+
+    trip_cycles: dict[str, Fitted]
+    overlap_cycles: Fitted
+
+
+class SpecialFunctionTiming(Fact):
+    """Cycles for which a special-function instruction holds one of two ports, by format; latencies of vsqrt."""
+
+    port_cycles: dict[str, Fitted]
+    vsqrt_latency_cycles: dict[str, Fitted]
+
+
+class VectorFunctionTiming(DataflowTiming):
+    """All timing facts."""
+
+    launch: LaunchTiming
+    access: AccessTiming
+    loads: LoadTiming
+    loops: LoopTiming
+    chain: ChainTiming
+    port: PortTiming
+    store_barrier: StoreBarrierTiming
+    branch: BranchTiming
+    memory_path: MemoryPathTiming
+    memory_floor: dict[str, MemoryFloorTiming]
+    unpack_head: UnpackHeadTiming
+    division: DivisionTiming
+    special_function: SpecialFunctionTiming
