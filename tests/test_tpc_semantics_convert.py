@@ -360,12 +360,14 @@ def test_random_words_follow_the_options() -> None:
         run(line, "greco", chip=strict, income=INCOME[0], src_a=read)
     single = "convert.f32 lane_sel=0 target_type=bf16 sr V2, V4"
     assert run(single, "greco", chip=strict, income=INCOME[0], src_a=read[0]).vector_lfsr is not None
-    # Four conversions of i4 need 512 words; with option `used` the words of idle lanes stay.
-    chip = with_options(target("goya"), {"random_step": "used"})
+    # With option `used` the words of lanes that the predicate leaves out stay.
+    chip = with_options(target("greco"), {"random_step": "used"})
     machine = state(words=WORDS)
-    got = run("convert_int32 lane_sel=0 sr to_8 V1, V2, -3", "goya", chip=chip, income=INCOME[0], src_a=read[0],
-              machine=machine)  # fmt: skip
-    assert got.vector_lfsr.tolist() == stepped(WORDS, POLYNOMIAL)
+    lanes_on = np.arange(256) // 4 % 3 == 0
+    for chosen, steps in ((chip, [lane % 3 == 0 for lane in range(64)]), (target("greco"), [True] * 64)):
+        got = run(single, "greco", chip=chosen, income=INCOME[0], src_a=read[0], machine=machine, predicate=lanes_on)
+        after = zip(WORDS, stepped(WORDS, POLYNOMIAL), steps, strict=True)
+        assert got.vector_lfsr.tolist() == [new if step else old for old, new, step in after]
 
 
 def test_random_words_of_zero_leave_exact_numbers_unless_told_to_compare() -> None:

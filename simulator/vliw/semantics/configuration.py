@@ -127,11 +127,18 @@ class Drawn:
         return Effects(result, self.vector_lfsr, self.scalar_lfsr, remarks)
 
 
-def draw(rounding: Rounding | None, lanes: NDArray[np.intp] | None, target: VliwTarget, state: State) -> Drawn:
+def draw(
+    rounding: Rounding | None,
+    lanes: NDArray[np.intp] | None,
+    active: NDArray[np.bool_] | None,
+    target: VliwTarget,
+    state: State,
+) -> Drawn:
     """Return the random words of one instruction, if its rounding needs any.
 
-    `lanes` are the numbers of the lanes at work in the vector unit: lane i reads word i modulo the number of words;
-    None: the scalar unit. How a register of words serves more lanes than it has, and which words step, are options.
+    `lanes` are the numbers of the lanes of the vector unit: lane i reads word i modulo the number of words; None: the
+    scalar unit. `active` marks those that the predicate admits (None: all). How a register of words serves more lanes
+    than it has, and which words step, are options.
 
     Raises:
         IllegalError: more lanes than words, and option random_lane_word refuses that.
@@ -146,7 +153,7 @@ def draw(rounding: Rounding | None, lanes: NDArray[np.intp] | None, target: Vliw
         message = f"which random words serve lanes beyond {count} is not documented (option random_lane_word)"
         raise IllegalError(message, legal=(f"up to {count} lanes",))
     used = np.full(count, target.option("random_step") == "all")
-    used[lanes % count] = True
+    used[(lanes if active is None else lanes[active]) % count] = True
     after = stepped(state.vector_lfsr, "vector_lfsr_polynomial", target, state)
     return Drawn(state.vector_lfsr[lanes % count], vector_lfsr=np.where(used, after, state.vector_lfsr))
 

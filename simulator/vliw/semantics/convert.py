@@ -21,7 +21,7 @@ from simulator.vliw.semantics.configuration import (
 )
 from simulator.vliw.semantics.interface import Effects, Operands, State
 from simulator.vliw.semantics.lanes import given
-from simulator.vliw.semantics.placement import Placement, gathered, place, scattered
+from simulator.vliw.semantics.placement import Placement, admitted, gathered, place, scattered
 from simulator.vliw.semantics.policies import converted, integral_policy, policy_of
 from simulator.vliw.semantics.registers import destination_file, group_of
 from simulator.vliw.semantics.scalars import narrow_result
@@ -54,7 +54,8 @@ class Convert:
         mode = convert_mode(self.mode, target, state, self.instruction.span)
         policy = policy_of(src, dst, mode, self.clip, target)
         value = given(self.instruction, operands, "src_a")
-        random = draw(mode.rounding, placement.lane if placement else None, target, state)
+        lanes = placement.lane if placement else None
+        random = draw(mode.rounding, lanes, admitted(placement, operands), target, state)
         through = target.special_values.intermediate
         if placement is None:
             assert isinstance(value, int)
@@ -163,7 +164,8 @@ class NearbyInt:
         mode = convert_mode(self.mode, target, state, self.instruction.span)
         policy = integral_policy(fmt, mode)
         value = given(self.instruction, operands, "src_a")
-        random = draw(mode.rounding, placement.lane if placement else None, target, state)
+        lanes = placement.lane if placement else None
+        random = draw(mode.rounding, lanes, admitted(placement, operands), target, state)
         if placement is None:
             assert isinstance(value, int)
             codes = np.array([value & (1 << fmt.bits) - 1], code_dtype(fmt))

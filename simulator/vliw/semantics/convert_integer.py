@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from simulator.vliw.semantics.configuration import check_mode, draw
 from simulator.vliw.semantics.convert import chosen_lane
 from simulator.vliw.semantics.interface import Effects, Operands, State, Value
 from simulator.vliw.semantics.lanes import elements, given, integers, signed_word, vectors
-from simulator.vliw.semantics.placement import Placement, gathered, place, scattered
+from simulator.vliw.semantics.placement import Placement, admitted, gathered, place, scattered
 from simulator.vliw.semantics.policies import integer_policy
 from simulator.vliw.semantics.registers import destination_file, group_of
 from simulator.vliw.semantics.scalars import narrow_result
@@ -54,7 +53,8 @@ class ConvertInteger:
         value = given(self.instruction, operands, "src_a")
         shifts = self._shifts(given(self.instruction, operands, "src_b"))
         remarks = self._check_shifts(shifts, operands)
-        random = draw(self.mode.rounding, placement.lane if placement else None, target, state)
+        lanes = placement.lane if placement else None
+        random = draw(self.mode.rounding, lanes, admitted(placement, operands), target, state)
         if placement is None:
             assert isinstance(value, int)
             codes = np.array([value & (1 << self.src.bits) - 1], code_dtype(self.src))
@@ -108,10 +108,8 @@ class ConvertInteger:
         Raises:
             IllegalError: one is above 0, and option positive_shift refuses that.
         """
-        active: Any = slice(None)
-        if isinstance(operands.predicate, np.ndarray) and self.placement is not None:
-            active = operands.predicate[self.placement.places]
-        if not (shifts[active] > 0).any():
+        active = admitted(self.placement, operands)
+        if not (shifts if active is None else shifts[active]).max(initial=0) > 0:
             return ()
         if self.target.option("positive_shift") == "refuse":
             raise IllegalError(POSITIVE_SHIFT, span=self.instruction.span, legal=("shifts of 0 and below",))

@@ -168,9 +168,14 @@ def _amounts(value: Value, fmt: Format, lanes: int, context: Context) -> NDArray
 
 
 def _signed_amounts(value: Value, fmt: Format, lanes: int, context: Context) -> NDArray[np.int64]:
-    """Read amounts of arithmetic shifts, signed: the lowest byte of every lane, coordinates, or a whole scalar."""
+    """Read amounts of arithmetic shifts, signed: the lowest byte of every lane, coordinates, or a scalar's element.
+
+    The vendor's compiler negates the amount of `ash.i16` by `sub.i16` into S (vect-01.c of its tests): what counts of
+    the scalar is its low element.
+    """
     if isinstance(value, int):
-        return np.full(lanes, signed_word(value & WORD_MASK), np.int64)
+        top = 1 << (fmt.bits - 1)
+        return np.full(lanes, (value & (2 * top - 1) ^ top) - top, np.int64)
     if isinstance(value, tuple):
         return integers(_coordinate_codes(value), COORDINATE)
     lowest = elements(value, fmt).astype(np.uint8)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.formats import Format
-from simulator.vliw.semantics.interface import Operands, Value
+from simulator.vliw.semantics.interface import Mask, Operands, Value
 from simulator.vliw.semantics.lanes import Codes, elements, lanes_of, vector_of
 
 Indices = NDArray[np.intp]
@@ -62,6 +62,13 @@ def place(src: Format, dst: Format, vector_bytes: int, *, lane: int | None, regi
     return Placement(narrow, slots, places, own, 1, group)
 
 
+def admitted(placement: Placement | None, operands: Operands) -> Mask | None:
+    """Return which conversions a vector predicate admits, None if there is no such predicate."""
+    if placement is None or not isinstance(operands.predicate, np.ndarray):
+        return None
+    return operands.predicate[placement.places]
+
+
 def gathered(value: Value, src: Format, where: Indices) -> Codes:
     """Return elements of a vector or of a group of vectors."""
     return elements(value, src)[where]
@@ -72,8 +79,8 @@ def scattered(results: Codes, dst: Format, placement: Placement, operands: Opera
     lanes = lanes_of(dst, vector_bytes)
     income = operands.income
     where, kept = placement.scatter, results
-    if isinstance(operands.predicate, np.ndarray):
-        active = operands.predicate[placement.places]
+    active = admitted(placement, operands)
+    if active is not None:
         where, kept = where[active], results[active]
     if where.size == lanes * placement.destinations or income is None:
         out = np.zeros(lanes * placement.destinations, results.dtype)
