@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from oracle_formats import FLOATS, INTS, fmt
+from oracle_formats import FLOATS, fmt
 from oracle_tpc import convert, convert_lanes, nearby, stepped
 from tpc_semantics_cases import POLYNOMIAL, SPELLED, instruction, prepared, run, samples, state, vector
 from tpc_text import GENERATIONS, table, target
@@ -394,9 +394,3 @@ def test_a_false_scalar_predicate_changes_nothing() -> None:
     got = run("convert.f32 lane_sel=0 target_type=bf16 sr V1, V2", income=income, src_a=INCOME[1], predicate=False)
     assert got.result is income
     assert got.vector_lfsr is None
-
-
-def test_integers_are_covered() -> None:
-    """The table has every integer width: the lane model above saw nibbles, bytes, halves and words."""
-    assert {INTS[row["dst"]].bits for row in VECTOR_ROWS if row["dst"] in INTS} == {8, 16, 32}
-    assert {fmt(row["src"]).bits for row in VECTOR_ROWS} == {4, 8, 16, 32}

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from oracle_formats import INTS, fmt
+from oracle_formats import FLOATS, INTS, fmt
 from tpc_text import program, target
 
 from isa.tpc.forms import TARGET_SPELLINGS
@@ -105,3 +105,32 @@ def samples(name: str) -> tuple[int, ...]:
         special = [row.inf, row.inf + 1, row.max_code, 0x7FFF, 0x8000, 0xFFFF, 1, 0]  # type: ignore[union-attr,operator]
         some = [*special, *picked, *rng.integers(0, 1 << 16, 256).tolist()]
     return tuple(int(code) for code in some[:256])
+
+
+FLOAT_TYPES = ("f32", "bf16", "f16", "f8_143", "f8_152")
+INTEGER_TYPES = ("i32", "u32", "i16", "u16", "i8", "u8")
+
+
+def pairs(name: str) -> list[tuple[int, int]]:
+    """Codes of two operands: anything beside anything, neighbours in size, tiny ones, equal and opposite ones."""
+    some, rng = samples(name), np.random.default_rng(51)
+    row = fmt(name)
+    sign, unit = 1 << (row.bits - 1), 1 << max(0, getattr(row, "fraction_bits", 4) - 2)
+    found = list(zip(some, rng.permutation(some).tolist(), strict=True))
+    found += [(code, (code + int(step)) % (1 << row.bits)) for code, step in zip(
+        some, rng.integers(-4 * unit, 4 * unit, len(some)), strict=True)]  # fmt: skip
+    found += [(code, code ^ sign) for code in some[::4]] + [(code, code) for code in some[::4]]
+    if name in FLOATS:
+        tiny = rng.integers(0, 3 << getattr(row, "fraction_bits", 0), (64, 2)).tolist()
+        found += [(a | sign * int(i % 3 == 0), b | sign * int(i % 2)) for i, (a, b) in enumerate(tiny)]
+    return [(int(a), int(b)) for a, b in found]
+
+
+def both(name: str) -> list[tuple[np.ndarray, np.ndarray, list[tuple[int, int]]]]:
+    """The pairs as vectors, together with the pairs of each."""
+    bits, lanes = fmt(name).bits, 2048 // fmt(name).bits
+    found = pairs(name)
+    found += found[: -len(found) % lanes]
+    found += [found[0]] * (-len(found) % lanes)
+    chunks = [found[start : start + lanes] for start in range(0, len(found), lanes)]
+    return [(vector([a for a, _ in c], bits), vector([b for _, b in c], bits), c) for c in chunks]
