@@ -77,8 +77,8 @@ def estimate(
     tree = Tree(Block((body,)), (Instruction(f"tcvt {src} -> {dst}", "V", _HERE),), interlocked=False)
     timing = simulate(tree, chip)
     execution = timing.executions[0]
-    pipe = max((name for name in timing.pipes), key=lambda name: timing.pipes[name].busy)
-    causes = timing.pipes[pipe].causes
+    # Whoever converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.
+    causes = min((pipe.causes for pipe in timing.pipes.values()), key=lambda causes: causes.get(Cause.EMPTY, 0))
     bound_by = max(causes, key=lambda cause: causes[cause]) if causes else Cause.EMPTY
     return Estimate(execution.end - execution.start, bound_by, causes)
 

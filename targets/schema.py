@@ -82,6 +82,12 @@ class Option(Fact):
         return self
 
 
+class Measurements(Fact):
+    """A CSV file of published cycles beside the shipped descriptions, with which simulations are compared."""
+
+    file: Annotated[str, Field(min_length=1)]
+
+
 class Kind(StrEnum):
     """Chips run programs; specifications only say what is legal and what is acceptable."""
 
@@ -105,6 +111,8 @@ class TargetHeader(Table):
     frequency: Frequency
     memories: dict[str, Memory]
     options: dict[str, Option]
+    measured_casts: Measurements | None = None
+    """Published cycles of casts; None: there are none."""
 
     def option(self, name: str) -> int | str:
         """Return the value of a named option; KeyError if the target has none of that name."""

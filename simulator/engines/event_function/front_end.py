@@ -91,7 +91,8 @@ class FrontEnd:
         flight = Trip(self._pipe.machine, self._entry, self._timing, shape, path, source, stores, self.now, released)
         env.process(flight.fly())
         if released is not None:
-            yield from self._branch()
+            yield from self._spend(shape.hold, Cause.BUSY)
+            yield from self._branch(begun=shape.hold)
             released.succeed(self.now)
             return
         yield from self._spend(min(shape.hold, TICKS), Cause.BUSY)
@@ -104,8 +105,9 @@ class FrontEnd:
         address = self._function.destination + row * nest.destination_row + start
         return PendingStore(self._pipe.machine.env.event(), address, max(0, min(size, row_bytes - start)))
 
-    def _branch(self) -> Steps:
-        return self._spend(ticks(self._timing.branch.cycles), Cause.SERIALISING_BRANCH)
+    def _branch(self, begun: int = 0) -> Steps:
+        """Stand still for a serialising branch that has begun so many ticks ago."""
+        return self._spend(ticks(self._timing.branch.cycles) - begun, Cause.SERIALISING_BRANCH)
 
     def _spend(self, duration: int, cause: Cause) -> Steps:
         """Work for so many ticks."""

@@ -1,0 +1,195 @@
+"""Reading tables of measured cycles: CSV with a header line, columns by name, in any order.
+
+Needed: `src`, `dst`, `rows`, `cols`, `measured_cycles`. Used if they are there: `valid_rows`, `valid_cols`, `path`,
+`outer_iters`, `inner_iters_label`, `peer_predicted_cycles`, `op`, `data_quality`. All others are carried along.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isa.errors import CastsimError, ReadError, Span
+from isa.formats import Format
+from simulator.accuracy.names import format_of
+
+NEEDED = ("src", "dst", "rows", "cols", "measured_cycles")
+"""Columns without which there is nothing to compare."""
+
+_PREDICTIONS = ("peer_predicted_cycles", "peer_predicted_cycles_at_commit")
+_CAST = "TCVT"
+_MEASURED = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRow:
+    """One measured cast. `cells` are the row's own columns and texts, `span` its place in the file.
+
+    Extents in elements; `valid_rows` and `valid_cols` are the whole tile if the table does not say. `path` is `1D`,
+    `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
+    the loop trips that were profiled, None if not stated. `predicted` is what the public model says.
+    """
+
+    cells: Mapping[str, str]
+    span: Span
+    src: Format
+    dst: Format
+    rows: int
+    cols: int
+    valid_rows: int
+    valid_cols: int
+    path: str
+    outer_trips: int | None
+    inner_trips: int | None
+    measured_cycles: int
+    predicted: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTable:
+    """The rows of a file that can be compared, and how many others it has: not measured, or no casts."""
+
+    file: str
+    columns: tuple[str, ...]
+    rows: tuple[MeasuredRow, ...]
+    skipped: int
+
+
+def read_table(path: Path) -> MeasuredTable:
+    """Read a table.
+
+    Rows of other operations, without a measured value, or whose `data_quality` does not call them measured, are
+    counted and left out.
+
+    Raises:
+        ReadError: unreadable, empty, columns missing or named twice, a cell that is no number or no format, nothing
+            measured. Names file, line and column.
+    """
+    lines = _lines(path)
+    header = _cells(path, lines, 0) if lines else []
+    columns = tuple(name.strip() for name in header)
+    _check_columns(path, lines, columns)
+    rows, skipped = [], 0
+    for number in range(1, len(lines)):
+        if not lines[number].strip():
+            continue
+        values = _cells(path, lines, number)
+        if len(values) != len(columns):
+            message = f"{len(values)} cells, the header names {len(columns)} columns"
+            raise ReadError(message, span=Span(str(path), number + 1, 1, lines[number]))
+        record = _Record(path, number + 1, lines[number], columns, values)
+        if record.counts():
+            rows.append(record.row())
+        else:
+            skipped += 1
+    if not rows:
+        raise ReadError(f"table '{path}' has no measured cast")
+    return MeasuredTable(str(path), columns, tuple(rows), skipped)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
+        raise ReadError(f"table '{path}': {reason}") from None
+    return text.splitlines()
+
+
+def _cells(path: Path, lines: Sequence[str], number: int) -> list[str]:
+    """Split one line; a cell cannot span lines."""
+    try:
+        return next(csv.reader([lines[number]], strict=True), [])
+    except csv.Error as error:
+        raise ReadError(f"malformed CSV: {error}", span=Span(str(path), number + 1, 1, lines[number])) from None
+
+
+def _check_columns(path: Path, lines: Sequence[str], columns: tuple[str, ...]) -> None:
+    if not lines:
+        raise ReadError(f"table '{path}' is empty", legal=NEEDED)
+    span = Span(str(path), 1, 1, lines[0], max(1, len(lines[0])))
+    missing = [name for name in NEEDED if name not in columns]
+    if missing:
+        raise ReadError(f"no column {', '.join(missing)}", span=span, legal=NEEDED)
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise ReadError(f"column {', '.join(twice)} twice", span=span)
+
+
+class _Record:
+    """One line, its cells by column."""
+
+    def __init__(self, path: Path, line: int, text: str, columns: tuple[str, ...], values: list[str]) -> None:
+        self._path, self._line, self._text = path, line, text
+        self._columns = columns
+        self._cells = {name: value.strip() for name, value in zip(columns, values, strict=True)}
+        self._values = values
+
+    def counts(self) -> bool:
+        """Whether it is a measured cast."""
+        cast = self._cells.get("op", _CAST).upper() == _CAST
+        return cast and bool(self._cells["measured_cycles"]) and self._cells.get("data_quality", _MEASURED) == _MEASURED
+
+    def row(self) -> MeasuredRow:
+        """Return it, every cell read."""
+        rows, cols = self._count("rows"), self._count("cols")
+        valid_rows, valid_cols = self._optional("valid_rows") or rows, self._optional("valid_cols") or cols
+        for name, valid, extent in (("valid_rows", valid_rows, rows), ("valid_cols", valid_cols, cols)):
+            if valid > extent:
+                raise ReadError(f"{name} {valid} exceeds {extent}", span=self._span(name))
+        return MeasuredRow(
+            cells=self._cells,
+            span=self._span("src"),
+            src=self._format("src"),
+            dst=self._format("dst"),
+            rows=rows,
+            cols=cols,
+            valid_rows=valid_rows,
+            valid_cols=valid_cols,
+            path=self._path_class(rows, cols, valid_cols),
+            outer_trips=self._optional("outer_iters"),
+            inner_trips=self._optional("inner_iters_label"),
+            measured_cycles=self._count("measured_cycles"),
+            predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None),
+        )
+
+    def _path_class(self, rows: int, cols: int, valid_cols: int) -> str:
+        """Return the shape class; a spelling that does not begin with it leaves it to the shape."""
+        stated = self._cells.get("path", "").upper()[:2]
+        if stated in ("1D", "2D"):
+            return stated
+        return "1D" if cols == valid_cols or rows == 1 else "2D"
+
+    def _count(self, column: str) -> int:
+        text = self._cells[column]
+        if not text.isascii() or not text.isdigit() or int(text) == 0:
+            raise ReadError(f"{column} '{text}' is no positive integer", span=self._span(column))
+        return int(text)
+
+    def _optional(self, column: str) -> int | None:
+        return self._count(column) if self._cells.get(column) else None
+
+    def _prediction(self, column: str) -> int | None:
+        text = self._cells.get(column, "")
+        if text and not (text.isascii() and text.isdigit()):
+            raise ReadError(f"{column} '{text}' is no integer", span=self._span(column))
+        return int(text) if text else None
+
+    def _format(self, column: str) -> Format:
+        try:
+            return format_of(self._cells[column])
+        except CastsimError as error:
+            raise error.at(self._span(column)) from None
+
+    def _span(self, column: str) -> Span:
+        """Return the place of a cell; without a cell, of the line."""
+        if column not in self._columns:
+            return Span(str(self._path), self._line, 1, self._text)
+        index = self._columns.index(column)
+        # Commas inside quotes would shift this: then the line is named from the cell's first occurrence.
+        start = sum(len(value) + 1 for value in self._values[:index])
+        if '"' in self._text:
+            start = max(0, self._text.find(self._values[index]))
+        return Span(str(self._path), self._line, start + 1, self._text, max(1, len(self._values[index])))

@@ -1,0 +1,86 @@
+"""Accuracy as JSON: every row, every curve, and the statistics over all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simulator.accuracy import Accuracy, AssessedRow, Curve
+from simulator.accuracy.assessment import Statistics, predicted, simulated
+
+_PLACES = 4
+"""Decimals of a percentage."""
+
+
+def accuracy_document(found: Sequence[Accuracy]) -> Mapping[str, Any]:
+    """Return the JSON of one table, or of several."""
+    every = [row for accuracy in found for row in accuracy.rows]
+    return {
+        "targets": [_target(accuracy) for accuracy in found],
+        "rows": [_row(accuracy.target.name, row) for accuracy in found for row in accuracy.rows],
+        "curves": [_curve(accuracy.target.name, curve) for accuracy in found for curve in accuracy.curves],
+        **_statistics(simulated(every)),
+        "public_model": _or_none(predicted(every)),
+    }
+
+
+def _target(accuracy: Accuracy) -> Mapping[str, Any]:
+    measurements = accuracy.target.measured_casts
+    shipped = measurements is not None and accuracy.table.file.endswith(measurements.file)
+    return {
+        "target": accuracy.target.name,
+        "file": accuracy.table.file,
+        "source": measurements.source if shipped and measurements is not None else None,
+        "rows": len(accuracy.rows),
+        "rows_skipped": accuracy.table.skipped,
+        **_statistics(simulated(accuracy.rows)),
+        "public_model": _or_none(predicted(accuracy.rows)),
+    }
+
+
+def _row(target: str, assessed: AssessedRow) -> Mapping[str, Any]:
+    peer = assessed.predicted_error
+    return {
+        "target": target,
+        **{name: _typed(text) for name, text in assessed.row.cells.items()},
+        "convention": assessed.convention,
+        "simulated_rows": assessed.simulated_rows,
+        "simulated_cols": assessed.simulated_cols,
+        "simulated_cycles": assessed.simulated_cycles,
+        "error_percent": round(assessed.error, _PLACES),
+        "public_model_error_percent": None if peer is None else round(peer, _PLACES),
+    }
+
+
+def _curve(target: str, curve: Curve) -> Mapping[str, Any]:
+    return {
+        "target": target,
+        "src": curve.src,
+        "dst": curve.dst,
+        "path": curve.path,
+        "rows": curve.simulated.rows,
+        **_statistics(curve.simulated),
+        "public_model": _or_none(curve.predicted),
+    }
+
+
+def _statistics(statistics: Statistics) -> dict[str, float]:
+    return {
+        "mean": round(statistics.mean, _PLACES),
+        "median": round(statistics.median, _PLACES),
+        "max": round(statistics.maximum, _PLACES),
+    }
+
+
+def _or_none(statistics: Statistics | None) -> dict[str, float] | None:
+    return None if statistics is None else _statistics(statistics)
+
+
+def _typed(text: str) -> int | float | str | None:
+    """Return a cell as the number that it spells."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    whole, dot, part = text.partition(".")
+    return float(text) if dot and (whole + part).isascii() and (whole + part).isdigit() else text

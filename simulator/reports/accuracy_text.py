@@ -1,0 +1,60 @@
+"""Accuracy as text: a table of rows, one of curves, and a summary per target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from simulator.accuracy import Accuracy
+from simulator.accuracy.assessment import LABEL_SHAPE, Statistics, predicted, simulated
+from simulator.reports.terminal import indented, table
+
+
+def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
+    """Return the report on one table, or on several."""
+    parts: list[RenderableType] = []
+    for accuracy in found:
+        parts += [*_one(accuracy), Text("")]
+    return Group(*parts[:-1])
+
+
+def _one(accuracy: Accuracy) -> list[RenderableType]:
+    rows = table(
+        "src", "dst", "path", "shape", "measured", "simulated", "error %", "public model", "error % ",
+        numbers=("measured", "simulated", "error %", "public model", "error % "),
+    )  # fmt: skip
+    for assessed in accuracy.rows:
+        row, peer = assessed.row, assessed.predicted_error
+        mark = "*" if assessed.convention == LABEL_SHAPE else ""
+        shape = f"{assessed.simulated_rows} x {assessed.simulated_cols}{mark}"
+        public = ("", "") if peer is None else (str(row.predicted), f"{peer:+.2f}")
+        cycles = (str(row.measured_cycles), str(assessed.simulated_cycles), f"{assessed.error:+.2f}")
+        rows.add_row(row.src.name, row.dst.name, row.path, shape, *cycles, *public)
+    curves = table(
+        "src", "dst", "path", "rows", "mean %", "median %", "max %", "public: mean %", "max % ",
+        numbers=("rows", "mean %", "median %", "max %", "public: mean %", "max % "),
+    )  # fmt: skip
+    for curve in accuracy.curves:
+        own, public_model = curve.simulated, curve.predicted
+        public = ("", "") if public_model is None else (f"{public_model.mean:.2f}", f"{public_model.maximum:.2f}")
+        errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
+        curves.add_row(curve.src, curve.dst, curve.path, str(own.rows), *errors, *public)
+    parts: list[RenderableType] = [Text(f"{accuracy.target.name}: {accuracy.table.file}"), indented(rows)]
+    if any(assessed.convention == LABEL_SHAPE for assessed in accuracy.rows):
+        parts.append(Text("  * rows and columns of the published loop trips of the variant that runs"))
+    parts += [Text(""), indented(curves), Text(_sentence("simulation", simulated(accuracy.rows)))]
+    public_model = predicted(accuracy.rows)
+    if public_model is not None:
+        parts.append(Text(_sentence("public model", public_model)))
+    if accuracy.table.skipped:
+        parts.append(Text(f"{accuracy.table.skipped} rows left out: other operations, or not measured"))
+    return parts
+
+
+def _sentence(what: str, statistics: Statistics) -> str:
+    return (
+        f"{what}, {statistics.rows} rows: mean absolute error {statistics.mean:.2f} %, "
+        f"median {statistics.median:.2f} %, maximum {statistics.maximum:.2f} %"
+    )
