@@ -163,7 +163,8 @@ class Run:
         declared = parse(SETUP.format(setup=""), dialect(generation)).declarations
         machine = Machine(Program(declared, items), chip, GlobalMemory((tensor,), {"x": codes}, chip.tensors.limit))
         vectors = {
-            0: np.full(64, s1 if s1 == SHIFT else 0x40E80007, np.uint32), 8: rng.uniform(-100, 100, 64).astype(np.float32),
+            0: np.full(64, s1 if s1 == SHIFT else 0x40E80007, np.uint32),
+            8: rng.uniform(-100, 100, 64).astype(np.float32),
             9: rng.integers(-30000, 30000, 64, dtype=np.int32), 10: np.full(64, 3.5, np.float32),
             11: np.full(64, -3, np.int32), 12: np.full(64, -1, np.int32), 16: np.zeros(64, np.int32),
         }  # fmt: skip

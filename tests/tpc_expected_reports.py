@@ -63,9 +63,9 @@ def store_effect(facts: dict[str, Any], mnemonic: str) -> int:
     """Return the cycles from the issue of a store until it has its data: the stage of the sharing group, and one."""
     with (ROOT / "targets" / facts["read_stages"]["table"]).open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            if row["slot"] == "store" and mnemonic in row["mnemonics"].split(";") and "V" in row["files"].split(";"):
-                if row["roles"] == "src_c":
-                    return int(row["sharing_stage"]) + 1
+            fits = mnemonic in row["mnemonics"].split(";") and "V" in row["files"].split(";")
+            if fits and (row["slot"], row["roles"]) == ("store", "src_c"):
+                return int(row["sharing_stage"]) + 1
     raise KeyError(mnemonic)
 
 

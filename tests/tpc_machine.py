@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engines import simulate
@@ -54,7 +53,3 @@ def nops(count: int) -> str:
 def early(found: Ran) -> list[tuple[int, int]]:
     """Bundles of writer and reader of every early read."""
     return [(f.writer.bundle, f.reader.bundle) for f in found.stale_reads if f.writer and f.kind is Kind.EARLY]
-
-
-def f32(*values: float) -> NDArray[np.float32]:
-    return np.array(values, np.float32)

@@ -150,7 +150,7 @@ class Core:
             busy = bool(operation.work[place])
             self._accounts[slot].spend(Cause.BUSY if busy else Cause.EMPTY, now + 1, first if busy else None)
             self.record.operations += busy
-        self._vpu_free = now + operation.work[SLOTS.index("VPU")]
+        self._vpu_free = max(self._vpu_free, now + operation.work[SLOTS.index("VPU")])
         if max(operation.work) > 1:
             self.facts.add("options.all_lanes_cycles")
         for count, port, due in (
