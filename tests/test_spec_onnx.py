@@ -37,8 +37,7 @@ def test_types_by_opset(opset: int) -> None:
 def test_every_pair_is_legal_in_the_newest_version() -> None:
     for src in EVERY_TYPE:
         for dst in EVERY_TYPE:
-            if src != "string" or dst != "string":
-                specified_cast("onnx", src, dst)
+            specified_cast("onnx", src, dst)
     with pytest.raises(IllegalError, match="onnx 28 has no cast f32 -> hif8"):
         specified_cast("onnx", "f32", "hif8")
 
@@ -173,6 +172,9 @@ def test_refusals_of_text() -> None:
         text_acceptance("tosa", ["1"], "f32")
     with pytest.raises(IllegalError, match="onnx 6 has no cast string -> f32; it came with 9"):
         text_acceptance("onnx", ["1"], "f32", version=6)
+    assert accepts_text("onnx", "string", ["a", "1.0"], ["a", "1"]).tolist() == [True, False]
+    with pytest.raises(IllegalError, match="text to text has no codes"):
+        text_acceptance("onnx", ["1"], "string")
     with pytest.raises(IllegalError, match="no codes on one side"):
         acceptance("onnx", "f32", "string", floats(1.0))
     with pytest.raises(ReadError, match="is no text"):

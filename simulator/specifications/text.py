@@ -42,7 +42,7 @@ def text_acceptance(
     """
     cast = specified_cast(spec, TEXT, dst, version=version, attributes=attributes)
     if cast.dst is None:
-        raise IllegalError("text to text is no cast of numbers")
+        raise IllegalError("text to text has no codes; see accepts_text")
     array = np.asarray(texts)
     codes = np.zeros(array.shape, code_dtype(cast.dst))
     undefined = np.ones(array.shape, bool)
@@ -56,7 +56,7 @@ def text_acceptance(
 def accepts_text(
     spec: Specification | str | Path,
     src: Format | str,
-    codes: NDArray[Any],
+    codes: NDArray[Any] | ArrayLike,
     texts: ArrayLike,
     *,
     version: str | int | None = None,
@@ -64,20 +64,21 @@ def accepts_text(
 ) -> Mask:
     """Return which texts conform as results of casting codes of `src` to text: those that read back as the number.
 
+    Text itself, with `src` the word `string`, must stay as it is.
+
     Raises:
         ReadError: an unknown name or value, no codes of `src`, an array of something else than text, another shape.
         IllegalError: the specification does not cast `src` to text.
     """
     cast = specified_cast(spec, src, TEXT, version=version, attributes=attributes)
-    if cast.src is None:
-        raise IllegalError("text to text is no cast of numbers")
-    codes = check_codes(codes, cast.src)
+    sources = np.asarray(codes) if cast.src is None else check_codes(np.asarray(codes), cast.src)
     array = np.asarray(texts)
-    if array.shape != codes.shape:
-        raise ReadError(f"texts of shape {array.shape} for codes of shape {codes.shape}")
-    conforming = np.zeros(codes.shape, bool)
+    if array.shape != sources.shape:
+        raise ReadError(f"texts of shape {array.shape} for codes of shape {sources.shape}")
+    conforming = np.zeros(sources.shape, bool)
     for index, text in np.ndenumerate(array):
-        conforming[index] = _reads_back(_shown(text), int(codes[index]), cast.src)
+        shown, source = _shown(text), sources[index]
+        conforming[index] = shown == _shown(source) if cast.src is None else _reads_back(shown, int(source), cast.src)
     return conforming
 
 
