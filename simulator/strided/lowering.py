@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from isa.errors import ScratchError, TileError
+from isa.errors import IllegalError, ScratchError, TileError
 from simulator.strided.checks import check_cast
 from simulator.strided.operations import Barrier, ControlWrite, Stream, VectorOperation
 from simulator.strided.plan import CastPlan, plan_cast, start_ctrl
@@ -38,7 +38,7 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
     With `unsafe_scratch` a tmp tile that is too small is taken as the chip takes it: the instructions write past it.
 
     Raises:
-        IllegalError: no such type pair.
+        IllegalError: no such type pair; masks are counts when the kernel starts.
         TileError: layout, alignment, extent or overlap that the instruction cannot take; narrowing in place that
             destroys unread elements.
         ScratchError: the tmp tile is smaller than the sequence needs; says how many bytes are missing.
@@ -46,6 +46,12 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
     plan = plan_cast(
         target, cast.src.format, cast.dst.format, cast.rounding, cast.saturation, scratch=cast.tmp is not None
     )
+    if target.option("count_mask_at_start"):
+        raise IllegalError(
+            "count mode is on (option count_mask_at_start): the lane masks that a cast writes would be read as counts",
+            span=cast.span,
+            legal=("count_mask_at_start = 0",),
+        )
     warnings = plan.warnings + check_cast(target, cast)
     _check_unread_tail(plan, cast)
     need = scratch_need(plan, target.repeat, cast.dst.valid_rows, cast.dst.valid_cols, cast.src.cols)
