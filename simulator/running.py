@@ -243,7 +243,14 @@ def _run_assembled(
 
     stage("values")
     checked = pipeline == "checked"
-    ran = execute_assembled(assembled, inputs, values=not timing_only, checked=checked, max_bundles=max_cycles)
+    ran = execute_assembled(
+        assembled,
+        inputs,
+        values=not timing_only,
+        checked=checked,
+        max_bundles=max_cycles,
+        heard=lambda issued: observer.progress(issued, 0) if observer else None,
+    )
     executed = Executed(ran.tree, assembled.arguments, ran.warnings)
     stage("time")
     timing = simulate(ran.tree, assembled.target, observer, engine=engine, max_cycles=max_cycles)

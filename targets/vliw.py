@@ -230,7 +230,7 @@ class JumpRules(Fact):
     delay_slots: tuple[SlotName, ...]
     """Slots that may be used in them."""
     scalar_convert_distance: Cycles
-    """No SPU CONVERT fewer than this many bundles before the delay bundle of a jump or loop."""
+    """No SPU CONVERT in the delay bundle of a jump or loop, nor in so many bundles before it."""
 
 
 class LoopRules(Fact):

@@ -175,6 +175,7 @@ def test_loops_deeper_than_iterators() -> None:
     [
         f"Again:\nnop; jmpr Again; nop; nop\n{NOP}{END}",
         f"nop; loop 0, 5, 0, <, E; nop; nop\n{nops(8)}E:\n{END}",
+        f"Again:\nnop; nop; nop; st_l 0x0, S1\nnop; jmpr Again; nop; nop\n{NOP}{END}",
         f"Again:\nnop; add.i32 S1, S2, 0x1; nop; nop\n{nops(4)}nop; cmp_less.i32 SP1, S1, 0x4; nop; nop\n{NOP}"
         f"nop; jmpr Again, SP1; nop; nop\n{NOP}{END}",
     ],

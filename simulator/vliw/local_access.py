@@ -50,16 +50,19 @@ class LocalAccess:
             word = int(self.slm.load(address, _WORD).view("<u4")[0])
         return bool(word & 1) if plan.into_predicate and word is not None else word
 
-    def store_scalar(self, plan: InstructionPlan, sources: Sources, now: int) -> None:
-        """ST_L: the reverse; a predicate stores 0 or 1."""
+    def store_scalar(self, plan: InstructionPlan, sources: Sources, now: int) -> bool:
+        """ST_L: the reverse; a predicate stores 0 or 1. Return whether that can have changed what a load gets."""
         address, value = address_of(plan, sources), sources["src_c"]
         if plan.instruction.switch("mmio"):
             self.configuration.store(address, None if value is None else _number(value), plan.site, now)
-            return
+            return True
         self._check(self.slm, plan, address, _WORD, self._word_alignment, now, write=True)
         if value is None:
             raise needs_values(plan, "the word that it stores")
-        self.slm.store(address, np.array([_number(value)], "<u4").view(np.uint8))
+        data = np.array([_number(value)], "<u4").view(np.uint8)
+        changes = not np.array_equal(self.slm.load(address, _WORD), data)
+        self.slm.store(address, data)
+        return changes
 
     def load_vector(
         self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, income: Held, now: int, *, values: bool

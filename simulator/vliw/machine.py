@@ -211,8 +211,8 @@ class Machine:
         elif mnemonic == "ld_l":
             return self.local.load_scalar(plan, sources, now)
         elif mnemonic == "st_l":
-            self._control.changed_at = now
-            self.local.store_scalar(plan, sources, now)
+            if self.local.store_scalar(plan, sources, now):
+                self._control.changed_at = now
         elif mnemonic == "ld_g":
             return self.globals.load_element(plan, sources, predicate, income, values=values)
         elif mnemonic.startswith("ld_tnsr"):
