@@ -284,5 +284,5 @@ def test_tile_programs_are_refused() -> None:
     for user in (lowerer_of, compute_of):
         with pytest.raises(IllegalError, match=r"goya has no tile instructions; it runs \.tpc programs"):
             user(target("goya"))
-    with pytest.raises(IllegalError, match="goya has no tile instructions"):
-        cast(np.ones(1, np.float32), "f32", "i32", target="goya")
+    # Loose elements are no tiles: one CONVERT casts them.
+    assert cast(np.ones(1, np.float32), "f32", "i32", target="goya").tolist() == [1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -41,7 +42,7 @@ def _one(accuracy: Accuracy) -> list[RenderableType]:
         public = ("", "") if public_model is None else (f"{public_model.mean:.2f}", f"{public_model.maximum:.2f}")
         errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
         curves.add_row(curve.src, curve.dst, curve.path, str(own.rows), *errors, *public)
-    parts: list[RenderableType] = [Text(f"{accuracy.target.name}: {accuracy.table.file}"), indented(rows)]
+    parts: list[RenderableType] = [Text(f"{accuracy.target.name}: {Path(accuracy.table.file).name}"), indented(rows)]
     if any(assessed.convention == LABEL_SHAPE for assessed in accuracy.rows):
         parts.append(Text("  * rows and columns of the published loop trips of the variant that runs"))
     parts += [Text(""), indented(curves), Text(_sentence("simulation", simulated(accuracy.rows)))]
