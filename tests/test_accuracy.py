@@ -1,0 +1,229 @@
+"""`castsim accuracy`: tables read, shapes simulated by the right convention, statistics, refusals."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from statistics import fmean, median
+
+import pytest
+
+from isa.errors import IllegalError, ReadError, TileError
+from simulator.__main__ import main
+from simulator.accuracy import assess, read_table
+from simulator.accuracy.assessment import LABEL_SHAPE, SHAPE
+from simulator.accuracy.names import format_of
+from simulator.estimating import estimate
+from targets import load_target
+
+TARGETS = Path(__file__).resolve().parent.parent / "targets"
+HEADER = (
+    "src,dst,rows,cols,valid_rows,valid_cols,path,impl_kind,tail_kind,outer_iters,inner_iters_label,inner_iters_source,"
+    "measured_cycles,peer_precision,peer_predicted_cycles"
+)
+A5 = load_target("a5")
+
+
+def table(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict]:
+    code = main(["accuracy", *words, "--json", "-"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_document_of_the_shipped_tables(capsys):
+    code, document = command(capsys)
+    assert code == 0
+    assert [entry["target"] for entry in document["targets"]] == ["a2a3", "a5"]
+    assert [entry["rows"] for entry in document["targets"]] == [2, 85]
+    assert len(document["rows"]) == 87
+    errors = [abs(row["error_percent"]) for row in document["rows"]]
+    assert document["mean"] == pytest.approx(fmean(errors), abs=1e-3)
+    assert document["median"] == pytest.approx(median(errors), abs=1e-3)
+    assert document["max"] == pytest.approx(max(errors), abs=1e-3)
+    for row in document["rows"]:
+        expected = 100 * (row["simulated_cycles"] - row["measured_cycles"]) / row["measured_cycles"]
+        assert row["error_percent"] == pytest.approx(expected, abs=1e-3)
+    a5 = document["targets"][1]
+    # What the sheet says of the public formula table on these rows (a5.md section 6.3).
+    assert a5["public_model"] == {
+        "mean": pytest.approx(17.3, abs=0.05),
+        "median": pytest.approx(1.56, abs=0.005),
+        "max": pytest.approx(226, abs=0.5),
+    }
+    assert a5["source"]
+
+
+def test_rows_carry_the_input_columns(capsys):
+    _, document = command(capsys, "--target", "a5")
+    with (TARGETS / "a5_measured_casts.csv").open(newline="") as file:
+        given = list(csv.DictReader(file))
+    for row, cells in zip(document["rows"], given, strict=True):
+        assert {name: str(row[name]) for name in cells} == cells
+        assert row["convention"] == LABEL_SHAPE
+
+
+def test_curves_are_the_rows_of_a_pair_and_shape_class(capsys):
+    _, document = command(capsys, "--target", "a5")
+    assert sum(curve["rows"] for curve in document["curves"]) == 85
+    one = next(c for c in document["curves"] if (c["src"], c["dst"], c["path"]) == ("e4m3fn", "f32", "2D"))
+    errors = [
+        abs(row["error_percent"])
+        for row in document["rows"]
+        if (row["src"], row["dst"], row["path"]) == ("fp8_e4m3", "fp32", "2D")
+    ]
+    assert (one["rows"], one["mean"], one["max"]) == (4, pytest.approx(fmean(errors), abs=1e-3), max(errors))
+
+
+def test_the_casts_of_a2a3_take_33_cycles(capsys):
+    _, document = command(capsys, "--target", "a2a3")
+    assert [(row["simulated_cycles"], row["convention"]) for row in document["rows"]] == [(33, SHAPE), (33, SHAPE)]
+    assert [row["public_model_error_percent"] for row in document["rows"]] == [pytest.approx(-27.2727, abs=1e-3)] * 2
+
+
+def test_label_rows_are_trips_of_the_variant_that_runs(tmp_path):
+    # fp32 -> fp8 converts 64 elements per trip whatever the published columns say; fp16 -> hif8 256 in 2D.
+    path = table(
+        tmp_path,
+        HEADER,
+        "fp32,fp8_e4m3,3,448,3,384,2D,1D_POST_UPDATE,full,3,3,6,890,0.8,706",
+        "fp16,hif8,3,192,3,128,2D,1D_POST_UPDATE,full,3,1,1,58,0.9,62",
+        "fp8_e4m3,fp32,1,640,1,640,1D,1D_NO_POST_UPDATE,full,1,10,5,126,0.9,120",
+    )
+    rows = assess(A5, read_table(path)).rows
+    assert [(row.simulated_rows, row.simulated_cols) for row in rows] == [(3, 192), (3, 256), (1, 1280)]
+    wanted = (
+        estimate("f32", "e4m3fn", 3, 256, target="a5", valid_cols=192).cycles,
+        estimate("f16", "hif8", 3, 320, target="a5", valid_cols=256).cycles,
+        estimate("e4m3fn", "f32", 1, 1280, target="a5").cycles,
+    )
+    assert tuple(row.simulated_cycles for row in rows) == wanted
+
+
+def test_without_loop_counts_the_shape_stands(tmp_path):
+    path = table(tmp_path, "measured_cycles,dst,src,cols,rows", "60,f16,f32,640,1")
+    (row,) = assess(A5, read_table(path)).rows
+    assert row.convention == SHAPE
+    assert row.simulated_cycles == estimate("f32", "f16", 1, 640, target="a5").cycles
+    assert row.predicted_error is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("fp32", "f32"), ("float", "f32"), ("half", "f16"), ("FP16", "f16"), ("bfloat16_t", "bf16"), ("BF16", "bf16"),
+        ("fp8_e4m3", "e4m3fn"), ("e4m3", "e4m3fn"), ("f8E4M3FN", "e4m3fn"), ("float8_e4m3_t", "e4m3fn"),
+        ("fp8_e5m2", "e5m2"), ("f8E5M2", "e5m2"), ("float8_e5m2_t", "e5m2"), ("hif8", "hif8"), ("H8", "hif8"),
+        ("hifloat8_t", "hif8"), ("e2m1x2", "e2m1"), ("fp4_e2m1", "e2m1"), ("f4E2M1x2", "e2m1"), ("E2M1X2", "e2m1"),
+        ("float4_e2m1x2_t", "e2m1"), ("fp4_e1m2", "e1m2"), ("float4_e1m2x2_t", "e1m2"), ("S4X2", "i4"), ("s4", "i4"),
+        ("int4b_t", "i4"), ("U4X2", "u4"), ("int8_t", "i8"), ("si8", "i8"), ("s8", "i8"), ("u8", "u8"),
+        ("uint8_t", "u8"), ("ui16", "u16"), ("int16", "i16"), ("S64", "i64"), ("int64_t", "i64"), ("E8M0", "e8m0"),
+    ],
+)  # fmt: skip
+def test_every_spelling_of_a_format(text, name):
+    assert format_of(text).name == name
+
+
+def test_other_spellings_give_the_same_cycles(tmp_path):
+    first = table(tmp_path, HEADER, "fp32,fp8_e4m3,10,192,10,128,2D,1D_POST_UPDATE,full,10,1,2,181,0.0,584")
+    usual = assess(A5, read_table(first)).rows[0]
+    second = table(tmp_path, HEADER, " float ,float8_e4m3_t,10,192,10,128,2d,VFImplKind::K3,no tail,10,1,2,181,0.0,584")
+    other = assess(A5, read_table(second)).rows[0]
+    assert other.simulated_cycles == usual.simulated_cycles
+    assert (other.row.src, other.row.dst, other.row.path) == (usual.row.src, usual.row.dst, "2D")
+
+
+def test_other_operations_and_unmeasured_rows_are_left_out(tmp_path, capsys):
+    path = table(
+        tmp_path,
+        "op,src,dst,rows,cols,extra,measured_cycles,peer_predicted_cycles_at_commit,data_quality",
+        "TABS,f32,f32,64,64,,68,77,measured",
+        "TCVT,f32,f16,4,64,a=b;c=d,33,24,measured",
+        "TCVT,f32,i32,4,64,,,10,not_measured_placeholder",
+        "tcvt,f16,f32,4,64,,1,24,suspect_issue_count_only",
+    )
+    code, document = command(capsys, "--data", str(path))
+    assert code == 0
+    assert [row["measured_cycles"] for row in document["rows"]] == [33]
+    assert document["targets"][0]["rows_skipped"] == 3
+    assert document["targets"][0]["target"] == "a2a3"  # whose columns these are
+
+
+def test_the_target_is_guessed_by_the_columns(tmp_path, capsys):
+    path = table(tmp_path, HEADER, "fp32,fp16,1,64,1,64,1D,,full,1,1,1,53,1,54")
+    assert command(capsys, "--data", str(path))[1]["targets"][0]["target"] == "a5"
+    path = table(tmp_path, "src,dst,rows,cols,measured_cycles", "fp32,fp16,1,64,53")
+    code, document = command(capsys, "--data", str(path))
+    assert code == 2
+    assert "the columns do not tell the target" in document["errors"][0]["message"]
+    assert command(capsys, "--data", str(path), "--target", "a5")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "message", "place"),
+    [
+        (["src,dst,rows,measured_cycles", "f32,f16,1,53"], "no column cols", (1, 1)),
+        (["a,b"], "no column src, dst, rows, cols, measured_cycles", (1, 1)),
+        (["src,dst,rows,cols,cols,measured_cycles"], "column cols twice", (1, 1)),
+        (["src,dst,rows,cols,measured_cycles", "", "f32,f17,1,64,53"], "unknown format 'f17'", (3, 5)),
+        (["src,dst,rows,cols,measured_cycles", "f32,f16,1,-64,53"], "cols '-64' is no positive integer", (2, 11)),
+        (["src,dst,rows,cols,measured_cycles", "f32,f16,0,64,53"], "rows '0' is no positive", (2, 9)),
+        (["src,dst,rows,cols,measured_cycles", "f32,f16,1,64,5e1"], "measured_cycles '5e1' is no positive", (2, 14)),
+        (["src,dst,rows,cols,measured_cycles", "f32,f16,1,64"], "4 cells, the header names 5 columns", (2, 1)),
+        (["src,dst,rows,cols,measured_cycles", '"f32,f16,1,64,5'], "malformed CSV", (2, 1)),
+        (
+            ["src,dst,rows,cols,valid_cols,measured_cycles", "f32,f16,1,64,65,53"],
+            "valid_cols 65 exceeds 64",
+            (2, 14),
+        ),
+    ],
+)
+def test_tables_that_cannot_be_read(tmp_path, lines, message, place):
+    path = table(tmp_path, *lines)
+    with pytest.raises(ReadError, match=message) as caught:
+        read_table(path)
+    assert (caught.value.span.file, caught.value.span.line, caught.value.span.column) == (str(path), *place)
+
+
+def test_files_that_are_no_tables(tmp_path):
+    with pytest.raises(ReadError, match="No such file"):
+        read_table(tmp_path / "absent.csv")
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ReadError, match="no UTF-8"):
+        read_table(tmp_path / "bytes.csv")
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(ReadError, match="is empty"):
+        read_table(tmp_path / "empty.csv")
+    with pytest.raises(ReadError, match="has no measured cast"):
+        read_table(table(tmp_path, "src,dst,rows,cols,measured_cycles"))
+
+
+def test_rows_that_the_target_cannot_run_are_named(tmp_path):
+    path = table(tmp_path, "src,dst,rows,cols,measured_cycles", "f32,f16,1,64,53", "f32,i8,1,64,53")
+    with pytest.raises(IllegalError, match=r"f32 -> i8|no cast") as caught:
+        assess(A5, read_table(path))
+    assert (caught.value.span.file, caught.value.span.line) == (str(path), 3)
+    path = table(tmp_path, "src,dst,rows,cols,measured_cycles", "f32,f16,100,6400,53")
+    with pytest.raises(TileError) as refused:
+        assess(A5, read_table(path))
+    assert refused.value.span.line == 2
+
+
+def test_targets_without_measurements(capsys):
+    code, document = command(capsys, "--target", "gaudi2")
+    assert code == 2
+    assert document["errors"][0]["legal"] == ["a2a3", "a5"]
+
+
+def test_text_shows_rows_curves_and_both_models(capsys):
+    assert main(["accuracy", "--target", "a5"]) == 0
+    text = capsys.readouterr().out
+    assert "public model, 85 rows: mean absolute error 17.34 %" in text
+    assert "simulation, 85 rows: mean absolute error" in text
+    assert "published loop trips" in text
+    assert max(map(len, text.splitlines())) <= 100
