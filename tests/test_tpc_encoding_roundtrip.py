@@ -17,7 +17,7 @@ from tpc_text import GENERATIONS, dialect
 from isa.tpc import Bundle, Slot, parse
 from isa.tpc.encoding import assemble, disassemble
 
-BUNDLES = int(os.environ.get("CASTSIM_BUNDLES", "1500"))
+BUNDLES = int(os.environ.get("CASTSIM_BUNDLES", "2000"))
 _CHUNK = 500  # bundles in one program
 
 
