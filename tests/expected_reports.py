@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import oracle
 import programs_oracle
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,32 +53,71 @@ def read(name: str) -> Expected:
     return Expected([line for line in sections["cycles"] if line.strip()], digests, sections.get("report", []))
 
 
+def target_of(name: str) -> str:
+    """Return the target for which a program is written."""
+    architecture = (PROGRAMS / f"{name}.pto").read_text().split('pto.target_arch = "')[1].split('"')[0]
+    return {"a3": "a2a3"}.get(architecture, architecture)
+
+
 def derived_total(name: str) -> int:
     """Evaluate a derivation with the facts of the shipped target file, read here as plain TOML."""
-    facts = tomllib.loads((ROOT / "targets" / "a2a3.toml").read_text(), parse_float=Fraction)["timing"]
-    scalar, vconv = facts["scalar"], facts["vector"]["vconv"]
+    target = target_of(name)
+    facts = tomllib.loads((ROOT / "targets" / f"{target}.toml").read_text(), parse_float=Fraction)["timing"]
+    scalar = facts["scalar"]
     values: dict[str, object] = {
         "issue": scalar["issue_cycles"],
         "control": scalar["control_write_cycles"],
         "sync": scalar["synchronisation_cycles"],
         "arithmetic": scalar["arithmetic_cycles"],
         "turnaround": scalar["loop_turnaround_cycles"],
+        "load": lambda size: _transfer(facts["load"], size),
+        "store": lambda size: _transfer(facts["store"], size),
+        **(_strided_facts(facts) if target == "a2a3" else _function_facts(facts)),
+    }
+    for line in read(name).derivation:
+        if line.startswith("#"):
+            continue
+        name_of_value, expression = line.split("#")[0].split("=", 1)
+        values[name_of_value.strip()] = eval(expression, {"__builtins__": {}}, values)
+    total = values["total"]
+    assert isinstance(total, int)
+    return total
+
+
+def _strided_facts(facts: dict) -> dict[str, object]:
+    vconv = facts["vector"]["vconv"]
+    return {
         "head": vconv["head_cycles"],
         "repeat": vconv["repeat_cycles"],
         "tail": vconv["tail_cycles"],
         "dup": _lone(facts["vector"]["vector_dup"]),
         "vand": _lone(facts["vector"]["vand"]),
-        "load": lambda size: _transfer(facts["load"], size),
-        "store": lambda size: _transfer(facts["store"], size),
     }
-    for line in read(name).derivation:
-        if line.startswith("#"):
-            continue
-        target, expression = line.split("#")[0].split("=", 1)
-        values[target.strip()] = eval(expression, {"__builtins__": {}}, values)
-    total = values["total"]
-    assert isinstance(total, int)
-    return total
+
+
+def _function_facts(facts: dict) -> dict[str, object]:
+    """Facts of vector functions; `vcvt` and the like: from the start of one to that of an instruction that uses it."""
+    chain, loops, head = facts["chain"], facts["loops"], facts["unpack_head"]
+    forwarding = chain["forwarding_cycles"]
+    return {
+        "startup": facts["launch"]["startup_cycles"],
+        "drain": facts["launch"]["drain_cycles"],
+        "loop": loops["setup_cycles"],
+        "rows": loops["row_loop_cycles"],
+        "next_row": loops["turnaround_cycles"],
+        "hidden": loops["turnaround_hidden_cycles"],
+        "half_bytes": loops["half_byte_row_cycles"],
+        "vlds": facts["access"]["load_cycles"] - forwarding,
+        "vsts": facts["access"]["store_cycles"],
+        **{name: latency - forwarding for name, latency in chain["latency_cycles"].items()},
+        "barrier": facts["store_barrier"]["cycles"],
+        "branch": facts["branch"]["cycles"],
+        "path": facts["memory_path"]["trip_cycles"],
+        "head_first": head["first_cycles"],
+        "head_second": head["second_cycles"],
+        "rounded": lambda exact: math.floor(Fraction(exact) + Fraction(1, 2)),
+        "max": max,
+    }
 
 
 def _lone(row: dict[str, int]) -> int:
@@ -101,6 +141,8 @@ def source_codes(name: str) -> np.ndarray:
             .view(f"u{bits // 8}")
         )
     uniform = generator.uniform(-100, 100, shape)
+    if src == "bf16":
+        return oracle.cast_array(uniform.view(np.uint64), "f64", "bf16", "rint", "saturate").astype(np.uint16)
     return uniform.astype(np.float32).view(np.uint32) if src == "f32" else uniform.astype(np.float16).view(np.uint16)
 
 
@@ -113,7 +155,7 @@ def _source(name: str) -> tuple[str, tuple[int, ...]]:
     for operand in operands:
         constant = next(other for other in text.splitlines() if f"%{operand} = arith.constant" in other)
         extents.append(int(constant.split("constant ")[1].split(" ")[0]))
-    return programs_oracle.CASTS[name][0][2], tuple(extents)
+    return programs_oracle.source_format(name), tuple(extents)
 
 
 def digest(codes: np.ndarray) -> str:
@@ -148,7 +190,7 @@ def refresh(name: str) -> None:
     text = [
         f"castsim run programs/{name}.pto --in src=random:{SEED}",
         "",
-        "== cycles, by hand from the facts of targets/a2a3.toml ==",
+        f"== cycles, by hand from the facts of targets/{target_of(name)}.toml ==",
         *old.derivation,
         "",
         "== outputs, digests by the test oracle ==",

@@ -52,10 +52,18 @@ class FrontEnd:
     def _walk(self, nest: Nest) -> Steps:
         seen = profile(self._function, nest)
         shape = trip_shape(nest, self._timing, self._registers)
+        facts = self._pipe.machine.facts
+        if seen.barrier:
+            facts.add("timing.store_barrier")
+        if seen.branch:
+            facts.add("timing.branch")
         if seen.unpacks and not seen.row_loop:
+            facts.add("timing.unpack_head")
             penalty = head_penalty(self._timing.unpack_head, seen.source_bytes)
             yield from self._spend(penalty, Cause.BANK_CONFLICT)
         inner = nest.row_loop and nest.trips > 1
+        if inner:
+            facts.add("timing.memory_path")
         path = MemoryPath(ticks(self._timing.memory_path.trip_cycles) if inner else 0)
         for row in range(nest.rows):
             if row:

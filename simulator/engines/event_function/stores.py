@@ -19,8 +19,8 @@ class PendingStore:
     """A store in the queue; the times, in ticks, hold once `ready` has happened.
 
     `data_at`: its register, predicate and place on the memory path are there, the last of these `path_wait` ticks after
-    the others. `barrier_at`: what precedes its barrier in program order has begun; None if it has none. `address` and
-    `size` are the bytes it writes (none if empty).
+    the others; its load waited `load_wait` ticks at the buffer. `barrier_at`: what precedes its barrier in program
+    order has begun; None if it has none. `address` and `size` are the bytes it writes (none if empty).
     """
 
     ready: Event
@@ -28,14 +28,15 @@ class PendingStore:
     size: int
     data_at: int = 0
     path_wait: int = 0
+    load_wait: int = 0
     barrier_at: int | None = None
 
 
 class StoreQueue:
     """Stores in program order, `interval` ticks apart at least.
 
-    `held_by_path`, `held_by_barrier` and `held_by_port` are the ticks by which the last store left later than its data
-    allowed.
+    `held_by_path`, `held_by_barrier` and `held_by_port` are the ticks by which these delayed the last store; the port
+    of its load included.
     """
 
     def __init__(self, machine: Machine, entry: Entry, timing: VectorFunctionTiming) -> None:
@@ -88,8 +89,8 @@ class StoreQueue:
         machine = self._machine
         yield At(machine.env, asked - int(machine.env.now), self._entry.index)
         passed = grant(machine, self._entry, store.address, store.size, write=True, asked=asked)
-        self.held_by_port = (passed - asked) * TICKS
-        self._latest = start + self.held_by_port
+        self._latest = start + (passed - asked) * TICKS
+        self.held_by_port = (passed - asked) * TICKS + store.load_wait
         self.completed_at = max(self.completed_at, self._latest + self._latency)
 
     def _wake(self) -> None:

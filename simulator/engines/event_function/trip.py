@@ -49,9 +49,12 @@ class Trip:
 
     def fly(self) -> Steps:
         """Load, compute, and tell the stores when they may leave."""
+        waited = 0
         arrival = self.sent
         if self.shape.load_bytes:
-            arrival = yield from self._load()
+            waited = yield from self._load()
+            use = self.timing.access.load_cycles - self.timing.chain.forwarding_cycles
+            arrival += waited + ticks(use)
         through = self.path.take(arrival)
         ready, last = self._compute(arrival)
         released = self.sent
@@ -61,17 +64,17 @@ class Trip:
             data = max(released, ready.get(step.source, released), ready.get(step.predicate, released))
             store.data_at = max(data, through)
             store.path_wait = store.data_at - data
+            store.load_wait = waited
             store.barrier_at = max(released, last) if step.barrier else None
             store.ready.succeed()
 
     def _load(self) -> Generator[Event, Any, int]:
-        """Ask for the source's blocks; return when the first instruction can use what they hold."""
+        """Ask for the source's blocks; return the ticks for which the last one had to wait."""
         machine = self.machine
         asked = -(-self.sent // TICKS)
         yield At(machine.env, asked - int(machine.env.now), self.entry.index)
         passed = grant(machine, self.entry, self.source, self.shape.load_bytes, write=False, asked=asked)
-        access = self.timing.access.load_cycles - self.timing.chain.forwarding_cycles
-        return self.sent + (passed - asked) * TICKS + ticks(access)
+        return (passed - asked) * TICKS
 
     def _compute(self, arrival: int) -> tuple[dict[str, int], int]:
         """Return when each register can be used, and when the last compute instruction starts.

@@ -12,19 +12,8 @@ from simulator.vector_function.operations import VectorFunction
 from simulator.vector_function.profile import mnemonic
 from targets.vector_function import VectorFunctionTarget
 
-_FACTS = (
-    "timing.launch",
-    "timing.access",
-    "timing.loops",
-    "timing.chain",
-    "timing.port",
-    "timing.store_barrier",
-    "timing.branch",
-    "timing.memory_path",
-    "timing.unpack_head",
-    "banks",
-)
-"""What the processes of a function read."""
+_FACTS = ("timing.launch", "timing.access", "timing.loops", "timing.chain", "timing.port", "banks")
+"""What the processes of every function read."""
 
 
 class FunctionUnit:

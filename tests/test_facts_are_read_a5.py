@@ -1,0 +1,100 @@
+"""Every timing fact of A5 that is not marked informational changes the cycles of some sample program."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import expected_reports
+import function_times
+import pytest
+
+from simulator import run
+from targets import load_target
+from targets.vector_function import VectorFunctionTarget
+
+TARGET = load_target("a5")
+PROGRAMS = sorted(
+    (name for name in expected_reports.names() if expected_reports.target_of(name) == "a5"),
+    key=expected_reports.derived_total,
+)
+RATES = ("bytes_per_cycle",)
+# The geometry of the head penalty: what makes one of the measured sizes fall under another case.
+GEOMETRY = {"step_bytes": 64, "line_bytes": 128, "bank_bit": 7}
+
+
+ABOUT = ("source", "status", "informational", "note")
+
+
+def facts() -> dict[tuple[str, ...], object]:
+    """Return every number of the timing tables that are not informational; latencies and occupancies one by one."""
+    found: dict[tuple[str, ...], object] = {}
+    for name, table in TARGET.timing:
+        if isinstance(table, dict) or table.informational:  # a table of tables holds informational ones only
+            continue
+        for key, value in table:
+            if isinstance(value, dict):
+                found |= {(name, key, mnemonic): inner for mnemonic, inner in value.items()}
+            elif key not in ABOUT:
+                found[name, key] = value
+    return found
+
+
+FACTS = facts()
+
+
+def changed(path: tuple[str, ...]) -> VectorFunctionTarget:
+    """Return the target with another value of a fact."""
+    name, key, *mnemonic = path
+    value = FACTS[path]
+    if key in GEOMETRY:
+        value = GEOMETRY[key]
+    elif key in RATES:
+        value /= 2
+    else:
+        value += 20
+    table = getattr(TARGET.timing, name)
+    held = {**getattr(table, key), mnemonic[0]: value} if mnemonic else value
+    timing = TARGET.timing.model_copy(update={name: table.model_copy(update={key: held})})
+    return TARGET.model_copy(update={"timing": timing})
+
+
+@lru_cache
+def cycles(name: str) -> int:
+    return run(expected_reports.PROGRAMS / f"{name}.pto", TARGET, timing_only=True).cycles
+
+
+def test_there_are_facts_and_programs() -> None:
+    assert len(FACTS) >= 30
+    assert len(PROGRAMS) >= 5
+
+
+@pytest.mark.parametrize("path", FACTS, ids=".".join)
+def test_timing_fact_is_read(path: tuple[str, ...]) -> None:
+    target = changed(path)
+    paths = ((name, expected_reports.PROGRAMS / f"{name}.pto") for name in PROGRAMS)
+    assert any(run(program, target, timing_only=True).cycles != cycles(name) for name, program in paths)
+
+
+def test_informational_tables_are_those_of_other_operations() -> None:
+    silent = {name for name, table in TARGET.timing if getattr(table, "informational", False)}
+    assert silent == {"loads", "division", "special_function"}
+    assert all(table.informational for table in TARGET.timing.memory_floor.values())
+
+
+@pytest.mark.parametrize(
+    "change", [{"reads_per_group": 1}, {"reads_beside_write": 2}, {"groups": 4, "bank_bytes": 32_768}], ids=str
+)
+def test_ports_are_read(change: dict[str, int]) -> None:
+    target = TARGET.model_copy(update={"banks": TARGET.banks.model_copy(update=change)})
+    assert any(
+        run(expected_reports.PROGRAMS / f"{name}.pto", target, timing_only=True).cycles != cycles(name)
+        or function_times.cycles("f32", "f16", shape, target=target) != function_times.cycles("f32", "f16", shape)
+        for name, shape in (("a5_f32_to_i16_both_routes", function_times.padded(3, 384)),)
+    )
+
+
+def test_the_profiled_sequence_is_read() -> None:
+    option = TARGET.options["profiled_sequences"].model_copy(update={"value": "text"})
+    target = TARGET.model_copy(update={"options": {**TARGET.options, "profiled_sequences": option}})
+    name = "a5_hif8_round_trip"
+    assert run(expected_reports.PROGRAMS / f"{name}.pto", target, timing_only=True).cycles != cycles(name)
