@@ -5,6 +5,7 @@ A mechanism adds its vector unit. Facts: a2a3.md sections 5, 6, 8; a5.md section
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from decimal import Decimal
 from typing import Annotated
 
@@ -88,9 +89,9 @@ class DataflowTarget(TargetHeader):
     timing: DataflowTiming
 
     @property
+    @abstractmethod
     def block_bytes(self) -> int:
         """Bytes of one buffer access; tile rows are whole blocks."""
-        raise NotImplementedError
 
     @model_validator(mode="after")
     def _buffer_is_banked(self) -> DataflowTarget:

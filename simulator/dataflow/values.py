@@ -1,8 +1,8 @@
-"""What transfers do to bytes, and how two 4-bit elements share one."""
+"""The walk over a tree that computes bytes, what transfers do to them, and how two 4-bit elements share one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,38 @@ from numpy.typing import NDArray
 
 from isa.errors import TileError
 from simulator.dataflow.operations import BLOCK, Transfer
+from simulator.tree import Operation, Tree, instances, operations
 
 Bytes = NDArray[np.uint8]
 Codes = NDArray[Any]
+
+
+def compute_tree(
+    tree: Tree,
+    buffer: Bytes,
+    arguments: Mapping[str, Bytes],
+    whole_tile: Callable[[object, Bytes], bool],
+    execute: Callable[[Operation, Bytes], object],
+) -> None:
+    """Run all operations of a tree on the unified buffer and the global memory, both changed in place.
+
+    Args:
+        tree: what the machine issues.
+        buffer: the unified buffer.
+        arguments: global memory by argument name.
+        whole_tile: takes an instruction's shortcut, if it may, and says whether it did; asked only while no loop has
+            moved the operations that the shortcut was proven of.
+        execute: runs an operation of the vector unit and ignores all others; transfers are run here.
+    """
+    for lowered, deltas in instances(tree):
+        unmoved = deltas is None or not any(map(any, deltas))
+        if unmoved and lowered.shortcut is not None and whole_tile(lowered.shortcut, buffer):
+            continue
+        for operation in operations(lowered, deltas):
+            if isinstance(operation, Transfer):
+                execute_transfer(operation, buffer, arguments)
+            else:
+                execute(operation, buffer)
 
 
 def execute_transfer(operation: Transfer, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:

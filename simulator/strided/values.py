@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from isa.errors import TileError
 from isa.formats import Format, IntFormat, format_named
-from simulator.dataflow.operations import Transfer
-from simulator.dataflow.values import Bytes, Codes, execute_transfer, pack_nibbles, unpack_nibbles
+from simulator.dataflow.values import Bytes, Codes, compute_tree, pack_nibbles, unpack_nibbles
 from simulator.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
 from simulator.strided.geometry import element_bits, stream_extent
 from simulator.strided.operations import (
@@ -30,7 +29,7 @@ from simulator.strided.operations import (
     VectorOperation,
 )
 from simulator.strided.whole_tile import NaturalMap
-from simulator.tree import Tree, instances, operations
+from simulator.tree import Operation, Tree
 
 Lanes = slice | NDArray[np.int64]
 """Active lanes: a prefix slice, or lane numbers."""
@@ -41,24 +40,19 @@ SCALE_FORMAT = format_named("f16")
 
 
 def compute(tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
-    """Run all operations of a tree on the unified buffer and the global memory, both changed in place.
+    """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
 
-    Args:
-        tree: what the machine issues.
-        buffer: the unified buffer.
-        arguments: global memory by argument name.
-        shortcuts: whether to convert whole tiles at once where lowering proved that it is the same.
-    """
-    for lowered, deltas in instances(tree):
-        unmoved = deltas is None or not any(map(any, deltas))
-        if shortcuts and unmoved and isinstance(lowered.shortcut, NaturalMap):
-            _convert_whole(lowered.shortcut, buffer)
-            continue
-        for operation in operations(lowered, deltas):
-            if isinstance(operation, VectorOperation):
-                execute_vector(operation, buffer)
-            elif isinstance(operation, Transfer):
-                execute_transfer(operation, buffer, arguments)
+    def whole_tile(shortcut: object, buffer: Bytes) -> bool:
+        if not shortcuts or not isinstance(shortcut, NaturalMap):
+            return False
+        _convert_whole(shortcut, buffer)
+        return True
+
+    def execute(operation: Operation, buffer: Bytes) -> None:
+        if isinstance(operation, VectorOperation):
+            execute_vector(operation, buffer)
+
+    compute_tree(tree, buffer, arguments, whole_tile, execute)
 
 
 def execute_vector(operation: VectorOperation, buffer: Bytes) -> None:

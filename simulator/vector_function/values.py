@@ -7,30 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulator.dataflow.operations import Transfer
-from simulator.dataflow.values import Bytes, execute_transfer
-from simulator.tree import Tree, instances, operations
+from simulator.dataflow.values import Bytes, compute_tree
+from simulator.tree import Operation, Tree
 from simulator.vector_function.machine import execute_function
 from simulator.vector_function.operations import VectorFunction
 from simulator.vector_function.whole_tile import WholeTile, convert_whole
 
 
 def compute(tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
-    """Run all operations of a tree on the buffer and the global memory, both changed in place.
+    """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
 
-    Args:
-        tree: what the machine issues.
-        buffer: the unified buffer.
-        arguments: global memory by argument name.
-        shortcuts: whether to convert whole tiles at once where lowering proved that it is the same.
-    """
-    for lowered, deltas in instances(tree):
-        unmoved = deltas is None or not any(map(any, deltas))
-        if shortcuts and unmoved and isinstance(lowered.shortcut, WholeTile):
-            convert_whole(lowered.shortcut, buffer)
-            continue
-        for operation in operations(lowered, deltas):
-            if isinstance(operation, VectorFunction):
-                execute_function(operation, buffer)
-            elif isinstance(operation, Transfer):
-                execute_transfer(operation, buffer, arguments)
+    def whole_tile(shortcut: object, buffer: Bytes) -> bool:
+        if not shortcuts or not isinstance(shortcut, WholeTile):
+            return False
+        convert_whole(shortcut, buffer)
+        return True
+
+    def execute(operation: Operation, buffer: Bytes) -> None:
+        if isinstance(operation, VectorFunction):
+            execute_function(operation, buffer)
+
+    compute_tree(tree, buffer, arguments, whole_tile, execute)
