@@ -6,7 +6,7 @@ from simpy import Environment
 
 from isa.errors import EngineError, IllegalError
 from simulator.engines.event_vliw.account import Account
-from simulator.engines.event_vliw.core import Core
+from simulator.engines.event_vliw.bundle_issue import Core
 from simulator.engines.event_vliw.memory import Port
 from simulator.timing import Cause, Listener, Observer, Timing
 from simulator.tree import Lowered, Tree, elements
