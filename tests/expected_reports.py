@@ -7,30 +7,22 @@ report's form; it never touches a derivation, and refuses if a derivation disagr
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import io
 import math
 import sys
 import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import oracle
 import programs_oracle
-
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ROOT / "programs"
-SEED = 0
+from expected_files import PROGRAMS, ROOT, SEED, digest, evaluated, printed, sections, write
 
 
 @dataclass
 class Expected:
     """One `.expected` file, taken apart."""
 
-    derivation: list[str]
     digests: dict[str, str]
     report: list[str]
 
@@ -42,15 +34,9 @@ def names() -> list[str]:
 
 def read(name: str) -> Expected:
     """Read one file."""
-    sections: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in (PROGRAMS / f"{name}.expected").read_text().splitlines():
-        if line.startswith("== "):
-            current = sections.setdefault(line.strip("= ").split(",")[0].split()[0], [])
-        else:
-            current.append(line)
-    digests = {line.split()[0]: line.split()[2] for line in sections.get("outputs", []) if line.strip()}
-    return Expected([line for line in sections["cycles"] if line.strip()], digests, sections.get("report", []))
+    found = sections(name)
+    digests = {line.split()[0]: line.split()[2] for line in found.get("outputs", []) if line.strip()}
+    return Expected(digests, found.get("report", []))
 
 
 def target_of(name: str) -> str:
@@ -74,14 +60,7 @@ def derived_total(name: str) -> int:
         "store": lambda size: _transfer(facts["store"], size),
         **(_strided_facts(facts) if target == "a2a3" else _function_facts(facts)),
     }
-    for line in read(name).derivation:
-        if line.startswith("#"):
-            continue
-        name_of_value, expression = line.split("#")[0].split("=", 1)
-        values[name_of_value.strip()] = eval(expression, {"__builtins__": {}}, values)
-    total = values["total"]
-    assert isinstance(total, int)
-    return total
+    return evaluated(name, values)
 
 
 def _strided_facts(facts: dict) -> dict[str, object]:
@@ -158,48 +137,24 @@ def _source(name: str) -> tuple[str, tuple[int, ...]]:
     return programs_oracle.source_format(name), tuple(extents)
 
 
-def digest(codes: np.ndarray) -> str:
-    """Return the SHA-256 of an array's bytes, little endian, C order."""
-    return hashlib.sha256(np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).tobytes()).hexdigest()
-
-
 def oracle_digests(name: str) -> dict[str, str]:
     """Return the digest of each output by the test oracle."""
     return {output: digest(codes) for output, codes in programs_oracle.outputs(name, source_codes(name)).items()}
 
 
-def report(name: str) -> list[str]:
-    """Return the text that castsim prints for the program, 100 columns wide, without colour."""
-    from simulator.__main__ import main  # noqa: PLC0415 - the rest of this module must not need the product
+def arguments(name: str) -> list[str]:
+    """Return the command line of a program's report."""
+    return ["run", f"programs/{name}.pto", "--in", f"src=random:{SEED}"]
 
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.chdir(ROOT):
-        status = main(["run", f"programs/{name}.pto", "--in", f"src=random:{SEED}"])
-    assert status == 0
-    return out.getvalue().rstrip("\n").splitlines()
+
+def report(name: str) -> list[str]:
+    """Return the text that castsim prints for the program."""
+    return printed(arguments(name))
 
 
 def refresh(name: str) -> None:
     """Rewrite digests and report of one file, keeping its derivation."""
-    old = read(name)
-    total = derived_total(name)
-    lines = report(name)
-    if not any(f"{total:,}" in line or str(total) in line for line in lines):
-        raise SystemExit(f"{name}: the derivation gives {total} cycles, the report does not")
-    shapes = dict(programs_oracle.outputs(name, source_codes(name)).items())
-    text = [
-        f"castsim run programs/{name}.pto --in src=random:{SEED}",
-        "",
-        f"== cycles, by hand from the facts of targets/{target_of(name)}.toml ==",
-        *old.derivation,
-        "",
-        "== outputs, digests by the test oracle ==",
-        *(f"{output} sha256 {digest(codes)}" for output, codes in shapes.items()),
-        "",
-        "== report ==",
-        *lines,
-    ]
-    (PROGRAMS / f"{name}.expected").write_text("\n".join(text) + "\n")
+    write(name, arguments(name), target_of(name), derived_total(name), oracle_digests(name))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import expected_files
 import numpy as np
 import pytest
 import tpc_expected_reports as expected_reports
@@ -49,7 +50,7 @@ def test_outputs_are_the_oracles(sample: tuple[str, Result]) -> None:
     for output, codes in expected.items():
         fmt = found.loaded.arguments[output].format
         np.testing.assert_array_equal(codes_from_array(found.outputs[output], fmt), codes)
-    written = {line.split()[0]: line.split()[2] for line in expected_reports.sections(name)["outputs"] if line.strip()}
+    written = {line.split()[0]: line.split()[2] for line in expected_files.sections(name)["outputs"] if line.strip()}
     assert expected_reports.oracle_digests(name) == written
 
 
@@ -68,7 +69,7 @@ def test_causes_of_every_pipe_add_up_to_the_total(sample: tuple[str, Result]) ->
 
 def test_the_report_is_the_expected_one(sample: tuple[str, Result]) -> None:
     name, _ = sample
-    assert expected_reports.report(name) == expected_reports.sections(name)["report"]
+    assert expected_reports.report(name) == expected_files.sections(name)["report"]
 
 
 def test_only_the_stale_twin_reads_stale_values(sample: tuple[str, Result]) -> None:

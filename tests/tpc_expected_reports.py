@@ -7,38 +7,18 @@ it never touches a derivation, and refuses if a derivation disagrees with the si
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import hashlib
-import io
 import sys
 import tomllib
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tpc_programs_oracle
-
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ROOT / "programs"
-SEED = 0
+from expected_files import PROGRAMS, ROOT, SEED, digest, evaluated, printed, write
 
 
 def names() -> list[str]:
     """Return the TPC sample programs."""
     return sorted(path.stem for path in PROGRAMS.glob("*.tpc"))
-
-
-def sections(name: str) -> dict[str, list[str]]:
-    """Return the parts of an `.expected` file by the first word of their headings."""
-    found: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in (PROGRAMS / f"{name}.expected").read_text().splitlines():
-        if line.startswith("== "):
-            current = found.setdefault(line.strip("= ").split(",")[0].split()[0], [])
-        else:
-            current.append(line)
-    return found
 
 
 def target_of(name: str) -> str:
@@ -80,18 +60,7 @@ def derived_total(name: str) -> int:
         "delay": facts["loop_rules"]["delay_bundles"],
         "max": max,
     }
-    for line in sections(name)["cycles"]:
-        if line.strip() and not line.startswith("#"):
-            target, expression = line.split("#")[0].split("=", 1)
-            values[target.strip()] = eval(expression, {"__builtins__": {}}, values)
-    total = values["total"]
-    assert isinstance(total, int)
-    return total
-
-
-def digest(codes: np.ndarray) -> str:
-    """Return the SHA-256 of an array's bytes, little endian, C order."""
-    return hashlib.sha256(np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).tobytes()).hexdigest()
+    return evaluated(name, values)
 
 
 def oracle_digests(name: str) -> dict[str, str]:
@@ -106,35 +75,13 @@ def arguments(name: str) -> list[str]:
 
 
 def report(name: str) -> list[str]:
-    """Return the text that castsim prints for the program, without colour."""
-    from simulator.__main__ import main  # noqa: PLC0415 - the rest of this module must not need the product
-
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.chdir(ROOT):
-        status = main(arguments(name))
-    assert status == 0
-    return out.getvalue().rstrip("\n").splitlines()
+    """Return the text that castsim prints for the program."""
+    return printed(arguments(name))
 
 
 def refresh(name: str) -> None:
     """Rewrite digests and report of one file, keeping its derivation."""
-    derivation = [line for line in sections(name)["cycles"] if line.strip()]
-    total, lines = derived_total(name), report(name)
-    if not any(line.startswith(f"{total} cycles = ") for line in lines):
-        raise SystemExit(f"{name}: the derivation gives {total} cycles, the report does not")
-    text = [
-        "castsim " + " ".join(arguments(name)),
-        "",
-        f"== cycles, by hand from the facts of targets/{target_of(name)}.toml ==",
-        *derivation,
-        "",
-        "== outputs, digests by the test oracle ==",
-        *(f"{output} sha256 {found}" for output, found in oracle_digests(name).items()),
-        "",
-        "== report ==",
-        *lines,
-    ]
-    (PROGRAMS / f"{name}.expected").write_text("\n".join(text) + "\n")
+    write(name, arguments(name), target_of(name), derived_total(name), oracle_digests(name))
 
 
 if __name__ == "__main__":
