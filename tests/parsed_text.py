@@ -1,0 +1,33 @@
+"""Bodies of `.pto` functions, read or refused."""
+
+import pytest
+from pto_text import compact, function
+
+from isa.errors import ReadError
+from isa.pto import (
+    Operation,
+    ScalarType,
+    TileType,
+    parse,
+)
+
+INDEX, I1, I32, F32 = (ScalarType(name) for name in ("index", "i1", "i32", "f32"))
+TILE = TileType("vec", "f32", 16, 64, 16, 64)
+T = compact("f32", 16, 64)
+
+
+def body_of(body: str, arguments: str = "") -> tuple[Operation, ...]:
+    found = parse(function(body, arguments)).functions[0].body
+    assert found is not None
+    return found[:-1]
+
+
+def last_of(body: str, arguments: str = "") -> Operation:
+    return body_of(body, arguments)[-1]
+
+
+def refusal(body: str, arguments: str = "") -> ReadError:
+    with pytest.raises(ReadError) as caught:
+        parse(function(body, arguments))
+    assert caught.value.span is not None
+    return caught.value

@@ -1,0 +1,185 @@
+"""Valid regions that change at run time, and where tiles are placed."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import pytest
+from execution_programs import issued, kernel, moved, walk
+from walker_cases import VIEWS, X32, Y16, both
+
+from isa.errors import CastsimError, ReadError, TileError
+
+# ------------------------------------------------------------------------------- dynamic valid extents, ragged tiles
+
+
+def ragged(total: int, block: int = 16) -> str:
+    """Rows in blocks of 16, the last one shorter: minsi decides its valid rows."""
+    kind32, kind16 = "!pto.tile_buf<vec, 16x64xf32, valid=?x64>", "!pto.tile_buf<vec, 16x64xf16, valid=?x64>"
+    part = "!pto.partition_tensor_view<?x64x"
+    return kernel(f"""\
+%rows = arith.constant {total} : index
+{VIEWS}
+%n = arith.constant {block} : index
+scf.for %i = %c0 to %rows step %n {{
+%left = arith.subi %rows, %i : index
+%m = arith.minsi %left, %n : index
+%a = pto.alloc_tile valid_row = %m : {kind32}
+%b = pto.alloc_tile valid_row = %m : {kind16}
+%px = pto.partition_view %vx, offsets = [%i, %c0], sizes = [%m, %c64] : !pto.tensor_view<?x64xf32> -> {part}f32>
+%py = pto.partition_view %vy, offsets = [%i, %c0], sizes = [%m, %c64] : !pto.tensor_view<?x64xf16> -> {part}f16>
+pto.tload ins(%px : {part}f32>) outs(%a : {kind32})
+pto.tcvt ins(%a : {kind32}) outs(%b : {kind16})
+pto.tstore ins(%b : {kind16}) outs(%py : {part}f16>)
+}}""")
+
+
+@pytest.mark.parametrize(("total", "extents"), [(40, [16, 16, 8]), (33, [16, 16, 1]), (16, [16]), (3, [3]), (0, [])])
+def test_ragged_last_tile(total: int, extents: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = both(ragged(total), monkeypatch)
+    loads = [operation for name, operation in issued(found) if name.startswith("tload")]
+    assert [operation.bursts for operation in loads] == extents
+    assert [operation.ub_address for operation in loads] == [0] * len(extents)  # the same place in every trip
+
+
+SET_VALID = """
+%a = pto.alloc_tile valid_row = %c16 valid_col = %c64 : !pto.tile_buf<vec, 16x64xf32, valid=?x?>
+%b = pto.alloc_tile valid_row = %c16 valid_col = %c64 : !pto.tile_buf<vec, 16x64xf16, valid=?x?>
+scf.for %i = %c1 to %c4 step %c1 {{
+pto.set_validshape %a, {0} : !pto.tile_buf<vec, 16x64xf32, valid=?x?>
+pto.set_validshape %b, {0} : !pto.tile_buf<vec, 16x64xf16, valid=?x?>
+pto.tcvt ins(%a : !pto.tile_buf<vec, 16x64xf32, valid=?x?>) outs(%b : !pto.tile_buf<vec, 16x64xf16, valid=?x?>)
+}}
+pto.tcvt ins(%a : !pto.tile_buf<vec, 16x64xf32, valid=?x?>) outs(%b : !pto.tile_buf<vec, 16x64xf16, valid=?x?>)
+"""
+
+
+def test_set_validshape(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whole rows of 64: one call per valid row; 1 + 2 + 3 in the loop, and 3 rows stay valid behind it.
+    found = both(kernel(SET_VALID.format("%i, %c64")), monkeypatch)
+    assert sum(name.startswith("tcvt") and op.pipe == "V" for name, op in issued(found)) == 1 + 2 + 3 + 3
+
+
+@pytest.mark.parametrize("extent", [(32, 64), (16, 128), (-1, 64), (16, -1)])
+def test_set_validshape_beyond_the_tile(extent: tuple[int, int]) -> None:
+    text = kernel(SET_VALID.format("%m, %n"), "%m: index, %n: index")
+    with pytest.raises(TileError, match=f"{extent[0]} x {extent[1]}|negative") as caught:
+        walk(text, {"m": extent[0], "n": extent[1]})
+    assert caught.value.span is not None
+
+
+def test_set_validshape_may_not_contradict_a_static_extent() -> None:
+    text = """
+%a = pto.alloc_tile valid_row = %c16 : !pto.tile_buf<vec, 16x64xf32, valid=?x64>
+pto.set_validshape %a, %c4, %c32 : !pto.tile_buf<vec, 16x64xf32, valid=?x64>
+"""
+    with pytest.raises(CastsimError, match="64"):
+        walk(kernel(text))
+
+
+@pytest.mark.parametrize("value", [-1, 17, 2**40])
+def test_valid_extent_out_of_range(value: int) -> None:
+    text = f"%m = arith.constant {value} : index\n%a = pto.alloc_tile valid_row = %m : !pto.tile_buf<vec, 16x64xf32, valid=?x64>"
+    with pytest.raises(TileError, match=str(value)) as caught:
+        walk(kernel(text))
+    assert caught.value.span is not None
+
+
+# --------------------------------------------------------------------------------------------------------- placement
+
+
+def places(text: str) -> list[int]:
+    """Destination addresses of the casts."""
+    return [op.destination.address for name, op in issued(walk(text)) if name.startswith("tcvt") and op.pipe == "V"]
+
+
+def test_level_2_places_tiles_one_behind_the_other() -> None:
+    tiles = "".join(
+        f"%t{n} = pto.alloc_tile : !pto.tile_buf<vec, 1x{cols}xf16>\n" for n, cols in enumerate((16, 48, 64))
+    )
+    casts = "".join(
+        f"%s{n} = pto.alloc_tile : !pto.tile_buf<vec, 1x{cols}xf32>\n"
+        f"pto.tcvt ins(%s{n} : !pto.tile_buf<vec, 1x{cols}xf32>) outs(%t{n} : !pto.tile_buf<vec, 1x{cols}xf16>)\n"
+        for n, cols in enumerate((16, 48, 64))
+    )
+    assert places(kernel(tiles + casts)) == [0, 32, 128]
+
+
+def test_level_2_capacity_is_192_kib() -> None:
+    # pto_assembly.md section 4: f32 + f16 tiles of 128 x 256 fit exactly, 129 x 256 do not.
+    for rows, fits in ((128, True), (129, False)):
+        text = kernel(
+            f"%a = pto.alloc_tile : !pto.tile_buf<vec, {rows}x256xf32>\n%b = pto.alloc_tile : !pto.tile_buf<vec, {rows}x256xf16>"
+        )
+        if fits:
+            walk(text)
+            continue
+        with pytest.raises(TileError, match=f"{256 * 6} bytes missing") as caught:
+            walk(text)
+        assert caught.value.span is not None
+
+
+def test_level_3_takes_addresses_as_they_are() -> None:
+    text = """
+%p = arith.constant 64 : i64
+%q = arith.constant 4096 : i64
+%a = pto.alloc_tile addr = %p : !pto.tile_buf<vec, 1x64xf32>
+%b = pto.alloc_tile addr = %q : !pto.tile_buf<vec, 1x64xf16>
+pto.tcvt ins(%a : !pto.tile_buf<vec, 1x64xf32>) outs(%b : !pto.tile_buf<vec, 1x64xf16>)
+"""
+    assert places(kernel(text)) == [4096]
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        (8, "32-byte aligned"),
+        (196_608, "256 bytes too far"),
+        (196_384, "32 bytes too far"),
+        (-32, "-32"),
+        (2**62, "too far"),
+    ],
+)
+def test_level_3_address_out_of_range(address: int, message: str) -> None:
+    text = f"%p = arith.constant {address} : i64\n%a = pto.alloc_tile addr = %p : !pto.tile_buf<vec, 1x64xf32>"
+    with pytest.raises(TileError, match=message) as caught:
+        walk(kernel(text))
+    assert caught.value.span is not None
+
+
+def test_levels_do_not_mix() -> None:
+    text = f"%p = arith.constant 64 : i64\n%a = pto.alloc_tile addr = %p : {Y16}\n%b = pto.alloc_tile : {Y16}"
+    with pytest.raises(ReadError, match="level 3"):
+        walk(kernel(text))
+
+
+def test_addresses_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile whose address is the loop variable moves in the buffer."""
+    text = f"""
+scf.for %i = %c0 to %c4 step %c1 {{
+%o = arith.muli %i, %size : index
+%p = arith.index_cast %o : index to i64
+%a = pto.alloc_tile addr = %p : {X32}
+%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> !pto.partition_tensor_view<16x64xf32>
+pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%a : {X32})
+}}"""
+    head = f"%rows = arith.constant 64 : index\n{VIEWS}%size = arith.constant 4096 : index\n"
+    found = both(kernel(head + text), monkeypatch)
+    assert moved(found, "tload") == [(0, 4096 * i) for i in range(4)]
+
+
+def test_tiles_of_ssa_casts_get_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The spellings that create their destination: every instruction has its own tile, the same in every trip."""
+    kinds = {name: f"!pto.tile_buf<vec, 1x64x{name}>" for name in ("f32", "f16", "i8", "i16")}
+    cast = "%{0} = pto.tcvt %{1} : {2} -> {3}\n"
+    body = (
+        f"%a = pto.alloc_tile : {kinds['f32']}\n"
+        + cast.format("h", "a", kinds["f32"], kinds["f16"])
+        + cast.format("q", "h", kinds["f16"], kinds["i8"])
+        + cast.format("w", "h", kinds["f16"], kinds["i16"])
+    )
+    assert places(kernel(body)) == [256, 384, 448]
+    looped = f"scf.for %i = %c0 to %c3 step %c1 {{{body}}}"
+    both(kernel(looped), monkeypatch)
+    assert places(kernel(looped)) == [256, 384, 448] * 3

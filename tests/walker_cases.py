@@ -1,0 +1,66 @@
+"""Small `.pto` programs for the walk of programs, each walked summarised and trip by trip."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import pytest
+from execution_programs import issued, kernel, touched, walk
+
+from simulator.execution import walker
+from simulator.tree import Loop
+
+X32 = "!pto.tile_buf<vec, 16x64xf32>"
+Y16 = "!pto.tile_buf<vec, 16x64xf16>"
+VIEWS = """\
+%vx = pto.make_tensor_view %x, shape = [%rows, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x64xf32>
+%vy = pto.make_tensor_view %y, shape = [%rows, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x64xf16>
+"""
+TILES = f"%a = pto.alloc_tile : {X32}\n%b = pto.alloc_tile : {Y16}\n"
+
+
+def step(row: str = "%i", column: str = "%c0") -> str:
+    """Load 16 rows from `row` on, cast, store."""
+    part = "!pto.partition_tensor_view<16x64x"
+    return f"""
+%px = pto.partition_view %vx, offsets = [{row}, {column}], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> {part}f32>
+%py = pto.partition_view %vy, offsets = [{row}, {column}], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf16> -> {part}f16>
+pto.tload ins(%px : {part}f32>) outs(%a : {X32})
+pto.tcvt ins(%a : {X32}) outs(%b : {Y16})
+pto.tstore ins(%b : {Y16}) outs(%py : {part}f16>)
+"""
+
+
+def program(body: str, rows: int = 4096, extra: str = "") -> str:
+    arguments = "%x: !pto.ptr<f32>, %y: !pto.ptr<f16>" + extra
+    return kernel(f"%rows = arith.constant {rows} : index\n{VIEWS}{TILES}{body}", arguments)
+
+
+def loop(body: str, lower: str = "%c0", upper: str = "%c256", by: str = "%c16") -> str:
+    return f"scf.for %i = {lower} to {upper} step {by} {{{body}}}"
+
+
+@pytest.fixture
+def trip_by_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never summarise and never fold: the plainest reading of a loop."""
+    monkeypatch.setattr(walker._Walker, "_summarise", lambda *_: None)
+    monkeypatch.setattr(walker, "fold", lambda trips: [item for trip in trips for item in trip.items])
+
+
+def both(text: str, monkeypatch: pytest.MonkeyPatch, args: dict[str, int] | None = None) -> walker.Executed:
+    """Walk as shipped, folded only, and trip by trip; all must issue and touch the same; return the first."""
+    first = walk(text, args)
+    with monkeypatch.context() as patch:
+        patch.setattr(walker._Walker, "_summarise", lambda *_: None)
+        folded = walk(text, args)
+        patch.setattr(walker, "fold", lambda trips: [item for trip in trips for item in trip.items])
+        plain = walk(text, args)
+    assert not any(isinstance(item, Loop) for item in plain.tree.root.items)
+    wanted = issued(plain)
+    for other in (folded, first):
+        assert issued(other) == wanted
+        assert touched(other) == touched(plain)
+        assert other.arguments == plain.arguments
+        assert other.warnings == plain.warnings
+    return first
