@@ -1,0 +1,199 @@
+"""Memory of the TPC machine: tensors, elements by address, local memories."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tpc_machine import END, chip, nops, ran
+from tpc_text import GENERATIONS
+
+X = "// castsim: tensor 0 x in {format} {shape}\n// castsim: tensor 1 y out {format} {out}\n"
+
+
+# --------------------------------------------------------------------------------------------------------- tensors
+
+
+def copy(*, load: str = "ld_tnsr V0, 0x0, I0", store: str = "st_tnsr 0x1, I1, V0", before: str = "") -> str:
+    return f"{before}{load}; nop; nop; nop\n{nops(3)}nop; nop; nop; {store}\n{END}"
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("first", [-70, -64, -3, 0, 5, 40, 99, 100, 2**31 - 1, -(2**31)])
+def test_lanes_outside_a_tensor_load_zero_and_are_not_stored(generation: str, first: int) -> None:
+    text = X.format(format="f32", shape="[100]", out="[100]")
+    text += f"// castsim: reg I0 = [{first}, 0, 0, 0, 0]\n// castsim: reg I1 = [10, 0, 0, 0, 0]\n" + copy()
+    x = np.arange(1, 101, dtype=np.float32)
+    expected = np.zeros(100, np.float32)
+    for lane in range(64):
+        if 0 <= 10 + lane < 100 and 0 <= first + lane < 100:
+            expected[10 + lane] = x[first + lane]
+    np.testing.assert_array_equal(ran(text, generation, {"x": x}).outputs["y"], expected)
+
+
+@pytest.mark.parametrize("coordinate", [(0, 3, 0, 0, 0), (0, -1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 0, -1)])
+def test_rows_outside_a_tensor_are_outside_in_every_lane(coordinate: tuple[int, ...]) -> None:
+    place = ", ".join(map(str, coordinate))
+    text = X.format(format="f32", shape="[64, 3]", out="[64, 3]")
+    x = np.ones((3, 64), np.float32)
+    loaded = text + f"// castsim: reg I0 = [{place}]\n// castsim: reg I1 = [0, 0, 0, 0, 0]\n" + copy()
+    assert not ran(loaded, inputs={"x": x}).outputs["y"].any()
+    stored = text + f"// castsim: reg I1 = [{place}]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n" + copy()
+    assert not ran(stored, inputs={"x": x}).outputs["y"].any()
+
+
+def test_dimensions_beyond_the_first_are_rows_of_the_array() -> None:
+    text = X.format(format="i32", shape="[64, 2, 3]", out="[64, 2, 3]")
+    text += "// castsim: reg I0 = [0, 1, 2, 0, 0]\n// castsim: reg I1 = [0, 0, 1, 0, 0]\n" + copy()
+    x = np.arange(384, dtype=np.int32).reshape(3, 2, 64)
+    expected = np.zeros_like(x)
+    expected[1, 0] = x[2, 1]
+    np.testing.assert_array_equal(ran(text, inputs={"x": x}).outputs["y"], expected)
+
+
+@pytest.mark.parametrize(("kind", "lanes"), [("u8", 256), ("i16", 128), ("f32", 64), ("i64", 32), ("u4", 512)])
+def test_a_vector_holds_as_many_elements_as_fit(kind: str, lanes: int) -> None:
+    text = X.format(format=kind, shape=f"[{lanes + 8}]", out=f"[{lanes + 8}]")
+    text += "// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg I1 = [0, 0, 0, 0, 0]\n" + copy()
+    found = ran(text, inputs={"x": "random:3"}).outputs["y"].astype(np.int64)
+    again = ran(text.replace("st_tnsr", "st_tnsr_low"), inputs={"x": "random:3"}).outputs["y"].astype(np.int64)
+    assert found[:lanes].any()
+    assert not found[lanes:].any()
+    np.testing.assert_array_equal(again[: lanes // 2], found[: lanes // 2])
+    assert not again[lanes // 2 :].any()
+
+
+def test_halves_and_ranges_keep_the_rest_of_the_register() -> None:
+    text = X.format(format="i32", shape="[64]", out="[64, 4]")
+    text += "// castsim: reg I0 = [8, 0, 0, 0, 0]\n// castsim: reg S1 = 0x507\n"
+    text += "".join(f"// castsim: reg I{k + 1} = [0, {k}, 0, 0, 0]\n" for k in range(4))
+    x = np.arange(100, 164, dtype=np.int32)
+    loads = ["ld_tnsr_low V0, 0x0, I0", "ld_tnsr_high V1, 0x0, I0", "ld_tnsr partial V2, 0x0, I0, LD_PARTIAL_REG"]
+    loads.append("ld_tnsr_high partial V3, 0x0, I0, LD_PARTIAL_REG")
+    text += "mov LD_PARTIAL_REG, S1; nop; nop; nop\n" + nops(7)
+    text += "".join(f"nop; nop; mov.i32 V{k}, 0xffffffff; nop\n" for k in range(4)) + nops(4)
+    text += "".join(f"{load}; nop; nop; nop\n" for load in loads) + nops(4)
+    text += "".join(f"nop; nop; nop; st_tnsr 0x1, I{k + 1}, V{k}\n" for k in range(4)) + END
+    expected = np.full((4, 64), -1, np.int32)
+    expected[0, :32] = expected[1, 32:] = x[8:40]
+    expected[2, 5:13] = x[8:16]  # 8 lanes from lane 5
+    expected[3, 37:45] = x[8:16]  # the same within the upper half
+    found = ran(text, "gaudi2", {"x": x})
+    np.testing.assert_array_equal(found.outputs["y"], expected)
+    assert found.stale_reads == ()
+
+
+def test_a_partial_store_writes_its_lanes_and_nothing_else() -> None:
+    text = "// castsim: tensor 0 x in i32 [64]\n// castsim: tensor 1 y inout i32 [64]\n// castsim: reg S31 = 0x1003\n"
+    text += "// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg I1 = [20, 0, 0, 0, 0]\n"
+    text += copy(store="st_tnsr partial 0x1, I1, V0, S31")
+    x, y = np.arange(64, dtype=np.int32), np.full(64, -1, np.int32)
+    expected = y.copy()
+    expected[20:24] = x[16:20]
+    np.testing.assert_array_equal(ran(text, "gaudi", {"x": x, "y": y}).outputs["y"], expected)
+
+
+def test_tensor_numbers_from_registers() -> None:
+    text = X.format(format="i32", shape="[64]", out="[64]") + "// castsim: reg S27 = 0\n// castsim: reg S28 = 1\n"
+    text += "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
+    x = np.arange(64, dtype=np.int32)
+    text += copy(load="ld_tnsr V0, S27, I0", store="st_tnsr S28, I0, V0")
+    np.testing.assert_array_equal(ran(text, "gaudi", {"x": x}).outputs["y"], x)
+
+
+def test_vector_predicates_mask_loads_by_byte_and_stores_by_element() -> None:
+    text = X.format(format="i32", shape="[64]", out="[64]") + "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
+    text += "nop; nop; mov.i32 V1, 0x7; nop\n"  # V1 starts at 7 in every lane
+    text += f"nop; nop; mov VP1, 0xfffffff0; nop\n{nops(4)}"  # lane 0 of every eight is off
+    text += f"ld_tnsr V1, 0x0, I0, VP1; nop; nop; nop\n{nops(4)}nop; nop; nop; st_tnsr 0x1, I0, V1, !VP1\n{END}"
+    x = np.arange(100, 164, dtype=np.int32)
+    loaded = np.where(np.arange(64) % 8 == 0, 7, x)
+    expected = np.where(np.arange(64) % 8 == 0, loaded, 0)
+    np.testing.assert_array_equal(ran(text, "gaudi2", {"x": x}).outputs["y"], expected)
+
+
+def test_predicates_as_data_are_one_bit_per_byte_element() -> None:
+    text = X.format(format="u8", shape="[256]", out="[256]") + "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
+    text += copy(load="ld_tnsr VP1, 0x0, I0", store="st_tnsr 0x1, I0, VP1")
+    x = np.arange(256, dtype=np.uint8)
+    np.testing.assert_array_equal(ran(text, inputs={"x": x}).outputs["y"], x & 1)
+    wide = text.replace(" u8 ", " u32 ").replace("[256]", "[64]")
+    x32 = np.arange(64, dtype=np.uint32)
+    target = chip("gaudi2", mask_of_wide_elements="one_bit_per_element")
+    np.testing.assert_array_equal(ran(wide, target, {"x": x32}).outputs["y"], x32 & 1)
+
+
+def test_direct_accesses_take_a_plain_address() -> None:
+    text = X.format(format="f16", shape="[300]", out="[300]") + "// castsim: reg I0 = [20, 0, 0, 0, 0]\n"
+    text += "// castsim: reg S4 = 0\n// castsim: reg S5 = 2\n"  # tensor 1 begins at 2 * 2**32
+    text += f"gen_addr dt=int8 AD1, 0x0, I0; nop; nop; nop\n{nops(7)}nop; mov Z2, AD1; nop; nop\n{nops(7)}"
+    text += copy(load="ld_tnsr direct V0, S2, S3", store="st_tnsr direct S4, S5, V0")
+    x = np.arange(300, dtype=np.float16)
+    found = ran(text, "gaudi2", {"x": x})
+    np.testing.assert_array_equal(found.outputs["y"], np.concatenate([x[20:148], np.zeros(172, np.float16)]))
+
+
+# ------------------------------------------------------------------------------------------ elements and local memory
+
+
+def test_elements_by_address() -> None:
+    text = X.format(format="i16", shape="[64, 2]", out="[64]") + "// castsim: reg I0 = [3, 1, 0, 0, 0]\n"
+    text += "// castsim: reg I1 = [5, 0, 0, 0, 0]\n"
+    text += f"gen_addr AD1, 0x0, I0; nop; nop; gen_addr AD2, 0x1, I1\n{nops(7)}ld_g S1, AD1; nop; nop; nop\n"
+    text += f"ld_g V2, AD1; nop; nop; nop\n{nops(6)}nop; nop; nop; st_g AD2, S1\n"
+    text += "nop; nop; nop; st_l_v 0x0, V2\n// castsim: vlm 0x0 v out i16 [128]\n" + END
+    x = np.arange(-64, 64, dtype=np.int16).reshape(2, 64)
+    found = ran(text, "gaudi", {"x": x})
+    assert found.outputs["y"][5] == x[1, 3]
+    assert np.count_nonzero(found.outputs["y"]) == 1
+    assert (found.outputs["v"] == x[1, 3]).all()  # all lanes
+    assert found.stale_reads == ()
+
+
+def test_an_element_into_an_index_register() -> None:
+    text = "// castsim: tensor 0 x in i32 [8]\n// castsim: tensor 1 y out i32 [64, 9]\n"
+    text += "// castsim: reg I0 = [2, 0, 0, 0, 0]\n// castsim: reg I1 = [0, 0, 0, 0, 0]\n"
+    text += f"gen_addr dt=int8 AD1, 0x0, I0; nop; mov.i32 V0, 0x1; nop\n{nops(7)}"
+    text += f"ld_g b00010 I1, AD1; nop; nop; nop\n{nops(4)}nop; nop; nop; st_tnsr 0x1, I1, V0\n{END}"
+    y = ran(text, "greco", {"x": np.full(8, 4, np.int32)}).outputs["y"]
+    assert y[4].all()
+    assert np.count_nonzero(y) == 64
+
+
+def test_scalar_memory_and_predicates_in_it() -> None:
+    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
+    text += "nop; mov.i32 S1, 0x1234; nop; nop\nnop; mov SP1, 0x1; nop; nop\n" + nops(6)
+    text += "nop; nop; nop; st_l 0x8, S1\nnop; nop; nop; st_l 0xc, SP1\nld_l S2, 0x8; nop; nop; nop\n"
+    text += f"ld_l SP2, 0xc; nop; nop; nop\n{nops(4)}"
+    text += f"nop; mov.i32 S3, S2, SP2; nop; nop\n{nops(4)}nop; nop; mov.i32 V0, S3; nop\n{nops(4)}"
+    found = ran(f"{text}nop; nop; nop; st_tnsr 0x0, I0, V0\n{END}", "goya")
+    assert found.stale_reads == ()
+    assert found.outputs["y"][0] == 0x1234
+
+
+def test_vector_memory_in_halves_and_as_masks() -> None:
+    head = "// castsim: vlm 0x0 x u8 [256]\n// castsim: vlm 0x100 y out u8 [512]\n"
+    text = "ld_l_v_low V0, 0x0; nop; nop; nop\nld_l_v_high V1, 0x0; nop; nop; nop\n" + nops(6)
+    text += "nop; nop; nop; st_l_v_low 0x100, V0\nnop; nop; nop; st_l_v_high 0x200, V1\n" + END
+    x = np.arange(1, 257).astype(np.uint8)
+    y = ran(head + text, "gaudi", {"x": x}).outputs["y"]
+    np.testing.assert_array_equal(y[:128], x[:128])
+    np.testing.assert_array_equal(y[384:], x[128:])
+    assert not y[128:384].any()
+    text = f"ld_l_v VP1, 0x20; nop; nop; nop\n{nops(7)}nop; nop; nop; st_l_v 0x100, VP1\n{END}"
+    y = ran(head + text, "gaudi", {"x": x}).outputs["y"]
+    np.testing.assert_array_equal(y[:32], x[32:64])  # 256 bits are 32 bytes
+
+
+def test_goya_adds_two_address_parts() -> None:
+    head = "// castsim: vlm 0x300 x i32 [64]\n// castsim: vlm 0x0 y out i32 [64]\n// castsim: reg S1 = 0x100\n"
+    text = f"ld_l_v V0, S1, 0x200; nop; nop; nop\n{nops(6)}nop; nop; nop; st_l_v S1, 0xffffff00, V0\n{END}"
+    x = np.arange(64, dtype=np.int32)
+    np.testing.assert_array_equal(ran(head + text, "goya", {"x": x}).outputs["y"], x)  # the sum is of 32 bits
+
+
+def test_masked_store_of_gaudi2() -> None:
+    head = "// castsim: vlm 0x0 x u8 [256]\n// castsim: vlm 0x100 y inout u8 [256]\n"
+    text = f"ld_l_v V0, 0x0; nop; mov VP1, 0xff; nop\n{nops(4)}nop; nop; nop; st_l_v 0x100, V0, VP1\n{END}"
+    x, y = np.arange(256).astype(np.uint8), np.full(256, 9, np.uint8)
+    expected = np.where(np.arange(256) % 32 < 8, x, y)
+    np.testing.assert_array_equal(ran(head + text, "gaudi2", {"x": x, "y": y}).outputs["y"], expected)
