@@ -99,3 +99,24 @@ class TileTransfer:
     part: Part
     load: bool
     span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TileWork:
+    """One vector operation on tiles other than a cast or transfer, with everything resolved.
+
+    `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text
+    without mask and tmp, `scalars` the scalar operands as codes of their formats. `scalar_first` tells `s, a` from
+    `a, s`; `mode` is the comparison (`lt`), `binary` the flag `isBinary` of column sums.
+    """
+
+    mnemonic: str
+    dst: Tile
+    sources: tuple[Tile, ...]
+    span: Span
+    scalars: tuple[tuple[int, Format], ...] = ()
+    tmp: Tile | None = None
+    mask: Tile | None = None
+    mode: str | None = None
+    scalar_first: bool = False
+    binary: bool = False
