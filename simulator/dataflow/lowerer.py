@@ -10,8 +10,9 @@ from simulator.dataflow.checks import check_tile
 from simulator.dataflow.operations import Barrier, ScalarWork, SetFlag, WaitFlag
 from simulator.dataflow.transfers import lower_transfer
 from simulator.execution.lowerer import LoweredInstruction
-from simulator.tiles import Tile, TileCast, TileTransfer
-from simulator.tree import Access
+from simulator.tile_work import TileEffect, check_work, work_accesses
+from simulator.tiles import Tile, TileCast, TileTransfer, TileWork
+from simulator.tree import Access, Block
 from targets.dataflow import DataflowTarget
 
 
@@ -38,6 +39,24 @@ class DataflowLowerer:
         """Lower one tile load or store."""
         body, warnings = lower_transfer(self._chip, transfer)
         return LoweredInstruction(body, _transfer_accesses(transfer), None, warnings)
+
+    def work(self, work: TileWork) -> LoweredInstruction:
+        """Lower one vector operation; its action is a `TileEffect`, the mechanism's operations carry time and streams.
+
+        An operation on an empty valid region issues nothing.
+        """
+        warnings = check_work(self._chip, work)
+        if not work.dst.valid_rows or not work.dst.valid_cols:
+            return LoweredInstruction(Block(()), warnings=warnings)
+        return LoweredInstruction(self.lower_work(work), work_accesses(work), TileEffect(work), warnings)
+
+    def lower_work(self, work: TileWork) -> Block:
+        """Return what the mechanism issues for a vector operation that `check_work` has let through.
+
+        Raises:
+            IllegalError: the mechanism has no lowering of it.
+        """
+        raise IllegalError(f"pto.{work.mnemonic} is not modelled on {self._chip.name}", span=work.span)
 
     def set_flag(self, signaller: str, waiter: str, event: int, span: Span) -> SetFlag:
         """Return the operation that signals a flag."""

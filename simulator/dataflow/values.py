@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from isa.errors import TileError
 from simulator.dataflow.operations import BLOCK, Transfer
+from simulator.tile_work.effect import TileEffect
 from simulator.tree import Operation, Tree, instances, operations
 
 Bytes = NDArray[np.uint8]
@@ -26,6 +27,8 @@ def compute_tree(
 ) -> None:
     """Run all operations of a tree on the unified buffer and the global memory, both changed in place.
 
+    A `TileEffect` always runs whole: the operations of its instruction carry time and streams only.
+
     Args:
         tree: what the machine issues.
         buffer: the unified buffer.
@@ -35,6 +38,10 @@ def compute_tree(
         execute: runs an operation of the vector unit and ignores all others; transfers are run here.
     """
     for lowered, deltas in instances(tree):
+        if isinstance(lowered.shortcut, TileEffect):
+            effect = lowered.shortcut if deltas is None else lowered.shortcut.moved(deltas[0])
+            effect.apply(buffer)
+            continue
         unmoved = deltas is None or not any(map(any, deltas))
         if unmoved and lowered.shortcut is not None and whole_tile(lowered.shortcut, buffer):
             continue

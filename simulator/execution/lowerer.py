@@ -7,7 +7,7 @@ from typing import Protocol
 
 from isa.errors import Span
 from isa.formats import Format
-from simulator.tiles import Tile, TileCast, TileTransfer
+from simulator.tiles import Tile, TileCast, TileTransfer, TileWork
 from simulator.tree import Access, Block, Operation
 
 
@@ -45,6 +45,10 @@ class Lowerer(Protocol):
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store."""
+        ...
+
+    def work(self, work: TileWork) -> LoweredInstruction:
+        """Lower one vector operation other than a cast."""
         ...
 
     def set_flag(self, signaller: str, waiter: str, event: int, span: Span) -> Operation:
