@@ -11,7 +11,9 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from isa.formats import FORMATS
 from targets.schema import Count, Cycles, Fact, Table, TargetHeader
+from targets.tile_operations import ScratchWindow, TileArithmetic, TileOperation
 
 Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
 
@@ -87,11 +89,38 @@ class DataflowTarget(TargetHeader):
     banks: Banks
     transfer_limits: TransferLimits
     timing: DataflowTiming
+    tile_operations_fact: Fact
+    tile_operations: tuple[TileOperation, ...]
+    tile_arithmetic: TileArithmetic
+    unreserved_scratch: ScratchWindow | None = None
+
+    def tile_operation(self, mnemonic: str) -> TileOperation | None:
+        """Return the rule of a vector operation, None if the chip has no such operation."""
+        return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 
     @property
     @abstractmethod
     def block_bytes(self) -> int:
         """Bytes of one buffer access; tile rows are whole blocks."""
+
+    @model_validator(mode="after")
+    def _operations_are_consistent(self) -> DataflowTarget:
+        names = [rule.mnemonic for rule in self.tile_operations]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"tile_operations: listed twice: {', '.join(twice)}")
+        unknown = sorted(
+            {name for rule in self.tile_operations for name in (*rule.types, *rule.library_types)} - {*FORMATS}
+        )
+        if unknown:
+            raise ValueError(f"tile_operations: no such formats: {', '.join(unknown)}")
+        missing = sorted({name for name, _ in self.tile_arithmetic.saturates_while} - {*self.options})
+        if missing:
+            raise ValueError(f"tile_arithmetic.saturates_while: no such options: {', '.join(missing)}")
+        window = self.unreserved_scratch
+        if window is not None and not window.start < window.end:
+            raise ValueError(f"unreserved_scratch: bytes {window.start} .. {window.end} are none")
+        return self
 
     @model_validator(mode="after")
     def _buffer_is_banked(self) -> DataflowTarget:

@@ -204,6 +204,8 @@ def _read_csv(owner: Path, table: str, name: object) -> list[dict[str, Any]]:
         raise TargetDataError(f"{owner.name}: {table}.table must name a CSV file")
     path = owner.parent / name
     if not path.is_file():
+        path = SHIPPED / name  # a copy of a shipped description keeps the tables it does not bring itself
+    if not path.is_file():
         raise TargetDataError(f"{owner.name}: {table}.table '{name}' does not exist beside it")
     try:
         with path.open(newline="", encoding="utf-8") as file:
