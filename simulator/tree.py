@@ -22,25 +22,30 @@ Deltas = tuple[int, ...]
 class Instruction:
     """One instruction of the source text, shared by all its executions.
 
-    `text` is what reports print (`tcvt f32 -> f16`), `pipe` the pipe that does its main work.
+    `text` is what reports print (`tcvt f32 -> f16`), `pipe` the pipe that does its main work. `inserted` tells a flag
+    or barrier that the source does not have; its place is that of the line it stands at.
     """
 
     text: str
     pipe: str
     span: Span = field(compare=False)
+    inserted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Bytes [start, end) of an address space that an instruction reads or writes.
+    """Bytes of an address space that an instruction reads or writes: the first at `start`, the last before `end`.
 
-    `space` is a buffer of the target (`ub`) or `gm:NAME` for the argument NAME of the program.
+    `space` is a buffer of the target (`ub`) or `gm:NAME` for the argument NAME of the program. Without `runs` all
+    bytes in between are touched. Otherwise `runs` are (count, distance) of nested repetitions, outermost first, of
+    one stretch of bytes: the rows of a tile that is not full are `((rows, pitch),)`. Distances are positive.
     """
 
     space: str
     start: int
     end: int
     write: bool
+    runs: tuple[tuple[int, int], ...] = ()
 
     def shifted(self, delta: int) -> Access:
         """Return the same bytes, `delta` further on."""

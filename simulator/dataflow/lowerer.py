@@ -6,11 +6,13 @@ Flags, barriers and transfers are the same whatever the vector unit is.
 from __future__ import annotations
 
 from isa.errors import IllegalError, Span
+from simulator.byte_sets import strided
 from simulator.dataflow.checks import check_tile
-from simulator.dataflow.operations import Barrier, ScalarWork, SetFlag, WaitFlag
+from simulator.dataflow.operations import BLOCK, Barrier, ScalarWork, SetFlag, WaitFlag
 from simulator.dataflow.transfers import lower_transfer
 from simulator.execution.lowerer import LoweredInstruction
 from simulator.tile_work import TileEffect, check_work, work_accesses
+from simulator.tile_work.accesses import tile_bytes
 from simulator.tiles import Tile, TileCast, TileTransfer, TileWork
 from simulator.tree import Access, Block
 from targets.dataflow import DataflowTarget
@@ -95,7 +97,7 @@ class DataflowLowerer:
 
 
 def cast_accesses(cast: TileCast) -> tuple[Access, ...]:
-    """Return the bytes between first and last valid element of each operand, and all of tmp."""
+    """Return the bytes of the valid elements of each operand, and all of tmp."""
     found = [tile_access(cast.dst, write=True), tile_access(cast.src, write=False)]
     if cast.tmp is not None:
         found += [Access("ub", cast.tmp.address, cast.tmp.end, write) for write in (False, True)]
@@ -106,18 +108,28 @@ def _transfer_accesses(transfer: TileTransfer) -> tuple[Access, ...]:
     part = transfer.part
     if 0 in part.sizes:
         return ()
-    last = sum((size - 1) * stride for size, stride in zip(part.sizes, part.strides, strict=True))
     bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits
-    start, end = part.offset * bits // 8, ((part.offset + last + 1) * bits + 7) // 8
-    near = tile_access(transfer.tile, write=transfer.load)
-    return (near, Access(f"gm:{part.argument}", start, end, not transfer.load))
+    # Elements side by side are one stretch; those of a column of a wider view are stretches of their own.
+    *outer, (cols, step) = zip(part.sizes, part.strides, strict=True)
+    inner = (cols * bits + 7) // 8 if step == 1 else (bits + 7) // 8
+    rows = [*outer, *([(cols, step)] if step != 1 else [])]
+    distances = [(count, distance * bits // 8) for count, distance in rows]
+    far = strided(f"gm:{part.argument}", part.offset * bits // 8, distances, inner, write=not transfer.load)
+    return (_padded(transfer), far)
+
+
+def _padded(transfer: TileTransfer) -> Access:
+    """Return the bytes of the tile, with those that a load pads up to the next block behind each row."""
+    tile = transfer.tile
+    near = tile_bytes(tile, write=transfer.load)
+    if not transfer.load or not tile.type.pad or tile.type.block_layout != "row_major" or near.start == near.end:
+        return near
+    length = -(-((tile.valid_cols * tile.element_bits + 7) // 8) // BLOCK) * BLOCK
+    return strided(near.space, tile.address, ((tile.valid_rows, tile.row_pitch),), length, write=True)
 
 
 def tile_access(tile: Tile, *, write: bool) -> Access:
-    """Return the bytes between first and last valid element of a tile, all of it if it is column-major."""
-    if not tile.valid_rows or not tile.valid_cols:
-        return Access("ub", tile.address, tile.address, write)
-    if tile.type.block_layout != "row_major":
+    """Return the bytes of the valid elements of a tile, all of it if it is column-major."""
+    if tile.valid_rows and tile.valid_cols and tile.type.block_layout != "row_major":
         return Access("ub", tile.address, tile.end, write)
-    last_row = (tile.valid_rows - 1) * tile.row_pitch
-    return Access("ub", tile.address, tile.address + last_row + (tile.valid_cols * tile.element_bits + 7) // 8, write)
+    return tile_bytes(tile, write=write)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.byte_sets import strided
 from simulator.tiles import Tile, TileWork
 from simulator.tree import Access
 
@@ -24,12 +25,11 @@ def work_accesses(work: TileWork) -> tuple[Access, ...]:
 
 
 def tile_bytes(tile: Tile, *, write: bool) -> Access:
-    """Return the bytes between first and last valid element of a tile."""
+    """Return the bytes of the valid elements of a tile, row by row (column by column if it is column-major)."""
     if not tile.valid_rows or not tile.valid_cols:
         return Access(BUFFER, tile.address, tile.address, write)
     if tile.type.block_layout == "row_major":
         lines, length, pitch = tile.valid_rows, tile.valid_cols, tile.row_pitch
     else:
         lines, length, pitch = tile.valid_cols, tile.valid_rows, tile.rows * tile.element_bits // 8
-    end = tile.address + (lines - 1) * pitch + (length * tile.element_bits + 7) // 8
-    return Access(BUFFER, tile.address, end, write)
+    return strided(BUFFER, tile.address, ((lines, pitch),), (length * tile.element_bits + 7) // 8, write=write)
