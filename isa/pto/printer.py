@@ -37,8 +37,8 @@ from isa.pto.program import (
     Yield,
 )
 from isa.pto.scalars import bits_of
-from isa.pto.tile_operations import ALIASES
 from isa.pto.types import format_type
+from isa.pto.vector_operations import ALIASES
 
 _INDENT = "  "
 _Lines = list[str]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isa.pto.attributes import Attributes, check_keys, layout_from, read_attributes, sorted_texts
+from isa.pto.attributes import Attributes, check_keys, enum_word, layout_from, read_attributes, sorted_texts
 from isa.pto.checks import (
     check_alias,
     check_layout,
@@ -34,12 +34,11 @@ from isa.pto.program import (
 from isa.pto.reader import Reader
 from isa.pto.spelling import closest
 from isa.pto.statement import Handler, Statement
+from isa.pto.vector_operations import ALIASES, COMPARISONS, VECTOR_OPERATIONS, Role, VectorOperation
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
 _KNOWN_ATTRIBUTES = ("cmpMode", "isBinary")
-ALIASES = ("treshape", "bitcast")
-"""Mnemonics that give existing bytes a new type: written `%r = pto.NAME %a : T0 -> T1`, no movement."""
 
 Use = tuple[str, int]
 
@@ -108,6 +107,10 @@ def read_tile_operation(reader: Reader, statement: Statement) -> Operation:
         near = closest(key, _KNOWN_ATTRIBUTES, everything_up_to=0)
         if key not in _KNOWN_ATTRIBUTES and near:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index, near)
+    known = VECTOR_OPERATIONS.get(mnemonic)
+    if known is not None:
+        _check_operands(reader, statement, known, inputs, outputs)
+        _check_attributes(reader, statement, known, inputs, attributes)
     if mnemonic in ("tload", "tstore"):
         check_transfer(mnemonic, inputs.types, outputs.types, statement.span)
     return TileOperation(
@@ -119,6 +122,53 @@ def read_tile_operation(reader: Reader, statement: Statement) -> Operation:
         sorted_texts(attributes),
         span=statement.span,
     )
+
+
+def _check_operands(
+    reader: Reader, statement: Statement, known: VectorOperation, inputs: Operands, outputs: Operands
+) -> None:
+    """Refuse operands of a number or kind that the operation is not written with."""
+    typed = zip((*inputs.types, *outputs.types), (*inputs.type_indices, *outputs.type_indices), strict=True)
+    for kind, index in typed:
+        if not isinstance(kind, TileType | ScalarType):
+            raise reader.error(f"{statement.name} works on tiles and scalars", index, known.spellings)
+    if len(outputs.types) != 1 or not isinstance(outputs.types[0], TileType):
+        raise reader.error(f"{statement.name} writes one tile", outputs.type_indices[-1], ("outs(%tile : T)",))
+    if not any(_fits(form, inputs.types) for form in known.forms):
+        index = inputs.type_indices[0] if inputs.type_indices else statement.index
+        raise reader.error(f"{statement.name} is not written with these operands", index, known.spellings)
+    for kind, index in zip(inputs.types, inputs.type_indices, strict=True):
+        if isinstance(kind, ScalarType) and kind.name in ("index", "i1"):
+            raise reader.error(f"{statement.name} takes a scalar of the tile's element type, not {kind.name}", index)
+
+
+def _fits(form: tuple[Role, ...], types: tuple[Type, ...]) -> bool:
+    """Whether operands of these types can stand in this form."""
+    return len(form) == len(types) and all(
+        isinstance(kind, ScalarType) == (role is Role.SCALAR) for role, kind in zip(form, types, strict=True)
+    )
+
+
+def _check_attributes(
+    reader: Reader, statement: Statement, known: VectorOperation, inputs: Operands, attributes: Attributes
+) -> None:
+    """Refuse an attribute of another operation and values that it cannot have; warn of names that nobody knows."""
+    for key, attribute in attributes.items():
+        if key not in _KNOWN_ATTRIBUTES:
+            reader.warn(
+                f"{statement.name} has no attribute '{key}'; it has no effect", reader.span(attribute.key_index)
+            )
+        elif key != known.attribute:
+            raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index)
+    given = None if known.attribute is None else attributes.get(known.attribute)
+    if known.attribute == "cmpMode" and given is not None:
+        enum_word(reader, given, "cmp", COMPARISONS)
+    if known.attribute == "isBinary":
+        if given is not None and given.text not in ("true", "false"):
+            raise reader.error(f"isBinary is true or false, not '{given.text}'", given.value_index, ("true", "false"))
+        if (given is not None) != (len(inputs.types) > 1):
+            legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
+            raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
 
 
 def _read_alias(reader: Reader, statement: Statement) -> Operation:
