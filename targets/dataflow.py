@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from decimal import Decimal
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -29,6 +30,34 @@ class Pipes(Fact):
     """Pipes that flags may name although no operation of a cast program runs there."""
     event_ids: Count
     """Event ids per ordered pair of pipes."""
+
+
+class Hazard(StrEnum):
+    """How two instructions may depend on each other's bytes: what the second does after what the first did."""
+
+    READ_AFTER_WRITE = "read after write"
+    WRITE_AFTER_READ = "write after read"
+    WRITE_AFTER_WRITE = "write after write"
+
+
+class Synchronisation(Fact):
+    """What keeps instructions in order, beside flags.
+
+    Between two instructions of the vector pipe with a hazard in `required_barriers`, a program needs a barrier of that
+    pipe; between those with one in `inserted_barriers`, the vendor's tool puts one where a program has no flags.
+    """
+
+    required_barriers: tuple[Hazard, ...]
+    inserted_barriers: tuple[Hazard, ...]
+    captured_control: tuple[str, ...]
+    """Control state that a vector instruction captures when it is issued; other state may not change under it."""
+
+    @model_validator(mode="after")
+    def _inserted_are_enough(self) -> Synchronisation:
+        missing = [hazard for hazard in self.required_barriers if hazard not in self.inserted_barriers]
+        if missing:
+            raise ValueError(f"required_barriers has '{missing[0]}', inserted_barriers does not")
+        return self
 
 
 class TransferLimits(Fact):
@@ -87,6 +116,7 @@ class DataflowTarget(TargetHeader):
 
     pipes: Pipes
     banks: Banks
+    synchronisation: Synchronisation
     transfer_limits: TransferLimits
     timing: DataflowTiming
     tile_operations_fact: Fact
