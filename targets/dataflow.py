@@ -95,6 +95,10 @@ class ScalarTiming(Fact):
     loop_turnaround_cycles: Cycles
     """For one trip of a software loop: increment, compare, branch."""
 
+    def work_cycles(self, kind: str) -> int:
+        """Return the cycles of one `ScalarWork`; kinds that a mechanism does not tell apart are arithmetic."""
+        return self.loop_turnaround_cycles if kind == "loop" else self.arithmetic_cycles
+
 
 class TransferTiming(Fact):
     """One direction of transfers: `startup_cycles` per transfer instruction, then `bytes_per_cycle`."""

@@ -70,7 +70,9 @@ class ControlWrite(Unaddressed):
 
 @dataclass(frozen=True, slots=True)
 class ScalarWork(Unaddressed):
-    """Scalar work that decides path or addresses: `kind` is `arithmetic` or `loop` (one loop turnaround)."""
+    """Scalar work that decides path or addresses: `kind` is `arithmetic`, `loop` (one loop turnaround) or
+    `read` (of an element of the buffer).
+    """
 
     kind: str
     pipe: str = "S"

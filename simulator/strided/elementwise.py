@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isa.formats import Format, IntFormat
 from isa.modes import Overflow, Saturation
 from isa.pto.program import RoundMode
-from simulator.strided.operations import BitwiseAnd, Duplicate, VectorOperation
+from simulator.strided.operations import Arithmetic, BitwiseAnd, Duplicate, VectorOperation
 from simulator.strided.plan import CastPlan, plan_cast
 from simulator.strided.sequences import Call, emit_call
 from simulator.strided.values import apply_action
@@ -62,7 +62,7 @@ def _outcome(plan: CastPlan, codes: NDArray[Any]) -> TargetCast:
 
 
 def _overflow(plan: CastPlan) -> Overflow:
-    if not isinstance(plan.action, Duplicate | BitwiseAnd):
+    if not isinstance(plan.action, Duplicate | BitwiseAnd | Arithmetic):
         return plan.action.policy.overflow
     off = plan.saturation is Saturation.OFF and isinstance(plan.dst, IntFormat)
     return Overflow.WRAP if off else Overflow.SATURATE

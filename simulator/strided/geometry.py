@@ -13,7 +13,12 @@ def element_bits(stream: Stream) -> int:
 
 
 def repeat_blocks(stream: Stream, lanes: int, mask: int) -> tuple[int, ...]:
-    """Return the byte offsets, from the start of a repeat, of the blocks that hold at least one active lane."""
+    """Return the byte offsets, from the start of a repeat, of the blocks that hold at least one active lane.
+
+    A block that several lanes share (block stride 0) passes once.
+    """
+    if stream.elements:
+        lanes, mask = stream.elements, (1 << stream.elements) - 1
     return _repeat_blocks(element_bits(stream), stream.block_stride, lanes, mask)
 
 
@@ -32,15 +37,15 @@ def _repeat_blocks(bits: int, block_stride: int, lanes: int, mask: int) -> tuple
         count = min(per_block, lanes - first)
         if mask >> first & ((1 << count) - 1):
             offsets.append(block * block_stride * BLOCK)
-    return tuple(offsets)
+    return tuple(dict.fromkeys(offsets))
 
 
 def stream_extent(stream: Stream, repeats: int, lanes: int, mask: int) -> tuple[int, int]:
     """Return the bytes [start, end) that the active lanes of all repeats span; empty if there are none."""
-    highest = (mask & ((1 << lanes) - 1)).bit_length()
+    highest = stream.elements or (mask & ((1 << lanes) - 1)).bit_length()
     if not highest or not repeats:
         return stream.address, stream.address
     bits = element_bits(stream)
     block, offset = divmod((highest * bits + 7) // 8 - 1, BLOCK)
-    last = (repeats - 1) * stream.repeat_stride * BLOCK + block * stream.block_stride * BLOCK + offset + 1
+    last = (repeats - 1) * stream.step + block * stream.block_stride * BLOCK + offset + 1
     return stream.address, stream.address + last

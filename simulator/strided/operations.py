@@ -25,6 +25,7 @@ from simulator.tree import Deltas
 __all__ = [
     "BLOCK",
     "Action",
+    "Arithmetic",
     "Barrier",
     "BitwiseAnd",
     "ControlWrite",
@@ -46,15 +47,26 @@ __all__ = [
 class Stream:
     """One operand of a strided-repeat instruction.
 
-    Lane e of repeat r lies at byte `address + 32 * (r * repeat_stride + b * block_stride) + o` where b and o are the
-    block and offset of element e in a packed row (two elements per byte for 4-bit formats, low nibble first).
-    Strides count 32-byte blocks.
+    Lane e of repeat r lies at byte `address + r * step + 32 * b * block_stride + o` where b and o are the block and
+    offset of element e in a packed row (two elements per byte for 4-bit formats, low nibble first). Strides count
+    32-byte blocks.
+
+    Operands that are packed closer than blocks (results of reductions and comparisons, mask bits, the source of a
+    block broadcast) say so by `packed`, the bytes from repeat to repeat; `repeat_stride` is then 0. `elements` is the
+    number of elements per repeat where it is not that of the instruction's active lanes.
     """
 
     address: int
     format: Format
     block_stride: int
     repeat_stride: int
+    packed: int = 0
+    elements: int = 0
+
+    @property
+    def step(self) -> int:
+        """Bytes from repeat to repeat."""
+        return self.packed or self.repeat_stride * BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,12 @@ class BitwiseAnd:
     """Bitwise AND of two sources."""
 
 
-Action = Convert | RoundToIntegral | ScaledConvert | Duplicate | BitwiseAnd
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Part of a vector operation on tiles, whose values its `TileEffect` computes: time and byte streams only."""
+
+
+Action = Convert | RoundToIntegral | ScaledConvert | Duplicate | BitwiseAnd | Arithmetic
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from simulator.strided.geometry import element_bits, stream_extent
 from simulator.strided.operations import (
     BLOCK,
     Action,
+    Arithmetic,
     BitwiseAnd,
     Convert,
     Duplicate,
@@ -85,6 +86,8 @@ def apply_action(
             return np.full(shape, value, dtype=f"<u{dst.storage_bits // 8}")
         case BitwiseAnd():
             return sources[0] & sources[1]
+        case Arithmetic():
+            raise TypeError("part of a vector operation on tiles, which runs as a whole")
 
 
 def gather(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> Codes:

@@ -119,10 +119,8 @@ class Issuer:
         match operation:
             case ControlWrite():
                 return timing.control_write_cycles, Cause.BUSY
-            case ScalarWork(kind="loop"):
-                return timing.loop_turnaround_cycles, Cause.LOOP_TURNAROUND
-            case ScalarWork():
-                return timing.arithmetic_cycles, Cause.BUSY
+            case ScalarWork(kind):
+                return timing.work_cycles(kind), Cause.LOOP_TURNAROUND if kind == "loop" else Cause.BUSY
             case SetFlag() | WaitFlag() | Barrier():
                 return timing.synchronisation_cycles, Cause.BUSY
             case _:

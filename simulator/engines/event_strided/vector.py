@@ -18,20 +18,20 @@ _HEAD_ALWAYS = "always"
 
 
 class _Walk:
-    """The blocks of one operand: `block` is where the next repeat starts."""
+    """The blocks of one operand: `byte` is where the next repeat starts."""
 
-    __slots__ = ("block", "pattern", "step")
+    __slots__ = ("byte", "pattern", "step")
 
     def __init__(self, machine: Machine, operation: VectorOperation, stream: Stream, *, write: bool) -> None:
         offsets = repeat_blocks(stream, operation.lanes, operation.mask)
         self.pattern: Pattern = machine.ports.pattern(offsets, write)
-        self.block = stream.address // BLOCK
-        self.step = stream.repeat_stride
+        self.byte = stream.address
+        self.step = stream.step
 
     def grant(self, machine: Machine, now: int, entry: Entry) -> int:
         """Ask for the blocks of the next repeat; return when the last one passes."""
-        last = machine.ports.grant(now, self.pattern, self.block, entry)
-        self.block += self.step
+        last = machine.ports.grant(now, self.pattern, self.byte // BLOCK, entry)
+        self.byte += self.step
         return last
 
 
