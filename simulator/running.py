@@ -17,10 +17,12 @@ from simulator.engines import simulate
 from simulator.execution import ArgumentUse, Executed, Lowerer, execute
 from simulator.inputs import check_known, empty_memory, from_memory, make_inputs, to_memory
 from simulator.mechanisms import compute_of, lowerer_of
+from simulator.synchronisation import INTERLOCK, MODES, Synchronised, insert
 from simulator.timing import Listener, PipeTiming, Timing
 from simulator.tree import Tree
 from simulator.vliw.source import is_assembly
 from targets import Target, load_target, target_for_architecture
+from targets.dataflow import DataflowTarget
 
 if TYPE_CHECKING:
     from simulator.vliw.assembled import Assembled
@@ -57,11 +59,15 @@ class Loaded:
     entry: str
     target: Target
     executed: Executed
+    synchronised: Synchronised | None = None
+    """The tree with what was inserted into a program without flags; None if nothing was."""
+    source: str = ""
+    """The text of the program."""
 
     @property
     def tree(self) -> Tree:
         """What the machine issues."""
-        return self.executed.tree
+        return self.executed.tree if self.synchronised is None else self.synchronised.tree
 
     @property
     def arguments(self) -> Mapping[str, ArgumentUse]:
@@ -111,6 +117,7 @@ def run(
     timing_only: bool = False,
     max_cycles: int = MAX_CYCLES,
     pipeline: str = "checked",
+    sync: str = "insert",
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
@@ -124,12 +131,14 @@ def run(
         timing_only: compute no values; no inputs are needed.
         max_cycles: limit after which the simulation is given up.
         pipeline: `checked` reports stale reads of an exposed pipeline, `hardware` does not; the values are the same.
+        sync: `insert` gives a program without flags those that the vendor's tool inserts, `interlock` lets its
+            instructions wait for each other's bytes without any.
 
     Raises:
         ReadError, IllegalError, TileError, ScratchError: see `isa.errors`.
         EngineError: deadlock or cycle limit.
     """
-    loaded = load(Path(program), target, entry, args or {})
+    loaded = load(Path(program), target, entry, args or {}, sync=sync)
     return run_loaded(
         loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline
     )
@@ -142,12 +151,13 @@ def load_program(
     args: Mapping[str, int | float],
     prepare: Callable[[Target], Target] = lambda chosen: chosen,
     make_lowerer: Callable[[Target], Lowerer] = lowerer_of,
+    sync: str = "insert",
 ) -> Loaded:
-    """Read a `.pto` program, choose target and entry, walk and lower it.
+    """Read a `.pto` program, choose target and entry, walk, lower and synchronise it.
 
     `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers.
     """
-    return _walked(program_text(path), path, target, entry, args, prepare, make_lowerer)
+    return _walked(program_text(path), path, target, entry, args, prepare, make_lowerer, sync)
 
 
 def load(
@@ -157,6 +167,7 @@ def load(
     args: Mapping[str, int | float],
     prepare: Callable[[Target], Target] = lambda chosen: chosen,
     make_lowerer: Callable[[Target], Lowerer] = lowerer_of,
+    sync: str = "insert",
 ) -> Loaded | Assembled:
     """Read a program of either language; assembly is only read, because its path may depend on its inputs."""
     text = program_text(path)
@@ -164,7 +175,7 @@ def load(
         from simulator.vliw.source import load_assembly  # noqa: PLC0415 - the other mechanism
 
         return load_assembly(text, str(path), target, entry, args, prepare)
-    return _walked(text, path, target, entry, args, prepare, make_lowerer)
+    return _walked(text, path, target, entry, args, prepare, make_lowerer, sync)
 
 
 def program_text(path: Path) -> str:
@@ -188,13 +199,20 @@ def _walked(
     args: Mapping[str, int | float],
     prepare: Callable[[Target], Target],
     make_lowerer: Callable[[Target], Lowerer],
+    sync: str,
 ) -> Loaded:
+    if sync not in MODES:
+        raise ReadError(f"unknown synchronisation '{sync}'", legal=MODES)
     parsed = pto.parse(text, str(path))
     chosen = prepare(_choose_target(parsed.target_arch, target))
     if "pto" not in chosen.languages:
         raise IllegalError(f"{chosen.name} does not run .pto programs", legal=chosen.languages)
     function = _choose_entry(parsed, path, entry)
-    return Loaded(str(path), function.name, chosen, execute(parsed, function, make_lowerer(chosen), args))
+    executed = execute(parsed, function, make_lowerer(chosen), args)
+    inserted = None
+    if executed.tree.interlocked and sync != INTERLOCK and isinstance(chosen, DataflowTarget):
+        inserted = insert(executed.tree, chosen)
+    return Loaded(str(path), function.name, chosen, executed, inserted, text)
 
 
 def run_loaded(

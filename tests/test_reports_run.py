@@ -11,7 +11,7 @@ from isa.errors import ReadError, Span
 from simulator.__main__ import main
 from simulator.reports.buffers import BufferUse, buffer_use
 from simulator.reports.facts import doubtful_facts, facts_of
-from simulator.reports.lines import BOOKKEEPING, bookkeeping, source_lines
+from simulator.reports.lines import BOOKKEEPING, bookkeeping, inserted, source_lines
 from simulator.reports.pipes import limiter
 from simulator.reports.progress import RunProgress, operation_count
 from simulator.reports.run import RunReport
@@ -42,6 +42,7 @@ def test_lines_sum_their_executions(tmp_path: Path) -> None:
             execution
             for execution in result.timing.executions
             if result.loaded.tree.instructions[execution.instruction].span == line.span
+            and not result.loaded.tree.instructions[execution.instruction].inserted
         ]
         assert line.first_start == min(execution.start for execution in ours)
         assert line.last_end == max(execution.end for execution in ours)
@@ -49,11 +50,30 @@ def test_lines_sum_their_executions(tmp_path: Path) -> None:
 
 
 def test_pipe_cycles_are_what_the_pipes_do_not_spend_idle(tmp_path: Path) -> None:
-    result = ran(tmp_path, LOOP)
+    result = run(written(tmp_path, LOOP), inputs={"x": "zeros"}, sync="interlock")
     lines = source_lines(result.loaded.tree, result.timing)
     for pipe in ("MTE2", "MTE3"):  # the vector pipe's drain belongs to no single operation
         spent = sum(line.pipe_cycles for line in lines if line.pipe == pipe)
         assert spent == result.cycles - result.pipes[pipe].causes[Cause.EMPTY]
+
+
+def test_cycles_at_inserted_flags_are_counted_apart(tmp_path: Path) -> None:
+    result = ran(tmp_path, LOOP)
+    lines = source_lines(result.loaded.tree, result.timing)
+    executions, waited = inserted(result.loaded.tree, result.timing)
+    theirs = {number for number, each in enumerate(result.loaded.tree.instructions) if each.inserted}
+    # Per trip MTE2 -> V and V -> MTE2, set and waited for, and a barrier, as every cast writes what the last one wrote;
+    # the latter flag once more around the loop; the store's flag; the barrier at the end.
+    assert executions == 4 * (2 * 2 + 1) + 2 + 2 + 1
+    for pipe in ("MTE2", "MTE3"):
+        spent = sum(line.pipe_cycles for line in lines if line.pipe == pipe)
+        at_flags = sum(
+            sum(operation.causes.values())
+            for operation in result.timing.operations
+            if operation.pipe == pipe and result.timing.executions[operation.execution].instruction in theirs
+        )
+        assert spent + at_flags == result.cycles - result.pipes[pipe].causes[Cause.EMPTY]
+        assert 0 < at_flags < waited
 
 
 def test_bookkeeping_is_counted_apart(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ def declare(parser: ArgumentParser) -> None:
     add("--engine", metavar="E", default="event", help="event (default)")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     add("--max-cycles", metavar="N", help="give up after N cycles")
+    add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")
+    add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     add("--lint", action="store_true", help="assembly: also check the issue rules; findings give exit code 1")
     add(
@@ -77,7 +79,8 @@ def execute(options: Namespace) -> Outcome:
             pipeline=options.pipeline,
         )
     files = _write(result, folder)
-    report = RunReport.of(result, files, [f"options.{name}" for name in sorted(read)], findings)
+    rested_on = [f"options.{name}" for name in sorted(read)]
+    report = RunReport.of(result, files, rested_on, findings, show_synchronisation=options.show_sync)
 
     def text(width: int) -> Any:
         from simulator.reports.run_text import run_text  # noqa: PLC0415 - rich, only if printed
@@ -166,6 +169,7 @@ def _load(options: Namespace) -> tuple[Loaded | Assembled, set[str]]:
         scalars,
         prepare=lambda target: watched(with_options(target, changes), read),
         make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=options.unsafe_scratch),
+        sync=options.sync,
     )
     return loaded, read
 

@@ -30,13 +30,18 @@ class SourceLine:
     pipe_cycles: int
 
 
+def listed(instruction: Instruction) -> bool:
+    """Return whether reports have a row for an instruction: it stands in the source and is no bookkeeping."""
+    return not instruction.inserted and instruction.text not in BOOKKEEPING
+
+
 def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
-    """Return one row per source instruction that was executed, in the order of the source; no bookkeeping."""
+    """Return one row per source instruction that was executed, in the order of the source; those that are `listed`."""
     spent = _pipe_cycles(timing)
     found = [
         _line(tree.instructions[number], executions, spent.get(number, 0))
         for number, executions in _by_instruction(timing).items()
-        if tree.instructions[number].text not in BOOKKEEPING
+        if listed(tree.instructions[number])
     ]
     return tuple(sorted(found, key=lambda line: (line.span.line, line.span.column)))
 
@@ -45,6 +50,13 @@ def bookkeeping(tree: Tree, timing: Timing) -> tuple[int, int]:
     """Return executions and cycles of index arithmetic and loop turnarounds, which are not listed by line."""
     ours = [e for e in timing.executions if tree.instructions[e.instruction].text in BOOKKEEPING]
     return len(ours), sum(execution.end - execution.start for execution in ours)
+
+
+def inserted(tree: Tree, timing: Timing) -> tuple[int, int]:
+    """Return executions of inserted flags and barriers, and the cycles that pipes waited at them."""
+    spent = _pipe_cycles(timing)
+    executions = sum(tree.instructions[execution.instruction].inserted for execution in timing.executions)
+    return executions, sum(cycles for number, cycles in spent.items() if tree.instructions[number].inserted)
 
 
 def _by_instruction(timing: Timing) -> dict[int, list[Execution]]:

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from simulator.reports.buffers import BufferUse, buffer_use
 from simulator.reports.exposed import finding_entry, stale_entry
 from simulator.reports.facts import NamedFact, doubtful_facts
-from simulator.reports.lines import BOOKKEEPING, SourceLine, bookkeeping, source_lines
+from simulator.reports.lines import SourceLine, bookkeeping, inserted, listed, source_lines
 from simulator.reports.pipes import causes_of
-from simulator.running import Result
+from simulator.reports.synchronisation import synchronisation_document
+from simulator.running import Loaded, Result
+from targets.dataflow import DataflowTarget
 
 if TYPE_CHECKING:
     from simulator.vliw.lint import Finding
@@ -42,11 +44,14 @@ class RunReport:
     seconds: float
     lines: tuple[SourceLine, ...]
     bookkeeping: tuple[int, int]
+    inserted: tuple[int, int]
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     facts: tuple[NamedFact, ...]
     findings: tuple[Finding, ...] | None = None
     """What the linter found; None if it was not asked."""
+    show_synchronisation: bool = False
+    """Whether the text lists the program with what was inserted."""
 
     @classmethod
     def of(
@@ -55,6 +60,8 @@ class RunReport:
         files: Mapping[str, Path],
         read: Iterable[str] = (),
         findings: tuple[Finding, ...] | None = None,
+        *,
+        show_synchronisation: bool = False,
     ) -> Self:
         """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
         loaded, timing = result.loaded, result.timing
@@ -64,17 +71,24 @@ class RunReport:
             seconds=float(Fraction(timing.total, target.frequency.megahertz * 10**6)),
             lines=source_lines(loaded.tree, timing),
             bookkeeping=bookkeeping(loaded.tree, timing),
+            inserted=inserted(loaded.tree, timing),
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(_output(result, name, files.get(name)) for name in result.outputs),
-            facts=doubtful_facts(target, {*timing.facts, *read, "frequency"}),
+            facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
             findings=findings,
+            show_synchronisation=show_synchronisation,
         )
+
+
+def _more_facts(loaded: Loaded) -> tuple[str, ...]:
+    """Return the facts that no engine reads, and this run rests on."""
+    return ("frequency",) if loaded.synchronised is None else ("frequency", "synchronisation")
 
 
 def run_document(report: RunReport) -> dict[str, Any]:
     """Return the report as JSON; units are in the names, a file is null if it was not written.
 
-    Exposed pipelines add `stale_reads`, a lint run adds `lint`.
+    Tile programs add `synchronisation`, exposed pipelines `stale_reads`, a lint run adds `lint`.
     """
     result = report.result
     document = {
@@ -105,6 +119,8 @@ def run_document(report: RunReport) -> dict[str, Any]:
         ],
         "warnings": list(result.warnings),
     }
+    if isinstance(result.loaded.target, DataflowTarget):
+        document["synchronisation"] = synchronisation_document(result.loaded)
     if result.stale_reads is not None:
         document["stale_reads"] = [stale_entry(found) for found in result.stale_reads]
     if report.findings is not None:
@@ -126,11 +142,11 @@ def _output(result: Result, name: str, file: Path | None) -> Output:
 
 
 def _instructions(result: Result) -> list[dict[str, Any]]:
-    """Return one entry per execution in program order; no index arithmetic, no loop turnarounds."""
+    """Return one entry per execution in program order, of what `listed` lets through."""
     named = [
-        None
-        if instruction.text in BOOKKEEPING
-        else {"line": instruction.span.line, "op": instruction.text.split(" ", 1)[0], "pipe": instruction.pipe}
+        {"line": instruction.span.line, "op": instruction.text.split(" ", 1)[0], "pipe": instruction.pipe}
+        if listed(instruction)
+        else None
         for instruction in result.loaded.tree.instructions
     ]
     return [

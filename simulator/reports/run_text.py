@@ -12,6 +12,7 @@ from simulator.reports.exposed_text import lint_section, stale_section
 from simulator.reports.facts import described
 from simulator.reports.pipes import WAITING, limiter, present_causes, share
 from simulator.reports.run import RunReport
+from simulator.reports.synchronisation_text import synchronisation_section
 from simulator.reports.terminal import indented, table
 from simulator.timing import Cause
 
@@ -37,7 +38,14 @@ def _sections(report: RunReport, width: int) -> Iterator[RenderableType]:
     executions, cycles = report.bookkeeping
     if executions:
         yield indented(Text(f"not listed: index arithmetic and loops, {executions} executions, {cycles} cycles"))
+    executions, cycles = report.inserted
+    if executions:
+        yield indented(
+            Text(f"not listed: inserted flags and barriers, {executions} executions, {cycles} cycles waited")
+        )
     yield Text()
+    if report.show_synchronisation:
+        yield from synchronisation_section(report.result.loaded)
     yield from _buffers(report)
     yield from _outputs(report)
     yield from _warnings(report)
