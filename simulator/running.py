@@ -20,7 +20,7 @@ from simulator.mechanisms import compute_of, lowerer_of
 from simulator.synchronisation import INTERLOCK, MODES, Synchronised, insert
 from simulator.timing import Listener, PipeTiming, Timing
 from simulator.tree import Tree
-from simulator.vliw.source import is_assembly
+from simulator.vliw.source import is_assembly, is_binary
 from targets import Target, load_target, target_for_architecture
 from targets.dataflow import DataflowTarget
 
@@ -118,11 +118,12 @@ def run(
     max_cycles: int = MAX_CYCLES,
     pipeline: str = "checked",
     sync: str = "insert",
+    declare: str | Path | None = None,
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
     Args:
-        program: path of a `.pto` or `.tpc` file.
+        program: path of a `.pto` or `.tpc` file, or of a TPC binary.
         target: name, path of a description, or a loaded target; None takes the one the file names.
         entry: function to run; None takes the entry, or the only function.
         inputs: arrays by argument name (native dtype or codes, any shape of the right size), or what `--in` takes.
@@ -133,12 +134,14 @@ def run(
         pipeline: `checked` reports stale reads of an exposed pipeline, `hardware` does not; the values are the same.
         sync: `insert` gives a program without flags those that the vendor's tool inserts, `interlock` lets its
             instructions wait for each other's bytes without any.
+        declare: file with the declarations of a binary; None takes the one beside it.
 
     Raises:
         ReadError, IllegalError, TileError, ScratchError: see `isa.errors`.
         EngineError: deadlock or cycle limit.
     """
-    loaded = load(Path(program), target, entry, args or {}, sync=sync)
+    companion = None if declare is None else Path(declare)
+    loaded = load(Path(program), target, entry, args or {}, sync=sync, declare=companion)
     return run_loaded(
         loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline
     )
@@ -168,9 +171,24 @@ def load(
     prepare: Callable[[Target], Target] = lambda chosen: chosen,
     make_lowerer: Callable[[Target], Lowerer] = lowerer_of,
     sync: str = "insert",
+    *,
+    declare: Path | None = None,
+    machine: int | None = None,
 ) -> Loaded | Assembled:
-    """Read a program of either language; assembly is only read, because its path may depend on its inputs."""
-    text = program_text(path)
+    """Read a program of either language, or a binary; only tile programs are walked now.
+
+    The path of the others may depend on their inputs. `declare` and `machine` are for binaries: the file of their
+    declarations, an ELF machine number to accept.
+    """
+    data = _program_data(path)
+    if is_binary(path, data):
+        from simulator.vliw.binary import load_binary  # noqa: PLC0415 - the other mechanism
+
+        return load_binary(data, path, target, entry, args, prepare, declare=declare, machine=machine)
+    for option, value in (("--declare", declare), ("--machine", machine)):
+        if value is not None:
+            raise ReadError(f"{option} is for binaries; '{path}' is text")
+    text = _decoded(path, data)
     if is_assembly(path, text, target):
         from simulator.vliw.source import load_assembly  # noqa: PLC0415 - the other mechanism
 
@@ -184,11 +202,21 @@ def program_text(path: Path) -> str:
     Raises:
         ReadError: it is missing, unreadable, or no UTF-8 text.
     """
+    return _decoded(path, _program_data(path))
+
+
+def _program_data(path: Path) -> bytes:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
-        raise ReadError(f"program '{path}': {reason}") from None
+        return path.read_bytes()
+    except OSError as error:
+        raise ReadError(f"program '{path}': {error.strerror}") from None
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ReadError(f"program '{path}': is no UTF-8 text") from None
 
 
 def _walked(

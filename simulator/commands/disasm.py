@@ -44,7 +44,7 @@ def execute(options: Namespace) -> Outcome:
         source_text,
     )
 
-    more = () if options.machine is None else (_machine(options.machine),)
+    more = () if options.machine is None else (machine_number(options.machine),)
     target, encoding = encoded_target(options.target)
     file, data = read_bytes(options.file)
     found = disassemble(program_bytes(data, (*encoding.machines, *more), file), encoding, file)
@@ -58,7 +58,12 @@ def execute(options: Namespace) -> Outcome:
     return Outcome(disassembled_document(found, file, target.name, written), shown)
 
 
-def _machine(text: str) -> int:
+def machine_number(text: str) -> int:
+    """Return the number that `--machine` gives.
+
+    Raises:
+        ReadError: it is none.
+    """
     from isa.errors import ReadError  # noqa: PLC0415
 
     try:

@@ -1,10 +1,12 @@
-"""An input is FILE.npy, random:SEED or zeros. Without --out nothing is written.
+"""An input is FILE.npy, random:SEED or zeros. Without --out nothing is written. The declarations of a binary stand in a
+file of their own: --declare FILE, which may be its source, or the .decl file beside it.
 
 examples:
   castsim run kernel.pto --in x=x.npy --out results
   castsim run kernel.pto --in x=random:1 --arg rows=128 --json -
   castsim run kernel.pto --timing-only --option vector_head=always
   castsim run kernel.tpc --in x=random:1 --lint
+  castsim run kernel.bin --declare kernel.tpc --in x=random:1
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `run`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", help="a .pto or .tpc file; - reads standard input")
+    add("program", metavar="PROGRAM", help="a .pto or .tpc file, a TPC binary or ELF file; - reads standard input")
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
@@ -46,6 +48,10 @@ def declare(parser: ArgumentParser) -> None:
     add(
         "--pipeline", metavar="P", default="checked", help="assembly: report stale reads (checked, default) or hardware"
     )
+    add(
+        "--declare", metavar="FILE", help="binary: file with its // castsim: declarations; default: the .decl beside it"
+    )
+    add("--machine", metavar="N", help="binary: accept this ELF machine number too")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
 
 
@@ -154,6 +160,7 @@ def _load(options: Namespace) -> tuple[Loaded | Assembled, set[str]]:
     """Read, walk and lower the program; also return the set in which the target options that it reads gather."""
     from pathlib import Path  # noqa: PLC0415
 
+    from simulator.commands.disasm import machine_number  # noqa: PLC0415
     from simulator.mechanisms import lowerer_of  # noqa: PLC0415
     from simulator.running import load  # noqa: PLC0415
     from targets.options import watched, with_options  # noqa: PLC0415
@@ -170,6 +177,8 @@ def _load(options: Namespace) -> tuple[Loaded | Assembled, set[str]]:
         prepare=lambda target: watched(with_options(target, changes), read),
         make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=options.unsafe_scratch),
         sync=options.sync,
+        declare=None if options.declare is None else Path(options.declare),
+        machine=None if options.machine is None else machine_number(options.machine),
     )
     return loaded, read
 

@@ -34,11 +34,12 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A program read for one target."""
+    """A program read for one target; `remarks` is what reading it gave cause to say."""
 
     file: str
     program: Program
     target: VliwTarget
+    remarks: tuple[str, ...] = ()
 
     @property
     def entry(self) -> str:
@@ -68,14 +69,24 @@ def assemble(text: str, file: str, target: VliwTarget, start: Mapping[str, int |
         ReadError: the text cannot be read; a name that is no S register, a value of more than 32 bits.
         IllegalError: the generation lacks an instruction or a form.
     """
-    program = parse(text, target.dialect, file)
+    return ready(parse(text, target.dialect, file), file, target, start)
+
+
+def ready(
+    program: Program, file: str, target: VliwTarget, start: Mapping[str, int | float], remarks: tuple[str, ...] = ()
+) -> Assembled:
+    """Put start values in place of those that a program declares.
+
+    Raises:
+        ReadError: a name that is no S register, a value of more than 32 bits.
+    """
     given = {name: _start(name, value, target) for name, value in start.items()}
     kept = tuple(
         each
         for each in program.declarations
         if not (isinstance(each, RegisterDeclaration) and str(each.register) in given)
     )
-    return Assembled(file, replace(program, declarations=(*kept, *given.values())), target)
+    return Assembled(file, replace(program, declarations=(*kept, *given.values())), target, remarks)
 
 
 def execute(
@@ -112,7 +123,7 @@ def execute(
     _fill_vlm(machine, vlm, codes)
     tree = machine.run(max_bundles, heard)
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}
-    return Ran(tree, outputs, machine.findings.all(), tuple(machine.remarks))
+    return Ran(tree, outputs, machine.findings.all(), (*assembled.remarks, *machine.remarks))
 
 
 # ------------------------------------------------------------------------------------------------------------- data

@@ -27,7 +27,7 @@ from simulator.vliw.operations import main_pipe
 from simulator.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, prepared
 from simulator.vliw.registers import Held, Registers, Write, vector
 from simulator.vliw.semantics import Effects, Operands, Prepared, State, Value, Words
-from simulator.vliw.structure import BUNDLE_BYTES, Structure, described, name_of
+from simulator.vliw.structure import Structure, described, name_of
 from simulator.vliw.tensors import GlobalMemory
 from simulator.vliw.trace import Trace
 from targets.vliw import VliwTarget
@@ -168,7 +168,7 @@ class Machine:
         """Evaluate an instruction that accesses no memory; None if something that it needs is not computed."""
         given: dict[str, Value] = {role: value for role, value in sources.items() if value is not None}
         if plan.program_counter:
-            given["src_a"] = self._control.pc * BUNDLE_BYTES
+            given["src_a"] = self.structure.addresses[self._control.pc]
         missing = len(given) < len(sources) or (income is None and bool(plan.results))
         if missing or (plan.vector and not self._values):
             return None

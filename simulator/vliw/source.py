@@ -15,14 +15,23 @@ if TYPE_CHECKING:
     from simulator.vliw.assembled import Assembled
 
 _LANGUAGE = "tpc"
-_SUFFIXES = (".tpc", ".s")
-_OTHER_SUFFIX = ".pto"
+ASSEMBLY_SUFFIXES = (".tpc", ".s")
+TILE_SUFFIX = ".pto"
+BINARY_SUFFIXES = (".bin", ".o", ".obj", ".elf")
+_ELF_MAGIC = b"\x7fELF"
+
+
+def is_binary(path: Path, data: bytes) -> bool:
+    """Whether a program is a binary: by its suffix, else by content that no text has."""
+    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
+        return False
+    return path.suffix in BINARY_SUFFIXES or data.startswith(_ELF_MAGIC) or b"\0" in data
 
 
 def is_assembly(path: Path, text: str, target: str | Path | Target | None) -> bool:
     """Whether a program is TPC assembly: suffix first, then a declared target, then the languages of the target."""
-    if path.suffix in (*_SUFFIXES, _OTHER_SUFFIX):
-        return path.suffix != _OTHER_SUFFIX
+    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
+        return path.suffix != TILE_SUFFIX
     if "castsim:" in text and target_named_in(text, str(path)) is not None:
         return True
     if target is None:

@@ -8,12 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isa.errors import IllegalError, Span
-from isa.tpc import Bundle, Comparison, Immediate, Instruction, LabelUse, Program, Register, print_instruction
+from isa.tpc import (
+    Bundle,
+    Comparison,
+    Directive,
+    Immediate,
+    Instruction,
+    LabelUse,
+    Program,
+    Register,
+    print_instruction,
+)
+from isa.tpc.encoding.assembler import BYTE, COMPRESSED
 from isa.tpc.program import File
 from targets.vliw import VliwTarget
 
-BUNDLE_BYTES = 32
-"""Program addresses count bytes, and a bundle of any encoding takes this many (tpc.md section 8)."""
+BUNDLE_BYTES, COMPRESSED_BYTES = 32, 16
+"""Program addresses count bytes; the two bundles of a compressed pair fill the room of one (tpc.md section 8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +45,18 @@ class LoopShape:
 class Structure:
     """Loops and jumps of a program, checked.
 
+    `addresses` holds the byte address of every bundle.
+
     Raises:
         IllegalError: a loop without a body, beyond the program, too deep or crossing another; a jump that leaves the
-            program or crosses the border of a loop body; a body that writes what its loop counts by.
+            program or crosses the border of a loop body; a body that writes what its loop counts by; bytes that are no
+            bundle.
     """
 
     def __init__(self, program: Program, target: VliwTarget) -> None:
         self.bundles = program.bundles
+        *self.addresses, self._size = _addresses(program)
+        self._at = {address: index for index, address in enumerate((*self.addresses, self._size))}
         self._labels = program.labels
         self._target = target
         heads = [
@@ -77,14 +93,21 @@ class Structure:
     def target_of(self, index: int, jump: Instruction, distance: int) -> int:
         """Return the bundle at a byte distance from a jump, or at a byte address of the program.
 
+        Outside the program bundles are counted on as if they had full size.
+
         Raises:
-            IllegalError: the number is no multiple of the bundle size.
+            IllegalError: no bundle begins there.
         """
+        address = distance if jump.mnemonic == "jmpa" else self.addresses[index] + distance
+        if address in self._at:
+            return self._at[address]
         if distance % BUNDLE_BYTES:
             raise IllegalError(
                 f"{jump.mnemonic} to {distance}: no multiple of the {BUNDLE_BYTES} bytes of a bundle", span=jump.span
             )
-        return distance // BUNDLE_BYTES + (index if jump.mnemonic == "jmpr" else 0)
+        if 0 <= address < self._size:
+            raise IllegalError(f"{jump.mnemonic} to {distance}: no bundle begins at {address:#x}", span=jump.span)
+        return address // BUNDLE_BYTES if address < 0 else len(self.bundles) + (address - self._size) // BUNDLE_BYTES
 
     def check_jump(self, index: int, target: int, span: Span) -> None:
         """Refuse a jump out of the program or across the border of a loop body.
@@ -107,7 +130,7 @@ class Structure:
             end = self._labels[operand.name]
         else:  # the encoded form: bytes from LOOP to the last bundle of the body
             assert isinstance(operand, Immediate)
-            end = index + self.target_of(0, loop, operand.signed) + 1
+            end = self.target_of(index, loop, operand.signed + BUNDLE_BYTES)
         if end <= start:
             raise IllegalError(
                 f"the body of the loop is empty: it begins in bundle {start} and ends before bundle {end}",
@@ -156,6 +179,27 @@ class Structure:
         loop = self.bundles[index].spu
         assert loop is not None
         return loop.span
+
+
+def _addresses(program: Program) -> list[int]:
+    """Return the byte address of every bundle, and of the end.
+
+    Raises:
+        IllegalError: a directive that stands for bytes which are no bundle.
+    """
+    found, address, halves = [], 0, 0
+    for item in program.items:
+        if isinstance(item, Bundle):
+            found.append(address)
+            address += COMPRESSED_BYTES if halves else BUNDLE_BYTES
+            halves = max(0, halves - 1)
+        elif isinstance(item, Directive):
+            name = item.text.split()[0].lower()
+            if name == BYTE:
+                message = f"the bytes at {address:#x} are no bundle of this generation and cannot run"
+                raise IllegalError(message, span=item.span)
+            halves = BUNDLE_BYTES // COMPRESSED_BYTES if name == COMPRESSED else halves
+    return [*found, address]
 
 
 def holds(sign: Comparison, left: int, right: int) -> bool:
