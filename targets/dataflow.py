@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from isa.formats import FORMATS
 from targets.schema import Count, Cycles, Fact, Table, TargetHeader
-from targets.tile_operations import ScratchWindow, TileArithmetic, TileOperation
+from targets.tile_operations import BroadcastScratch, ScratchWindow, TileArithmetic, TileOperation
 
 Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
 
@@ -127,6 +127,7 @@ class DataflowTarget(TargetHeader):
     tile_operations: tuple[TileOperation, ...]
     tile_arithmetic: TileArithmetic
     unreserved_scratch: ScratchWindow | None = None
+    broadcast_scratch: BroadcastScratch | None = None
 
     def tile_operation(self, mnemonic: str) -> TileOperation | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""

@@ -44,6 +44,15 @@ class ScratchWindow(Fact):
     end: Count
 
 
+class BroadcastScratch(Fact):
+    """Scratch of a row broadcast of a column vector: `bytes` for each `rows` rows, `most` from `limit` rows on."""
+
+    rows: Count
+    bytes: Count
+    limit: Count
+    most: Count
+
+
 class TileArithmetic(Fact):
     """Where the vector operations of chips differ in what they compute or touch."""
 

@@ -49,7 +49,8 @@ class Kind(StrEnum):
 class VectorOperation:
     """One operation. `forms` are its legal operand lists inside `ins`; `function` is what it does per element.
 
-    `attribute` is the one it may carry: `cmpMode` or `isBinary`.
+    `attribute` is the one it may carry: `cmpMode` or `isBinary`. `tmp_like_source` says that the text wants a scratch
+    tile of the source's type and valid region.
     """
 
     mnemonic: str
@@ -57,6 +58,7 @@ class VectorOperation:
     function: str
     forms: tuple[tuple[Role, ...], ...]
     attribute: str | None = None
+    tmp_like_source: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -77,14 +79,14 @@ MATRIX = ("tmatmul", "tgemv", "textract", "tinsert", "timg2col")
 
 
 def _rows(kind: Kind, rows: str) -> list[VectorOperation]:
-    """Read rows of `mnemonic function forms`; a form is a word of roles, `-` one without operands."""
+    """Read rows of mnemonic, function, forms (words of roles), attribute, and whether tmp is like the source."""
     made = []
     for row in rows.split(";"):
         mnemonic, function, *forms = row.split()
-        attribute = None
-        if forms and forms[-1] in ("cmpMode", "isBinary"):
-            attribute = forms.pop()
-        made.append(VectorOperation(mnemonic, kind, function, tuple(tuple(map(Role, f)) for f in forms), attribute))
+        attribute = forms.pop() if forms[-1] in ("cmpMode", "isBinary") else None
+        like_source = forms[-1] == "tmp_like_source" and bool(forms.pop())
+        operands = tuple(tuple(map(Role, form)) for form in forms)
+        made.append(VectorOperation(mnemonic, kind, function, operands, attribute, like_source))
     return made
 
 
@@ -98,7 +100,8 @@ _ALL = [
     *_rows(Kind.ELEMENTWISE, "tabs abs a; tneg neg a; trelu relu a"),
     *_rows(Kind.COMPARE, "tcmp compare aa cmpMode; tcmps compare as cmpMode"),
     *_rows(Kind.ELEMENTWISE, "tsel select maat; tsels select mats"),
-    *_rows(Kind.ROW_REDUCE, "trowsum add at; trowmax max at; trowmin min at; trowprod mul at"),
+    *_rows(Kind.ROW_REDUCE, "trowsum add at; trowmax max at"),
+    *_rows(Kind.ROW_REDUCE, "trowmin min at tmp_like_source; trowprod mul at tmp_like_source"),
     *_rows(Kind.ROW_EXPAND, "trowexpand move a"),
     *_rows(Kind.ROW_BROADCAST, "trowexpandmul mul aa aat; trowexpandsub sub aa aat; trowexpanddiv div aa aat"),
     *_rows(Kind.ROW_BROADCAST, "trowexpandadd add aa; trowexpandmax max aa aat; trowexpandmin min aa aat"),

@@ -5,13 +5,15 @@ Flags, barriers and transfers are the same whatever the vector unit is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isa.errors import IllegalError, Span
 from simulator.byte_sets import strided
 from simulator.dataflow.checks import check_tile
 from simulator.dataflow.operations import BLOCK, Barrier, ScalarWork, SetFlag, WaitFlag
 from simulator.dataflow.transfers import lower_transfer
 from simulator.execution.lowerer import LoweredInstruction
-from simulator.tile_work import TileEffect, check_work, work_accesses
+from simulator.tile_work import TileEffect, behaviour_of, check_work, work_accesses
 from simulator.tile_work.accesses import tile_bytes
 from simulator.tiles import Tile, TileCast, TileTransfer, TileWork
 from simulator.tree import Access, Block
@@ -23,6 +25,8 @@ class DataflowLowerer:
 
     def __init__(self, target: DataflowTarget) -> None:
         self._chip = target
+        self._tiles: dict[tuple[str, int], Tile] = {}
+        self._window_uses: list[tuple[TileWork, tuple[int, int]]] = []
 
     def buffer(self) -> tuple[str, int, int]:
         """Return name, allocatable bytes and alignment of the unified buffer."""
@@ -30,12 +34,23 @@ class DataflowLowerer:
         return "ub", memory.allocatable_bytes, memory.alignment_bytes
 
     def closing_warnings(self) -> tuple[str, ...]:
-        """Return what only the whole program shows: nothing, unless a mechanism knows of something."""
-        return ()
+        """Return what only the whole program shows: tiles under scratch that nothing reserves.
+
+        A mechanism may know of more.
+        """
+        found: dict[str, None] = {}
+        for work, (start, end) in self._window_uses:
+            hit = sorted({tile.name for tile in self._tiles.values() if tile.address < end and start < tile.end})
+            if hit:
+                tiles = ", ".join(f"%{name}" for name in hit)
+                text = f"without tmp it uses bytes {start} .. {end - 1}, where {tiles} lies"
+                found[f"{work.span}: {work.mnemonic} of a column vector: {text}"] = None
+        return tuple(found)
 
     def check_tile(self, tile: Tile, span: Span) -> None:
         """Refuse a tile that the buffer or the vector unit cannot take."""
         check_tile(self._chip, tile, span)
+        self._tiles[tile.name, tile.address] = tile
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store."""
@@ -45,12 +60,19 @@ class DataflowLowerer:
     def work(self, work: TileWork) -> LoweredInstruction:
         """Lower one vector operation; its action is a `TileEffect`, the mechanism's operations carry time and streams.
 
-        An operation on an empty valid region issues nothing.
+        A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
         """
         warnings = check_work(self._chip, work)
-        if not work.dst.valid_rows or not work.dst.valid_cols:
+        rule = self._chip.tile_operation(work.mnemonic)
+        if rule is not None and rule.tmp == "ignored":
+            work = replace(work, tmp=None)
+        behaviour = behaviour_of(self._chip, work)
+        accesses = work_accesses(work, behaviour)
+        if accesses[0].start == accesses[0].end:
             return LoweredInstruction(Block(()), warnings=warnings)
-        return LoweredInstruction(self.lower_work(work), work_accesses(work), TileEffect(work), warnings)
+        if behaviour.window is not None:
+            self._window_uses.append((work, behaviour.window))
+        return LoweredInstruction(self.lower_work(work), accesses, TileEffect(work, behaviour), warnings)
 
     def lower_work(self, work: TileWork) -> Block:
         """Return what the mechanism issues for a vector operation that `check_work` has let through.
