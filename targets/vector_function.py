@@ -6,6 +6,7 @@ Facts: a5.md sections 1 (machine, distribution modes), 2 (kernels and their choi
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, model_validator
@@ -15,6 +16,7 @@ from targets.dataflow import Banks, DataflowTarget
 from targets.register_text import RegisterInstruction, check_registers, parse_instruction
 from targets.schema import Count, Cycles, Fact, Table
 from targets.vector_function_timing import VectorFunctionTiming
+from targets.vector_function_work import Arithmetic, WorkKernel, WorkVariants, by_column
 
 VariantName = Literal["1D", "2D_default", "2D_no_post_update"]
 
@@ -182,6 +184,11 @@ class VectorFunctionTarget(DataflowTarget):
     casts: tuple[VectorCast, ...]
     variants_fact: Fact
     variants: tuple[VectorVariant, ...]
+    work_kernels_fact: Fact
+    work_kernels: Annotated[dict[str, WorkKernel], by_column("operation")]
+    work_variants: dict[str, WorkVariants]
+    arithmetic_fact: Fact
+    arithmetic: Annotated[dict[str, Arithmetic], by_column("mnemonic")]
 
     @property
     def block_bytes(self) -> int:
@@ -199,6 +206,11 @@ class VectorFunctionTarget(DataflowTarget):
             if (row.src, row.dst, row.variant) == (src, dst, name) and row.when in whens:
                 return row
         raise KeyError(f"{src} -> {dst} {name}")
+
+    def latency(self, mnemonic: str, width: int) -> Decimal | None:
+        """Return the latency in cycles of a compute instruction on lanes of `width` bits; None if there is none."""
+        row = self.arithmetic.get(mnemonic)
+        return row.latency(width) if row is not None else self.timing.chain.latency_cycles.get(mnemonic)
 
     @model_validator(mode="after")
     def _consistent(self) -> VectorFunctionTarget:
@@ -219,7 +231,22 @@ class VectorFunctionTarget(DataflowTarget):
         for bit in self.control.bits:
             if f"ctrl_{bit}_at_start" not in self.options:
                 raise ValueError(f"options.ctrl_{bit}_at_start is missing: conversions read that bit")
+        self._check_works()
         return self
+
+    def _check_works(self) -> None:
+        kinds = len(self.variant_choice.contiguous)
+        for name, choice in self.work_variants.items():
+            if len(choice.contiguous) != kinds or len(choice.padded) != kinds:
+                raise ValueError(f"work_variants.{name}: not {kinds} kinds, as variant_choice has")
+        for name, kernel in self.work_kernels.items():
+            if kernel.choice not in self.work_variants:
+                raise ValueError(f"work_kernels.{name}: no work_variants '{kernel.choice}'")
+            if kernel.control is not None and kernel.control not in self.control_classes:
+                raise ValueError(f"work_kernels.{name}: no control class '{kernel.control}'")
+            for mnemonic in (*kernel.compute, *filter(None, (kernel.scalar_integers,))):
+                if self.latency(mnemonic, 32) is None:
+                    raise ValueError(f"work_kernels.{name}: no latency of '{mnemonic}'")
 
     def _check_variants(self, pairs: list[tuple[str, str]]) -> None:
         kernels = self.kernels.texts

@@ -33,8 +33,10 @@ class AccessTiming(Fact):
 
 
 class LoadTiming(Fact):
-    """Vector loads beyond the first of a trip, and post-updated addresses."""
+    """Vector loads beyond the first of a trip, and post-updated addresses: cycles per load."""
 
+    per_cycle: Count
+    """Loads that issue in one cycle."""
     second_load_cycles: Fitted
     post_update_cycles: Fitted
 
@@ -87,7 +89,7 @@ class MemoryPathTiming(Fact):
 
 
 class MemoryFloorTiming(Fact):
-    """A memory-bound kernel takes at least `start_cycles` plus `trip_cycles` per trip."""
+    """A memory-bound kernel takes at least `start_cycles` plus `trip_cycles` per trip, from launch to end."""
 
     start_cycles: Fitted
     trip_cycles: Fitted
@@ -115,10 +117,10 @@ class DivisionTiming(Fact):
 
 
 class SpecialFunctionTiming(Fact):
-    """Cycles for which a special-function instruction holds one of two ports, by format; latencies of vsqrt."""
+    """Ports of the special functions, and the cycles for which an instruction holds one, by format."""
 
+    ports: Count
     port_cycles: dict[str, Fitted]
-    vsqrt_latency_cycles: dict[str, Fitted]
 
 
 class VectorFunctionTiming(DataflowTiming):

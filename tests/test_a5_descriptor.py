@@ -138,7 +138,7 @@ def test_facts_that_the_published_model_shares_are_its() -> None:
         t.memory_path.trip_cycles, t.unpack_head.first_cycles, t.unpack_head.second_cycles,
         t.division.trip_cycles["f32"], t.division.trip_cycles["f16"], t.division.overlap_cycles,
         t.special_function.port_cycles["f32"], t.special_function.port_cycles["f16"], t.chain.forwarding_cycles,
-        t.special_function.vsqrt_latency_cycles["f32"], t.special_function.vsqrt_latency_cycles["f16"],
+        TARGET.arithmetic["vsqrt"].latency_32, TARGET.arithmetic["vsqrt"].latency_16,
     ]  # fmt: skip
     assert [float(value) for value in values] == [
         1, 1, 7.5, 38.5, 2.06, 1.33, 26, 13, 346.7, 170, 8, 4, 8, 3, 17, 22,

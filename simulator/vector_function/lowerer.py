@@ -6,10 +6,11 @@ from isa.errors import CastsimError
 from isa.formats import Format
 from simulator.dataflow.lowerer import DataflowLowerer, tile_access
 from simulator.execution.lowerer import LoweredInstruction
-from simulator.tiles import TileCast
-from simulator.tree import Access
+from simulator.tiles import TileCast, TileWork
+from simulator.tree import Access, Block
 from simulator.vector_function.lowering import LoweredCast, lower_cast
 from simulator.vector_function.whole_tile import whole_tile
+from simulator.vector_function.work_lowering import lower_work
 from targets.vector_function import VectorFunctionTarget
 
 
@@ -37,6 +38,10 @@ class VectorFunctionLowerer(DataflowLowerer):
             found = LoweredInstruction(lowered.body, _accesses(cast, lowered), shortcut, lowered.warnings)
             self._casts[cast] = found
         return found
+
+    def lower_work(self, work: TileWork) -> Block:
+        """Return the vector function of any other vector operation, with the control writes around it."""
+        return lower_work(self.target, work)
 
 
 def _accesses(cast: TileCast, lowered: LoweredCast) -> tuple[Access, ...]:

@@ -21,10 +21,17 @@ from simulator.tree import Deltas
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Fill `results` from the trip's source address by a distribution mode; not predicated."""
+    """Fill `results` from the trip's address of an operand by a distribution mode; not predicated.
+
+    `operand` 0 is the source, the others are the `operands` of the function; `steps` are the bytes from row to row and
+    from trip to trip, None for those of the nest's source. A load of the mode `MASK_B16` fills a predicate: one bit per
+    lane of 16 bits.
+    """
 
     results: tuple[str, ...]
     distribution: str
+    operand: int = 0
+    steps: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +163,24 @@ class MemoryBarrier:
     kinds: str
 
 
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Any other instruction that takes time: `mnemonic` on lanes of `width` bits.
+
+    A result that is also a source is accumulated from trip to trip. Functions of vector operations consist of these;
+    they carry time and byte streams only, the values of a vector operation are worked out as a whole.
+    """
+
+    mnemonic: str
+    results: tuple[str, ...]
+    sources: tuple[str, ...]
+    width: int
+
+
+LONG_DIVISION = "division"
+"""Mnemonic of the long body of the high-precision division, which is timed as a whole (`timing.division`)."""
+
+
 RegisterOperation = (
     Load
     | Store
@@ -171,6 +196,7 @@ RegisterOperation = (
     | Spread
     | TripSelect
     | MemoryBarrier
+    | Compute
 )
 
 
@@ -180,7 +206,10 @@ class Nest:
 
     A row consists of `count` elements, `elements` per trip. Trip k of row r loads from byte
     `source + r * source_row + k * source_trip` and stores at `destination + r * destination_row + k *
-    destination_trip` of the function. `counters` are set at the start of each row, then `row` runs, then the trips.
+    destination_trip` of the function, unless a load has steps of its own. `counters` are set at the start of each row,
+    then `row` runs, then the trips, then `close`, whose stores write up to `close_bytes` at the row's own place.
+    `writes` is the operand that stores go to, None for the destination. `post_update`: loads advance their addresses
+    themselves.
     """
 
     rows: int
@@ -195,6 +224,10 @@ class Nest:
     source_trip: int
     destination_row: int
     destination_trip: int
+    close: tuple[RegisterOperation, ...] = ()
+    close_bytes: int = 0
+    writes: int | None = None
+    post_update: bool = False
 
     @property
     def runs(self) -> bool:
@@ -206,8 +239,9 @@ class Nest:
 class VectorFunction:
     """One launch: `setup` once, then the nests in order, on registers of `register_bytes`.
 
-    `source` and `destination` are the byte addresses of the tiles. `timed` are the nests that an engine times; they
-    differ from `nests` only where published cycles are those of another instruction sequence.
+    `source` and `destination` are the byte addresses of the tiles, `operands` those of further sources. `timed` are the
+    nests that an engine times; they differ from `nests` only where published cycles are those of another instruction
+    sequence.
     """
 
     name: str
@@ -220,17 +254,23 @@ class VectorFunction:
     nests: tuple[Nest, ...]
     timed: tuple[Nest, ...]
     pipe: str
+    operands: tuple[int, ...] = ()
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """Destination first, then the source."""
-        return (self.destination, self.source)
+        """Destination first, then the source, then all further operands."""
+        return (self.destination, self.source, *self.operands)
+
+    def operand(self, number: int) -> int:
+        """Return the address of an operand as loads count them: 0 is the source."""
+        return self.source if number == 0 else self.operands[number - 1]
 
     def shifted(self, deltas: Deltas) -> VectorFunction:
-        """Return the function with both tiles moved by `deltas` bytes."""
+        """Return the function with every tile moved by `deltas` bytes."""
         if not any(deltas):
             return self
-        return replace(self, destination=self.destination + deltas[0], source=self.source + deltas[1])
+        destination, source, *others = (address + delta for address, delta in zip(self.addresses, deltas, strict=True))
+        return replace(self, destination=destination, source=source, operands=tuple(others))
 
 
 VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork | SetFlag | WaitFlag | Barrier

@@ -64,7 +64,7 @@ def plan_cast(
         raise no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
     rounding, warnings = _settle_mode(rule, mode)
     in_force = saturation or (Saturation.OFF if rule.saturation_off_by_default else Saturation.ON)
-    writes, restores = _control_writes(target, rule, in_force)
+    writes, restores = control_writes(target, rule.control, in_force)
     ctrl = writes[-1] if writes else start_ctrl(target)
     choice = target.variant_choice.contiguous if contiguous else target.variant_choice.padded
     name = choice[int(target.option("implementation_kind"))]
@@ -183,14 +183,17 @@ def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, t
     return fallback, (f"rounding {mode.name} has no effect: {pair} rounds nothing",) if ignored else ()
 
 
-def _control_writes(
-    target: VectorFunctionTarget, rule: VectorCast, saturation: Saturation
+def control_writes(
+    target: VectorFunctionTarget, control: str, saturation: Saturation
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the successive values of CTRL before and after the cast: one read-modify-write per bit."""
+    """Return the successive values of CTRL before and after an instruction of a control class.
+
+    One read-modify-write per bit.
+    """
     if target.option("control_writes") == "suppressed":
         return (), ()
     values = {"zero": False, "one": True, "saturation_off": saturation is Saturation.OFF}
-    rules = target.control_classes[rule.control].writes
+    rules = target.control_classes[control].writes
     start = start_ctrl(target)
     before = _successive(start, [(write.bit, values[write.value]) for write in rules])
     after = _successive(before[-1] if before else start, [(write.bit, _bit(start, write.bit)) for write in rules])
@@ -216,7 +219,7 @@ def _saturation_in_vain(
     """Warn where ON and OFF come to the same."""
     if asked is None:
         return ()
-    ctrls = [_control_writes(target, rule, either)[0] for either in (Saturation.ON, Saturation.OFF)]
+    ctrls = [control_writes(target, rule.control, either)[0] for either in (Saturation.ON, Saturation.OFF)]
     start = start_ctrl(target)
     on, off = (conversion_policy(target, src, dst, rounding, writes[-1] if writes else start) for writes in ctrls)
     if on != off:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from simulator.vector_function.operations import (
     Bitwise,
+    Compute,
     Convert,
     CountDown,
     Gather,
@@ -76,7 +77,7 @@ def profile(function: VectorFunction, nest: Nest) -> NestProfile:
 def mnemonic(operation: RegisterOperation) -> str:
     """Return the instruction's name without widths and modes."""
     match operation:
-        case Bitwise():
+        case Bitwise() | Compute():
             return operation.mnemonic
         case Convert():
             return "vtrc" if operation.integral else "vcvt"
@@ -118,6 +119,10 @@ def _longest_chain(trip: tuple[RegisterOperation, ...]) -> tuple[str, ...]:
             case Convert(result, source) | Gather(result, source):
                 if source in reached:
                     reached[result] = (*reached[source], mnemonic(operation))
+            case Compute(_, results, sources, _):
+                paths = [reached[name] for name in sources if name in reached]
+                if paths:
+                    reached.update(dict.fromkeys(results, (*max(paths, key=len), mnemonic(operation))))
             case Bitwise(_, result, sources):
                 paths = [reached[name] for name in sources if name in reached]
                 if paths:

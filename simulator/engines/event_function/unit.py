@@ -8,7 +8,7 @@ from simulator.engines.event_dataflow.records import Entry, Steps
 from simulator.engines.event_function.front_end import FrontEnd
 from simulator.engines.event_function.shape import TICKS, Computing, ticks
 from simulator.timing import Cause
-from simulator.vector_function.operations import VectorFunction
+from simulator.vector_function.operations import LONG_DIVISION, Compute, VectorFunction
 from simulator.vector_function.profile import mnemonic
 from targets.vector_function import VectorFunctionTarget
 
@@ -27,11 +27,16 @@ class FunctionUnit:
         target = self._target
         if not isinstance(operation, VectorFunction):
             raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
-        known = target.timing.chain.latency_cycles
         for nest in operation.timed:
-            for item in nest.trip:
-                if isinstance(item, Computing) and mnemonic(item) not in known:
+            for item in (*nest.trip, *nest.close):
+                if isinstance(item, Computing) and not self._is_timed(item):
+                    known = (*target.timing.chain.latency_cycles, *target.arithmetic)
                     raise IllegalError(f"target '{target.name}' has no latency for '{mnemonic(item)}'", legal=known)
+
+    def _is_timed(self, item: Computing) -> bool:
+        if isinstance(item, Compute):
+            return item.mnemonic == LONG_DIVISION or self._target.latency(item.mnemonic, item.width) is not None
+        return mnemonic(item) in self._target.timing.chain.latency_cycles
 
     def run(self, pipe: Pipe, entry: Entry) -> Steps:
         """Launch a function; returns when it has ended."""
