@@ -141,7 +141,7 @@ def run(
         EngineError: deadlock or cycle limit.
     """
     companion = None if declare is None else Path(declare)
-    loaded = load(Path(program), target, entry, args or {}, sync=sync, declare=companion)
+    loaded = load(Path(program), target, entry, args or {}, sync=sync, declare=companion, opaque=timing_only)
     return run_loaded(
         loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline
     )
@@ -174,11 +174,12 @@ def load(
     *,
     declare: Path | None = None,
     machine: int | None = None,
+    opaque: bool = False,
 ) -> Loaded | Assembled:
     """Read a program of either language, or a binary; only tile programs are walked now.
 
     The path of the others may depend on their inputs. `declare` and `machine` are for binaries: the file of their
-    declarations, an ELF machine number to accept.
+    declarations, an ELF machine number to accept. `opaque` takes operations of the matrix unit for nothing.
     """
     data = _program_data(path)
     if is_binary(path, data):
@@ -193,7 +194,7 @@ def load(
         from simulator.vliw.source import load_assembly  # noqa: PLC0415 - the other mechanism
 
         return load_assembly(text, str(path), target, entry, args, prepare)
-    return _walked(text, path, target, entry, args, prepare, make_lowerer, sync)
+    return _walked(text, path, target, entry, args, prepare, make_lowerer, sync, opaque=opaque)
 
 
 def program_text(path: Path) -> str:
@@ -228,6 +229,8 @@ def _walked(
     prepare: Callable[[Target], Target],
     make_lowerer: Callable[[Target], Lowerer],
     sync: str,
+    *,
+    opaque: bool = False,
 ) -> Loaded:
     if sync not in MODES:
         raise ReadError(f"unknown synchronisation '{sync}'", legal=MODES)
@@ -236,7 +239,7 @@ def _walked(
     if "pto" not in chosen.languages:
         raise IllegalError(f"{chosen.name} does not run .pto programs", legal=chosen.languages)
     function = _choose_entry(parsed, path, entry)
-    executed = execute(parsed, function, make_lowerer(chosen), args)
+    executed = execute(parsed, function, make_lowerer(chosen), args, opaque=opaque)
     inserted = None
     if executed.tree.interlocked and sync != INTERLOCK and isinstance(chosen, DataflowTarget):
         inserted = insert(executed.tree, chosen)

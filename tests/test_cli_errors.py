@@ -111,10 +111,10 @@ STUCK = before("pto.tcvt", "pto.wait_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID3>]")
         (changed("f16", "f17"), 2, ":2:", "f17"),
         (changed("f16", "i8"), 1, f":{TCVT}:", "a2a3 has no cast f32 -> i8; from f32 it has: f16, f32"),
         (
-            changed("pto.tcvt ins(%wide {rmode = #pto<round_mode RINT>}", "pto.tabs ins(%wide"),
+            changed("pto.tcvt ins(%wide {rmode = #pto<round_mode RINT>}", "pto.tbas ins(%wide"),
             1,
             f":{TCVT}:",
-            "pto.tabs is not modelled",
+            "pto.tbas is not modelled",
         ),
         (before("pto.tcvt", "pto.barrier <PIPE_MTE5>"), 1, f":{TCVT}:", "a2a3 has no pipe MTE5"),
         (moved(1030), 1, ":14:", "tile %slim starts at byte 1030, which is not 32-byte aligned"),

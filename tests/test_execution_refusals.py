@@ -16,11 +16,19 @@ from simulator.tree import Block
 
 
 def test_unsupported_operation() -> None:
-    text = program(step("%c0") + f"pto.texp ins(%a : {X32}) outs(%a : {X32})")
-    with pytest.raises(IllegalError, match=r"pto\.texp") as caught:
+    text = program(step("%c0") + f"pto.tcolsums ins(%a : {X32}) outs(%a : {X32})")
+    with pytest.raises(IllegalError, match=r"pto\.tcolsums") as caught:
         walk(text)
     assert caught.value.span is not None
-    assert caught.value.legal
+    assert "pto.tcolsum" in caught.value.legal
+
+
+def test_matrix_operations_are_refused_by_name() -> None:
+    mat = "!pto.tile_buf<mat, 16x64xf32>"
+    for body in (f"%m = pto.alloc_tile : {mat}\n", ""):
+        with pytest.raises(IllegalError, match=r"pto\.tmatmul belongs to the matrix unit") as caught:
+            walk(program(step("%c0") + body + f"pto.tmatmul ins(%a, %a : {X32}, {X32}) outs(%a : {X32})"))
+        assert caught.value.span is not None
 
 
 def test_cube_section() -> None:

@@ -179,6 +179,7 @@ def _load(options: Namespace) -> tuple[Loaded | Assembled, set[str]]:
         sync=options.sync,
         declare=None if options.declare is None else Path(options.declare),
         machine=None if options.machine is None else machine_number(options.machine),
+        opaque=options.timing_only,
     )
     return loaded, read
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from simulator.tile_work import TileEffect
 from simulator.tree import Block, Deltas, Loop, Lowered, Node, elements, width
 
 
@@ -59,8 +60,14 @@ def _node_steps(one: Node, two: Node) -> list[Deltas] | None:
             return None
         own = tuple(b.start - a.start for a, b in zip(one.accesses, two.accesses, strict=True))
         same = all(a.shifted(d) == b for a, b, d in zip(one.accesses, two.accesses, own, strict=True))
+        same &= _same_effect(one, two, own)
         found = address_steps(one.body, two.body) if same else None
         return None if found is None else [own, *found]
     assert not isinstance(one, Block | Loop | Lowered) and not isinstance(two, Block | Loop | Lowered)
     deltas = tuple(after - before for before, after in zip(one.addresses, two.addresses, strict=True))
     return [deltas] if one.shifted(deltas) == two else None
+
+
+def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:
+    """Whether two executions compute the same on moved tiles; operations tell it, except where an effect does."""
+    return not isinstance(one.shortcut, TileEffect) or one.shortcut.moved(deltas) == two.shortcut

@@ -7,6 +7,7 @@ also knows how it depends on the variables of the loops being summarised: consta
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -14,7 +15,12 @@ import numpy as np
 
 from isa.errors import ReadError, Span
 from isa.formats import format_named
+from isa.pto import program as pto
 from simulator.numerics import abstract_policy, cast_codes
+
+
+class DependentError(Exception):
+    """A decision rests on the variable of a loop being summarised: it must be walked trip by trip."""
 
 
 class Degree(IntEnum):
@@ -83,6 +89,21 @@ def argument_value(name: str, value: int | float, kind: str) -> int | float:
             f"argument %{name} is {kind}, not {value}", legal=(f"whole numbers {low} .. {(1 << width) - 1}",)
         )
     return signed(int(value), width)
+
+
+def evaluate(node: pto.Arith | pto.Compare | pto.Convert, scalar_of: Callable[[str], Scalar]) -> Scalar:
+    """Return the result of a scalar operation whose operands `scalar_of` finds by name.
+
+    Raises:
+        ReadError: division by zero.
+    """
+    if isinstance(node, pto.Convert):
+        return convert(node.operation, scalar_of(node.operand), node.from_type.name, node.to_type.name)
+    operands = [scalar_of(name) for name in node.operands]
+    width = width_of(node.type.name)
+    if isinstance(node, pto.Compare):
+        return compare(node.predicate, operands[0], operands[1], width)
+    return arithmetic(node.operation, operands, width, node.span)
 
 
 def compare(predicate: str, left: Scalar, right: Scalar, width: int) -> Scalar:
@@ -188,7 +209,7 @@ def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Sc
     the bits.
     """
     if operation == "bitcast":
-        bits = _bits_of(operand.value, from_kind)
+        bits = bits_of(operand.value, from_kind)
         degree = operand.degree if from_kind[0] == to_kind[0] else max(operand.degree, _other(operand.degree))
         return Scalar(_from_bits(bits, to_kind), degree)
     value = int(operand.value)
@@ -203,7 +224,8 @@ def _other(degree: Degree) -> Degree:
     return Degree.CONSTANT if degree is Degree.CONSTANT else Degree.OTHER
 
 
-def _bits_of(value: int | float, kind: str) -> int:
+def bits_of(value: int | float, kind: str) -> int:
+    """Return the code of a value in a scalar type; a float is rounded to nearest, ties to even."""
     if kind in _FLOAT_CODES or kind == "bf16":
         wide, fmt = format_named("f64"), format_named(kind)
         (code,) = struct.unpack("<Q", struct.pack("<d", value))

@@ -7,23 +7,40 @@ trips folded.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isa.errors import CastsimError, IllegalError, ReadError, TileError
 from isa.formats import format_named
 from isa.pto import program as pto
+from isa.pto.vector_operations import ALIASES
+from simulator.execution.arguments import bind_arguments
 from simulator.execution.folding import address_steps, fold
 from simulator.execution.lowerer import LoweredInstruction, Lowerer
 from simulator.execution.places import Allocator, ArgumentUse, Pointer, TileHandle, View
-from simulator.execution.scalars import Degree, Scalar, argument_value, arithmetic, compare, constant, convert, width_of
+from simulator.execution.scalars import (
+    Degree,
+    DependentError,
+    Scalar,
+    constant,
+    evaluate,
+)
+from simulator.execution.structure import bare, has_addresses, main_pipe, synchronises
 from simulator.execution.views import make_view, partition
+from simulator.execution.works import (
+    SUPPORTED,
+    TRANSFERS,
+    alias_tile,
+    foreign_tile,
+    is_foreign,
+    is_matrix_work,
+    refuse_matrix_work,
+    resolve_work,
+    unsupported,
+    work_text,
+)
 from simulator.tiles import Part, Tile, TileCast, TileTransfer
-from simulator.tree import Block, Instruction, Loop, Lowered, Node, Tree, elements
-
-SUPPORTED = ("tload", "tcvt", "tstore")
-"""Tile operations that programs may use."""
+from simulator.tree import Block, Instruction, Loop, Lowered, Node, Tree
 
 Value = Scalar | Pointer | View | Part | TileHandle
 
@@ -38,7 +55,12 @@ class Executed:
 
 
 def execute(
-    program: pto.Program, function: pto.Function, lowerer: Lowerer, scalars: Mapping[str, int | float]
+    program: pto.Program,
+    function: pto.Function,
+    lowerer: Lowerer,
+    scalars: Mapping[str, int | float],
+    *,
+    opaque: bool = False,
 ) -> Executed:
     """Walk one function of a program and lower what it does.
 
@@ -47,29 +69,30 @@ def execute(
         function: the entry function.
         lowerer: the target's mechanism.
         scalars: values of the scalar arguments by name.
+        opaque: take operations of the matrix unit for nothing, with a warning, instead of refusing them.
 
     Raises:
         ReadError: an argument without a value, mixed placement levels, a step that never ends a loop.
         IllegalError, TileError, ScratchError: whatever an instruction is refused for; each carries its place.
     """
-    walker = _Walker(function, lowerer)
-    walker.bind_arguments(scalars)
+    walker = _Walker(function, lowerer, opaque=opaque)
+    for name, value in bind_arguments(function, scalars).items():
+        walker.environment[name] = value
+        if isinstance(value, Pointer):
+            walker.arguments[name] = ArgumentUse(value.format)
     with_body = function.body or ()
     nodes: list[Node] = []
     walker.walk(with_body, nodes)
-    tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not _synchronises(with_body))
+    tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
     warnings = (*program.warnings, *walker.warnings, *lowerer.closing_warnings())
     return Executed(tree, walker.arguments, warnings)
-
-
-class _DependentError(Exception):
-    """A decision rests on the variable of a loop being summarised: it must be walked trip by trip."""
 
 
 @dataclass(slots=True)
 class _Walker:
     function: pto.Function
     lowerer: Lowerer
+    opaque: bool = False
     environment: dict[str, Value] = field(default_factory=dict)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -82,33 +105,7 @@ class _Walker:
     def __post_init__(self) -> None:
         _, capacity, alignment = self.lowerer.buffer()
         self.allocator = Allocator(capacity, alignment)
-        self.fixed_addresses = any(
-            isinstance(node, pto.AllocTile) and node.address is not None for node in _nodes(self.function.body or ())
-        )
-
-    # ------------------------------------------------------------------------------------------------- arguments
-
-    def bind_arguments(self, scalars: Mapping[str, int | float]) -> None:
-        known = {argument.name for argument in self.function.arguments if isinstance(argument.type, pto.ScalarType)}
-        for name in scalars:
-            if name not in known:
-                raise ReadError(f"@{self.function.name} has no scalar argument '{name}'", legal=sorted(known))
-        for argument in self.function.arguments:
-            if isinstance(argument.type, pto.PointerType):
-                fmt = format_named(argument.type.element)
-                self.environment[argument.name] = Pointer(argument.name, fmt)
-                self.arguments[argument.name] = ArgumentUse(fmt)
-            elif isinstance(argument.type, pto.ScalarType):
-                if argument.name not in scalars:
-                    raise ReadError(
-                        f"scalar argument %{argument.name} of @{self.function.name} needs a value",
-                        span=argument.span,
-                        legal=(f"--arg {argument.name}=VALUE",),
-                    )
-                value = argument_value(argument.name, scalars[argument.name], argument.type.name)
-                self.environment[argument.name] = Scalar(value)
-            else:
-                raise ReadError(f"argument %{argument.name}: a kernel takes pointers and scalars", span=argument.span)
+        self.fixed_addresses = has_addresses(self.function.body or ())
 
     # ------------------------------------------------------------------------------------------------- operations
 
@@ -142,33 +139,26 @@ class _Walker:
         """Do what issues operations or decides the path."""
         match node:
             case pto.Arith() | pto.Compare() | pto.Convert():
-                self.environment[node.result] = self._scalar_operation(node)
+                self.environment[node.result] = evaluate(node, self._scalar)
                 self._issue(node, "index arithmetic", self.lowerer.scalar_work("arithmetic"), out)
+            case pto.Tcvt() | pto.TileOperation() if self.opaque and is_matrix_work(node):
+                self._pass_over(node, out)
             case pto.Tcvt():
                 self._cast(node, out)
             case pto.TileOperation():
-                self._transfer(node, out)
+                self._tile_operation(node, out)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
                 self._synchronise(node, out)
             case pto.For():
                 self._loop(node, out)
             case pto.If():
                 self._branch(node, out)
-            case pto.Section(kind="section.cube"):
+            case pto.Section(kind="section.cube") if not self.opaque:
                 raise IllegalError("a cube section runs on another core", span=node.span, legal=("section.vector",))
             case pto.Section():
                 self.walk(node.body, out)
             case _:
                 raise AssertionError(f"unknown node {type(node).__name__}")
-
-    def _scalar_operation(self, node: pto.Arith | pto.Compare | pto.Convert) -> Scalar:
-        if isinstance(node, pto.Convert):
-            return convert(node.operation, self._scalar(node.operand), node.from_type.name, node.to_type.name)
-        operands = [self._scalar(name) for name in node.operands]
-        width = width_of(node.type.name)
-        if isinstance(node, pto.Compare):
-            return compare(node.predicate, operands[0], operands[1], width)
-        return arithmetic(node.operation, operands, width, node.span)
 
     def _allocate(self, node: pto.AllocTile, key: int) -> TileHandle:
         """Place a tile; `key` identifies the source operation, which gets the same place each time it runs."""
@@ -180,6 +170,10 @@ class _Walker:
             )
         rows = self._extent(node.type.valid_rows, node.valid_row)
         cols = self._extent(node.type.valid_cols, node.valid_col)
+        if is_foreign(node.type) and not self.opaque:
+            refuse_matrix_work(self.function.body or ())
+        elif is_foreign(node.type):
+            return TileHandle(foreign_tile(node.result, node.type, rows, cols))
         fmt = format_named(node.type.element)
         bits = self.lowerer.element_bits(fmt)
         if node.address is not None:
@@ -205,7 +199,7 @@ class _Walker:
         assert isinstance(view, View)
         offsets = [self._scalar(name) for name in node.offsets]
         if any(offset.degree is Degree.OTHER for offset in offsets):
-            raise _DependentError
+            raise DependentError
         sizes = [self._constant(name) for name in node.sizes]
         return partition(node, view, [int(offset.value) for offset in offsets], sizes)
 
@@ -220,10 +214,31 @@ class _Walker:
             text += f" {node.rounding.name}"
         self._emit(node, text, self.lowerer.cast(cast), out)
 
+    def _tile_operation(self, node: pto.TileOperation, out: list[Node]) -> None:
+        if node.mnemonic not in SUPPORTED or is_matrix_work(node):
+            raise unsupported(node)
+        if node.mnemonic in TRANSFERS:
+            self._transfer(node, out)
+        elif node.mnemonic in ALIASES:
+            tile = alias_tile(node, self._tile(node.inputs[0]), self.lowerer.element_bits)
+            self.lowerer.check_tile(tile, node.span)
+            self.environment[node.outputs[0]] = TileHandle(tile)
+        else:
+            work = resolve_work(node, self._tile, self._number)
+            self._emit(node, work_text(work), self.lowerer.work(work), out)
+
+    def _pass_over(self, node: pto.Tcvt | pto.TileOperation, out: list[Node]) -> None:
+        """Take an operation of the matrix unit for nothing: what it costs is not known."""
+        name = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
+        warning = f"pto.{name} belongs to the matrix unit: opaque, no cycles are counted for it"
+        if isinstance(node, pto.TileOperation) and name in ALIASES:
+            (kind,) = node.output_types
+            assert isinstance(kind, pto.TileType)
+            tile = foreign_tile(node.outputs[0], kind, kind.valid_rows or 0, kind.valid_cols or 0)
+            self.environment[node.outputs[0]] = TileHandle(tile)
+        self._emit(node, f"{name} opaque", LoweredInstruction(Block(()), warnings=(warning,)), out)
+
     def _transfer(self, node: pto.TileOperation, out: list[Node]) -> None:
-        if node.mnemonic not in SUPPORTED:
-            near = difflib.get_close_matches(node.mnemonic, SUPPORTED, 1, 0.3) or SUPPORTED
-            raise IllegalError(f"pto.{node.mnemonic} is not modelled", span=node.span, legal=[f"pto.{n}" for n in near])
         load = node.mnemonic == "tload"
         ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
         part, handle = (self.environment[names[0]] if len(names) == 1 else None for names in ends)
@@ -242,7 +257,7 @@ class _Walker:
 
     def _set_valid_shape(self, node: pto.SetValidShape) -> None:
         if self.summarising:
-            raise _DependentError
+            raise DependentError
         handle = self.environment[node.tile]
         assert isinstance(handle, TileHandle)
         tile = handle.tile
@@ -253,15 +268,16 @@ class _Walker:
         if min(rows, cols) < 0:
             raise TileError(f"%{node.tile}: valid region {rows} x {cols} is negative", span=node.span)
         changed = Tile(tile.name, tile.format, tile.type, tile.address, rows, cols, tile.element_bits)
-        self.lowerer.check_tile(changed, node.span)
+        if not is_foreign(tile.type):
+            self.lowerer.check_tile(changed, node.span)
         handle.tile = changed
 
     def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, out: list[Node]) -> None:
         if isinstance(node, pto.Barrier):
-            pipe = _bare(node.pipe)
+            pipe = bare(node.pipe)
             self._issue(node, f"barrier {pipe}", self.lowerer.barrier(pipe, node.span), out)
             return
-        signaller, waiter = _bare(node.src), _bare(node.dst)
+        signaller, waiter = bare(node.src), bare(node.dst)
         make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
         name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
         operation = make(signaller, waiter, node.event, node.span)
@@ -304,7 +320,7 @@ class _Walker:
             first, _ = self._trip(node, Scalar(lower, Degree.AFFINE))
             second, _ = self._trip(node, Scalar(lower + step, Degree.AFFINE))
             last, _ = self._trip(node, Scalar(lower + (trips - 1) * step, Degree.AFFINE))
-        except _DependentError:
+        except DependentError:
             self.environment = saved
             return None
         finally:
@@ -337,10 +353,14 @@ class _Walker:
 
     def _constant(self, name: str) -> int:
         """Return an integer that something is decided by."""
+        return int(self._number(name))
+
+    def _number(self, name: str) -> int | float:
+        """Return a number that takes part in a computation."""
         scalar = self._scalar(name)
         if scalar.degree is not Degree.CONSTANT:
-            raise _DependentError
-        return int(scalar.value)
+            raise DependentError
+        return scalar.value
 
     def _extent(self, stated: int | None, operand: str | None) -> int:
         if operand is not None:
@@ -365,32 +385,7 @@ class _Walker:
         number = self.numbers.get(id(node))
         if number is None:
             number = self.numbers[id(node)] = len(self.instructions)
-            self.instructions.append(Instruction(text, _main_pipe(lowered.body), node.span))
+            self.instructions.append(Instruction(text, main_pipe(lowered.body), node.span))
         for warning in lowered.warnings:
             self.warnings[f"{node.span}: {warning}"] = None
         out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut))
-
-
-def _main_pipe(body: Block) -> str:
-    """Return the pipe that does the main work: the one of the last operation that is not the scalar unit's."""
-    pipes = [element.pipe for element in elements(body) if not isinstance(element, Lowered)]
-    busy = [pipe for pipe in pipes if pipe != pipes[0]] if len(set(pipes)) > 1 else pipes
-    return busy[-1] if busy else "S"
-
-
-def _nodes(body: Sequence[pto.Operation]) -> Iterator[pto.Operation]:
-    for node in body:
-        yield node
-        if isinstance(node, pto.For | pto.Section):
-            yield from _nodes(node.body)
-        elif isinstance(node, pto.If):
-            yield from _nodes(node.then_body)
-            yield from _nodes(node.else_body)
-
-
-def _synchronises(body: Sequence[pto.Operation]) -> bool:
-    return any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in _nodes(body))
-
-
-def _bare(pipe: pto.Pipe) -> str:
-    return pipe.value.removeprefix("PIPE_")
