@@ -6,8 +6,6 @@ low nibble first when they enter memory (design: program inputs and outputs).
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from tokenize import TokenError
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 from isa.errors import ReadError
 from isa.formats import Format, IntFormat, format_named
 from simulator.execution import ArgumentUse
+from simulator.files import whole_file
 from simulator.numerics import (
     abstract_policy,
     array_from_codes,
@@ -148,23 +147,12 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
     plain = (
         array if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1 else array.view(f"<u{array.dtype.itemsize}")
     )
-    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".npy")
-        temporary = Path(name)
-        with os.fdopen(descriptor, "wb") as file:
+        with whole_file(path) as file:
             np.save(file, plain, allow_pickle=False)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # temporary files are created private
-        temporary.replace(path)
-        temporary = None
     except OSError as error:
         raise ReadError(f"cannot write '{path}': {error.strerror or error}") from None
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 def _starts_like_an_array(path: Path) -> bool:

@@ -113,26 +113,17 @@ def write_out(name: str | None, data: bytes) -> Path | None:
     Raises:
         ReadError: it cannot be written.
     """
-    import os  # noqa: PLC0415
-    import tempfile  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
     from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.files import whole_file  # noqa: PLC0415
 
     if name is None:
         return None
     path = Path(name)
     try:
-        if path.exists() and not path.is_file():  # a device or pipe cannot be replaced
-            path.write_bytes(data)
-            return path
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(descriptor, "wb") as file:
+        with whole_file(path) as file:
             file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(path)
     except OSError as error:
         raise ReadError(f"--out {name}: {error.strerror or error}") from None
     return path

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from simulator.commands.outcome import SCHEMA_VERSION, Outcome
+from simulator.files import whole_file
 
 STDOUT = "-"
 """What names standard output in place of a file."""
@@ -47,25 +46,11 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
     if destination == STDOUT:
         return _print(text)
     try:
-        _write_file(Path(destination), text)
+        with whole_file(Path(destination)) as file:
+            file.write(text.encode())
     except OSError as error:
         return _refuse(f"'{destination}'", error)
     return True
-
-
-def _write_file(path: Path, text: str) -> None:
-    if path.exists() and not path.is_file():  # a pipe or a device, such as /dev/stderr, cannot be replaced
-        path.write_text(text, encoding="utf-8")
-        return
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".json")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        _open_up(Path(temporary))
-        Path(temporary).replace(path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _print(text: str) -> bool:
@@ -84,10 +69,3 @@ def _print(text: str) -> bool:
 def _refuse(where: str, error: OSError) -> bool:
     print(f"error: cannot write {where}: {error.strerror or error}", file=sys.stderr)
     return False
-
-
-def _open_up(path: Path) -> None:
-    """Give a temporary file the permissions of an ordinary one; they are created private."""
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(0o666 & ~mask)
