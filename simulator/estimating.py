@@ -12,6 +12,7 @@ from isa.modes import Saturation
 from isa.pto.program import RoundMode, TileType
 from simulator.engines import simulate
 from simulator.execution import Lowerer
+from simulator.execution.lowerer import LoweredInstruction
 from simulator.mechanisms import lowerer_of
 from simulator.tiles import Tile, TileCast
 from simulator.timing import Cause
@@ -23,9 +24,9 @@ _HERE = Span("<estimate>", 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Cycles of a cast alone: first control write until the vector pipe is empty.
+    """Cycles of an operation alone: first control write until the vector pipe is empty.
 
-    `causes` are those of the pipe that converts, `bound_by` its largest.
+    `causes` are those of the pipe that computes, `bound_by` its largest.
     """
 
     cycles: int
@@ -73,8 +74,13 @@ def estimate(
     mode = None if rounding is None else _mode(rounding)
     wanted = None if saturation is None else Saturation(saturation)
     lowered = lowerer.cast(TileCast(source, destination, tmp, mode, wanted, _HERE))
+    return timed_alone(chip, lowered, f"tcvt {src} -> {dst}")
+
+
+def timed_alone(chip: Target, lowered: LoweredInstruction, text: str) -> Estimate:
+    """Simulate one lowered instruction of the vector pipe and nothing else; `text` names it in messages."""
     body = Lowered(0, lowered.body, lowered.accesses)
-    tree = Tree(Block((body,)), (Instruction(f"tcvt {src} -> {dst}", "V", _HERE),), interlocked=False)
+    tree = Tree(Block((body,)), (Instruction(text, "V", _HERE),), interlocked=False)
     timing = simulate(tree, chip)
     execution = timing.executions[0]
     # Whoever converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.

@@ -88,6 +88,13 @@ class Measurements(Fact):
     file: Annotated[str, Field(min_length=1)]
 
 
+class AccuracyNote(Table):
+    """Why simulated cycles deviate from published ones: `where` gives the cells, by column, of the rows concerned."""
+
+    where: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
+    reason: Annotated[str, Field(min_length=1)]
+
+
 class Kind(StrEnum):
     """Chips run programs; specifications only say what is legal and what is acceptable."""
 
@@ -113,6 +120,14 @@ class TargetHeader(Table):
     options: dict[str, Option]
     measured_casts: Measurements | None = None
     """Published cycles of casts; None: there are none."""
+    measured_operations: Measurements | None = None
+    """The same of other operations."""
+    accuracy_notes: tuple[AccuracyNote, ...] = ()
+
+    @property
+    def measurements(self) -> tuple[Measurements, ...]:
+        """All tables of published cycles."""
+        return tuple(table for table in (self.measured_casts, self.measured_operations) if table is not None)
 
     def option(self, name: str) -> int | str:
         """Return the value of a named option; KeyError if the target has none of that name."""

@@ -39,9 +39,9 @@ def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict]
 def test_document_of_the_shipped_tables(capsys):
     code, document = command(capsys)
     assert code == 0
-    assert [entry["target"] for entry in document["targets"]] == ["a2a3", "a5"]
-    assert [entry["rows"] for entry in document["targets"]] == [2, 85]
-    assert len(document["rows"]) == 87
+    tables = [(entry["target"], entry["rows"]) for entry in document["targets"]]
+    assert {("a2a3", 2), ("a5", 85), ("a5", 303)} <= set(tables)
+    assert len(document["rows"]) == sum(rows for _, rows in tables)
     errors = [abs(row["error_percent"]) for row in document["rows"]]
     assert document["mean"] == pytest.approx(fmean(errors), abs=1e-3)
     assert document["median"] == pytest.approx(median(errors), abs=1e-3)
@@ -49,41 +49,43 @@ def test_document_of_the_shipped_tables(capsys):
     for row in document["rows"]:
         expected = 100 * (row["simulated_cycles"] - row["measured_cycles"]) / row["measured_cycles"]
         assert row["error_percent"] == pytest.approx(expected, abs=1e-3)
-    a5 = document["targets"][1]
+    a5 = next(entry for entry in document["targets"] if entry["file"].endswith("a5_measured_casts.csv"))
     # What the sheet says of the public formula table on these rows (a5.md section 6.3).
     assert a5["public_model"] == {
         "mean": pytest.approx(17.3, abs=0.05),
         "median": pytest.approx(1.56, abs=0.005),
         "max": pytest.approx(226, abs=0.5),
     }
-    assert a5["source"]
+    assert all(entry["source"] for entry in document["targets"])
 
 
 def test_rows_carry_the_input_columns(capsys):
     _, document = command(capsys, "--target", "a5")
     with (TARGETS / "a5_measured_casts.csv").open(newline="") as file:
         given = list(csv.DictReader(file))
-    for row, cells in zip(document["rows"], given, strict=True):
+    casts = [row for row in document["rows"] if row["operation"] == "tcvt"]
+    for row, cells in zip(casts, given, strict=True):
         assert {name: str(row[name]) for name in cells} == cells
         assert row["convention"] == LABEL_SHAPE
 
 
 def test_curves_are_the_rows_of_a_pair_and_shape_class(capsys):
     _, document = command(capsys, "--target", "a5")
-    assert sum(curve["rows"] for curve in document["curves"]) == 85
+    assert sum(curve["rows"] for curve in document["curves"] if curve["operation"] == "tcvt") == 85
     one = next(c for c in document["curves"] if (c["src"], c["dst"], c["path"]) == ("e4m3fn", "f32", "2D"))
     errors = [
         abs(row["error_percent"])
         for row in document["rows"]
-        if (row["src"], row["dst"], row["path"]) == ("fp8_e4m3", "fp32", "2D")
+        if (row.get("src"), row.get("dst"), row["path"]) == ("fp8_e4m3", "fp32", "2D")
     ]
     assert (one["rows"], one["mean"], one["max"]) == (4, pytest.approx(fmean(errors), abs=1e-3), max(errors))
 
 
 def test_the_casts_of_a2a3_take_33_cycles(capsys):
     _, document = command(capsys, "--target", "a2a3")
-    assert [(row["simulated_cycles"], row["convention"]) for row in document["rows"]] == [(33, SHAPE), (33, SHAPE)]
-    assert [row["public_model_error_percent"] for row in document["rows"]] == [pytest.approx(-27.2727, abs=1e-3)] * 2
+    casts = [row for row in document["rows"] if row["operation"] == "tcvt"]
+    assert [(row["simulated_cycles"], row["convention"]) for row in casts] == [(33, SHAPE), (33, SHAPE)]
+    assert [row["public_model_error_percent"] for row in casts] == [pytest.approx(-27.2727, abs=1e-3)] * 2
 
 
 def test_label_rows_are_trips_of_the_variant_that_runs(tmp_path):
@@ -142,7 +144,7 @@ def test_other_operations_and_unmeasured_rows_are_left_out(tmp_path, capsys):
     path = table(
         tmp_path,
         "op,src,dst,rows,cols,extra,measured_cycles,peer_predicted_cycles_at_commit,data_quality",
-        "TABS,f32,f32,64,64,,68,77,measured",
+        "TMATMUL,f32,f32,64,64,,68,77,measured",
         "TCVT,f32,f16,4,64,a=b;c=d,33,24,measured",
         "TCVT,f32,i32,4,64,,,10,not_measured_placeholder",
         "tcvt,f16,f32,4,64,,1,24,suspect_issue_count_only",
@@ -199,7 +201,7 @@ def test_files_that_are_no_tables(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(ReadError, match="is empty"):
         read_table(tmp_path / "empty.csv")
-    with pytest.raises(ReadError, match="has no measured cast"):
+    with pytest.raises(ReadError, match="has no measured operation"):
         read_table(table(tmp_path, "src,dst,rows,cols,measured_cycles"))
 
 

@@ -7,15 +7,21 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from isa.errors import CastsimError
-from simulator.accuracy.table import MeasuredRow, MeasuredTable
+from isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
+from simulator.accuracy.table import CAST, MeasuredRow, MeasuredTable
 from simulator.estimating import estimate
+from simulator.estimating_work import estimate_work
 from targets import Target
+from targets.options import with_options
 from targets.vector_function import VectorFunctionTarget
 
 LABEL_SHAPE = "label shape"
 """The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""
 
 SHAPE = "shape as it stands"
+
+IN_PLACE = "in place"
+"""The row's tiles do not fit into the buffer side by side: the result lies on the first source."""
 
 _PADDING = 64
 """Columns behind the valid ones where a padded kernel ran but the row names no padding: whole blocks of any format."""
@@ -33,13 +39,17 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class AssessedRow:
-    """A measured row, the shape simulated for it, and the cycles. Errors in percent of the measured cycles."""
+    """A measured row, the shape simulated for it, and the cycles. Errors in percent of the measured cycles.
+
+    `reason` is what the target says of a deviation, '' if nothing.
+    """
 
     row: MeasuredRow
     convention: str
     simulated_rows: int
     simulated_cols: int
     simulated_cycles: int
+    reason: str = ""
 
     @property
     def error(self) -> float:
@@ -54,8 +64,9 @@ class AssessedRow:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The rows of one type pair and shape class."""
+    """The rows of one operation, type pair and shape class."""
 
+    operation: str
     src: str
     dst: str
     path: str
@@ -73,11 +84,11 @@ class Accuracy:
 
     @property
     def curves(self) -> tuple[Curve, ...]:
-        """Statistics per type pair and shape class, in the order of the table."""
-        groups: dict[tuple[str, str, str], list[AssessedRow]] = {}
+        """Statistics per operation, type pair and shape class, in the order of the table."""
+        groups: dict[tuple[str, str, str, str], list[AssessedRow]] = {}
         for assessed in self.rows:
             row = assessed.row
-            groups.setdefault((row.src.name, row.dst.name, row.path), []).append(assessed)
+            groups.setdefault((row.label, row.src.name, row.dst.name, row.path), []).append(assessed)
         return tuple(Curve(*key, simulated(group), predicted(group)) for key, group in groups.items())
 
 
@@ -85,7 +96,7 @@ def assess(target: Target, table: MeasuredTable) -> Accuracy:
     """Simulate every row of a table.
 
     Raises:
-        IllegalError, TileError: a row whose cast or tile the target does not take; with its place in the file.
+        IllegalError, TileError: a row whose operation or tile the target does not take; with its place in the file.
     """
     return Accuracy(target, table, tuple(_assess(target, row) for row in table.rows))
 
@@ -118,18 +129,65 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 def _assess(target: Target, row: MeasuredRow) -> AssessedRow:
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
     try:
-        found = estimate(
-            row.src.name, row.dst.name, rows, cols, target=target, valid_rows=valid_rows, valid_cols=valid_cols
-        )
+        if row.operation == CAST:
+            found = estimate(
+                row.src.name, row.dst.name, rows, cols, target=target, valid_rows=valid_rows, valid_cols=valid_cols
+            )
+        else:
+            in_place = not _fits(target, row)
+            convention = IN_PLACE if in_place else convention
+            found = estimate_work(
+                row.operation,
+                row.src.name,
+                rows,
+                cols,
+                target=_as_measured(target, row),
+                valid_rows=valid_rows,
+                valid_cols=valid_cols,
+                in_place=in_place,
+            )
     except CastsimError as error:
         error.span = row.span
         raise
-    return AssessedRow(row, convention, valid_rows, valid_cols, found.cycles)
+    return AssessedRow(row, convention, valid_rows, valid_cols, found.cycles, _reason(target, row))
+
+
+def _fits(target: Target, row: MeasuredRow) -> bool:
+    """Whether the tiles of an elementwise operation fit into the buffer side by side; all others are to."""
+    operation = VECTOR_OPERATIONS[row.operation]
+    if operation.kind is not Kind.ELEMENTWISE:
+        return True
+    tiles = 1 + max(form.count(Role.SOURCE) for form in operation.forms)
+    return tiles * row.rows * row.cols * row.src.storage_bits // 8 <= target.memories["ub"].capacity_bytes
+
+
+def _as_measured(target: Target, row: MeasuredRow) -> Target:
+    """Return the target with the options under which the row was measured: the algorithm, the code variant."""
+    options: dict[str, int | str] = {}
+    algorithm = target.options.get("division_algorithm")
+    if algorithm is not None and row.parameters in algorithm.legal:
+        options["division_algorithm"] = row.parameters
+    if isinstance(target, VectorFunctionTarget) and row.operation in target.work_kernels:
+        choice = target.work_variants[target.work_kernels[row.operation].choice]
+        variants = choice.contiguous if row.path == "1D" else choice.padded
+        kinds = [number for number, name in enumerate(variants) if name == row.variant]
+        if kinds:
+            options["implementation_kind"] = kinds[0]
+    return with_options(target, options)
+
+
+def _reason(target: Target, row: MeasuredRow) -> str:
+    """Return what the target says of the row's deviation."""
+    return " ".join(
+        note.reason
+        for note in target.accuracy_notes
+        if all(row.cells.get(column, "").upper() in map(str.upper, cells) for column, cells in note.where.items())
+    )
 
 
 def _elements_per_trip(target: Target, row: MeasuredRow) -> int | None:
     """Return how many elements a loop trip of the row's kernel variant converts; None if nothing loops, or no cast."""
-    if not isinstance(target, VectorFunctionTarget):
+    if not isinstance(target, VectorFunctionTarget) or row.operation != CAST:
         return None
     rule = target.cast(row.src.name, row.dst.name)
     if rule is None:

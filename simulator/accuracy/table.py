@@ -1,7 +1,8 @@
 """Reading tables of measured cycles: CSV with a header line, columns by name, in any order.
 
-Needed: `src`, `dst`, `rows`, `cols`, `measured_cycles`. Used if they are there: `valid_rows`, `valid_cols`, `path`,
-`outer_iters`, `inner_iters_label`, `peer_predicted_cycles`, `op`, `data_quality`. All others are carried along.
+Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
+cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
+`inner_iters_label`, `peer_predicted_cycles`, `data_quality`. All others are carried along.
 """
 
 from __future__ import annotations
@@ -13,20 +14,27 @@ from pathlib import Path
 
 from isa.errors import CastsimError, ReadError, Span
 from isa.formats import Format
+from isa.pto.vector_operations import VECTOR_OPERATIONS
 from simulator.accuracy.names import format_of
 
 NEEDED = ("src", "dst", "rows", "cols", "measured_cycles")
 """Columns without which there is nothing to compare."""
 
 _PREDICTIONS = ("peer_predicted_cycles", "peer_predicted_cycles_at_commit")
-_CAST = "TCVT"
+_ONE_FORMAT = "dtype"
+_USUAL = "default"
 _MEASURED = "measured"
+
+CAST = "tcvt"
+"""The operation of rows that name none."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRow:
-    """One measured cast. `cells` are the row's own columns and texts, `span` its place in the file.
+    """One measured operation. `cells` are the row's own columns and texts, `span` its place in the file.
 
+    `operation` is its mnemonic, `parameters` what else the table says of it ('' if nothing but the default), `variant`
+    the name of the code variant that ran, if stated; operations other than casts have equal `src` and `dst`.
     Extents in elements; `valid_rows` and `valid_cols` are the whole tile if the table does not say. `path` is `1D`,
     `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
     the loop trips that were profiled, None if not stated. `predicted` is what the public model says.
@@ -34,6 +42,9 @@ class MeasuredRow:
 
     cells: Mapping[str, str]
     span: Span
+    operation: str
+    parameters: str
+    variant: str | None
     src: Format
     dst: Format
     rows: int
@@ -46,10 +57,15 @@ class MeasuredRow:
     measured_cycles: int
     predicted: int | None
 
+    @property
+    def label(self) -> str:
+        """Operation and parameters, as reports name them."""
+        return f"{self.operation} {self.parameters}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTable:
-    """The rows of a file that can be compared, and how many others it has: not measured, or no casts."""
+    """The rows of a file that can be compared, and how many others it has: not measured, or of unknown operations."""
 
     file: str
     columns: tuple[str, ...]
@@ -60,8 +76,8 @@ class MeasuredTable:
 def read_table(path: Path) -> MeasuredTable:
     """Read a table.
 
-    Rows of other operations, without a measured value, or whose `data_quality` does not call them measured, are
-    counted and left out.
+    Rows of operations that no target has, without a measured value, or whose `data_quality` does not call them
+    measured, are counted and left out.
 
     Raises:
         ReadError: unreadable, empty, columns missing or named twice, a cell that is no number or no format, nothing
@@ -85,7 +101,7 @@ def read_table(path: Path) -> MeasuredTable:
         else:
             skipped += 1
     if not rows:
-        raise ReadError(f"table '{path}' has no measured cast")
+        raise ReadError(f"table '{path}' has no measured operation")
     return MeasuredTable(str(path), columns, tuple(rows), skipped)
 
 
@@ -110,7 +126,8 @@ def _check_columns(path: Path, lines: Sequence[str], columns: tuple[str, ...]) -
     if not lines:
         raise ReadError(f"table '{path}' is empty", legal=NEEDED)
     span = Span(str(path), 1, 1, lines[0], max(1, len(lines[0])))
-    missing = [name for name in NEEDED if name not in columns]
+    instead = ("src", "dst") if _ONE_FORMAT in columns else ()
+    missing = [name for name in NEEDED if name not in (*columns, *instead)]
     if missing:
         raise ReadError(f"no column {', '.join(missing)}", span=span, legal=NEEDED)
     twice = sorted({name for name in columns if columns.count(name) > 1})
@@ -127,10 +144,16 @@ class _Record:
         self._cells = {name: value.strip() for name, value in zip(columns, values, strict=True)}
         self._values = values
 
+    @property
+    def _operation(self) -> str:
+        return (self._cells.get("op") or CAST).lower()
+
     def counts(self) -> bool:
-        """Whether it is a measured cast."""
-        cast = self._cells.get("op", _CAST).upper() == _CAST
-        return cast and bool(self._cells["measured_cycles"]) and self._cells.get("data_quality", _MEASURED) == _MEASURED
+        """Whether it is a measured operation."""
+        known = self._operation == CAST or self._operation in VECTOR_OPERATIONS
+        return (
+            known and bool(self._cells["measured_cycles"]) and self._cells.get("data_quality", _MEASURED) == _MEASURED
+        )
 
     def row(self) -> MeasuredRow:
         """Return it, every cell read."""
@@ -139,11 +162,16 @@ class _Record:
         for name, valid, extent in (("valid_rows", valid_rows, rows), ("valid_cols", valid_cols, cols)):
             if valid > extent:
                 raise ReadError(f"{name} {valid} exceeds {extent}", span=self._span(name))
+        source, destination = (_ONE_FORMAT, _ONE_FORMAT) if _ONE_FORMAT in self._columns else ("src", "dst")
+        parameters = self._cells.get("op_params", "")
         return MeasuredRow(
             cells=self._cells,
-            span=self._span("src"),
-            src=self._format("src"),
-            dst=self._format("dst"),
+            span=self._span(source),
+            operation=self._operation,
+            parameters="" if parameters == _USUAL else parameters,
+            variant=self._cells.get("impl_kind") or None,
+            src=self._format(source),
+            dst=self._format(destination),
             rows=rows,
             cols=cols,
             valid_rows=valid_rows,

@@ -1,7 +1,7 @@
-"""Compares with the published cycles of casts that come with the targets, or with your own measurements: a CSV with
-the columns src, dst, rows, cols, measured_cycles and, as far as known, valid_rows, valid_cols, path, outer_iters,
-inner_iters_label, peer_predicted_cycles. Without --target, your table is taken for that target whose own has most of
-its columns.
+"""Compares with the published cycles of casts and other vector operations that come with the targets, or with your own
+measurements: a CSV with the columns src, dst (or dtype), rows, cols, measured_cycles and, as far as known, op,
+op_params, impl_kind, valid_rows, valid_cols, path, outer_iters, inner_iters_label, peer_predicted_cycles. Without
+--target, your table is taken for that target one of whose own has most of its columns.
 
 examples:
   castsim accuracy
@@ -46,7 +46,7 @@ def execute(options: Namespace) -> Outcome:
         pairs = [(target, own)]
     else:
         targets = [load_target(options.target)] if options.target else _measured_targets()
-        pairs = [(target, read_table(_shipped(target))) for target in targets]
+        pairs = [(target, read_table(path)) for target in targets for path in _shipped(target)]
     found = [assess(target, table) for target, table in pairs]
 
     def text(_: int) -> Any:
@@ -60,27 +60,27 @@ def execute(options: Namespace) -> Outcome:
 def _measured_targets() -> list[Target]:
     from targets import load_target, target_names  # noqa: PLC0415
 
-    return [target for target in map(load_target, target_names()) if target.measured_casts is not None]
+    return [target for target in map(load_target, target_names()) if target.measurements]
 
 
-def _shipped(target: Target) -> Path:
-    """Return the table that comes with a target."""
+def _shipped(target: Target) -> list[Path]:
+    """Return the tables that come with a target."""
     from isa.errors import ReadError  # noqa: PLC0415
     from targets.loader import SHIPPED  # noqa: PLC0415
 
-    if target.measured_casts is None:
+    if not target.measurements:
         names = [measured.name for measured in _measured_targets()]
         raise ReadError(f"no measurements come with {target.name}; name some by --data", legal=names)
-    return SHIPPED / target.measured_casts.file
+    return [SHIPPED / table.file for table in target.measurements]
 
 
 def _guessed(columns: tuple[str, ...]) -> Target:
-    """Return the target whose own table shares most columns with another."""
+    """Return the target one of whose own tables shares most columns with another."""
     from isa.errors import ReadError  # noqa: PLC0415
     from simulator.accuracy import read_table  # noqa: PLC0415
 
     targets = _measured_targets()
-    shared = [len({*columns} & {*read_table(_shipped(target)).columns}) for target in targets]
+    shared = [max(len({*columns} & {*read_table(path).columns}) for path in _shipped(target)) for target in targets]
     best = [target for target, count in zip(targets, shared, strict=True) if count == max(shared)]
     if len(best) > 1:
         raise ReadError("the columns do not tell the target; name it by --target", legal=[one.name for one in best])

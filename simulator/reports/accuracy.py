@@ -25,12 +25,11 @@ def accuracy_document(found: Sequence[Accuracy]) -> Mapping[str, Any]:
 
 
 def _target(accuracy: Accuracy) -> Mapping[str, Any]:
-    measurements = accuracy.target.measured_casts
-    shipped = measurements is not None and accuracy.table.file.endswith(measurements.file)
+    shipped = [table for table in accuracy.target.measurements if accuracy.table.file.endswith(table.file)]
     return {
         "target": accuracy.target.name,
         "file": accuracy.table.file,
-        "source": measurements.source if shipped and measurements is not None else None,
+        "source": shipped[0].source if shipped else None,
         "rows": len(accuracy.rows),
         "rows_skipped": accuracy.table.skipped,
         **_statistics(simulated(accuracy.rows)),
@@ -43,18 +42,21 @@ def _row(target: str, assessed: AssessedRow) -> Mapping[str, Any]:
     return {
         "target": target,
         **{name: _typed(text) for name, text in assessed.row.cells.items()},
+        "operation": assessed.row.label,
         "convention": assessed.convention,
         "simulated_rows": assessed.simulated_rows,
         "simulated_cols": assessed.simulated_cols,
         "simulated_cycles": assessed.simulated_cycles,
         "error_percent": round(assessed.error, _PLACES),
         "public_model_error_percent": None if peer is None else round(peer, _PLACES),
+        "reason": assessed.reason or None,
     }
 
 
 def _curve(target: str, curve: Curve) -> Mapping[str, Any]:
     return {
         "target": target,
+        "operation": curve.operation,
         "src": curve.src,
         "dst": curve.dst,
         "path": curve.path,

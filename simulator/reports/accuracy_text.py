@@ -10,6 +10,7 @@ from rich.text import Text
 
 from simulator.accuracy import Accuracy
 from simulator.accuracy.assessment import LABEL_SHAPE, Statistics, predicted, simulated
+from simulator.accuracy.table import CAST
 from simulator.reports.terminal import indented, table
 
 
@@ -22,36 +23,51 @@ def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
 
 
 def _one(accuracy: Accuracy) -> list[RenderableType]:
+    casts = all(assessed.row.operation == CAST for assessed in accuracy.rows)
+    what = ("src", "dst") if casts else ("operation", "type")
     rows = table(
-        "src", "dst", "path", "shape", "measured", "simulated", "error %", "public model", "error % ",
+        *what, "path", "shape", "measured", "simulated", "error %", "public model", "error % ",
         numbers=("measured", "simulated", "error %", "public model", "error % "),
     )  # fmt: skip
+    reasons: dict[str, int] = {}
     for assessed in accuracy.rows:
         row, peer = assessed.row, assessed.predicted_error
         mark = "*" if assessed.convention == LABEL_SHAPE else ""
         shape = f"{assessed.simulated_rows} x {assessed.simulated_cols}{mark}"
+        if assessed.reason:
+            shape += f" ({reasons.setdefault(assessed.reason, len(reasons) + 1)})"
         public = ("", "") if peer is None else (str(row.predicted), f"{peer:+.2f}")
         cycles = (str(row.measured_cycles), str(assessed.simulated_cycles), f"{assessed.error:+.2f}")
-        rows.add_row(row.src.name, row.dst.name, row.path, shape, *cycles, *public)
+        types = _types(row.label, row.src.name, row.dst.name, casts=casts)
+        rows.add_row(*types, row.path, shape, *cycles, *public)
     curves = table(
-        "src", "dst", "path", "rows", "mean %", "median %", "max %", "public: mean %", "max % ",
+        *what, "path", "rows", "mean %", "median %", "max %", "public: mean %", "max % ",
         numbers=("rows", "mean %", "median %", "max %", "public: mean %", "max % "),
     )  # fmt: skip
     for curve in accuracy.curves:
         own, public_model = curve.simulated, curve.predicted
         public = ("", "") if public_model is None else (f"{public_model.mean:.2f}", f"{public_model.maximum:.2f}")
         errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
-        curves.add_row(curve.src, curve.dst, curve.path, str(own.rows), *errors, *public)
+        types = _types(curve.operation, curve.src, curve.dst, casts=casts)
+        curves.add_row(*types, curve.path, str(own.rows), *errors, *public)
     parts: list[RenderableType] = [Text(f"{accuracy.target.name}: {Path(accuracy.table.file).name}"), indented(rows)]
     if any(assessed.convention == LABEL_SHAPE for assessed in accuracy.rows):
         parts.append(Text("  * rows and columns of the published loop trips of the variant that runs"))
+    parts += [indented(Text(f"({number}) {reason}")) for reason, number in reasons.items()]
     parts += [Text(""), indented(curves), Text(_sentence("simulation", simulated(accuracy.rows)))]
     public_model = predicted(accuracy.rows)
     if public_model is not None:
         parts.append(Text(_sentence("public model", public_model)))
     if accuracy.table.skipped:
-        parts.append(Text(f"{accuracy.table.skipped} rows left out: other operations, or not measured"))
+        parts.append(Text(f"{accuracy.table.skipped} rows left out: operations that no target has, or not measured"))
     return parts
+
+
+def _types(label: str, src: str, dst: str, *, casts: bool) -> tuple[str, str]:
+    """Return the first two columns: types of a cast, or operation and type."""
+    if casts:
+        return src, dst
+    return label, src if src == dst else f"{src} -> {dst}"
 
 
 def _sentence(what: str, statistics: Statistics) -> str:

@@ -1,0 +1,149 @@
+"""The time of A5's other vector operations against the published cycles, with the parameters of one public model."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from statistics import fmean, median
+
+import pytest
+
+from isa.errors import IllegalError, ReadError
+from simulator.accuracy import Accuracy, AssessedRow, assess, read_table
+from simulator.accuracy.assessment import IN_PLACE, SHAPE
+from simulator.estimating_work import estimate_work
+from targets import load_target
+from targets.loader import SHIPPED
+
+A5 = load_target("a5")
+FILE = SHIPPED / "a5_measured_operations.csv"
+
+MEAN, LARGEST = 0.72, 14.6
+"""Percent, without TSEL on 32 bits; a worsening beyond fails. Reached: 0.70 and 14.57. Asked for: 0.8 at most."""
+
+NOTED = 2.0
+"""Percent beyond which a row has a stated reason."""
+
+# Mean errors in percent that the sheet gives for the published model, per operation (a5.md section 9).
+PUBLISHED_MODEL = {
+    "tadd": 0.43, "tsub": 0.43, "tmul": 0.33, "tmins": 0.36, "tneg": 0.58, "texp": 0.29, "tsqrt": 0.29, "tdivs": 0.92,
+    "trecip": 0.98, "trsqrt": 0.34, "trecip high_precision": 1.27, "tsel TSel_b16_8": 2.0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def accuracy() -> Accuracy:
+    return assess(A5, read_table(FILE))
+
+
+def errors(rows: list[AssessedRow]) -> list[float]:
+    return [abs(row.error) for row in rows]
+
+
+def wide_select(row: AssessedRow) -> bool:
+    return row.row.operation == "tsel" and row.row.src.name == "f32"
+
+
+def test_every_published_row_is_simulated(accuracy: Accuracy) -> None:
+    assert len(accuracy.rows) == 303
+    assert accuracy.table.skipped == 0
+    assert len([row for row in accuracy.rows if wide_select(row)]) == 4
+
+
+def test_margins(accuracy: Accuracy) -> None:
+    found = errors([row for row in accuracy.rows if not wide_select(row)])
+    assert fmean(found) <= MEAN
+    assert median(found) == 0
+    assert max(found) <= LARGEST
+
+
+def test_no_operation_is_much_worse_than_in_the_published_model(accuracy: Accuracy) -> None:
+    groups: dict[str, list[AssessedRow]] = {}
+    for row in accuracy.rows:
+        if not wide_select(row):
+            groups.setdefault(row.row.label, []).append(row)
+    assert groups.keys() == PUBLISHED_MODEL.keys()
+    for label, rows in groups.items():
+        assert fmean(errors(rows)) <= PUBLISHED_MODEL[label] + 0.55, label
+
+
+def test_rows_that_deviate_have_a_stated_reason(accuracy: Accuracy) -> None:
+    assert [row.row.cells for row in accuracy.rows if abs(row.error) > NOTED and not row.reason] == []
+    casts = assess(A5, read_table(SHIPPED / "a5_measured_casts.csv"))
+    assert [row.row.cells for row in casts.rows if abs(row.error) > NOTED + 0.2 and not row.reason] == []
+    for note in A5.accuracy_notes:
+        concerned = [row for row in (*accuracy.rows, *casts.rows) if note.reason in row.reason]
+        assert any(abs(row.error) > NOTED for row in concerned), note.where
+
+
+def test_the_constants_are_those_of_the_published_model() -> None:
+    """None is fitted to an operation, a type or a shape here: they are the rounded values of a5.md section 6.3."""
+    timing = A5.timing
+    found = {
+        "K": timing.launch.startup_cycles + timing.loops.setup_cycles + timing.access.load_cycles
+        + timing.access.store_cycles + timing.launch.drain_cycles - 2 * timing.chain.forwarding_cycles,
+        "e": timing.loops.setup_cycles, "post": timing.loads.post_update_cycles,
+        "ldx": timing.loads.second_load_cycles, "g0": timing.loops.turnaround_cycles,
+        "km2": timing.memory_floor["two_loads"].start_cycles, "cm2": timing.memory_floor["two_loads"].trip_cycles,
+        "cm1": timing.memory_path.trip_cycles, "hp32": timing.division.trip_cycles["f32"],
+        "hp16": timing.division.trip_cycles["f16"], "hpo": timing.division.overlap_cycles,
+        "occ_sfu_fp32": timing.special_function.port_cycles["f32"],
+        "occ_sfu_fp16": timing.special_function.port_cycles["f16"], "fwd": timing.chain.forwarding_cycles,
+        "lat_vsqrt_fp32": A5.arithmetic["vsqrt"].latency_32, "lat_vsqrt_fp16": A5.arithmetic["vsqrt"].latency_16,
+    }  # fmt: skip
+    assert {name: float(value) for name, value in found.items()} == {
+        "K": 48, "e": 2, "post": 1, "ldx": 1, "g0": 5, "km2": 38.5, "cm2": 2.06, "cm1": 1.33, "hp32": 346.7,
+        "hp16": 170, "hpo": 8, "occ_sfu_fp32": 4, "occ_sfu_fp16": 8, "fwd": 3, "lat_vsqrt_fp32": 17,
+        "lat_vsqrt_fp16": 22,
+    }  # fmt: skip
+
+
+def test_nothing_is_claimed_as_validated_without_published_rows() -> None:
+    with FILE.open(newline="") as file:
+        published = {(row["op"].lower(), row["dtype"]) for row in csv.DictReader(file)}
+    spelled = {"f32": "fp32", "f16": "fp16", "i8": "int8"}
+    # TMULS by -1 is TNEG; a mask selects signed and unsigned bytes alike.
+    serves = {("tmuls", "f32"): ("tneg", "fp32"), ("tsel", "u8"): ("tsel", "int8")}
+    for name, kernel in A5.work_kernels.items():
+        for fmt in kernel.validated:
+            assert serves.get((name, fmt), (name, spelled.get(fmt))) in published, (name, fmt)
+    claimed = {name for name, kernel in A5.work_kernels.items() if kernel.validated}
+    assert claimed == {operation for operation, _ in published} | {"tmuls"}
+
+
+def test_tiles_that_do_not_fit_side_by_side_are_taken_in_place(accuracy: Accuracy) -> None:
+    large = [row for row in accuracy.rows if row.convention == IN_PLACE]
+    assert large
+    for row in accuracy.rows:
+        tiles = {"tadd": 3, "tsub": 3, "tmul": 3, "tsel": 3}.get(row.row.operation, 2)
+        size = tiles * row.row.rows * row.row.cols * row.row.src.storage_bits // 8
+        assert (row.convention == IN_PLACE) == (size > 262_144)
+        assert row.convention in (IN_PLACE, SHAPE)
+
+
+def test_own_measurements_of_operations(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "op,dtype,rows,cols,measured_cycles,op_params,impl_kind\n"
+        "TEXP,float,1,64,60,,\n"
+        "trecip,half,1,128,200,high_precision,1D_NO_POST_UPDATE\n"
+        "TMATMUL,half,16,16,9,,\n"
+    )
+    table = read_table(path)
+    assert (len(table.rows), table.skipped) == (2, 1)
+    exp, recip = assess(A5, table).rows
+    assert exp.simulated_cycles == estimate_work("texp", "f32", 1, 64, target="a5").cycles
+    # 48 around the chain, 2 less without a loop; a trip of 170 and 8 less, no post-update.
+    assert recip.simulated_cycles == 48 - 2 - 8 + 170
+    assert recip.row.label == "trecip high_precision"
+
+
+def test_operations_that_cannot_run(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("op,dtype,rows,cols,measured_cycles\nTEXP,fp32,1,64,60\nTEXP,int32,1,64,60\n")
+    with pytest.raises(IllegalError, match="texp does not take i32") as caught:
+        assess(A5, read_table(path))
+    assert caught.value.span.line == 3
+    with pytest.raises(ReadError, match="unknown operation 'texq'") as unknown:
+        estimate_work("texq", "f32", 1, 64, target=A5)
+    assert "texp" in unknown.value.legal
