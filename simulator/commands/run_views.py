@@ -1,0 +1,150 @@
+"""The options of `castsim run` that show a run cycle by cycle."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from simulator.running import Result
+    from simulator.timing import Listener
+    from simulator.views.recording import Recorder
+    from simulator.views.timeline import Timeline
+    from simulator.views.window import Window
+
+ENGINE = "event"
+"""The engine that tells what it does; the others only have results."""
+
+_SHOWN = 80
+"""Cycles that the text view shows unless a window is asked for."""
+
+
+def declare_views(parser: ArgumentParser) -> None:
+    """Add the options."""
+    add = parser.add_argument
+    add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
+    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
+    add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
+    add("--window", metavar="A:B", help="cycles that these show; default: all, the timeline the first 80")
+
+
+def wanted(options: Namespace) -> bool:
+    """Return whether the run must be observed in detail."""
+    return bool(options.timeline or options.trace or options.kanata)
+
+
+def check_views(options: Namespace) -> None:
+    """Refuse what cannot be shown or written, before anything is simulated.
+
+    Raises:
+        ReadError: a window of nothing or without a view, an engine that tells nothing, a file that cannot be made.
+    """
+    from pathlib import Path  # noqa: PLC0415
+
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    if options.window is not None and not wanted(options):
+        raise ReadError("--window has nothing to show", legal=("--timeline", "--trace FILE", "--kanata FILE"))
+    window_of(options)
+    if wanted(options) and options.engine not in (None, ENGINE):
+        raise ReadError(f"engine '{options.engine}' tells only results; views need another", legal=(ENGINE,))
+    for name, text in (("--trace", options.trace), ("--kanata", options.kanata)):
+        if text is not None and (not Path(text).parent.is_dir() or Path(text).is_dir()):
+            raise ReadError(f"{name} {text}: cannot be written: no such folder, or a folder itself")
+
+
+def window_of(options: Namespace) -> Window:
+    """Return the window asked for.
+
+    Raises:
+        ReadError: it has another form.
+    """
+    from simulator.views.window import Window  # noqa: PLC0415
+
+    return Window() if options.window is None else Window.parse(options.window)
+
+
+def recorder_of(options: Namespace, listener: Listener | None) -> Recorder | None:
+    """Return what listens to the engine, None if no view was asked for."""
+    from simulator.views.recording import Recorder  # noqa: PLC0415
+    from simulator.views.window import Window  # noqa: PLC0415
+
+    if not wanted(options):
+        return None
+    window = window_of(options)
+    only_text = options.window is None and options.trace is None and options.kanata is None
+    return Recorder(Window(0, _SHOWN) if only_text else window, listener)
+
+
+def timeline_of(options: Namespace, result: Result, recorder: Recorder) -> Timeline:
+    """Return what happened in the window.
+
+    Raises:
+        ReadError: the window reaches beyond the run.
+    """
+    from simulator.views.timeline import make_timeline  # noqa: PLC0415
+
+    loaded = result.loaded
+    return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window_of(options))
+
+
+def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
+    """Write the files asked for, each whole or not at all; return a sentence for each.
+
+    Raises:
+        ReadError: one cannot be written.
+    """
+    import json  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.files import whole_file  # noqa: PLC0415
+    from simulator.views.counters import counters  # noqa: PLC0415
+    from simulator.views.dependences import dependences  # noqa: PLC0415
+    from simulator.views.kanata import kanata_lines  # noqa: PLC0415
+    from simulator.views.perfetto import perfetto_document  # noqa: PLC0415
+
+    told: list[str] = []
+    if options.trace is None and options.kanata is None:
+        return told
+    loaded = result.loaded
+    found = dependences(loaded.tree, timeline)
+    target = loaded.target
+    for name, text in (("trace", options.trace), ("kanata", options.kanata)):
+        if text is None:
+            continue
+        if name == "trace":
+            sizes = {each: memory.capacity_bytes for each, memory in getattr(target, "memories", {}).items()}
+            amounts = counters(loaded.tree, result.timing, timeline, sizes)
+            data = json.dumps(perfetto_document(timeline, found, amounts, target.name), allow_nan=False)
+        else:
+            data = "\n".join(kanata_lines(timeline, found)) + "\n"
+        try:
+            with whole_file(Path(text)) as file:
+                file.write(data.encode())
+        except OSError as error:
+            raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
+        cut = "" if timeline.cut is None else ", cut there: there was more than can be kept; choose a --window"
+        told.append(f"{name}: cycles {timeline.start} .. {timeline.end - 1} written to {text}{cut}")
+    return told
+
+
+def timeline_text(options: Namespace, timeline: Timeline, told: list[str], width: int) -> Iterator[RenderableType]:
+    """Yield what to print behind the report."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from rich.text import Text  # noqa: PLC0415 - only if printed
+
+    from simulator.views.pipeline_text import pipeline_lines  # noqa: PLC0415
+
+    yield from (Text(line) for line in told)
+    if options.timeline:
+        end = timeline.end if options.window is not None else min(timeline.end, timeline.start + _SHOWN)
+        rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)
+        shown = replace(timeline, end=end, rows=rows)
+        yield Text()
+        yield Text("\n".join(pipeline_lines(shown, width)), no_wrap=True, overflow="ignore")

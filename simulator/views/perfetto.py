@@ -1,0 +1,113 @@
+"""The trace as Chrome/Perfetto JSON: one process per core, one thread per pipe.
+
+Times are cycles: the format counts microseconds, so one cycle is written as one of them and `otherData.time_unit` says
+so. Every cycle of a pipe belongs to one slice, named after the instruction that it works for or the reason why it does
+not; flows are dependences, counters are queues and buffers, and spans of whole instructions are asynchronous events.
+
+Source: the Trace Event Format (phases X, M, b/e, s/f, C).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from simulator.timing import Cause
+from simulator.views.counters import Counter
+from simulator.views.dependences import Dependence
+from simulator.views.timeline import Row, Timeline
+
+_PROCESS = 0
+Event = dict[str, Any]
+
+
+def perfetto_document(
+    timeline: Timeline, found: Iterable[Dependence], counters: Iterable[Counter], target: str
+) -> Mapping[str, Any]:
+    """Return the JSON document of a window."""
+    threads = {pipe: number for number, pipe in enumerate(timeline.pipes)}
+    rows = {row.index: row for row in timeline.rows}
+    events = [*_names(timeline, threads, target), *_slices(timeline, threads, rows)]
+    events += _moments(timeline.rows, threads)
+    events += _spans(timeline.rows)
+    for number, dependence in enumerate(found):
+        events += _flow(number, dependence, rows, threads)
+    for counter in counters:
+        events += [
+            {"ph": "C", "pid": _PROCESS, "ts": cycle, "name": counter.name, "args": {"value": value}}
+            for cycle, value in counter.values
+        ]
+    return {
+        "traceEvents": events,
+        "displayTimeUnit": "ns",
+        "otherData": {
+            "program": timeline.title,
+            "target": target,
+            "time_unit": "1 us stands for 1 cycle",
+            "first_cycle": timeline.start,
+            "end_cycle": timeline.end,
+            "total_cycles": timeline.total,
+            "cut": timeline.cut is not None,
+        },
+    }
+
+
+def _names(timeline: Timeline, threads: Mapping[str, int], target: str) -> Iterator[Event]:
+    yield {"ph": "M", "pid": _PROCESS, "name": "process_name", "args": {"name": f"core 0 ({target})"}}
+    for pipe, number in threads.items():
+        about = {"ph": "M", "pid": _PROCESS, "tid": number}
+        yield {**about, "name": "thread_name", "args": {"name": pipe}}
+        yield {**about, "name": "thread_sort_index", "args": {"sort_index": number}}
+
+
+def _slices(timeline: Timeline, threads: Mapping[str, int], rows: Mapping[int, Row]) -> Iterator[Event]:
+    for segment in timeline.segments:
+        if segment.cause is Cause.EMPTY:
+            continue
+        row = None if segment.operation is None else rows.get(segment.operation)
+        working = segment.cause is Cause.BUSY and row is not None
+        arguments: Event = {"cause": str(segment.cause)}
+        if row is not None:
+            arguments |= {"operation": row.index, "name": row.name, "instruction": row.text, "line": row.line}
+        yield {
+            "ph": "X",
+            "pid": _PROCESS,
+            "tid": threads[segment.pipe],
+            "ts": segment.start,
+            "dur": segment.end - segment.start,
+            "name": row.name if working and row is not None else str(segment.cause),
+            "cat": "work" if working else "stall",
+            "args": arguments,
+        }
+
+
+def _moments(rows: Iterable[Row], threads: Mapping[str, int]) -> Iterator[Event]:
+    """Yield a slice of no length for every operation that takes no time, so that flows have an end to bind to."""
+    for row in rows:
+        if row.start == row.end:
+            yield {
+                "ph": "X", "pid": _PROCESS, "tid": threads[row.pipe], "ts": row.end, "dur": 0, "name": row.name,
+                "cat": "moment", "args": {"operation": row.index, "line": row.line},
+            }  # fmt: skip
+
+
+def _spans(rows: Iterable[Row]) -> Iterator[Event]:
+    """Yield the span of every executed instruction: they overlap, so they are no slices of a thread."""
+    spans: dict[int, tuple[int, int, Row]] = {}
+    for row in rows:
+        start, end, first = spans.get(row.execution, (row.start, row.end, row))
+        spans[row.execution] = (min(start, row.start), max(end, row.end), first)
+    for execution, (start, end, row) in spans.items():
+        about = {"pid": _PROCESS, "cat": "instruction", "id": execution, "name": row.text}
+        yield {"ph": "b", "ts": start, **about, "args": {"line": row.line}}
+        yield {"ph": "e", "ts": end, **about}
+
+
+def _flow(number: int, found: Dependence, rows: Mapping[int, Row], threads: Mapping[str, int]) -> Iterator[Event]:
+    """Yield both ends of an arrow: from the last cycle of the producer into the first of the consumer."""
+    producer, consumer = rows[found.producer], rows[found.consumer]
+    about = {"pid": _PROCESS, "cat": "dependence", "id": number, "name": found.why}
+    leaves = producer.end - 1 if producer.end > producer.start else producer.end
+    arrives = consumer.end if consumer.start == consumer.end else consumer.start
+    yield {"ph": "s", "tid": threads[producer.pipe], "ts": leaves, **about}
+    yield {"ph": "f", "bp": "e", "tid": threads[consumer.pipe], "ts": arrives, **about}
