@@ -92,6 +92,13 @@ class ScratchError(CastsimError):
     exit_code = 1
 
 
+class RaceError(CastsimError):
+    """Nothing keeps instructions of a program in the order that its result needs, or its flags do not match."""
+
+    kind = "race"
+    exit_code = 1
+
+
 class TargetDataError(CastsimError):
     """A target description is malformed, incomplete or contradicts itself."""
 

@@ -17,6 +17,8 @@ from simulator.engines import simulate
 from simulator.execution import ArgumentUse, Executed, Lowerer, execute
 from simulator.inputs import check_known, empty_memory, from_memory, make_inputs, to_memory
 from simulator.mechanisms import compute_of, lowerer_of
+from simulator.races import IGNORE, STOP, Finding, find_races, refusal
+from simulator.races import MODES as RACE_MODES
 from simulator.synchronisation import INTERLOCK, MODES, Synchronised, insert
 from simulator.timing import Listener, PipeTiming, Timing
 from simulator.tree import Tree
@@ -85,6 +87,8 @@ class Result:
     timing: Timing
     stale_reads: tuple[StaleRead, ...] | None = None
     """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
+    races: tuple[Finding, ...] | None = None
+    """What the order of a tile program does not guarantee; None if nothing was checked."""
 
     @property
     def cycles(self) -> int:
@@ -118,6 +122,7 @@ def run(
     max_cycles: int = MAX_CYCLES,
     pipeline: str = "checked",
     sync: str = "insert",
+    races: str = STOP,
     declare: str | Path | None = None,
 ) -> Result:
     """Run a program file and return its outputs and timing.
@@ -134,16 +139,23 @@ def run(
         pipeline: `checked` reports stale reads of an exposed pipeline, `hardware` does not; the values are the same.
         sync: `insert` gives a program without flags those that the vendor's tool inserts, `interlock` lets its
             instructions wait for each other's bytes without any.
+        races: `stop` refuses a tile program with races, `report` runs it and returns them, `ignore` does not look.
         declare: file with the declarations of a binary; None takes the one beside it.
 
     Raises:
-        ReadError, IllegalError, TileError, ScratchError: see `isa.errors`.
+        ReadError, IllegalError, TileError, ScratchError, RaceError: see `isa.errors`.
         EngineError: deadlock or cycle limit.
     """
     companion = None if declare is None else Path(declare)
-    loaded = load(Path(program), target, entry, args or {}, sync=sync, declare=companion, opaque=timing_only)
+    loaded = load(Path(program), target, entry, args or {}, sync=sync, opaque=timing_only)
     return run_loaded(
-        loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline
+        loaded,
+        inputs or {},
+        engine=engine,
+        timing_only=timing_only,
+        max_cycles=max_cycles,
+        pipeline=pipeline,
+        races=races,
     )
 
 
@@ -256,12 +268,16 @@ def run_loaded(
     observer: Listener | None = None,
     stage: Callable[[str], None] = lambda _: None,
     pipeline: str = "checked",
+    races: str = STOP,
 ) -> Result:
     """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine."""
     if pipeline not in PIPELINES:
         raise ReadError(f"unknown pipeline mode '{pipeline}'", legal=PIPELINES)
+    if races not in RACE_MODES:
+        raise ReadError(f"unknown way to treat races '{races}'", legal=RACE_MODES)
     if not isinstance(loaded, Loaded):
         return _run_assembled(loaded, inputs, engine or "event", timing_only, max_cycles, observer, stage, pipeline)
+    found = _races(loaded, races)
     outputs: dict[str, NDArray[Any]] = {}
     if not timing_only:
         memory = _fill(loaded, inputs)
@@ -275,7 +291,21 @@ def run_loaded(
     stage("time")
     name = engine or "event"
     timing = simulate(loaded.tree, loaded.target, observer, engine=name, max_cycles=max_cycles)
-    return Result(loaded, name, outputs, timing)
+    return Result(loaded, name, outputs, timing, races=found)
+
+
+def _races(loaded: Loaded, mode: str) -> tuple[Finding, ...] | None:
+    """Look for races, unless they are ignored.
+
+    Raises:
+        RaceError, EngineError: there are some, and they stop the run.
+    """
+    if mode == IGNORE or not isinstance(loaded.target, DataflowTarget):
+        return None
+    found = find_races(loaded.tree, loaded.target)
+    if found and mode == STOP:
+        raise refusal(found)
+    return found
 
 
 def _run_assembled(

@@ -92,7 +92,7 @@ def test_the_shape_of_the_document(tmp_path: Path, capsys: Capture) -> None:
     found = document(capsys, path, "--in", "x=zeros")
     assert list(found) == [
         "schema_version", "program", "entry", "target", "engine", "total_cycles", "seconds", "pipes", "instructions",
-        "outputs", "facts_assumed", "warnings", "synchronisation",
+        "outputs", "facts_assumed", "warnings", "synchronisation", "races",
     ]  # fmt: skip
     assert (found["schema_version"], found["program"], found["entry"]) == (1, path, "narrow")
     assert (found["target"], found["engine"], found["warnings"]) == ("a2a3", "event", [])

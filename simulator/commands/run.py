@@ -43,6 +43,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--max-cycles", metavar="N", help="give up after N cycles")
     add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
+    add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     add("--lint", action="store_true", help="assembly: also check the issue rules; findings give exit code 1")
     add(
@@ -83,6 +84,7 @@ def execute(options: Namespace) -> Outcome:
             observer=progress,
             stage=progress.stage if progress else lambda _: None,
             pipeline=options.pipeline,
+            races=options.races,
         )
     files = _write(result, folder)
     rested_on = [f"options.{name}" for name in sorted(read)]
@@ -93,7 +95,7 @@ def execute(options: Namespace) -> Outcome:
 
         return run_text(report, width)
 
-    return Outcome(run_document(report), text, code=1 if findings else 0)
+    return Outcome(run_document(report), text, code=1 if findings or result.races else 0)
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from simulator.reports.exposed import finding_entry, stale_entry
 from simulator.reports.facts import NamedFact, doubtful_facts
 from simulator.reports.lines import SourceLine, bookkeeping, inserted, listed, source_lines
 from simulator.reports.pipes import causes_of
+from simulator.reports.races import race_entry
 from simulator.reports.synchronisation import synchronisation_document
 from simulator.running import Loaded, Result
 from targets.dataflow import DataflowTarget
@@ -88,7 +89,7 @@ def _more_facts(loaded: Loaded) -> tuple[str, ...]:
 def run_document(report: RunReport) -> dict[str, Any]:
     """Return the report as JSON; units are in the names, a file is null if it was not written.
 
-    Tile programs add `synchronisation`, exposed pipelines `stale_reads`, a lint run adds `lint`.
+    Tile programs add `synchronisation` and `races`, exposed pipelines `stale_reads`, a lint run adds `lint`.
     """
     result = report.result
     document = {
@@ -121,6 +122,8 @@ def run_document(report: RunReport) -> dict[str, Any]:
     }
     if isinstance(result.loaded.target, DataflowTarget):
         document["synchronisation"] = synchronisation_document(result.loaded)
+    if result.races is not None:
+        document["races"] = [race_entry(found) for found in result.races]
     if result.stale_reads is not None:
         document["stale_reads"] = [stale_entry(found) for found in result.stale_reads]
     if report.findings is not None:

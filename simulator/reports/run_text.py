@@ -11,6 +11,7 @@ from rich.text import Text
 from simulator.reports.exposed_text import lint_section, stale_section
 from simulator.reports.facts import described
 from simulator.reports.pipes import WAITING, limiter, present_causes, share
+from simulator.reports.races_text import race_section
 from simulator.reports.run import RunReport
 from simulator.reports.synchronisation_text import synchronisation_section
 from simulator.reports.terminal import indented, table
@@ -49,6 +50,7 @@ def _sections(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield from _buffers(report)
     yield from _outputs(report)
     yield from _warnings(report)
+    yield from race_section(report.result.races)
     yield from stale_section(report.result.stale_reads)
     yield from lint_section(report.findings)
     yield from _facts(report)
