@@ -147,7 +147,7 @@ def run(
         EngineError: deadlock or cycle limit.
     """
     companion = None if declare is None else Path(declare)
-    loaded = load(Path(program), target, entry, args or {}, sync=sync, opaque=timing_only)
+    loaded = load(Path(program), target, entry, args or {}, sync=sync, declare=companion, opaque=timing_only)
     return run_loaded(
         loaded,
         inputs or {},
