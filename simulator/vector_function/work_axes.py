@@ -25,6 +25,9 @@ from simulator.vector_function.work_nests import (
 )
 from targets.vector_function_work import WorkVariant
 
+BLOCK_LOAD = "BLK"
+"""Distribution of a load of one block, repeated over the register."""
+
 
 def element_steps(tile: Tile) -> Steps:
     """Return the steps over a tile of one element per row: dense where it is column-major."""
@@ -150,30 +153,30 @@ def row_broadcast(
 
     Narrow contiguous tiles (not `per_row`) take a row per trip of one loop and load the element in each.
     """
+    walk = region
+    if not per_row:
+        walk = Region(region.width, destination.row_pitch, 1, region.rows * destination.cols, flat=True)
     load = _row_element(operands, region, vector, per_row=per_row)
-    scalar = load.results
-    spread: tuple[Compute, ...] = ()
-    if not per_row and vector.type.block_layout == "col_major":
-        spread = (Compute("vdup", ("s",), scalar, region.width),)
-        scalar = ("s",)
-    trip: Trip = (region.predicate, region.store("b"))
+    trip: Trip = (walk.predicate, walk.store("b"))
     if full is not None:
-        loads, names = loads_of(operands, region, (full,))
+        loads, names = loads_of(operands, walk, (full,))
+        scalar = load.results
+        spread: tuple[Compute, ...] = ()
+        if not per_row and load.distribution != BLOCK_LOAD:
+            spread = (Compute("vdup", ("s",), scalar, region.width),)
+            scalar = ("s",)
         steps = chain(mnemonics, (*names, *scalar), region.width)
-        trip = (*loads, region.predicate, *spread, *steps, region.store(steps[-1].results[0]))
+        trip = (*loads, walk.predicate, *spread, *steps, walk.store(steps[-1].results[0]))
     if per_row:
-        return region.nest(trip, region.steps(destination), row=(load,))
-    pitch = destination.row_pitch
-    flat = Region(region.width, pitch, 1, region.rows * destination.cols, flat=True)
-    moved = tuple(replace(item, steps=(0, pitch)) if isinstance(item, Load) else item for item in trip)
-    return flat.nest((moved[0], load, *moved[1:]), (0, pitch))
+        return walk.nest(trip, walk.steps(destination), row=(load,))
+    return walk.nest((trip[0], load, *trip[1:]), walk.steps(destination))
 
 
 def _row_element(operands: Operands, region: Region, vector: Tile, *, per_row: bool) -> Load:
     """Return the load of a row's element: to all lanes, or as the block of 32 bytes that repeats it."""
     step = element_steps(vector)[0]
     steps = (step, 0) if per_row else (0, step)
-    distribution = f"BRC_B{region.width}" if vector.type.block_layout == "col_major" else "BLK"
+    distribution = f"BRC_B{region.width}" if vector.type.block_layout == "col_major" else BLOCK_LOAD
     return operands.load("b", distribution, vector.address, steps)
 
 
