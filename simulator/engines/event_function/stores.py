@@ -11,6 +11,7 @@ from simulator.dataflow.operations import BLOCK
 from simulator.engines.event_dataflow.machine import At, Machine
 from simulator.engines.event_dataflow.records import Entry, Steps
 from simulator.engines.event_function.shape import TICKS, ticks
+from simulator.timing import Cause
 from targets.vector_function_timing import VectorFunctionTiming
 
 
@@ -19,7 +20,8 @@ class PendingStore:
     """A store in the queue; the times, in ticks, hold once `ready` has happened.
 
     `data_at`: its register, predicate and place on the memory path are there, the last of these `path_wait` ticks after
-    the others; its load waited `load_wait` ticks at the buffer. `barrier_at`: what precedes its barrier in program
+    the others; its load waited `load_wait` ticks at the buffer, its instructions `port_wait` for ports of the special
+    functions and `operand_wait` for the trip before. `barrier_at`: what precedes its barrier in program
     order has begun; None if it has none. `address` and `size` are the bytes it writes (none if empty).
     """
 
@@ -29,14 +31,16 @@ class PendingStore:
     data_at: int = 0
     path_wait: int = 0
     load_wait: int = 0
+    port_wait: int = 0
+    operand_wait: int = 0
     barrier_at: int | None = None
 
 
 class StoreQueue:
     """Stores in program order, `interval` ticks apart at least.
 
-    `held_by_path`, `held_by_barrier` and `held_by_port` are the ticks by which these delayed the last store; the port
-    of its load included.
+    `held` are the ticks by which each cause delayed the last store; the ports of its load and its instructions
+    included.
     """
 
     def __init__(self, machine: Machine, entry: Entry, timing: VectorFunctionTiming) -> None:
@@ -50,9 +54,7 @@ class StoreQueue:
         self._closed = False
         self._latest: int | None = None
         self.completed_at = 0
-        self.held_by_path = 0
-        self.held_by_barrier = 0
-        self.held_by_port = 0
+        self.held: dict[Cause, int] = {}
 
     def append(self, store: PendingStore) -> None:
         """Take the next store in program order."""
@@ -83,14 +85,18 @@ class StoreQueue:
         if store.barrier_at is not None:
             taken = store.barrier_at if self._latest is None else max(store.barrier_at, self._latest)
             start = max(free, taken + self._barrier)
-        self.held_by_path = store.path_wait
-        self.held_by_barrier = start - store.data_at if store.barrier_at is not None else 0
         asked = -(-start // TICKS)
         machine = self._machine
         yield At(machine.env, asked - int(machine.env.now), self._entry.index)
         passed = grant(machine, self._entry, store.address, store.size, write=True, asked=asked)
         self._latest = start + (passed - asked) * TICKS
-        self.held_by_port = (passed - asked) * TICKS + store.load_wait
+        self.held = {
+            Cause.PORT: store.port_wait,
+            Cause.OPERAND_WAIT: store.operand_wait,
+            Cause.MEMORY_BANDWIDTH: store.path_wait,
+            Cause.BARRIER: start - store.data_at if store.barrier_at is not None else 0,
+            Cause.BANK_CONFLICT: (passed - asked) * TICKS + store.load_wait,
+        }
         self.completed_at = max(self.completed_at, self._latest + self._latency)
 
     def _wake(self) -> None:

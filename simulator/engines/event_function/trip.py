@@ -58,6 +58,18 @@ class RowState:
     started: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class ComputeWaits:
+    """When the last compute instruction of a trip starts, and how long any have waited.
+
+    `port` for a port of the special functions, `operand` for the accumulation of the trip before; in ticks.
+    """
+
+    last: int
+    port: int = 0
+    operand: int = 0
+
+
 @dataclass(slots=True, eq=False)
 class Trip:
     """A trip sent by the front end at tick `sent`; `stores` are in the order of its shape.
@@ -86,12 +98,12 @@ class Trip:
         waited = 0
         arrival = self.sent
         if self.loads:
-            waits = yield from self._load()
-            waited = max(waits)
-            ready = self._arrivals(waits)
+            loading = yield from self._load()
+            waited = max(loading)
+            ready = self._arrivals(loading)
             arrival = max(ready.values())
         through = self.path.take(arrival)
-        last = self._compute(ready)
+        waits = self._compute(ready)
         released = self.sent
         if self.released is not None:
             released = yield self.released
@@ -101,7 +113,8 @@ class Trip:
             store.data_at = max(data, through)
             store.path_wait = store.data_at - data
             store.load_wait = waited
-            store.barrier_at = max(released, last) if step.barrier else None
+            store.port_wait, store.operand_wait = waits.port, waits.operand
+            store.barrier_at = max(released, waits.last) if step.barrier else None
             store.ready.succeed()
 
     def _load(self) -> Generator[Event, Any, list[int]]:
@@ -123,8 +136,8 @@ class Trip:
             ready.update(dict.fromkeys(step.results, self.sent + max(number * later, wait) + use))
         return ready
 
-    def _compute(self, ready: dict[str, int]) -> int:
-        """Add to `ready` when each result can be used; return when the last compute instruction starts.
+    def _compute(self, ready: dict[str, int]) -> ComputeWaits:
+        """Add to `ready` when each result can be used.
 
         An instruction starts when its operands are there; those that pass the serial port keep their order.
         """
@@ -132,21 +145,25 @@ class Trip:
         row = self.row
         for load in self.shape.row_loads:
             row.ready.update({name: ready[name] for name in load.results if name in ready})
-        port = last = self.sent
+        waits = ComputeWaits(self.sent)
+        port = self.sent
         for step in self.steps:
             start = max([self.sent, *(self._ready(name, ready) for name in step.sources if name not in step.results)])
             if step.again is not None:
+                begun = start
                 start = max([start, *(row.started[name] + step.again for name in step.results if name in row.started)])
+                waits.operand += start - begun
             if step.occupancy is not None:
                 start = max(start, port)
                 port = start + step.occupancy
             if step.special is not None:
-                start = self.special.take(start, step.special)
-            last = max(last, start)
+                begun, start = start, self.special.take(start, step.special)
+                waits.port += start - begun
+            waits.last = max(waits.last, start)
             ready.update(dict.fromkeys(step.results, start + step.latency - forwarding))
             if step.again is not None:
                 row.started.update(dict.fromkeys(step.results, start))
-        return last
+        return waits
 
     def _ready(self, name: str, ready: Mapping[str, int]) -> int:
         """Return when a register of the trip or of its row can be used; predicates and constants always can."""

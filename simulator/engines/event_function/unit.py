@@ -56,11 +56,7 @@ class FunctionUnit:
         end = max(stores.completed_at, front_end.now) + ticks(timing.launch.drain_cycles)
         # Rounded once, half up.
         cycle = (end + TICKS // 2) // TICKS
-        for cause, held in (
-            (Cause.MEMORY_BANDWIDTH, stores.held_by_path),
-            (Cause.BARRIER, stores.held_by_barrier),
-            (Cause.BANK_CONFLICT, stores.held_by_port),
-        ):
+        for cause, held in stores.held.items():
             pipe.account.spend(cause, min(cycle, pipe.account.cursor + held // TICKS), entry)
         pipe.account.spend(Cause.DRAIN, cycle, entry)
         pipe.machine.ledger.finish(entry, cycle)
