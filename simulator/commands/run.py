@@ -7,6 +7,8 @@ examples:
   castsim run kernel.pto --timing-only --option vector_head=always
   castsim run kernel.tpc --in x=random:1 --lint
   castsim run kernel.bin --declare kernel.tpc --in x=random:1
+  castsim run kernel.pto --timing-only --timeline --window 100:180
+  castsim run kernel.pto --timing-only --trace kernel.json
 """
 
 from __future__ import annotations
@@ -14,6 +16,15 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
+
+from simulator.commands.run_views import (
+    check_views,
+    declare_views,
+    recorder_of,
+    timeline_of,
+    timeline_text,
+    write_views,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +55,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
+    declare_views(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     add("--lint", action="store_true", help="assembly: also check the issue rules; findings give exit code 1")
     add(
@@ -69,31 +81,38 @@ def execute(options: Namespace) -> Outcome:
     from simulator.running import MAX_CYCLES, Loaded, run_loaded  # noqa: PLC0415
 
     _check_options(options, ENGINES)
+    check_views(options)
     inputs = assignments("--in", options.inputs)
     limit = MAX_CYCLES if options.max_cycles is None else _positive(options.max_cycles)
     loaded, read = _load(options)
     findings = _lint(loaded) if options.lint else None
     folder = _output_folder(options.out)
     with following(loaded.tree if isinstance(loaded, Loaded) else None) as progress:
+        recorder = recorder_of(options, progress)
         result = run_loaded(
             loaded,
             inputs,
             engine=options.engine,
             timing_only=options.timing_only,
             max_cycles=limit,
-            observer=progress,
+            observer=recorder or progress,
             stage=progress.stage if progress else lambda _: None,
             pipeline=options.pipeline,
             races=options.races,
         )
+    timeline = None if recorder is None else timeline_of(options, result, recorder)
+    told = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(result, files, rested_on, findings, show_synchronisation=options.show_sync)
 
     def text(width: int) -> Any:
-        from simulator.reports.run_text import run_text  # noqa: PLC0415 - rich, only if printed
+        from rich.console import Group  # noqa: PLC0415 - rich, only if printed
 
-        return run_text(report, width)
+        from simulator.reports.run_text import run_text  # noqa: PLC0415 - as above
+
+        shown = run_text(report, width)
+        return shown if timeline is None else Group(shown, *timeline_text(options, timeline, told, width))
 
     return Outcome(run_document(report), text, code=1 if findings or result.races else 0)
 
