@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from isa.modes import Rounding
-from targets.dataflow import DataflowTarget, DataflowTiming
+from targets.dataflow import DataflowTarget, DataflowTiming, ScalarTiming
 from targets.schema import Count, Cycles, Fact, Table
 
 
@@ -24,6 +24,8 @@ class RepeatInstruction(Fact):
     block_bytes: Count
     repeat_bytes: Count
     max_repeats: Count
+    max_repeat_stride: Count
+    """Blocks from repeat to repeat beyond which the library takes a tile line by line (not for casts)."""
     mask_lanes: Count
     block_stride_field_bits: Count
     repeat_stride_field_bits: Count
@@ -46,6 +48,8 @@ class ControlBits(Fact):
     float_saturation_off: Count
     """Results of `float_formats`: 0 clamps infinities and overflow and turns NaN into 0, 1 keeps them."""
     float_formats: tuple[str, ...]
+    mask_is_count: Count
+    """Bit that makes the mask register hold a number of elements, which instructions then cover in one go."""
 
 
 class ByteStorage(Fact):
@@ -60,21 +64,35 @@ class DequantisationScale(Fact):
     code: Annotated[int, Field(ge=0, lt=65536)]
 
 
+class StridedScalarTiming(ScalarTiming):
+    """The scalar unit, which reads elements of the buffer for instructions that take a scalar operand."""
+
+    buffer_read_cycles: Cycles
+    """To read one element of the buffer."""
+
+    def work_cycles(self, kind: str) -> int:
+        """Return the cycles of one `ScalarWork`."""
+        return self.buffer_read_cycles if kind == "read" else super().work_cycles(kind)
+
+
 class VectorTiming(Fact):
     """One class of vector instructions.
 
     An idle pipe fills for `head_cycles` before the first repeat; a repeat starts every `repeat_cycles`; its results
-    are in the buffer `tail_cycles` after its interval ends.
+    are in the buffer `tail_cycles` after its interval ends. `validated` says that published cycles of some operation
+    that issues the instruction were compared with the simulation.
     """
 
     head_cycles: Cycles
     repeat_cycles: Count
     tail_cycles: Cycles
+    validated: bool
 
 
 class Timing(DataflowTiming):
     """All timing facts."""
 
+    scalar: StridedScalarTiming
     vector: dict[str, VectorTiming]
 
 

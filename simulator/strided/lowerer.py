@@ -14,7 +14,8 @@ from simulator.strided.lowering import lower_cast
 from simulator.strided.operations import BLOCK, VectorOperation
 from simulator.strided.scratch import ScratchNeed
 from simulator.strided.whole_tile import natural_map
-from simulator.tiles import Tile, TileCast
+from simulator.strided.work import lower_work
+from simulator.tiles import Tile, TileCast, TileWork
 from simulator.tree import Block, Lowered, operations
 from targets.strided_repeat import StridedRepeatTarget
 
@@ -41,6 +42,7 @@ class StridedLowerer(DataflowLowerer):
         """The casts that were given a tmp tile, in the order in which they were met."""
         self._unsafe_scratch = unsafe_scratch
         self._casts: dict[TileCast, LoweredInstruction] = {}
+        self._works: dict[TileWork, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
         """Return the bits one element takes in a tile's pitch and pointer arithmetic."""
@@ -83,6 +85,13 @@ class StridedLowerer(DataflowLowerer):
                 found = self._casts[cast] = self._lower_cast(cast)
             except CastsimError as error:
                 raise error.at(cast.span) from None
+        return found
+
+    def lower_work(self, work: TileWork) -> Block:
+        """Return the instructions of one vector operation. Equal ones are lowered once."""
+        found = self._works.get(work)
+        if found is None:
+            found = self._works[work] = lower_work(self.target, work)
         return found
 
     def _lower_cast(self, cast: TileCast) -> LoweredInstruction:
