@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from a5_cases import A5
+from a5_cases import A5, lowerer
 from function_works import function_of, lanewise, tile, with_kind, work_of
 from published_model_a5 import KERNELS
 
@@ -223,6 +223,8 @@ def test_validated_operations() -> None:
     assert not is_validated(A5, lanewise("tadd", "i32", 1, 64))
     assert not is_validated(A5, lanewise("tmax", "f32", 1, 64))
     assert not is_validated(A5, lanewise("tsel", "f32", 1, 64))
+    assert lowerer().is_validated(lanewise("texp", "f16", 1, 64))
+    assert not lowerer().is_validated(work_of("trowsum", tile("f32", 4, 8, (4, 1)), tile("f32", 4, 64)))
 
 
 def test_operations_without_a_kernel_are_refused() -> None:

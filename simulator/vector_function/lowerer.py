@@ -10,17 +10,18 @@ from simulator.tiles import TileCast, TileWork
 from simulator.tree import Access, Block
 from simulator.vector_function.lowering import LoweredCast, lower_cast
 from simulator.vector_function.whole_tile import whole_tile
-from simulator.vector_function.work_lowering import lower_work
+from simulator.vector_function.work_lowering import is_validated, lower_work
 from targets.vector_function import VectorFunctionTarget
 
 
 class VectorFunctionLowerer(DataflowLowerer):
-    """Lowering for one target. Equal casts are lowered and proven once."""
+    """Lowering for one target. Equal casts are lowered and proven once, equal operations lowered once."""
 
     def __init__(self, target: VectorFunctionTarget) -> None:
         super().__init__(target)
         self.target = target
         self._casts: dict[TileCast, LoweredInstruction] = {}
+        self._works: dict[TileWork, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
         """Return the bits one element takes in a tile's pitch and pointer arithmetic; 4-bit elements share bytes."""
@@ -41,7 +42,14 @@ class VectorFunctionLowerer(DataflowLowerer):
 
     def lower_work(self, work: TileWork) -> Block:
         """Return the vector function of any other vector operation, with the control writes around it."""
-        return lower_work(self.target, work)
+        found = self._works.get(work)
+        if found is None:
+            found = self._works[work] = lower_work(self.target, work)
+        return found
+
+    def is_validated(self, work: TileWork) -> bool:
+        """Whether the operation's cycles on this element type have been compared with published ones."""
+        return is_validated(self.target, work)
 
 
 def _accesses(cast: TileCast, lowered: LoweredCast) -> tuple[Access, ...]:
