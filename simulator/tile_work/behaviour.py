@@ -63,20 +63,18 @@ def float_route(work: TileWork, facts: TileArithmetic) -> str | None:
 
 
 def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
+    """Return the options that decide something about an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
     function = operation.function
-    if function in ("max", "min"):
-        return ("maximum_of_nan",) if not isinstance(work.dst.format, IntFormat) else ()
-    if function == "relu":
-        return ("relu_of_nan",) if not isinstance(work.dst.format, IntFormat) else ()
-    if operation.kind is Kind.ROW_REDUCE:
-        return ("lane_order",) if not isinstance(work.dst.format, IntFormat) else ()
     if function == "compare":
         return ("spare_mask_bits",) if facts.compare_bytes is None else ()
-    if function == "div" and isinstance(work.dst.format, IntFormat):
+    if isinstance(work.dst.format, IntFormat):
+        if function != "div":
+            return ()
         routed = float_route(work, facts) is not None
         return ("integer_saturation_off_at_start", "nan_to_integer") if routed else ("integer_division_by_zero",)
-    return ()
+    names = {"max": ("maximum_of_nan",), "min": ("maximum_of_nan",), "relu": ("relu_of_nan",)}.get(function, ())
+    return (*names, "lane_order") if operation.kind is Kind.ROW_REDUCE else names
 
 
 def _window(target: DataflowTarget, work: TileWork) -> tuple[int, int] | None:

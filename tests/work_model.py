@@ -1,0 +1,248 @@
+"""What vector operations give, from the formulas of pto_assembly.md section 10, in NumPy and ml_dtypes arithmetic.
+
+Shares nothing with the simulator. Types and functions are transcribed from the tables of the section. Arithmetic runs
+in native element types (each operation of NumPy's float16 and of ml_dtypes' bfloat16 rounds once to the type);
+maxima compare sign-magnitude codes; sums go through plain lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import reduce
+
+import numpy as np
+from work_programs import NATIVE
+
+FLOATS = ("f16", "bf16", "f32")
+_FOUR = "i16 i32 f16 f32"
+
+# Operation -> element types on A2/A3 and on A5 (tables 10.2 to 10.5).
+TYPES: dict[str, tuple[str, str]] = {
+    "tadd": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tsub": (_FOUR, f"{_FOUR} i8"),
+    "tmul": (_FOUR, _FOUR),
+    "tdiv": ("f16 f32", "f16 f32 i16 i32"),
+    "tmax": (_FOUR, f"{_FOUR} i8"),
+    "tmin": (_FOUR, f"{_FOUR} i8"),
+    "tadds": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tsubs": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tmuls": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tdivs": (_FOUR, f"{_FOUR} i8"),
+    "tmaxs": (_FOUR, f"{_FOUR} i8"),
+    "tmins": (_FOUR, f"{_FOUR} i8 bf16"),
+    "texpands": (_FOUR, f"{_FOUR} i8"),
+    "texp": ("f16 f32", "f16 f32"),
+    "tlog": ("f16 f32", "f16 f32"),
+    "tsqrt": ("f16 f32", "f16 f32"),
+    "trsqrt": ("f16 f32", "f16 f32"),
+    "trecip": ("f16 f32", "f16 f32"),
+    "tabs": ("f16 f32", "f16 f32"),
+    "tneg": (_FOUR, f"{_FOUR} i8 bf16"),
+    "trelu": ("i32 f16 f32", "i32 f16 f32"),
+    "tcmp": ("i32 f16 f32", "i32 f16 f32 i8 i16 bf16"),
+    "tcmps": (_FOUR, f"{_FOUR} i8"),
+    "tsel": (_FOUR, f"{_FOUR} i8"),
+    "tsels": (_FOUR, f"{_FOUR} i8"),
+    "trowsum": (_FOUR, _FOUR),
+    "trowmax": (_FOUR, _FOUR),
+    "trowmin": (_FOUR, _FOUR),
+    "trowprod": (_FOUR, _FOUR),
+    "trowexpand": ("i8 i16 i32 f16 bf16 f32", "i8 i16 i32 f16 bf16 f32"),
+    "trowexpandmul": (_FOUR, f"{_FOUR} i8"),
+    "trowexpandsub": (_FOUR, f"{_FOUR} i8"),
+    "trowexpanddiv": ("f16 f32", "f16 f32"),
+    "trowexpandadd": (_FOUR, f"{_FOUR} i8"),
+    "trowexpandmax": (_FOUR, f"{_FOUR} i8"),
+    "trowexpandmin": (_FOUR, f"{_FOUR} i8"),
+    "trowexpandexpdif": ("f16 f32", "f16 f32"),
+    "tcolsum": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tcolmax": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tcolmin": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tcolprod": (_FOUR, f"{_FOUR} bf16"),
+    "tcolexpand": ("i8 i16 i32 f16 bf16 f32", "i8 i16 i32 f16 bf16 f32"),
+    "tcolexpandmul": (_FOUR, f"{_FOUR} i8"),
+    "tcolexpandadd": (_FOUR, f"{_FOUR} i8"),
+    "tcolexpandsub": (_FOUR, f"{_FOUR} i8"),
+    "tcolexpandmax": (_FOUR, f"{_FOUR} i8"),
+    "tcolexpandmin": (_FOUR, f"{_FOUR} i8"),
+    "tcolexpanddiv": ("f16 f32", "f16 f32"),
+    "tcolexpandexpdif": ("f16 f32", "f16 f32"),
+}
+TARGETS = ("a2a3", "a5")
+
+# The canonical quiet NaN of each float.
+NAN = {"f32": 0x7FC00000, "f16": 0x7E00, "bf16": 0x7FC0}
+
+
+class Model:
+    """The formulas in one element type on one target: A2/A3 clamps f16 results (CTRL[48] = 0), A5 does not."""
+
+    def __init__(self, element: str, target: str) -> None:
+        self.element = element
+        self.dtype = NATIVE[element]
+        self.is_float = element in FLOATS
+        self.clamps = target == "a2a3" and element in ("f16", "bf16")
+        self.target = target
+
+    # ------------------------------------------------------------------------------------------------- elements
+
+    def rounded(self, values: np.ndarray) -> np.ndarray:
+        """An arithmetic result in the element type: NaN canonical, clamped where the target clamps."""
+        result = np.asarray(values).astype(self.dtype)
+        if not self.is_float:
+            return result
+        wide = result.astype(np.float64)
+        if self.clamps:
+            result = np.where(np.isinf(wide), np.copysign(65504.0, wide), np.where(np.isnan(wide), 0.0, wide))
+            return result.astype(self.dtype)
+        return self.canonical(result)
+
+    def canonical(self, result: np.ndarray) -> np.ndarray:
+        codes = self.codes(result).copy()
+        codes[np.isnan(result.astype(np.float64))] = NAN[self.element]
+        return codes.view(self.dtype)
+
+    def codes(self, values: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(values).view(f"<u{self.dtype.itemsize}")
+
+    def one(self, value: int) -> np.ndarray:
+        return np.array(value).astype(self.dtype)
+
+    def function(self, name: str) -> Callable[..., np.ndarray]:
+        return getattr(self, f"_{name}")
+
+    def _add(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self.rounded(a + b)
+
+    def _sub(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self.rounded(a - b)
+
+    def _mul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self.rounded(a * b)
+
+    def _div(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if self.is_float:
+            return self.rounded(a / b)
+        a, b = np.broadcast_arrays(a, b)
+        pairs = zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
+        quotients = [int(Fraction(x, y)) if y else 0 for x, y in pairs]
+        return np.array(quotients, np.int64).astype(self.dtype).reshape(a.shape)
+
+    def key(self, values: np.ndarray) -> np.ndarray:
+        """Integers in the order of the numbers, -0 below +0."""
+        if not self.is_float:
+            return values.astype(np.int64)
+        codes = self.codes(values).astype(np.int64)
+        sign = 1 << (8 * self.dtype.itemsize - 1)
+        return np.where(codes & sign, -(codes ^ sign) - 1, codes)
+
+    def _max(self, a: np.ndarray, b: np.ndarray, *, larger: bool = True) -> np.ndarray:
+        a, b = np.broadcast_arrays(a, b)
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+        first = self.key(a) >= self.key(b) if larger else self.key(a) <= self.key(b)
+        result = np.where(first, a, b)
+        if not self.is_float:
+            return result
+        no_a, no_b = np.isnan(a.astype(np.float64)), np.isnan(b.astype(np.float64))
+        result = np.where(no_a, b, np.where(no_b, a, result))
+        codes = self.codes(result).copy()
+        codes[no_a & no_b] = NAN[self.element]
+        return codes.view(self.dtype)
+
+    def _min(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self._max(a, b, larger=False)
+
+    def _exp(self, a: np.ndarray) -> np.ndarray:
+        return self.rounded(np.exp(a.astype(np.float64)))
+
+    def _log(self, a: np.ndarray) -> np.ndarray:
+        return self.rounded(np.log(a.astype(np.float64)))
+
+    def _sqrt(self, a: np.ndarray) -> np.ndarray:
+        return self.rounded(np.sqrt(a))
+
+    def _rsqrt(self, a: np.ndarray) -> np.ndarray:
+        if self.target == "a2a3":  # without tmp: one estimate
+            return self.rounded(1 / np.sqrt(a.astype(np.float64)))
+        return self.rounded(self.one(1) / self._sqrt(a))
+
+    def _recip(self, a: np.ndarray) -> np.ndarray:
+        return self.rounded(self.one(1) / a)
+
+    def _abs(self, a: np.ndarray) -> np.ndarray:
+        sign = 1 << (8 * self.dtype.itemsize - 1)
+        return (self.codes(a) & (sign - 1)).view(self.dtype)
+
+    def _neg(self, a: np.ndarray) -> np.ndarray:
+        return self.rounded(a * self.one(-1))
+
+    def _relu(self, a: np.ndarray) -> np.ndarray:
+        return np.where(a > 0, a, self.one(0))
+
+    def _expdif(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self._exp(self._sub(a, b))
+
+    def _compare(self, mode: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if self.target == "a2a3" and self.element == "i32":
+            mode = "eq"
+        a, b = a.astype(np.float64), b.astype(np.float64)  # every element type is exact in it
+        return {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[mode]
+
+    # ----------------------------------------------------------------------------------------------- reductions
+
+    def by_neighbours(self, name: str, vectors: Sequence[np.ndarray]) -> np.ndarray:
+        """Join neighbours, then neighbours of the results; one without a partner goes to the next round."""
+        function, left = self.function(name), list(vectors)
+        while len(left) > 1:
+            pairs = [function(left[i], left[i + 1]) for i in range(0, len(left) - 1, 2)]
+            left = pairs + ([left[-1]] if len(left) % 2 else [])
+        return left[0]
+
+    def row_reduction(self, name: str, values: np.ndarray) -> np.ndarray:
+        """One value per row: 256 bytes at a time."""
+        lanes = 256 // self.dtype.itemsize
+        columns = [values[:, j] for j in range(values.shape[1])]
+        pieces = [columns[start : start + lanes] for start in range(0, len(columns), lanes)]
+        if self.target == "a5":
+            sums = [self.by_neighbours(name, piece) for piece in pieces]
+            return reduce(self.function(name), sums, np.full(len(values), self.neutral(name), self.dtype))
+        while len(pieces) > 1:
+            joined = []
+            for i in range(0, len(pieces) - 1, 2):
+                one, two = pieces[i], pieces[i + 1]
+                both = [self.function(name)(x, y) for x, y in zip(one, two, strict=False)]
+                joined.append([*both, *one[len(two) :]])
+            pieces = joined + ([pieces[-1]] if len(pieces) % 2 else [])
+        return self.by_neighbours(name, pieces[0])
+
+    def neutral(self, name: str) -> float | int:
+        if name in ("add", "mul"):
+            return int(name == "mul")
+        if self.is_float:
+            return -np.inf if name == "max" else np.inf
+        limits = np.iinfo(self.dtype)
+        return limits.min if name == "max" else limits.max
+
+    def column_reduction(self, name: str, values: np.ndarray) -> np.ndarray:
+        return reduce(self.function(name), list(values))
+
+
+def special(element: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Numbers of an element type, small and large; zeros of both signs, infinities, NaN and subnormals among them."""
+    rng = np.random.default_rng(seed)
+    dtype = NATIVE[element]
+    wanted = int(np.prod(shape))
+    count = max(wanted, 16)
+    if element not in FLOATS:
+        limits = np.iinfo(dtype)
+        values = rng.integers(limits.min, limits.max, count, endpoint=True, dtype=dtype)
+        values = np.where(rng.random(count) < 0.5, rng.integers(-9, 9, count), values).astype(dtype)
+        values[:6] = [limits.min, limits.max, 0, 1, -1, limits.min]
+    else:
+        values = (rng.standard_normal(count) * 10.0 ** rng.integers(-3, 3, count)).astype(dtype)
+        odd = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 65504.0, 3e38 if element != "f16" else 6e4, 88.0]
+        values[: len(odd)] = np.array(odd).astype(dtype)
+        bits = values.view(f"<u{dtype.itemsize}")
+        bits[len(odd) : len(odd) + 2] = [1, (1 << (8 * dtype.itemsize - 1)) | 3]  # subnormals
+    return rng.permutation(values)[:wanted].reshape(shape)
