@@ -37,7 +37,7 @@ class Conflicts:
         self._required = target.synchronisation.required_barriers
         self._numbers = numbers
         self._told: set[tuple[int, int, Kind]] = set()
-        self._latest: dict[str, dict[object, _Record]] = {space: {} for space in _followed(tree)}
+        self._latest: dict[str, dict[object, _Record]] = {space: {} for space in _followed(tree, self._vector)}
 
     def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[Finding]:
         """Take in an execution that starts on `pipe` as number `count`; yield what it may overtake."""
@@ -112,7 +112,7 @@ def _key(instance: Instance, touch: Touch) -> object:
     return (touch, instance.path) if any(touch.steps) else touch
 
 
-def _followed(tree: Tree) -> Sequence[str]:
+def _followed(tree: Tree, vector: str) -> Sequence[str]:
     """Return the address spaces in which anything can conflict."""
     pipes: dict[str, set[tuple[str, bool]]] = {}
     for element in elements(tree.root):
@@ -123,5 +123,11 @@ def _followed(tree: Tree) -> Sequence[str]:
     return [
         space
         for space, uses in pipes.items()
-        if any(write for _, write in uses) and (not space.startswith("gm:") or len({pipe for pipe, _ in uses}) > 1)
+        if any(write for _, write in uses) and not (space.startswith("gm:") and _in_order(uses, vector))
     ]
+
+
+def _in_order(uses: set[tuple[str, bool]], vector: str) -> bool:
+    """Return whether one pipe alone touches a space, one instruction after the other."""
+    pipes = {pipe for pipe, _ in uses}
+    return len(pipes) == 1 and vector not in pipes

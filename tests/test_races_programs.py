@@ -1,0 +1,98 @@
+"""Every sample program: intact it has no races; without any one of its flags and barriers it is refused by name."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from expected_files import PROGRAMS
+
+from isa.errors import EngineError, RaceError
+from simulator.__main__ import main
+from simulator.commands.run import assignments, scalar
+from simulator.races import Finding, Kind, find_races
+from simulator.running import load_program
+
+FLAG = re.compile(r"pto\.(set|wait)_flag\s*\[\W*PIPE_(\w+?)\W+PIPE_(\w+?)\W+EVENT_ID(\d)")
+BARRIER = re.compile(r"pto\.barrier\s*\W*PIPE_(\w+)")
+NAMES = sorted(path.stem for path in PROGRAMS.glob("*.pto"))
+
+
+def scalars(name: str) -> dict[str, int | float]:
+    """Return the scalar arguments of the command line that heads an expected report."""
+    words = (PROGRAMS / f"{name}.expected").read_text().splitlines()[0].split()
+    texts = [value for word, value in pairwise(words) if word == "--arg"]
+    return {argument: scalar(argument, value) for argument, value in assignments("--arg", texts).items()}
+
+
+def synchronising_lines(name: str) -> list[int]:
+    """Return the lines with a flag or barrier, counted from 0."""
+    lines = (PROGRAMS / f"{name}.pto").read_text().splitlines()
+    return [number for number, line in enumerate(lines) if FLAG.search(line) or BARRIER.search(line)]
+
+
+CASES = [(name, line) for name in NAMES for line in synchronising_lines(name)]
+
+
+def findings(path: Path, args: dict[str, int | float]) -> tuple[Finding, ...]:
+    loaded = load_program(path, None, None, args)
+    return find_races(loaded.tree, loaded.target)
+
+
+def without(name: str, line: int, folder: Path) -> tuple[Path, str]:
+    """Write a program without one line; return the file and the line."""
+    lines = (PROGRAMS / f"{name}.pto").read_text().splitlines(keepends=True)
+    path = folder / f"{name}.pto"
+    path.write_text("".join(lines[:line] + lines[line + 1 :]))
+    return path, lines[line]
+
+
+def names(finding: Finding, line: str) -> bool:
+    """Return whether a finding names the flag or barrier of a source line, or what else would put it right."""
+    flag = FLAG.search(line)
+    if flag is None:
+        return "barrier" in finding.missing or "barriers" in finding.missing
+    _, signaller, waiter, event = flag.groups()
+    return f"{signaller} -> {waiter}" in finding.sentence and (
+        f"id {event}" in finding.sentence or finding.kind is Kind.RACE
+    )
+
+
+def test_samples_with_flags_are_there():
+    assert len({name for name, _ in CASES}) >= 4
+    assert len(CASES) >= 40
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_intact_programs_have_no_races(name):
+    assert findings(PROGRAMS / f"{name}.pto", scalars(name)) == ()
+
+
+@pytest.mark.parametrize(("name", "line"), CASES)
+def test_without_any_one_flag_or_barrier_there_is_a_report_that_names_it(name, line, tmp_path):
+    path, text = without(name, line, tmp_path)
+    found = findings(path, scalars(name))
+    assert any(names(finding, text) for finding in found), [finding.sentence for finding in found]
+
+
+@pytest.mark.parametrize(("name", "line"), CASES[:: max(1, len(CASES) // 6)])
+def test_the_command_line_refuses_it_or_reports_it(name, line, tmp_path, capsys):
+    path, _ = without(name, line, tmp_path)
+    args = [word for key, value in scalars(name).items() for word in ("--arg", f"{key}={value}")]
+    assert main(["run", str(path), "--timing-only", *args]) == 1
+    refused = capsys.readouterr().err
+    assert refused.startswith("error: ")
+    first = findings(path, scalars(name))[0]
+    assert first.sentence in refused
+    stuck = first.kind is Kind.DEADLOCK
+    assert main(["run", str(path), "--timing-only", "--races", "report", *args]) == 1
+    told = capsys.readouterr()
+    assert ("deadlock" in told.err) if stuck else (f"{first.kind}: " in told.out)
+    assert main(["run", str(path), "--timing-only", "--races", "ignore", *args]) == (1 if stuck else 0)
+
+
+def test_the_errors_are_of_two_classes():
+    assert (RaceError.kind, RaceError.exit_code) == ("race", 1)
+    assert EngineError.exit_code == 1
