@@ -13,6 +13,7 @@ from function_works import function_of, lanewise, tile, with_kind, work_cycles, 
 from published_model_a5 import KERNELS, Inputs, cycles, precise_division
 from test_function_work import ELEMENTWISE, KINDS, name
 
+from isa.pto.vector_operations import VECTOR_OPERATIONS
 from simulator.estimating_work import estimate_work
 from simulator.tiles import TileWork
 from simulator.timing import Cause
@@ -201,3 +202,20 @@ def test_waits_of_the_last_trip_are_told() -> None:
     # Four sums of a row, ready one per cycle, are accumulated 3 cycles apart.
     assert causes(work_of("trowsum", reduced(1), tile("f32", 1, 256)))[Cause.OPERAND_WAIT] == 3 * 3 - 3
     assert Cause.PORT not in causes(lanewise("tadd", "f32", 1, 1280))
+
+
+LEGAL = [(rule.mnemonic, fmt) for rule in A5.tile_operations for fmt in (*rule.types, *rule.library_types)]
+
+
+@pytest.mark.parametrize(("operation", "fmt"), LEGAL)
+def test_every_legal_operation_takes_time(operation: str, fmt: str) -> None:
+    """On every element type, full tiles and tiles with a ragged edge; scratch only where the text demands it."""
+    chip = with_options(A5, {"library_types": "accept"})
+    for rows, cols, valid_cols in ((1, 128, 128), (5, 384, 259)):
+        found = estimate_work(operation, fmt, rows, cols, target=chip, valid_cols=valid_cols)
+        assert found.cycles >= ONE_TRIP + 12
+        assert sum(found.causes.values()) >= found.cycles
+
+
+def test_every_operation_of_the_text_has_a_kernel() -> None:
+    assert set(A5.work_kernels) == set(VECTOR_OPERATIONS) == {rule.mnemonic for rule in A5.tile_operations}
