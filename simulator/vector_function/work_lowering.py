@@ -116,8 +116,8 @@ class _Context:
     @property
     def compute(self) -> tuple[str, ...]:
         """The instructions between load and store."""
-        precise = self.target.option("division_algorithm") == "high_precision"
-        if precise and self.kernel.compute == DIVISION and not isinstance(self.work.dst.format, IntFormat):
+        divides = self.kernel.compute == DIVISION and not isinstance(self.work.dst.format, IntFormat)
+        if divides and self.target.option("division_algorithm") == "high_precision":
             return (LONG_DIVISION,)
         return self.kernel.compute
 
@@ -192,7 +192,7 @@ def _expansion(context: _Context) -> Nest:
     region = context.region(dst, dst.valid_rows, dst.valid_cols)
     full, vector = _full_and_vector(work)
     if context.kernel.structure.startswith("column"):
-        branches = context.branches and context.variant == "2D_POST_UPDATE"
+        branches = context.variant == "2D_POST_UPDATE" and context.branches
         return column_broadcast(operands, region, full, vector, dst, compute, context.variant, branches=branches)
     narrow = full is not None and dst.cols < region.elements and _are_contiguous(dst, full)
     return row_broadcast(operands, region, full, vector, dst, compute, per_row=not narrow)

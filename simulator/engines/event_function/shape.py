@@ -210,7 +210,7 @@ def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTa
             elif not split.isdisjoint(item.sources):
                 latency = target.latency(item.mnemonic, item.width) or 0
                 held = max(held, ticks(target.timing.access.load_cycles + latency))
-    return held if target.option("predicate_interleave") == "exclusive" else 0
+    return held if held and target.option("predicate_interleave") == "exclusive" else 0
 
 
 def _registers(operation: Computing) -> tuple[tuple[str, ...], tuple[str, ...]]:
