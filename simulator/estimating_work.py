@@ -15,6 +15,7 @@ from simulator.execution import Lowerer
 from simulator.mechanisms import lowerer_of
 from simulator.tiles import Tile, TileWork
 from targets import Target, load_target
+from targets.dataflow import DataflowTarget
 
 _HERE = Span("<estimate>", 1, 1)
 _ZERO_PAD = 1
@@ -32,6 +33,7 @@ def estimate_work(
     valid_cols: int | None = None,
     scratch: bool = False,
     in_place: bool = False,
+    apart: bool = False,
 ) -> Estimate:
     """Simulate one vector operation on tiles of `rows` x `cols` and return its cycles and what bounds it.
 
@@ -45,6 +47,7 @@ def estimate_work(
         target: a chip.
         valid_rows, valid_cols: valid region, if not the whole tile.
         in_place: whether the result lies on the first source.
+        apart: whether operands lie in different banks of the buffer as far as it has some, and disturb none another.
         scratch: whether a tmp tile is given where the operation may do without; it has the shape of the source.
 
     Raises:
@@ -57,6 +60,8 @@ def estimate_work(
     lowerer = lowerer_of(chip)
     region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
     operands = _Operands(lowerer, known, format_named(element), (rows, cols), region)
+    if apart and isinstance(chip, DataflowTarget):
+        operands.bank = chip.banks.groups * chip.banks.bank_bytes
     work = operands.work(scratch=scratch, in_place=in_place or known.mnemonic.endswith("inplace"))
     return timed_alone(chip, lowerer.work(work), f"{known.mnemonic} {element}")
 
@@ -78,7 +83,9 @@ class _Operands:
         self.shape = shape
         self.region = region
         self.next = 0
-        self.alignment = lowerer.buffer()[2]
+        _, self.capacity, self.alignment = lowerer.buffer()
+        self.bank = 0
+        """Bytes after which another bank begins, if tiles are to begin there."""
 
     def work(self, *, scratch: bool, in_place: bool) -> TileWork:
         """Return the operation; sources first, then destination, mask and tmp."""
@@ -142,6 +149,8 @@ class _Operands:
 
     def _place(self, name: str, fmt: Format, shape: tuple[int, int], region: tuple[int, int], *, pad: int = 0) -> Tile:
         kind = TileType("vec", fmt.name, *shape, *region, pad=pad)
+        if self.bank and -(-self.next // self.bank) * self.bank < self.capacity:
+            self.next = -(-self.next // self.bank) * self.bank
         tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))
         self.lowerer.check_tile(tile, _HERE)
         self.next = -(-tile.end // self.alignment) * self.alignment

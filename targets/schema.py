@@ -7,9 +7,11 @@ are refused. Loaded targets are frozen.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from isa.errors import IllegalError
 
 Cycles = Annotated[int, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(gt=0, strict=True)]
@@ -128,6 +130,18 @@ class TargetHeader(Table):
     def measurements(self) -> tuple[Measurements, ...]:
         """All tables of published cycles."""
         return tuple(table for table in (self.measured_casts, self.measured_operations) if table is not None)
+
+    def measured_as(self, convention: str) -> Self:
+        """Return the target such that its simulated cycles count what published ones of a convention count.
+
+        Raises:
+            IllegalError: the target knows no such convention.
+        """
+        raise IllegalError(f"{self.name} knows no convention of measurement, not '{convention}' either")
+
+    def meaning_of(self, convention: str) -> str:
+        """Return what published cycles of a convention of measurement count, '' if nothing is said of it."""
+        return ""
 
     def option(self, name: str) -> int | str:
         """Return the value of a named option; KeyError if the target has none of that name."""

@@ -6,10 +6,11 @@ Facts: a2a3.md sections 2 (repeat configuration), 3 (saturation control, scratch
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from isa.errors import IllegalError
 from isa.modes import Rounding
 from targets.dataflow import DataflowTarget, DataflowTiming, ScalarTiming
 from targets.schema import Count, Cycles, Fact, Table
@@ -96,6 +97,15 @@ class Timing(DataflowTiming):
     vector: dict[str, VectorTiming]
 
 
+class MeasuredConvention(Fact):
+    """What published cycles count. Where they leave out fill and drain, every instruction has the same instead."""
+
+    meaning: str
+    head_cycles: Cycles | None = None
+    """Cycles of every instruction before its first repeat, whether the pipe is idle or not."""
+    tail_cycles: Cycles | None = None
+
+
 class ScratchSequence(Fact):
     """A cast that, without saturation and given a scratch tile, runs as several instructions through it.
 
@@ -150,6 +160,34 @@ class StridedRepeatTarget(DataflowTarget):
     casts_fact: Fact
     casts: tuple[StridedCast, ...]
     scratch_sequences: tuple[ScratchSequence, ...]
+    measured_conventions: dict[str, MeasuredConvention] = Field(default_factory=dict)
+
+    def meaning_of(self, convention: str) -> str:
+        """Return what published cycles of a convention of measurement count, '' if nothing is said of it."""
+        found = self.measured_conventions.get(convention)
+        return "" if found is None else found.meaning
+
+    def measured_as(self, convention: str) -> Self:
+        """Return the target such that its simulated cycles count what published ones of a convention count.
+
+        Raises:
+            IllegalError: no such convention; the legal ones are listed.
+        """
+        found = self.measured_conventions.get(convention)
+        if found is None:
+            raise IllegalError(
+                f"{self.name} has no convention of measurement '{convention}'", legal=self.measured_conventions
+            )
+        if found.head_cycles is None or found.tail_cycles is None:
+            return self
+        change = {"head_cycles": found.head_cycles, "tail_cycles": found.tail_cycles}
+        rows = {name: row.model_copy(update=change) for name, row in self.timing.vector.items()}
+        head = self.options["vector_head"].model_copy(update={"value": "always"})
+        update = {
+            "timing": self.timing.model_copy(update={"vector": rows}),
+            "options": {**self.options, "vector_head": head},
+        }
+        return self.model_copy(update=update)
 
     @property
     def block_bytes(self) -> int:

@@ -8,8 +8,9 @@ from statistics import fmean, median
 
 from isa.errors import CastsimError
 from isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
-from simulator.accuracy.table import CAST, MeasuredRow, MeasuredTable
+from simulator.accuracy.table import CAST, LOAD, MeasuredRow, MeasuredTable
 from simulator.estimating import estimate
+from simulator.estimating_load import estimate_load
 from simulator.estimating_work import estimate_work
 from targets import Target
 from targets.options import with_options
@@ -22,6 +23,9 @@ SHAPE = "shape as it stands"
 
 IN_PLACE = "in place"
 """The row's tiles do not fit into the buffer side by side: the result lies on the first source."""
+
+BINARY = "isBinary"
+"""Parameters of a row whose column sum joins rows in pairs, through scratch."""
 
 _PADDING = 64
 """Columns behind the valid ones where a padded kernel ran but the row names no padding: whole blocks of any format."""
@@ -41,7 +45,7 @@ class Statistics:
 class AssessedRow:
     """A measured row, the shape simulated for it, and the cycles. Errors in percent of the measured cycles.
 
-    `reason` is what the target says of a deviation, '' if nothing.
+    `reason` is what the target says of a deviation, `convention_meaning` of what the cycles count; '' if nothing.
     """
 
     row: MeasuredRow
@@ -50,6 +54,7 @@ class AssessedRow:
     simulated_cols: int
     simulated_cycles: int
     reason: str = ""
+    convention_meaning: str = ""
 
     @property
     def error(self) -> float:
@@ -129,12 +134,21 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 def _assess(target: Target, row: MeasuredRow) -> AssessedRow:
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
     try:
-        if row.operation == CAST:
+        if row.operation == LOAD:
+            found = estimate_load(
+                row.src.name,
+                valid_rows,
+                valid_cols,
+                target=target,
+                transfers=row.transfers,
+                by_column=row.layout == "dn",
+            )
+        elif row.operation == CAST:
             found = estimate(
                 row.src.name, row.dst.name, rows, cols, target=target, valid_rows=valid_rows, valid_cols=valid_cols
             )
         else:
-            in_place = not _fits(target, row)
+            in_place = row.in_place or not _fits(target, row)
             convention = IN_PLACE if in_place else convention
             found = estimate_work(
                 row.operation,
@@ -145,11 +159,21 @@ def _assess(target: Target, row: MeasuredRow) -> AssessedRow:
                 valid_rows=valid_rows,
                 valid_cols=valid_cols,
                 in_place=in_place,
+                scratch=row.parameters == BINARY,
+                apart=row.convention is not None,
             )
     except CastsimError as error:
         error.span = row.span
         raise
-    return AssessedRow(row, convention, valid_rows, valid_cols, found.cycles, _reason(target, row))
+    return AssessedRow(
+        row=row,
+        convention=row.convention or convention,
+        simulated_rows=valid_rows,
+        simulated_cols=valid_cols,
+        simulated_cycles=found.cycles,
+        reason=_reason(target, row),
+        convention_meaning=target.meaning_of(row.convention) if row.convention else "",
+    )
 
 
 def _fits(target: Target, row: MeasuredRow) -> bool:
@@ -162,7 +186,9 @@ def _fits(target: Target, row: MeasuredRow) -> bool:
 
 
 def _as_measured(target: Target, row: MeasuredRow) -> Target:
-    """Return the target with the options under which the row was measured: the algorithm, the code variant."""
+    """Return the target as the row was measured: what its cycles count, the algorithm, the code variant."""
+    if row.convention is not None:
+        target = target.measured_as(row.convention)
     options: dict[str, int | str] = {}
     algorithm = target.options.get("division_algorithm")
     if algorithm is not None and row.parameters in algorithm.legal:

@@ -2,7 +2,8 @@
 
 Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
-`inner_iters_label`, `peer_predicted_cycles`, `data_quality`. All others are carried along.
+`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `in_place`; of loads `transfers` and
+`layout`. All others are carried along.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ _PREDICTIONS = ("peer_predicted_cycles", "peer_predicted_cycles_at_commit")
 _ONE_FORMAT = "dtype"
 _USUAL = "default"
 _MEASURED = "measured"
+_QUALITIES = (_MEASURED, "measured_dma")
+_LAYOUTS = ("nd", "dn")
+_ANSWERS = {"": False, "false": False, "true": True}
 
 CAST = "tcvt"
 """The operation of rows that name none."""
+
+LOAD = "tload"
+"""The operation of rows that measure a transfer from global memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,9 @@ class MeasuredRow:
     the name of the code variant that ran, if stated; operations other than casts have equal `src` and `dst`.
     Extents in elements; `valid_rows` and `valid_cols` are the whole tile if the table does not say. `path` is `1D`,
     `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
-    the loop trips that were profiled, None if not stated. `predicted` is what the public model says.
+    the loop trips that were profiled, None if not stated. `predicted` is what the public model says. `convention`
+    names what the cycles count, None if the table does not say; `in_place` rows put the result on the first source. A
+    load takes `transfers` instructions, each with an equal share of the rows (of the columns if `layout` is `dn`).
     """
 
     cells: Mapping[str, str]
@@ -56,6 +65,10 @@ class MeasuredRow:
     inner_trips: int | None
     measured_cycles: int
     predicted: int | None
+    convention: str | None = None
+    in_place: bool = False
+    transfers: int = 1
+    layout: str = "nd"
 
     @property
     def label(self) -> str:
@@ -150,10 +163,9 @@ class _Record:
 
     def counts(self) -> bool:
         """Whether it is a measured operation."""
-        known = self._operation == CAST or self._operation in VECTOR_OPERATIONS
-        return (
-            known and bool(self._cells["measured_cycles"]) and self._cells.get("data_quality", _MEASURED) == _MEASURED
-        )
+        known = self._operation in (CAST, LOAD) or self._operation in VECTOR_OPERATIONS
+        measured = self._cells.get("data_quality", _MEASURED) in _QUALITIES
+        return known and measured and bool(self._cells["measured_cycles"])
 
     def row(self) -> MeasuredRow:
         """Return it, every cell read."""
@@ -181,7 +193,18 @@ class _Record:
             inner_trips=self._optional("inner_iters_label"),
             measured_cycles=self._count("measured_cycles"),
             predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None),
+            convention=self._cells.get("convention") or None,
+            in_place=_ANSWERS[self._word("in_place", tuple(_ANSWERS))],
+            transfers=self._optional("transfers") or 1,
+            layout=self._word("layout", _LAYOUTS) or _LAYOUTS[0],
         )
+
+    def _word(self, column: str, legal: tuple[str, ...]) -> str:
+        """Return a cell in lower case; one that is missing or empty is ''."""
+        text = self._cells.get(column, "").lower()
+        if text and text not in legal:
+            raise ReadError(f"{column} '{text}' is none", span=self._span(column), legal=filter(None, legal))
+        return text
 
     def _path_class(self, rows: int, cols: int, valid_cols: int) -> str:
         """Return the shape class; a spelling that does not begin with it leaves it to the shape."""

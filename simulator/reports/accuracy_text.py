@@ -25,21 +25,26 @@ def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
 def _one(accuracy: Accuracy) -> list[RenderableType]:
     casts = all(assessed.row.operation == CAST for assessed in accuracy.rows)
     what = ("src", "dst") if casts else ("operation", "type")
+    counted = any(assessed.row.convention for assessed in accuracy.rows)
     rows = table(
-        *what, "path", "shape", "measured", "simulated", "error %", "public model", "error % ",
+        *what, "path", "shape", *(["counts"] if counted else []),
+        "measured", "simulated", "error %", "public model", "error % ",
         numbers=("measured", "simulated", "error %", "public model", "error % "),
     )  # fmt: skip
     reasons: dict[str, int] = {}
     for assessed in accuracy.rows:
         row, peer = assessed.row, assessed.predicted_error
         mark = "*" if assessed.convention == LABEL_SHAPE else ""
-        shape = f"{assessed.simulated_rows} x {assessed.simulated_cols}{mark}"
+        stated = f" {row.convention}" if row.convention else ""
+        shape = (
+            f"{assessed.simulated_rows} x {assessed.simulated_cols}{mark}{' in place' if row.in_place else ''}{stated}"
+        )
         if assessed.reason:
             shape += f" ({reasons.setdefault(assessed.reason, len(reasons) + 1)})"
         public = ("", "") if peer is None else (str(row.predicted), f"{peer:+.2f}")
         cycles = (str(row.measured_cycles), str(assessed.simulated_cycles), f"{assessed.error:+.2f}")
         types = _types(row.label, row.src.name, row.dst.name, casts=casts)
-        rows.add_row(*types, row.path, shape, *cycles, *public)
+        rows.add_row(*types, row.path, shape, *([row.convention or ""] if counted else []), *cycles, *public)
     curves = table(
         *what, "path", "rows", "mean %", "median %", "max %", "public: mean %", "max % ",
         numbers=("rows", "mean %", "median %", "max %", "public: mean %", "max % "),
@@ -53,6 +58,8 @@ def _one(accuracy: Accuracy) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(f"{accuracy.target.name}: {Path(accuracy.table.file).name}"), indented(rows)]
     if any(assessed.convention == LABEL_SHAPE for assessed in accuracy.rows):
         parts.append(Text("  * rows and columns of the published loop trips of the variant that runs"))
+    meanings = {assessed.row.convention: assessed.convention_meaning for assessed in accuracy.rows}
+    parts += [indented(Text(f"{name}: {meaning}")) for name, meaning in meanings.items() if meaning]
     parts += [indented(Text(f"({number}) {reason}")) for reason, number in reasons.items()]
     parts += [Text(""), indented(curves), Text(_sentence("simulation", simulated(accuracy.rows)))]
     public_model = predicted(accuracy.rows)
