@@ -6,7 +6,7 @@ cycles from the start of the program. The causes of a pipe partition [0, total):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -77,13 +77,14 @@ class PipeTiming:
 class Timing:
     """The outcome of one simulation.
 
-    `facts` are the paths of the target's timing facts that the run rested on (`timing.vector.vconv`).
+    The sequences may make their items when asked for them, and be longer than memory would hold. `facts` are the
+    paths of the target's timing facts that the run rested on (`timing.vector.vconv`).
     """
 
     total: int
     pipes: Mapping[str, PipeTiming]
-    executions: tuple[Execution, ...]
-    operations: tuple[OperationTiming, ...]
+    executions: Sequence[Execution]
+    operations: Sequence[OperationTiming]
     facts: frozenset[str]
 
 

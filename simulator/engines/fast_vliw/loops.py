@@ -1,0 +1,95 @@
+"""Loops: trips are stepped through until the state of the core repeats; those that only repeat it are skipped.
+
+The state is taken relative to now behind every trip. When it equals an earlier one, the trips in between are a period:
+all further periods take the same cycles for the same reasons. The last effects of a period may happen in later ones, so
+stepping goes on until all of them have; then whole periods are skipped and the rest is stepped through.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+from simulator.engines.fast_vliw.core import Core, Totals
+from simulator.engines.fast_vliw.history import Kinds, Repetition
+from simulator.tree import Block, Loop, Lowered, Node
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """The run behind a trip; `rows` are those stepped through, `real_rows` and `real_now` count skipped ones too."""
+
+    trip: int
+    rows: int
+    real_rows: int
+    real_now: int
+    clock: int
+    totals: Totals
+
+
+class Stepper:
+    """Walks a tree. `skip` False steps through every trip."""
+
+    def __init__(self, core: Core, kinds: Kinds, reach: int, *, skip: bool) -> None:
+        self._core = core
+        self._kinds = kinds
+        self._reach = reach
+        self._skip = skip
+        self._skipped_rows = 0
+
+    def walk(self, node: Node) -> None:
+        """Issue everything in a node.
+
+        Raises:
+            EngineError: the cycle limit is reached.
+        """
+        if isinstance(node, Block):
+            for part in self._kinds.parts(node):
+                if isinstance(part, array):
+                    self._core.issue_all(part)
+                else:
+                    self.walk(part)
+        elif isinstance(node, Loop):
+            self._loop(node)
+        elif isinstance(node, Lowered):
+            self._core.issue_all(self._kinds.of(node))
+        else:
+            raise TypeError("an operation outside an instruction")
+
+    def _loop(self, loop: Loop) -> None:
+        seen: dict[tuple[object, ...], list[_Mark]] = {}
+        trip = 0
+        while trip < loop.trips:
+            self.walk(loop.body)
+            trip += 1
+            if not self._skip or loop.trips - trip < 1:
+                continue
+            marks = seen.setdefault(self._core.state(), [])
+            if len(marks) < 2:
+                marks.append(self._mark(trip))
+            elif self._core.clock - marks[1].clock >= self._reach:
+                skipped = self._repeat(marks[0], marks[1], loop.trips - trip)
+                if skipped:
+                    trip += skipped
+                    seen.clear()
+
+    def _mark(self, trip: int) -> _Mark:
+        core = self._core
+        rows = len(core.history.kind)
+        return _Mark(trip, rows, rows + self._skipped_rows, core.now + core.skipped, core.clock, core.totals.copy())
+
+    def _repeat(self, first: _Mark, second: _Mark, left: int) -> int:
+        """Skip as many periods as fit into the trips and cycles that are left; return the number of trips skipped."""
+        core = self._core
+        period, cycles = second.trip - first.trip, second.real_now - first.real_now
+        times = min(left // period, (core.max_cycles - core.now - core.skipped) // cycles)
+        if times < 1:
+            return 0
+        rows = second.real_rows - first.real_rows
+        kinds = core.history.kinds
+        operations = second.totals.operations(kinds) - first.totals.operations(kinds)
+        core.history.repetitions.append(Repetition(first.rows, second.rows, times, rows, cycles, operations))
+        core.totals.repeat(first.totals, second.totals, times)
+        core.skipped += times * cycles
+        self._skipped_rows += times * rows
+        return times * period

@@ -1,0 +1,236 @@
+"""Reading the history back: executions and operations in order, with real times, made when somebody asks for them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import overload
+
+import numpy as np
+
+from simulator.engines.fast_vliw.history import History, Repetition
+from simulator.timing import Cause, Execution, OperationTiming
+from simulator.vliw.operations import SLOTS
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """How far something lies behind where it was stepped: cycles, rows and operations."""
+
+    cycles: int = 0
+    rows: int = 0
+    operations: int = 0
+
+    def plus(self, repetition: Repetition, times: int) -> Shift:
+        """Return the shift behind so many repetitions more."""
+        return Shift(
+            self.cycles + times * repetition.cycles,
+            self.rows + times * repetition.rows,
+            self.operations + times * repetition.operations,
+        )
+
+    def __add__(self, other: Shift) -> Shift:
+        """Return both shifts together."""
+        return Shift(self.cycles + other.cycles, self.rows + other.rows, self.operations + other.operations)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows [first, end) as they were stepped, `shift` later."""
+
+    first: int
+    end: int
+    shift: Shift
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """`parts` once for each of the repetitions, with the shifts of the first of these."""
+
+    first: int
+    end: int
+    repetition: Repetition
+    parts: tuple[Part, ...]
+
+
+Part = Stretch | Copies
+
+
+def parts_of(history: History) -> tuple[Part, ...]:
+    """Return what happened, in order."""
+    repetitions = sorted(history.repetitions, key=lambda each: each.end)
+    return _parts(0, len(history.kind), repetitions, Shift())
+
+
+def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: Shift) -> tuple[Part, ...]:
+    """Return the parts of rows [first, end), which begin `base` later; `repetitions` are those among them, by end."""
+    found: list[Part] = []
+    ends = [each.end for each in repetitions]
+    shifts = [base]
+    for number, repetition in enumerate(repetitions):
+        found.append(Stretch(first, repetition.end, shifts[-1]))
+        first = repetition.end
+        # What ends at or before its first row has already put that row off; what ends later lies inside.
+        before = bisect_right(ends, repetition.first)
+        inner = [each for each in repetitions[before:number] if each.first >= repetition.first]
+        parts = _parts(repetition.first, repetition.end, inner, shifts[before].plus(repetition, 1))
+        found.append(Copies(repetition.first, repetition.end, repetition, parts))
+        shifts.append(shifts[-1].plus(repetition, repetition.times))
+    found.append(Stretch(first, end, shifts[-1]))
+    return tuple(part for part in found if part.first < part.end)
+
+
+class Finishes:
+    """The cycle after the last effect of every stepped row, in stepped cycles."""
+
+    def __init__(self, history: History) -> None:
+        effects = np.array([max(kind.effect, 1) for kind in history.kinds], np.int64)
+        kind = np.frombuffer(history.kind, np.int32) if history.kind else np.empty(0, np.int32)
+        clock = np.frombuffer(history.clock, np.int64) if history.clock else np.empty(0, np.int64)
+        done = np.frombuffer(history.done_at, np.int64) if history.done_at else np.empty(0, np.int64)
+        issued = np.frombuffer(history.issued_at, np.int64)
+        self.of = np.maximum(issued[clock + effects[kind]], done) if kind.size else done
+
+    def latest(self, parts: Sequence[Part], shift: Shift | None = None) -> int:
+        """Return the real cycle of the last effect of all parts."""
+        extra = shift or Shift()
+        found = 0
+        for part in parts:
+            if isinstance(part, Stretch):
+                found = max(found, int(self.of[part.first : part.end].max()) + part.shift.cycles + extra.cycles)
+            else:
+                found = max(found, self.latest(part.parts, extra.plus(part.repetition, part.repetition.times - 1)))
+        return found
+
+
+class Rows:
+    """Every row that happened, with its shift, by number."""
+
+    def __init__(self, history: History, parts: tuple[Part, ...]) -> None:
+        self.history = history
+        self.finishes = Finishes(history).of
+        self._parts = parts
+        last = parts[-1] if parts else None
+        # Parts end with the stretch behind the last repetition, or with copies if nothing came after them.
+        self.count = 0 if last is None else _end_of(last)
+
+    def __iter__(self) -> Iterator[tuple[int, Shift]]:
+        return _each(self._parts, Shift())
+
+    def find(self, number: int) -> tuple[int, Shift]:
+        """Return stepped row and shift of a real row."""
+        parts, extra = self._parts, Shift()
+        while True:
+            starts = [_start_of(part) + extra.rows for part in parts]
+            part = parts[bisect_right(starts, number) - 1]
+            if isinstance(part, Stretch):
+                shift = part.shift + extra
+                return number - shift.rows, shift
+            behind = number - (_start_of(part) + extra.rows)
+            parts, extra = part.parts, extra.plus(part.repetition, behind // part.repetition.rows)
+
+    @cached_property
+    def operations_before(self) -> Sequence[int]:
+        """For every stepped row the operations of the stepped rows before it, and all of them at the end."""
+        kinds = self.history.kinds
+        return list(accumulate((kinds[number].count for number in self.history.kind), initial=0))
+
+
+def _start_of(part: Part) -> int:
+    return part.first + part.shift.rows if isinstance(part, Stretch) else _start_of(part.parts[0])
+
+
+def _end_of(part: Part) -> int:
+    if isinstance(part, Stretch):
+        return part.end + part.shift.rows
+    return _end_of(part.parts[-1]) + (part.repetition.times - 1) * part.repetition.rows
+
+
+def _each(parts: Sequence[Part], extra: Shift) -> Iterator[tuple[int, Shift]]:
+    for part in parts:
+        if isinstance(part, Stretch):
+            shift = part.shift + extra
+            for row in range(part.first, part.end):
+                yield row, shift
+        else:
+            for copy in range(part.repetition.times):
+                yield from _each(part.parts, extra.plus(part.repetition, copy))
+
+
+class Executions(Sequence[Execution]):
+    """The issued bundles in order."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._rows.count
+
+    @overload
+    def __getitem__(self, index: int) -> Execution: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Execution, ...]: ...
+    def __getitem__(self, index: int | slice) -> Execution | tuple[Execution, ...]:
+        if isinstance(index, slice):
+            return tuple(self[number] for number in range(len(self))[index])
+        return self._make(*self._rows.find(range(len(self))[index]))
+
+    def __iter__(self) -> Iterator[Execution]:
+        return (self._make(row, shift) for row, shift in self._rows)
+
+    def _make(self, row: int, shift: Shift) -> Execution:
+        history = self._rows.history
+        kind = history.kinds[history.kind[row]]
+        start, end = history.start(row), int(self._rows.finishes[row])
+        return Execution(kind.instruction, start + shift.cycles, end + shift.cycles)
+
+
+class Operations(Sequence[OperationTiming]):
+    """The instructions in their slots; what the core stood still for goes to the first of its bundle."""
+
+    def __init__(self, rows: Rows, count: int) -> None:
+        self._rows = rows
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> OperationTiming: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[OperationTiming, ...]: ...
+    def __getitem__(self, index: int | slice) -> OperationTiming | tuple[OperationTiming, ...]:
+        if isinstance(index, slice):
+            return tuple(self[number] for number in range(len(self))[index])
+        number = range(len(self))[index]
+        row, shift = self._rows.find(self._row_of(number))
+        return next(each for each in self._make(row, shift) if each.index == number)
+
+    def __iter__(self) -> Iterator[OperationTiming]:
+        for row, shift in self._rows:
+            yield from self._make(row, shift)
+
+    def _row_of(self, number: int) -> int:
+        """Return the real row of an operation: the last one before which no more operations lie."""
+        rows = self._rows
+
+        def before(real: int) -> int:
+            row, shift = rows.find(real)
+            return rows.operations_before[row + 1] + shift.operations
+
+        return bisect_left(range(rows.count), number + 1, key=before)
+
+    def _make(self, row: int, shift: Shift) -> Iterator[OperationTiming]:
+        rows, history = self._rows, self._rows.history
+        operation = history.kinds[history.kind[row]].operation
+        start, end = history.start(row) + shift.cycles, int(rows.finishes[row]) + shift.cycles
+        index = rows.operations_before[row] + shift.operations
+        waits = history.waits.get(row, {})
+        for place, slot in enumerate(SLOTS):
+            if operation.work[place]:
+                causes = {**waits, Cause.BUSY: 1}
+                yield OperationTiming(index, row + shift.rows, slot, operation.names[place], start, end, causes)
+                index, waits = index + 1, {}

@@ -1,0 +1,118 @@
+"""One simulation: the tree walked, and what came of it reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from isa.errors import IllegalError
+from simulator.engines.fast_vliw.core import Core, Memory
+from simulator.engines.fast_vliw.history import History, Kinds
+from simulator.engines.fast_vliw.loops import Stepper
+from simulator.engines.fast_vliw.outcome import Executions, Finishes, Operations, Rows, parts_of
+from simulator.timing import Cause, Listener, PipeTiming, Timing
+from simulator.tree import Lowered, Tree, elements
+from simulator.vliw.operations import SLOTS, BundleOperation
+from targets.vliw import VliwTarget
+
+_SHARED = ("GLOBAL",)
+_SEPARATE = ("GLOBAL LOAD", "GLOBAL STORE")
+_MEMORY_FACTS = ("global_memory", "options.global_ports", "options.global_queue_entries")
+_WIDTH_FACT = "options.all_lanes_cycles"
+
+
+def simulate_bundles(
+    tree: Tree,
+    target: VliwTarget,
+    max_cycles: int,
+    listener: Listener | None = None,
+    *,
+    record_operations: bool = True,
+    skip: bool = True,
+) -> Timing:
+    """Return how long a tree of bundles takes; `skip` False steps through every trip of every loop.
+
+    Raises:
+        IllegalError: the tree holds operations of another mechanism.
+        EngineError: the end lies beyond `max_cycles`.
+    """
+    issued = _operations(tree, target)
+    kinds = Kinds()
+    history = History(kinds.all)
+    memory = _memory(target)
+    core = Core(history, tree.instructions, memory, max_cycles, listener, keep_waits=record_operations)
+    reach = max((operation.effect for operation in issued), default=0) + 1
+    Stepper(core, kinds, reach, skip=skip).walk(tree.root)
+    stepped = core.now + core.skipped
+    core.drain()
+    parts = parts_of(history)
+    total = Finishes(history).latest(parts)
+    if total > max_cycles:
+        raise core.beyond_limit()
+    count = core.totals.operations(kinds.all)
+    if listener is not None:
+        listener.progress(total, count)
+    rows = Rows(history, parts)
+    facts = {*core.facts, *(_MEMORY_FACTS if any(each.loads or each.stores for each in issued) else ())}
+    if any(max(kind.operation.work) > 1 for kind in kinds.all):
+        facts.add(_WIDTH_FACT)
+    return Timing(
+        total,
+        {**_slots(core, kinds, stepped, total), **_ports(core, kinds, memory, total)},
+        Executions(rows),
+        Operations(rows, count) if record_operations else (),
+        frozenset(facts),
+    )
+
+
+def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
+    found = []
+    for element in elements(tree.root):
+        if isinstance(element, BundleOperation):
+            found.append(element)
+        elif not isinstance(element, Lowered):
+            raise IllegalError(f"{target.name} issues bundles; {type(element).__name__} is none")
+    return found
+
+
+def _memory(target: VliwTarget) -> Memory:
+    return Memory(
+        interval=target.global_memory.cycles_per_access,
+        latency=int(target.option("global_latency_cycles")),
+        entries=int(target.option("global_queue_entries")),
+        shared=target.option("global_ports") == "shared",
+    )
+
+
+def _slots(core: Core, kinds: Kinds, stepped: int, total: int) -> Mapping[str, PipeTiming]:
+    """Return the cycles of the slots: they stand still together."""
+    bundles = sum(core.totals.issues)
+    busy = [0] * len(SLOTS)
+    for kind, count in zip(kinds.all, core.totals.issues, strict=True):
+        for place, cycles in enumerate(kind.operation.work):
+            busy[place] += count if cycles else 0
+    return {
+        slot: _timing(
+            {
+                **core.totals.stalls,
+                Cause.BUSY: busy[place],
+                Cause.EMPTY: bundles - busy[place],
+                Cause.DRAIN: total - stepped,
+            }
+        )
+        for place, slot in enumerate(SLOTS)
+    }
+
+
+def _ports(core: Core, kinds: Kinds, memory: Memory, total: int) -> Mapping[str, PipeTiming]:
+    """Return the cycles of the ports of global memory."""
+    loads = sum(kind.loads * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))
+    stores = sum(kind.stores * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))
+    counts = {_SHARED[0]: loads + stores} if memory.shared else dict(zip(_SEPARATE, (loads, stores), strict=True))
+    return {
+        name: _timing({Cause.BUSY: count * memory.interval, Cause.EMPTY: total - count * memory.interval})
+        for name, count in counts.items()
+    }
+
+
+def _timing(causes: Mapping[Cause, int]) -> PipeTiming:
+    return PipeTiming({cause: cycles for cause, cycles in causes.items() if cycles})
