@@ -195,7 +195,7 @@ def test_what_is_refused():
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
-        (cast(timing="vexp"), "no vector timing 'vexp'"),
+        (cast(timing="vnone"), "no vector timing 'vnone'"),
         (Barrier("MTE9"), "no pipe 'MTE9'"),
         (SetFlag("V", "ALL", 0), "no pipe 'ALL'"),
         (WaitFlag("V", "X", 0), "no pipe 'X'"),

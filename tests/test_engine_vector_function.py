@@ -14,7 +14,7 @@ from function_times import cycles, flat, function_of, padded, timed, with_fact
 from isa.errors import IllegalError
 from simulator.dataflow.operations import Transfer
 from simulator.engines import simulate
-from simulator.engines.event_function.front_end import head_penalty
+from simulator.engines.event_function.nest_plan import head_penalty
 from simulator.timing import Cause
 
 USE, CONVERT, LOGIC, INTERLEAVE, STORE, DRAIN = 6, 4.5, 3, 10.5, 9, 12

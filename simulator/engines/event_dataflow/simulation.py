@@ -35,7 +35,7 @@ class DataflowSimulation:
         *,
         record_operations: bool = True,
     ) -> None:
-        check(tree, target, vector)
+        check(tree, target, vector.check)
         self._tree = tree
         self._listener = observer
         details = self._observer = observer if isinstance(observer, Observer) else None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from isa.errors import IllegalError
 from simulator.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
-from simulator.engines.event_dataflow.machine import VectorUnit
 from simulator.tree import Block, Loop, Lowered, Node, Operation, Tree, elements
 from targets.dataflow import DataflowTarget
 
@@ -30,8 +30,8 @@ def count_operations(node: Node) -> Counter[str]:
     return counts
 
 
-def check(tree: Tree, target: DataflowTarget, vector: VectorUnit) -> None:
-    """Refuse what the target's machine cannot execute.
+def check(tree: Tree, target: DataflowTarget, check_work: Callable[[object], None]) -> None:
+    """Refuse what the target's machine cannot execute; `check_work` refuses operations of the vector unit.
 
     Raises:
         IllegalError: an operation of another mechanism, an unknown pipe or timing row, work sent to the scalar unit.
@@ -42,12 +42,17 @@ def check(tree: Tree, target: DataflowTarget, vector: VectorUnit) -> None:
             if isinstance(element, Lowered):
                 span = tree.instructions[element.instruction].span
             else:
-                _check_operation(element, target, vector)
+                check_operation(element, target, check_work)
     except IllegalError as error:
         raise (error.at(span) if span is not None else error) from None
 
 
-def _check_operation(operation: Operation, target: DataflowTarget, vector: VectorUnit) -> None:
+def check_operation(operation: Operation, target: DataflowTarget, check_work: Callable[[object], None]) -> None:
+    """Refuse an operation that the target's machine cannot execute.
+
+    Raises:
+        IllegalError: as `check`, without a place.
+    """
     pipes = target.pipes
     working = (pipes.vector, pipes.load, pipes.store)
     every = (pipes.scalar, *working, *pipes.others)
@@ -65,7 +70,7 @@ def _check_operation(operation: Operation, target: DataflowTarget, vector: Vecto
         case Transfer():
             _check_pipe(operation.pipe, working, target)
         case _:
-            vector.check(operation)
+            check_work(operation)
             _check_pipe(operation.pipe, working, target)
 
 

@@ -9,6 +9,18 @@ Facts of this mechanism may have two decimals, so processes carry exact times in
 the first whole cycle that is not earlier, and a function's end is rounded once. Program order decides all ties.
 """
 
-from simulator.engines.event_function.simulation import FunctionSimulation
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.engines.event_function.simulation import FunctionSimulation
 
 __all__ = ["FunctionSimulation"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import simpy with the engine, not with what other engines share with it."""
+    if name == "FunctionSimulation":
+        from simulator.engines.event_function.simulation import FunctionSimulation  # noqa: PLC0415
+
+        return FunctionSimulation
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from simpy import Event
 
 from simulator.engines.event_dataflow.pipes import Pipe
 from simulator.engines.event_dataflow.records import Entry, Steps
-from simulator.engines.event_function.shape import TICKS, LoadStep, StoreStep, TripShape, ticks, trip_shape
+from simulator.engines.event_function.nest_plan import NestPlan, plan_nest
+from simulator.engines.event_function.shape import TICKS, LoadStep, StoreStep, TripShape, ticks
 from simulator.engines.event_function.stores import PendingStore, StoreQueue
 from simulator.engines.event_function.trip import MemoryPath, RowState, SpecialPorts, Trip
 from simulator.timing import Cause
-from simulator.vector_function.operations import LONG_DIVISION, Compute, Nest, VectorFunction
-from simulator.vector_function.profile import NestProfile, profile
+from simulator.vector_function.operations import Nest, VectorFunction
 from targets.vector_function import VectorFunctionTarget
-from targets.vector_function_timing import UnpackHeadTiming
-
-
-def head_penalty(facts: UnpackHeadTiming, source_bytes: int) -> int:
-    """Return the ticks by which an unpacking load delays the start of a 1D kernel over so many source bytes."""
-    if source_bytes % facts.line_bytes == 0 or source_bytes >> facts.bank_bit & 1:
-        return 0
-    fall = facts.first_cycles - facts.second_cycles
-    return max(0, ticks(facts.first_cycles - fall * (source_bytes // facts.step_bytes)))
-
-
-def told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> Iterator[str]:
-    """Yield the paths of the facts that the trips of a nest rest on, beyond those of every function."""
-    steps = (*shape.steps, *shape.closing)
-    if nest.post_update or len(shape.row_loads) + len(shape.loads) > 1:
-        yield "timing.loads"
-    if any(step.special is not None for step in steps):
-        yield "timing.special_function"
-    for item in (*nest.trip, *nest.close):
-        if isinstance(item, Compute):
-            if item.mnemonic == LONG_DIVISION:
-                yield "timing.division"
-            elif item.mnemonic in target.arithmetic:
-                yield f"arithmetic.{item.mnemonic}"
 
 
 class FrontEnd:
@@ -63,69 +37,26 @@ class FrontEnd:
         if any(nest.rows > 1 or nest.trips > 1 for nest in nests):
             yield from self._spend(ticks(timing.loops.setup_cycles), Cause.LOOP_TURNAROUND)
         for nest in nests:
-            if nest.rows > 1:
-                yield from self._spend(ticks(timing.loops.row_loop_cycles), Cause.LOOP_TURNAROUND)
-            yield from self._walk(nest, begun)
+            yield from self._walk(plan_nest(self._function, nest, self._target), begun)
             begun = self.now
         self.stores.close()
 
-    def _walk(self, nest: Nest, begun: int) -> Steps:
+    def _walk(self, plan: NestPlan, begun: int) -> Steps:
         """Send the trips of one nest, which the front end has begun to set up at tick `begun`."""
-        seen = profile(self._function, nest)
-        shape = trip_shape(nest, self._target)
-        facts = self._pipe.machine.facts
-        facts.update(told_facts(nest, shape, self._target))
-        if seen.barrier:
-            facts.add("timing.store_barrier")
-        if seen.branch:
-            facts.add("timing.branch")
-        if seen.unpacks and not seen.row_loop:
-            facts.add("timing.unpack_head")
-            penalty = head_penalty(self._timing.unpack_head, seen.source_bytes)
-            yield from self._spend(penalty, Cause.BANK_CONFLICT)
-        if nest.post_update:
-            every = len(shape.row_loads) + len(shape.loads)
-            yield from self._spend(every * ticks(self._timing.loads.post_update_cycles), Cause.LOOP_TURNAROUND)
-        path = self._path(nest, shape, begun)
+        nest = plan.nest
+        self._pipe.machine.facts.update(plan.facts)
+        yield from self._spend(plan.row_loop, Cause.LOOP_TURNAROUND)
+        yield from self._spend(plan.unpack_head, Cause.BANK_CONFLICT)
+        yield from self._spend(plan.post_update, Cause.LOOP_TURNAROUND)
+        path = MemoryPath(plan.path_hold, None if plan.path_opened is None else begun + plan.path_opened)
         for row in range(nest.rows):
             if row:
-                yield from self._next_row(seen, shape)
-            if seen.branch:
+                yield from self._spend(plan.next_row, Cause.LOOP_TURNAROUND)
+            if plan.branches:
                 yield from self._branch()
             state = RowState()
             for trip in range(nest.trips):
-                yield from self._send(nest, shape, path, state, row, trip, branches=seen.branch)
-
-    def _path(self, nest: Nest, shape: TripShape, begun: int) -> MemoryPath:
-        """Return what the lines of a nest pass between load and store (a5.md section 6.2, rule 5).
-
-        The floor of two loads counts from launch to end of a function: less what surrounds its trips.
-        """
-        timing, facts = self._timing, self._pipe.machine.facts
-        lines = sum(not load.mask for load in shape.loads)
-        if all(store.closing for store in shape.stores):
-            return MemoryPath(0)
-        if lines == 2:
-            facts.add("timing.memory_floor.two_loads")
-            floor = timing.memory_floor["two_loads"]
-            around = timing.launch.startup_cycles + timing.access.store_cycles + timing.launch.drain_cycles
-            return MemoryPath(ticks(floor.trip_cycles), begun + ticks(floor.start_cycles - around))
-        if lines == 1 and nest.row_loop and nest.trips > 1:
-            facts.add("timing.memory_path")
-            return MemoryPath(ticks(timing.memory_path.trip_cycles))
-        return MemoryPath(0)
-
-    def _next_row(self, seen: NestProfile, shape: TripShape) -> Steps:
-        """Close one inner loop and open the next; without an inner loop there is nothing to do."""
-        loops = self._timing.loops
-        if seen.trips == 1:
-            return
-        if not seen.branch:  # a serialising branch has turned already
-            # While the port is at work on the last trip, the front end is already turning.
-            hidden = int(loops.turnaround_hidden_cycles * max(0, shape.hold - TICKS))
-            yield from self._spend(max(0, ticks(loops.turnaround_cycles) - hidden), Cause.LOOP_TURNAROUND)
-        if seen.half_bytes:
-            yield from self._spend(ticks(loops.half_byte_row_cycles), Cause.LOOP_TURNAROUND)
+                yield from self._send(nest, plan.shape, path, state, row, trip, branches=plan.branches)
 
     def _send(
         self, nest: Nest, shape: TripShape, path: MemoryPath, state: RowState, row: int, trip: int, *, branches: bool

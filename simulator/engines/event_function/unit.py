@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from isa.errors import IllegalError
 from simulator.engines.event_dataflow.pipes import Pipe
 from simulator.engines.event_dataflow.records import Entry, Steps
 from simulator.engines.event_function.front_end import FrontEnd
-from simulator.engines.event_function.shape import TICKS, Computing, ticks
+from simulator.engines.event_function.legality import FACTS, check_function
+from simulator.engines.event_function.shape import TICKS, ticks
 from simulator.timing import Cause
-from simulator.vector_function.operations import LONG_DIVISION, Compute, VectorFunction
-from simulator.vector_function.profile import mnemonic
+from simulator.vector_function.operations import VectorFunction
 from targets.vector_function import VectorFunctionTarget
-
-_FACTS = ("timing.launch", "timing.access", "timing.loops", "timing.chain", "timing.port", "banks")
-"""What the processes of every function read."""
 
 
 class FunctionUnit:
@@ -24,26 +20,14 @@ class FunctionUnit:
 
     def check(self, operation: object) -> None:
         """Refuse what is no vector function, and instructions for which the target has no latency."""
-        target = self._target
-        if not isinstance(operation, VectorFunction):
-            raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
-        for nest in operation.timed:
-            for item in (*nest.trip, *nest.close):
-                if isinstance(item, Computing) and not self._is_timed(item):
-                    known = (*target.timing.chain.latency_cycles, *target.arithmetic)
-                    raise IllegalError(f"target '{target.name}' has no latency for '{mnemonic(item)}'", legal=known)
-
-    def _is_timed(self, item: Computing) -> bool:
-        if isinstance(item, Compute):
-            return item.mnemonic == LONG_DIVISION or self._target.latency(item.mnemonic, item.width) is not None
-        return mnemonic(item) in self._target.timing.chain.latency_cycles
+        check_function(operation, self._target)
 
     def run(self, pipe: Pipe, entry: Entry) -> Steps:
         """Launch a function; returns when it has ended."""
         env, timing = pipe.machine.env, self._target.timing
         function = entry.operation
         assert isinstance(function, VectorFunction)  # checked before the run
-        pipe.machine.facts.update(_FACTS)
+        pipe.machine.facts.update(FACTS)
         # The published cycles of a cast count from here: they leave out the control writes.
         entry.begin(int(env.now))
         entry.execution.start = entry.start

@@ -2,6 +2,18 @@
 repeat, and the banks of its buffer (`ports`, a2a3.md section 8). Everything around them is `event_dataflow`.
 """
 
-from simulator.engines.event_strided.simulation import EventSimulation
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.engines.event_strided.simulation import EventSimulation
 
 __all__ = ["EventSimulation"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import simpy with the engine, not with what other engines share with it."""
+    if name == "EventSimulation":
+        from simulator.engines.event_strided.simulation import EventSimulation  # noqa: PLC0415
+
+        return EventSimulation
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from simpy import Event
 
-from isa.errors import IllegalError
 from simulator.engines.event_dataflow.machine import At, Machine
 from simulator.engines.event_dataflow.pipes import Pipe
 from simulator.engines.event_dataflow.ports import Pattern
 from simulator.engines.event_dataflow.records import Entry, Steps
+from simulator.engines.event_strided.legality import always_fills, check_vector, facts_of
 from simulator.strided.geometry import repeat_blocks
 from simulator.strided.operations import BLOCK, Stream, VectorOperation
 from simulator.timing import Cause
 from targets.strided_repeat import StridedRepeatTarget
-
-_HEAD_ALWAYS = "always"
 
 
 class _Walk:
@@ -68,13 +66,7 @@ class StridedUnit:
 
     def check(self, operation: object) -> None:
         """Refuse what is no vector instruction of this mechanism, and timing rows that the target does not have."""
-        target = self._target
-        if not isinstance(operation, VectorOperation):
-            raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
-        if operation.timing not in target.timing.vector:
-            raise IllegalError(
-                f"target '{target.name}' has no vector timing '{operation.timing}'", legal=target.timing.vector
-            )
+        check_vector(operation, self._target)
 
     def run(self, pipe: Pipe, entry: Entry) -> Steps:
         """Execute an instruction; returns when the pipe can take the next one, before the results are in the buffer."""
@@ -86,8 +78,8 @@ class StridedUnit:
 def _run(target: StridedRepeatTarget, pipe: Pipe, entry: Entry, operation: VectorOperation) -> Steps:
     machine, env = pipe.machine, pipe.machine.env
     row = target.timing.vector[operation.timing]
-    machine.facts.update((f"timing.vector.{operation.timing}", "banks", "options.vector_head"))
-    fills = target.option("vector_head") == _HEAD_ALWAYS or not pipe.retire()
+    machine.facts.update(facts_of(operation))
+    fills = always_fills(target) or not pipe.retire()
     start = int(env.now)
     entry.begin(start)
     entry.pending = operation.repeats
