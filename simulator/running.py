@@ -227,7 +227,7 @@ def _program_data(path: Path) -> bytes:
 
 def _decoded(path: Path, data: bytes) -> str:
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise ReadError(f"program '{path}': is no UTF-8 text") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from tpc_machine import ran
+from tpc_machine import END, nops, ran
 from tpc_text import GENERATIONS, target
 
 from isa.errors import IllegalError, ReadError
@@ -114,6 +114,22 @@ def test_a_setup_is_visible_to_what_follows() -> None:
         found = execute(kernel, {"x": values}, {"mode": code})
         assert found.outputs["y"][0, :4].view(np.int32).tolist() == expected
         clean(found, "gaudi")
+
+
+@pytest.mark.parametrize("pause", [0, 1, 2, 3, 8, 40])
+def test_a_rounding_register_stays_visible(pause: int) -> None:
+    """However long nothing looks at it; from the third bundle on (tpc.md section 6.1, stores to the register)."""
+    text = f"""// castsim: tensor 0 x in f32 [64]
+// castsim: tensor 1 y out i32 [64]
+// castsim: reg S1 = 1
+ld_tnsr V0, 0x0, I0; nop; nop; nop
+{nops(4)}nop; nop; convert.f32 target_type=int32 V2, V0; nop
+nop; nop; nop; st_l mmio 0x8fc, S1
+{nops(pause)}nop; nop; convert.f32 target_type=int32 V1, V0; nop
+{nops(4)}nop; nop; nop; st_tnsr 0x1, I0, V1
+{END}"""
+    found = ran(text, "gaudi", {"x": np.full(64, 1.75, np.float32)})
+    assert set(found.outputs["y"].tolist()) == {1 if pause >= 2 else 2}
 
 
 def test_bad_arguments() -> None:

@@ -9,9 +9,9 @@ kernel = schedule(sequence, target)      # kernel.text(4) is assembly for four t
 found = execute(kernel, {"x": codes})    # found.outputs["y"], found.vector_operations, found.stale_reads
 """
 
-from simulator.emission.execution import Execution, execute
+from simulator.emission.execution import Execution, execute, issue
 from simulator.emission.kernel import Kernel
 from simulator.emission.scheduling import schedule
 from simulator.emission.sequence import Port, Scalar, Sequence, Step, Value
 
-__all__ = ["Execution", "Kernel", "Port", "Scalar", "Sequence", "Step", "Value", "execute", "schedule"]
+__all__ = ["Execution", "Kernel", "Port", "Scalar", "Sequence", "Step", "Value", "execute", "issue", "schedule"]

@@ -15,7 +15,7 @@ from isa.tpc import Program, Slot
 from simulator.emission.kernel import Kernel
 from simulator.numerics import array_from_codes, code_dtype, codes_from_array
 from simulator.tree import Block, Loop, Lowered, Node, Tree
-from simulator.vliw.assembled import assemble
+from simulator.vliw.assembled import Ran, assemble
 from simulator.vliw.assembled import execute as run_assembled
 from simulator.vliw.findings import StaleRead
 from targets.vliw import VliwTarget
@@ -73,10 +73,9 @@ def execute(
     if missing:
         raise ReadError(f"no values for {', '.join(missing)}", legal=tuple(sizes))
     tiles = max((-(-array.size // sizes[name]) for name, array in arrays.items()), default=1)
-    text = kernel.text(max(1, tiles), scalars)
-    assembled = assemble(text, "<kernel>", chosen, {})
+    text = kernel.text(tiles, scalars or {})
     given = {name: _tiled(kernel, name, array, tiles * sizes[name]) for name, array in arrays.items()}
-    ran = run_assembled(assembled, given, values=True, checked=checked, max_bundles=_MAX_BUNDLES)
+    ran, operations = _ran(kernel, text, chosen, given, values=True, checked=checked)
     outputs = {
         placed.port.name: codes_from_array(ran.outputs[placed.port.name], format_named(placed.port.format)).reshape(
             tiles, placed.elements
@@ -84,8 +83,24 @@ def execute(
         for placed in kernel.ports
         if placed.direction == "out"
     }
-    operations = vector_operations(ran.tree, assembled.program) // tiles
-    return Execution(outputs, tiles, operations, ran.stale_reads, ran.warnings, ran.tree, text)
+    return Execution(outputs, tiles, operations // tiles, ran.stale_reads, ran.warnings, ran.tree, text)
+
+
+def issue(kernel: Kernel, *, target: VliwTarget | None = None) -> Execution:
+    """Run one tile of a kernel without values: what it issues, its counts; no inputs, no outputs."""
+    text = kernel.text()
+    chosen = kernel.target if target is None else target
+    ran, operations = _ran(kernel, text, chosen, {}, values=False, checked=False)
+    return Execution({}, 1, operations, ran.stale_reads, ran.warnings, ran.tree, text)
+
+
+def _ran(
+    kernel: Kernel, text: str, target: VliwTarget, inputs: Mapping[str, Codes], *, values: bool, checked: bool
+) -> tuple[Ran, int]:
+    """Run a program; also return the vector operations that it issued."""
+    assembled = assemble(text, f"<{kernel.name}>", target, {})
+    ran = run_assembled(assembled, inputs, values=values, checked=checked, max_bundles=_MAX_BUNDLES)
+    return ran, vector_operations(ran.tree, assembled.program)
 
 
 def vector_operations(tree: Tree, program: Program) -> int:

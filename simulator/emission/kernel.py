@@ -28,7 +28,8 @@ class Kernel:
 
     `setup` runs once. `body` computes one tile: it loads every input register, computes, stores every output register.
     The SPU slots of the bundles in `advances` step to the next tile, which a single pass leaves out. `scalars` gives
-    the S register of each number that the caller provides, `index_registers` the name of each index register.
+    the S register of each number that the caller provides, `index_registers` the name of each index register. `name` is
+    what messages call it.
     """
 
     target: VliwTarget
@@ -38,16 +39,19 @@ class Kernel:
     ports: tuple[Placed, ...]
     scalars: tuple[tuple[Scalar, str], ...]
     index_registers: Mapping[int, str]
+    name: str = "kernel"
 
     def text(self, tiles: int = 1, scalars: Mapping[str, int | float] | None = None) -> str:
-        """Return the program for a number of tiles, one after the other; `scalars` by name.
+        """Return the program for a number of tiles, one after the other.
+
+        `scalars` are the numbers by name; None leaves them to whoever runs the program, and says where they go.
 
         Raises:
             ReadError: fewer than one tile, an unknown or missing scalar, or a number that its format does not hold.
         """
         if tiles < 1:
             raise ReadError(f"a program for {tiles} tiles", legal=("1 or more",))
-        lines = [*self._declarations(tiles), *self._given(scalars or {}), *map(_printed, self.setup)]
+        lines = [*self._declarations(tiles), *self._scalars(scalars), *map(_printed, self.setup)]
         empty = _printed(NOTHING)
         if tiles == 1:
             once = [self._without_advance(place, line) for place, line in enumerate(self.body)]
@@ -95,7 +99,9 @@ class Kernel:
                 found.append(f"// castsim: reg {name} = [{start}, 0, 0, 0, 0]")
         return found
 
-    def _given(self, numbers: Mapping[str, int | float]) -> list[str]:
+    def _scalars(self, numbers: Mapping[str, int | float] | None) -> list[str]:
+        if numbers is None:
+            return [f"// {register} holds {scalar.name} ({scalar.format})" for scalar, register in self.scalars]
         names = [scalar.name for scalar, _ in self.scalars]
         for name in numbers:
             if name not in names:

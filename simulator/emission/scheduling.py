@@ -32,11 +32,11 @@ _LOAD, _STORE = "ld_tnsr", "st_tnsr"
 _FILE = "<sequence>"
 
 
-def schedule(sequence: Sequence, target: VliwTarget, setup: Items[Step] = ()) -> Kernel:
+def schedule(sequence: Sequence, target: VliwTarget, setup: Items[Step] = (), name: str = "kernel") -> Kernel:
     """Give a sequence registers, bundles and tensors.
 
     `setup` is done once, before everything else: each of its instructions is visible to all that follows. It mentions
-    scalars and immediates only (a store to a rounding register, for example).
+    scalars and immediates only (a store to a rounding register, for example). `name` is what messages call it.
 
     Raises:
         ReadError: an instruction that cannot be read.
@@ -58,6 +58,7 @@ def schedule(sequence: Sequence, target: VliwTarget, setup: Items[Step] = ()) ->
         ports=plan.ports,
         scalars=tuple((scalar, spelled(scalar.value, numbers)) for scalar in sequence.scalars),
         index_registers={index.number: spelled(index, numbers) for placed in plan.ports for index in placed.indices},
+        name=name,
     )
 
 
@@ -66,15 +67,26 @@ def _line(step: Step, text: str) -> Line:
 
 
 def _body(plan: Plan, texts: list[str], target: VliwTarget) -> tuple[tuple[Line, ...], frozenset[int]]:
-    lines = [_line(step, text) for step, text in zip(plan.steps, texts, strict=True)]
+    body, places = arranged([(step.slot, text) for step, text in zip(plan.steps, texts, strict=True)], target)
+    return body, frozenset(places[plan.advances :])
+
+
+def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple[tuple[Line, ...], list[int]]:
+    """Return bundles for instructions in program order, given as slot and text, and the bundle of each.
+
+    Memory is no dependence: loads and stores of one place must not depend on their order.
+
+    Raises:
+        ReadError, IllegalError: an instruction that cannot be read, or that the target lacks.
+    """
+    lines = [tuple(text if slot is own else None for slot in Slot) for own, text in instructions]
     source = "".join(f"{'; '.join(text or 'nop' for text in line)}\n" for line in lines)
     program = parse(source, target.dialect, _FILE)
     places = _Scheduler(program.bundles, target).places()
-    length = max(places, default=-1) + 1
-    body: list[list[str | None]] = [list(NOTHING) for _ in range(length)]
-    for place, step, text in zip(places, plan.steps, texts, strict=True):
-        body[place][step.slot] = text
-    return tuple(tuple(line) for line in body), frozenset(places[plan.advances :])
+    body: list[list[str | None]] = [list(NOTHING) for _ in range(max(places, default=-1) + 1)]
+    for place, (slot, text) in zip(places, instructions, strict=True):
+        body[place][slot] = text
+    return tuple(tuple(line) for line in body), places
 
 
 class _Scheduler:

@@ -29,6 +29,7 @@ class ConfigurationSpace:
         self._random = constant(rules.random_register)
         self._visible: dict[str, int] = {}
         self._settled_at = 0
+        self._found_at = 0
 
     def name_at(self, address: int) -> str | None:
         """Return the name of the register at a byte address, None if the description knows none there."""
@@ -51,7 +52,8 @@ class ConfigurationSpace:
 
     def visible(self, now: int) -> Mapping[str, int]:
         """Return the content of all named registers as instructions of bundle number `now` see it."""
-        if now <= self._settled_at or not self._visible:
+        if self._found_at <= self._settled_at or not self._visible:
+            self._found_at = now
             self._visible = {
                 name: value
                 for name, cell in self._cells.items()
