@@ -1,0 +1,102 @@
+"""Searches chains of up to three of the target's instructions that give what a specification asks of a cast, proves the
+best one on every code of SRC where that can be done, and writes it as a program that `castsim run` executes. If there
+is none, the chain that fails least is shown with the smallest value on which it fails and every value on its way, and
+the exit code is 1. --spec is NAME@VERSION:ATTRIBUTE=VALUE:..., exact (default), tosa, onnx or a path. --rounding and
+--saturate ask for more than a specification does. --via judges the chain through other formats, each with the rounding
+mode of the instruction that leads there if one is given; the destination may stand at the end.
+
+examples:
+  castsim lower f16 i8 --spec tosa --target a5
+  castsim lower f32 u16 --spec onnx --saturate --target gaudi --out f32_to_u16.tpc
+  castsim lower i32 bf16 --spec tosa --target a5 --json -
+  castsim lower f16 i8 --spec tosa --target greco --via bf16:rhne i8:rhne
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.commands.outcome import Outcome
+
+SUMMARY = "a specification's cast on a target: by which instructions, proven, at what cost, as a program"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `lower`."""
+    add = parser.add_argument
+    add("src", metavar="SRC", help="format of the source")
+    add("dst", metavar="DST", help="format of the results")
+    add("--target", metavar="T", required=True, help="name or path of a target")
+    add("--spec", metavar="S", default="exact", help="specification: exact (default), tosa, onnx, or a path")
+    add("--rounding", metavar="M", help="how results in range are to be rounded")
+    add("--saturate", action="store_true", help="results out of range are to be clamped")
+    add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats")
+    add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
+    add("--cols", metavar="C", default="256", help="its columns; default: 256")
+    add("--steps", metavar="N", default="3", help="longest chain, 1 to 3 instructions; default: 3")
+    add("--out", metavar="FILE", help="write the program; - prints it alone")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Plan the cast.
+
+    Raises:
+        ReadError: what was typed; a file that cannot be written.
+        IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
+    """
+    from simulator.commands.delivery import STDOUT  # noqa: PLC0415
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.planning import CastRequest, Verdict, plan, plan_through  # noqa: PLC0415
+    from simulator.reports.lower import lower_document  # noqa: PLC0415
+    from simulator.reports.stages import watching  # noqa: PLC0415
+    from simulator.specifications import parse_specification  # noqa: PLC0415
+
+    spec, version, attributes = parse_specification(options.spec)
+    request = CastRequest(
+        src=options.src.strip(),
+        dst=options.dst.strip(),
+        target=options.target,
+        spec=spec,
+        version=version,
+        attributes=attributes,
+        rounding=options.rounding,
+        saturate=options.saturate,
+        rows=_number("--rows", options.rows),
+        cols=_number("--cols", options.cols),
+        steps=_number("--steps", options.steps),
+    )
+    with watching(quiet=options.quiet) as heard:
+        found = plan_through(request, options.via, heard) if options.via else plan(request, heard)
+    if options.out not in (None, STDOUT) and found.text is not None:
+        _write(Path(options.out), found.text)
+
+    def text(_: int) -> Any:
+        if options.out == STDOUT and found.text is not None:
+            from rich.text import Text  # noqa: PLC0415 - only if printed
+
+            return Text(found.text.rstrip("\n"), no_wrap=True)
+        from simulator.reports.lower_text import lower_text  # noqa: PLC0415 - rich, only if printed
+
+        return lower_text(found, options.out)
+
+    return Outcome(lower_document(found, options.out), text, code=1 if found.verdict is Verdict.DIFFERS else 0)
+
+
+def _number(option: str, text: str) -> int:
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ReadError(f"{option} {text}: not an integer of at least 1")
+    return int(text)
+
+
+def _write(path: Path, text: str) -> None:
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None

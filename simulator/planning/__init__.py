@@ -1,0 +1,44 @@
+"""Planning casts: the chain of a target's instructions that gives what a specification asks for, proven or refuted.
+
+found = plan(CastRequest("f16", "i8", "a5", spec="tosa"))
+found.verdict, found.chain, found.cost.cycles_per_element, found.text, found.counterexample
+results = run_assembly(found.assembly, codes)   # the program on the simulated target
+"""
+
+from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of, run_assembly
+from simulator.planning.catalogue import Catalogue, catalogue_of
+from simulator.planning.counterexample import Counterexample, Hop, Required
+from simulator.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
+from simulator.planning.proof import Evidence, Judgement, Method, Verdict, judge
+from simulator.planning.request import CastRequest, Demand, settle
+from simulator.planning.steps import Chain, Step, run_chain
+
+__all__ = [
+    "Assembly",
+    "CastRequest",
+    "Catalogue",
+    "Chain",
+    "Cost",
+    "Counterexample",
+    "Demand",
+    "Evidence",
+    "Hop",
+    "Judgement",
+    "Method",
+    "Plan",
+    "Refuted",
+    "Required",
+    "Step",
+    "Verdict",
+    "Way",
+    "assembly_of",
+    "catalogue_of",
+    "cost_of",
+    "judge",
+    "plan",
+    "plan_through",
+    "plan_with",
+    "run_assembly",
+    "run_chain",
+    "settle",
+]

@@ -1,0 +1,153 @@
+"""Programs that run a chain: text for the target, what it costs, and running it on codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError
+from isa.formats import Format
+from simulator.numerics import array_from_codes, code_dtype, codes_from_array
+from simulator.planning.steps import Chain
+from targets import Target
+from targets.vliw import VliwTarget
+
+if TYPE_CHECKING:
+    from simulator.running import Loaded
+    from simulator.vliw.assembled import Assembled
+
+Codes = NDArray[Any]
+
+_NAME = "lowered"
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A program with input `src` and output `dst`.
+
+    `suffix` is that of its files. `elements` is the size of both arguments, `source` and `destination` the formats by
+    which the text declares them. `order` gives for every element of the output the number of its source element; None:
+    the same. `scratch_bytes` are those of tmp tiles, `buffer_bytes` those of all tiles, `registers` vector registers.
+    """
+
+    target: Target
+    text: str
+    suffix: str
+    elements: int
+    source: Format
+    destination: Format
+    order: NDArray[np.intp] | None
+    scratch_bytes: int
+    buffer_bytes: int
+    registers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a program takes: cycles of all of it, loads and stores included, for `elements` elements."""
+
+    cycles: int
+    elements: int
+    scratch_bytes: int
+    buffer_bytes: int
+    registers: int
+
+    @property
+    def cycles_per_element(self) -> float:
+        """Cycles by elements."""
+        return self.cycles / self.elements
+
+    @property
+    def rank(self) -> tuple[float, int, int, int]:
+        """What chains are ranked by: cycles per element, scratch, registers, buffer."""
+        return self.cycles_per_element, self.scratch_bytes, self.registers, self.buffer_bytes
+
+
+def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
+    """Return the program that takes `rows` x `cols` elements through a chain.
+
+    On a vector unit the tensors are filled up to whole registers.
+
+    Raises:
+        IllegalError, TileError: no program of the target can hold it, such as a tile too large for the buffer.
+    """
+    if isinstance(target, VliwTarget):
+        from simulator.planning.vector_text import vector_assembly  # noqa: PLC0415
+
+        return vector_assembly(chain, src, dst, target, rows * cols)
+    from simulator.planning.tile_text import tile_assembly  # noqa: PLC0415
+
+    return tile_assembly(chain, src, dst, target, rows, cols)
+
+
+def cost_of(assembly: Assembly) -> Cost:
+    """Simulate a program's time.
+
+    Raises:
+        IllegalError, TileError: the target refuses it.
+    """
+    from simulator.running import run_loaded  # noqa: PLC0415 - engines, only for chains that are right
+
+    found = run_loaded(_loaded(assembly), {}, timing_only=True)
+    return Cost(found.cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
+
+
+def run_assembly(assembly: Assembly, codes: Codes) -> Codes:
+    """Run a program on the simulated target over codes of any shape, as often as they take.
+
+    Codes are those of the format that the text declares for its input; codes of its output come back.
+    """
+    from simulator.running import run_loaded  # noqa: PLC0415
+
+    flat = codes.reshape(-1)
+    pieces = []
+    loaded = _loaded(assembly)
+    for start in range(0, flat.size, assembly.elements):
+        piece = np.zeros(assembly.elements, code_dtype(assembly.source))
+        part = flat[start : start + assembly.elements]
+        piece[: part.size] = part
+        outputs = run_loaded(loaded, {"src": array_from_codes(piece, assembly.source)}, pipeline="hardware").outputs
+        found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
+        if assembly.order is not None:
+            restored = np.empty_like(found)
+            restored[assembly.order] = found
+            found = restored
+        pieces.append(found[: part.size])
+    results = np.concatenate(pieces) if pieces else np.zeros(0, code_dtype(assembly.destination))
+    return results.reshape(codes.shape)
+
+
+def _loaded(assembly: Assembly) -> Loaded | Assembled:
+    name = f"{_NAME}{assembly.suffix}"
+    if isinstance(assembly.target, VliwTarget):
+        from simulator.vliw.assembled import assemble  # noqa: PLC0415
+
+        return assemble(assembly.text, name, assembly.target, {})
+    from isa import pto  # noqa: PLC0415
+    from simulator.execution import execute  # noqa: PLC0415
+    from simulator.mechanisms import lowerer_of  # noqa: PLC0415
+    from simulator.running import Loaded  # noqa: PLC0415
+
+    parsed = pto.parse(assembly.text, str(Path(name)))
+    function = parsed.functions[0]
+    return Loaded(name, function.name, assembly.target, execute(parsed, function, lowerer_of(assembly.target), {}))
+
+
+def machine_formats(chain: Chain, src: Format, dst: Format) -> tuple[Format, Format]:
+    """Return the formats of the first and the last instruction, by which the text declares its arguments.
+
+    Rereads at the ends are those declarations; a chain without instructions copies.
+
+    Raises:
+        IllegalError: a chain of rereads alone between formats of different widths.
+    """
+    working = [step for step in chain if step.is_instruction]
+    if working:
+        return working[0].src, working[-1].dst
+    if src.storage_bits != dst.storage_bits:
+        raise IllegalError(f"nothing reads {src.name} as {dst.name}")
+    return src, src

@@ -1,0 +1,62 @@
+"""Constants that fix-up arithmetic around a cast may need: they follow from the two formats of the request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from isa.modes import Overflow, Rounding
+from simulator.numerics import Policy, code_dtype, convert_codes
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Constants for chains from `src` to `dst`, as codes of whatever format the arithmetic works in."""
+
+    src: Format
+    dst: Format
+
+    def bounds(self, fmt: Format) -> tuple[int, ...]:
+        """Return the ends of the destination's range, rounded inwards."""
+        found = []
+        for code, mode in ((_lowest(self.dst), Rounding.CEIL), (_highest(self.dst), Rounding.FLOOR)):
+            codes = np.array([code], code_dtype(self.dst))
+            overflow = Overflow.SATURATE
+            end = int(convert_codes(codes, self.dst, fmt, Policy(_fitting(fmt, mode), overflow))[0])
+            found.append(end)
+        return tuple(dict.fromkeys(found))
+
+    def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return the powers of two that move between signed and unsigned ranges."""
+        widths = {row.bits for row in (self.src, self.dst, fmt) if isinstance(row, IntFormat) and row.bits <= fmt.bits}
+        mask = (1 << fmt.bits) - 1
+        powers = sorted(1 << (bits - 1) for bits in widths if bits > 1)
+        return tuple(dict.fromkeys(code & mask for power in powers for code in (power, -power)))
+
+    def masks(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return the mask of the destination's width, where that is narrower."""
+        narrower = isinstance(self.dst, IntFormat) and self.dst.bits < fmt.bits
+        return ((1 << self.dst.bits) - 1,) if narrower else ()
+
+    def shifts(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return by how much the widths of the request differ from that of the arithmetic."""
+        widths = {row.bits for row in (self.src, self.dst) if isinstance(row, IntFormat)}
+        return tuple(sorted(fmt.bits - bits for bits in widths if bits < fmt.bits))
+
+
+def _fitting(fmt: Format, mode: Rounding) -> Rounding:
+    return Rounding.TRUNC if isinstance(fmt, TaperedFormat) else mode
+
+
+def _highest(fmt: Format) -> int:
+    return fmt.maximum if isinstance(fmt, IntFormat) else fmt.max_finite_code
+
+
+def _lowest(fmt: Format) -> int:
+    if isinstance(fmt, IntFormat):
+        return fmt.minimum & ((1 << fmt.storage_bits) - 1)
+    if isinstance(fmt, FloatFormat) and not fmt.signed:
+        return 0
+    return fmt.max_finite_code | fmt.sign_bit

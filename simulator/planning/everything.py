@@ -1,0 +1,169 @@
+"""All codes of a 32-bit source in machine code, the nearest to zero first."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.formats import IntFormat
+from isa.modes import Overflow
+from simulator.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
+from simulator.planning.primitives import Convert
+from simulator.planning.proof import (
+    Evidence,
+    Heard,
+    Judgement,
+    Method,
+    Verdict,
+    smallest_first,
+)
+from simulator.planning.request import Demand
+from simulator.planning.samples import telling_codes
+from simulator.planning.steps import Chain, primitives_of
+from targets.specification import Case
+
+Codes = NDArray[Any]
+
+_BLOCK = 1 << 16
+_CHUNK = 1 << 22
+_CODES = 1 << 32
+_SLOW_LOOKS = 1 << 25
+"""Results unlike the reference's that are looked at one by one before the search for a proof is given up."""
+
+
+def has_machine_code() -> bool:
+    """Whether numba is installed."""
+    return find_spec("numba") is not None
+
+
+def judge_everything(demand: Demand, chain: Chain, sampled: Judgement, heard: Heard) -> Judgement:
+    """Return the verdict on all 2**32 codes; `sampled`, with a remark, where machine code or time is lacking."""
+    if not has_machine_code():
+        return _remarked(sampled, "the extra `fast` would try all 2**32")
+    if demand.narrowed:
+        return _remarked(sampled, "demands beside the specification are not tried on all 2**32")
+    reference = _nearest_reference(demand, chain)
+    runners = [_Runner(demand, chain, reference) for _ in range(os.cpu_count() or 1)]
+    with ThreadPoolExecutor(len(runners)) as pool:
+        for start in range(0, _CODES // 2, _CHUNK * len(runners)):
+            heard("all codes", 2 * start, _CODES)
+            starts = range(start, min(start + _CHUNK * len(runners), _CODES // 2), _CHUNK)
+            # Machine code runs without the interpreter's lock; the first chunk with a failure has the smallest.
+            found = list(pool.map(_Runner.first_failing, runners, starts))
+            wrong = next((codes for codes in found if codes.size), None)
+            if wrong is not None:
+                tried = 2 * (start + _CHUNK * len(runners))
+                evidence = Evidence(Method.EXHAUSTIVE, tried, "all codes up to the first that fails")
+                return Judgement(chain, Verdict.DIFFERS, evidence, smallest_first(wrong, demand.src))
+            if sum(runner.looks for runner in runners) > _SLOW_LOOKS:
+                return _remarked(sampled, "too many results lie within a tolerance to try all 2**32")
+    evidence = Evidence(Method.EXHAUSTIVE, _CODES, f"all {_CODES} codes of {demand.src.name}")
+    verdict = Verdict.EXACT if all(runner.only_reference for runner in runners) else sampled.verdict
+    return Judgement(chain, verdict, evidence, np.zeros(0, code_dtype(demand.src)))
+
+
+def _remarked(sampled: Judgement, remark: str) -> Judgement:
+    evidence = sampled.evidence
+    told = Evidence(evidence.method, evidence.codes, f"{evidence.argument}; {remark}")
+    return Judgement(sampled.chain, sampled.verdict, told, sampled.failing)
+
+
+def _both_signs(demand: Demand, start: int) -> tuple[Codes, Codes]:
+    """Return the codes of `start` and the next magnitudes, of either sign."""
+    block = _RAMP + np.uint32(start)
+    if isinstance(demand.src, IntFormat):
+        if not demand.src.signed:
+            return block, block + np.uint32(1 << 31)
+        return block, ~block
+    return block, block | np.uint32(1 << 31)
+
+
+_RAMP = np.arange(_BLOCK, dtype=np.uint32)
+
+
+class _Runner:
+    """Runs chain and reference over blocks, in memory that stays in the caches."""
+
+    def __init__(self, demand: Demand, chain: Chain, reference: Policy) -> None:
+        self.demand = demand
+        self.primitives = primitives_of(chain)
+        self.reference = reference
+        self.looks = 0
+        self.only_reference = True
+        formats = [primitive.dst for primitive in self.primitives if isinstance(primitive, Convert)]
+        self.buffers = [np.empty(_BLOCK, code_dtype(fmt)) for fmt in formats]
+        self.expected = np.empty(_BLOCK, code_dtype(demand.dst))
+
+    def first_failing(self, start: int) -> Codes:
+        """Return the codes of the first block from a magnitude on, within a chunk, on which the chain fails."""
+        for begin in range(start, start + _CHUNK, _BLOCK):
+            wrong = np.concatenate([self.failing(codes) for codes in _both_signs(self.demand, begin)])
+            if wrong.size:
+                return wrong
+        return wrong
+
+    def failing(self, codes: Codes) -> Codes:
+        """Return the codes of a block on which the chain fails."""
+        results, buffers = codes, iter(self.buffers)
+        for primitive in self.primitives:
+            if isinstance(primitive, Convert):
+                out = next(buffers)
+                convert_codes(results, primitive.src, primitive.dst, primitive.policy, tier=Tier.COMPILED, out=out)
+                results = out
+            elif hasattr(primitive, "mask"):
+                results = results & results.dtype.type(primitive.mask)
+        demand = self.demand
+        convert_codes(codes, demand.src, demand.dst, self.reference, tier=Tier.COMPILED, out=self.expected)
+        if np.array_equal(results, self.expected):
+            return codes[:0]
+        unlike = results != self.expected
+        if self._free(codes):
+            return codes[:0]
+        codes, results = codes[unlike], results[unlike].copy()
+        self.looks += codes.size
+        satisfied = demand.satisfied(codes, results)
+        if self.only_reference:
+            from simulator.planning.proof import matches_reference  # noqa: PLC0415 - once in a while
+
+            self.only_reference = bool(matches_reference(demand, codes, results).all(axis=1).any())
+        return codes[~satisfied]
+
+    def _free(self, codes: Codes) -> bool:
+        """Whether anything is accepted for all codes of a block.
+
+        What is undefined is so from some magnitude on (out of range, then infinite, then NaN) or for one sign, so the
+        smallest magnitude of a block decides; more are looked at all the same.
+        """
+        return bool(self.demand.sets(codes[:: _BLOCK // 64]).anything.all())
+
+
+def _nearest_reference(demand: Demand, chain: Chain) -> Policy:
+    """Return a policy that satisfies the demand everywhere and agrees with the chain as often as one can.
+
+    Such are the references, and what differs from them only where anything is accepted.
+    """
+    from simulator.planning.steps import run_chain  # noqa: PLC0415
+
+    codes = telling_codes(demand.src, (demand.dst,), 1 << 10)
+    results = run_chain(chain, codes)
+    candidates = list(demand.references)
+    undefined = demand.cast.rule.undefined
+    if isinstance(demand.dst, IntFormat) and not isinstance(demand.src, IntFormat) and Case.NAN in undefined:
+        beyond = {Case.OUT_OF_RANGE, Case.INFINITE} <= set(undefined)
+        candidates += [
+            replace(policy, overflow=overflow, nan_to_integer=nan)
+            for policy in demand.references
+            for overflow in ((Overflow.SATURATE, Overflow.WRAP) if beyond else (policy.overflow,))
+            for nan in NanToInteger
+        ]
+
+    def disagreements(policy: Policy) -> int:
+        return int((convert_codes(codes, demand.src, demand.dst, policy) != results).sum())
+
+    return min(candidates, key=disagreements)

@@ -1,0 +1,377 @@
+"""Planning a cast: search, proof, ranking by simulated cost, and the program of the best chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import CastsimError, IllegalError, ReadError
+from isa.formats import format_named
+from simulator.numerics import value_of
+from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
+from simulator.planning.catalogue import Catalogue, catalogue_of
+from simulator.planning.counterexample import Counterexample, counterexample
+from simulator.planning.primitives import Convert, Integral
+from simulator.planning.proof import Evidence, Judgement, Verdict, graded, judge
+from simulator.planning.request import CastRequest, Demand, settle
+from simulator.planning.samples import all_codes, telling_codes
+from simulator.planning.search import Leg, nearest, search, through
+from simulator.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
+from targets import Target, load_target
+
+Codes = NDArray[Any]
+Heard = Callable[[str, int, int], None]
+
+_RANDOM = 48
+"""Random codes per kind of the first sample; what it misses, proofs bring in."""
+_ADDED = 48
+"""Failing codes of a refuted chain that join the sample."""
+_SIMULATED = 6
+"""Chains of one length whose programs are simulated to rank them."""
+_SPELLINGS = 6
+
+
+class Way(StrEnum):
+    """How a target gets a cast done."""
+
+    NATIVE = "native"
+    """One instruction as it stands."""
+    OPTIONS = "native with options"
+    """One instruction with modes that have to be asked for."""
+    CHAIN = "chain"
+    """Several instructions."""
+    COPY = "copy"
+    """No instruction: the bits stay as they are."""
+    IMPOSSIBLE = "impossible"
+    """No chain of the target's instructions satisfies the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """A chain that one might have taken, and where it fails."""
+
+    chain: Chain
+    counterexample: Counterexample
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What became of a request.
+
+    `chain` is the best one that satisfies it, else (`way` is IMPOSSIBLE) the one that fails on the fewest codes tried,
+    with its smallest `counterexample`; empty if nothing leads to the destination. `assembly` and `cost` belong to a
+    satisfying chain; `refuted` are native casts of the pair with fewer options than `chain` has. The plan of a given
+    path (`plan_through`) tells its way also where the chain differs.
+    """
+
+    request: CastRequest
+    demand: Demand
+    target: Target
+    way: Way
+    verdict: Verdict
+    chain: Chain
+    evidence: Evidence | None
+    cost: Cost | None
+    assembly: Assembly | None
+    counterexample: Counterexample | None
+    refuted: tuple[Refuted, ...] = ()
+    searched: int = 0
+    """Steps of the catalogue that was searched."""
+
+    @property
+    def text(self) -> str | None:
+        """The program, None if nothing satisfies the request."""
+        return None if self.assembly is None else self.assembly.text
+
+
+def plan(request: CastRequest, heard: Heard = lambda *_: None) -> Plan:
+    """Find the best chain of a target's instructions that satisfies a request, and prove it.
+
+    Chains are tried shortest first, up to `request.steps` instructions; those of one length are ranked by simulated
+    cycles per element, scratch and registers. A chain that is proven goes before one that was only sampled.
+
+    Raises:
+        ReadError: unknown specification, target, format, version, attribute or mode.
+        IllegalError: the specification does not have the cast; what is asked for contradicts it.
+    """
+    demand, target = _settled(request)
+    catalogue = catalogue_of(target, demand.src, demand.dst)
+    return plan_with(catalogue, demand, target, request, heard)
+
+
+def plan_with(
+    catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, heard: Heard = lambda *_: None
+) -> Plan:
+    """Plan with a given catalogue of the target's steps; see `plan`."""
+    codes = telling_codes(demand.src, (demand.dst,), _RANDOM)
+    found, codes = _proven(catalogue, demand, target, request, codes, heard)
+    if found is None:
+        return _impossible(catalogue, demand, target, request, codes, heard)
+    judgement, assembly, cost = found
+    return Plan(
+        request=request,
+        demand=demand,
+        target=target,
+        way=_way(judgement.chain),
+        verdict=judgement.verdict,
+        chain=judgement.chain,
+        evidence=judgement.evidence,
+        cost=cost,
+        assembly=assembly,
+        counterexample=None,
+        refuted=_refuted_natives(catalogue, demand, judgement.chain, heard),
+        searched=catalogue.size,
+    )
+
+
+def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambda *_: None) -> Plan:
+    """Judge the best chain that goes through the named formats, one instruction from each to the next.
+
+    `path` holds `FORMAT` or `FORMAT:MODE`, MODE the rounding of the instruction that leads there; the destination may
+    stand at its end.
+
+    Raises:
+        IllegalError: the target has no such chain; otherwise as `plan`.
+    """
+    demand, target = _settled(request)
+    catalogue = catalogue_of(target, demand.src, demand.dst)
+    legs = _legs_of(path, demand)
+    codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], _RANDOM)
+    judgement = None
+    while judgement is None:
+        best = through(catalogue, demand, codes, legs)
+        if best is None:
+            shown = " -> ".join([demand.src.name, *(f"{leg.format} ({leg.rounding or 'any'})" for leg in legs)])
+            raise IllegalError(f"{target.name} has no chain {shown}", legal=_legs(catalogue, demand, legs))
+        judgement = judge(demand, best[0], heard)
+        if best[1] == 0 and judgement.verdict is Verdict.DIFFERS:
+            codes, judgement = _with_failing(codes, judgement), None
+    if judgement.verdict is Verdict.DIFFERS:
+        refused = _refusal(catalogue, demand, target, request, judgement)
+        return replace(refused, way=_way(judgement.chain))
+    assembly = assembly_of(judgement.chain, demand.src, demand.dst, target, request.rows, request.cols)
+    return Plan(
+        request=request,
+        demand=demand,
+        target=target,
+        way=_way(judgement.chain),
+        verdict=judgement.verdict,
+        chain=judgement.chain,
+        evidence=judgement.evidence,
+        cost=cost_of(assembly),
+        assembly=assembly,
+        counterexample=None,
+        searched=catalogue.size,
+    )
+
+
+def _settled(request: CastRequest) -> tuple[Demand, Target]:
+    if not 1 <= request.steps <= 3:
+        raise ReadError(f"chains of {request.steps} steps", legal=("1", "2", "3"))
+    if min(request.rows, request.cols) < 1:
+        raise ReadError(f"a tensor of {request.rows} x {request.cols} elements", legal=("1 x 1 and more",))
+    demand = settle(request)
+    target = request.target if not isinstance(request.target, str) and hasattr(request.target, "mechanism") else None
+    chip: Target = load_target(request.target) if target is None else target  # type: ignore[arg-type, assignment]
+    _check_satisfiable(demand)
+    return demand, chip
+
+
+def _check_satisfiable(demand: Demand) -> None:
+    """Refuse what no result can satisfy.
+
+    Raises:
+        IllegalError: names an input and what contradicts what.
+    """
+    if not demand.narrowed:
+        return
+    everything = all_codes(demand.src)
+    codes = telling_codes(demand.src, (demand.dst,), 1 << 10) if everything is None else everything
+    contradicted = demand.unsatisfiable(codes)
+    if contradicted.any():
+        from simulator.planning.proof import smallest_first  # noqa: PLC0415
+
+        code = int(smallest_first(codes[contradicted], demand.src)[0])
+        raise IllegalError(
+            f"unsatisfiable: {demand.cast.label} does not accept what {demand.label.removeprefix(demand.cast.label)} "
+            f"asks for, for example for {demand.src.name} {value_of(code, demand.src)} ({code:#x}): "
+            f"its rule is '{demand.cast.rule.meaning}'"
+        )
+
+
+def _proven(
+    catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, codes: Codes, heard: Heard
+) -> tuple[tuple[Judgement, Assembly, Cost] | None, Codes]:
+    """Return the best chain that stands up to proof; a refuted one adds to the codes, and the search begins anew."""
+    while True:
+        chains = search(catalogue, demand, codes, request.steps, lambda text: heard(text, 0, 0))
+        if not chains:
+            return None, codes
+        sampled: tuple[Judgement, Assembly, Cost] | None = None
+        refuted = False
+        for chain, assembly, cost in _ranked(chains, demand, target, request, codes):
+            judgement = judge(demand, chain, heard)
+            if judgement.verdict is Verdict.DIFFERS:
+                codes, refuted = _with_failing(codes, judgement), True
+                break
+            if judgement.evidence.proves:
+                return (judgement, assembly, cost), codes
+            sampled = sampled or (judgement, assembly, cost)
+        if not refuted:
+            return sampled, codes
+
+
+def _ranked(
+    chains: list[Chain], demand: Demand, target: Target, request: CastRequest, codes: Codes
+) -> list[tuple[Chain, Assembly, Cost]]:
+    """Return the most promising chains with their programs, the cheapest first.
+
+    Raises:
+        CastsimError: none of them can be written as a program; the first one's reason.
+    """
+    plain = sorted(chains, key=lambda chain: _plainness(chain, demand, codes))
+    picked: dict[tuple[Any, ...], Chain] = {}
+    for chain in (spelt for one in plain for spelt in _spellings(one)):
+        picked.setdefault(_kind(chain), chain)
+    found, reasons = [], []
+    for chain in picked.values():
+        try:
+            assembly = assembly_of(chain, demand.src, demand.dst, target, request.rows, request.cols)
+            found.append((chain, assembly, cost_of(assembly)))
+        except CastsimError as error:
+            reasons.append(error)
+        if len(found) == _SIMULATED:
+            break
+    if not found:
+        raise reasons[0]
+    order = {id(chain): place for place, chain in enumerate(picked.values())}
+    return sorted(found, key=lambda one: (one[2].rank, _plainness(one[0], demand, codes), order[id(one[0])]))
+
+
+def _plainness(chain: Chain, demand: Demand, codes: Codes) -> tuple[int, int, int, int, int]:
+    """Return what makes one chain preferable to another that takes as long: exact, few instructions and options."""
+    inexact = int(graded(demand, codes, run_chain(chain, codes)) is not Verdict.EXACT)
+    wanted = {policy.rounding for policy in demand.references}
+    strange = sum(
+        primitive.policy.rounding not in wanted
+        for primitive in primitives_of(chain)
+        if isinstance(primitive, Convert | Integral)
+    )
+    instructions = [step for step in chain if step.is_instruction]
+    width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
+    return inexact, width, strange, len(chain), sum(len(step.forms[0].options) for step in chain)
+
+
+def _kind(chain: Chain) -> tuple[Any, ...]:
+    """Return what a chain's cost depends on: formats and kinds of instructions, not rounding modes or constants."""
+    return tuple(
+        (step.src.name, step.dst.name, step.name.partition(" ")[0], _switches(step.forms[0])) for step in chain
+    )
+
+
+def _switches(form: Form) -> tuple[Any, ...]:
+    return (form.saturation, form.scratch) if isinstance(form, TileCastForm) else ()
+
+
+def _spellings(chain: Chain) -> Iterator[Chain]:
+    """Yield a chain with every spelling of its steps that may take another time."""
+    choices: list[list[Step]] = []
+    for step in chain:
+        by_switches: dict[tuple[Any, ...], Form] = {}
+        for form in step.forms:
+            by_switches.setdefault(_switches(form), form)
+        choices.append([replace(step, forms=(form,)) for form in by_switches.values()])
+    yield from islice(product(*choices), _SPELLINGS)
+
+
+def _with_failing(codes: Codes, judgement: Judgement) -> Codes:
+    """Add failing codes to those tried: the smallest, and others spread over all that are known."""
+    failing = judgement.failing
+    spread = failing[np.linspace(0, failing.size - 1, min(_ADDED, failing.size)).astype(np.intp)]
+    more: Codes = np.unique(np.concatenate((codes, spread))).astype(codes.dtype)
+    return more
+
+
+def _way(chain: Chain) -> Way:
+    instructions = [step for step in chain if step.is_instruction]
+    if not instructions:
+        return Way.COPY
+    if len(instructions) > 1:
+        return Way.CHAIN
+    return Way.OPTIONS if instructions[0].forms[0].options else Way.NATIVE
+
+
+def _impossible(
+    catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, codes: Codes, heard: Heard
+) -> Plan:
+    best = nearest(catalogue, demand, codes, min(request.steps, 2))
+    if best is None and request.steps > 2:
+        best = nearest(catalogue, demand, codes[: 1 << 8], request.steps)
+    if best is None:
+        return Plan(
+            request, demand, target, Way.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
+            searched=catalogue.size,
+        )  # fmt: skip
+    judgement = judge(demand, best[0], heard)
+    return _refusal(catalogue, demand, target, request, judgement)
+
+
+def _refusal(catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, judgement: Judgement) -> Plan:
+    return Plan(
+        request=request,
+        demand=demand,
+        target=target,
+        way=Way.IMPOSSIBLE,
+        verdict=Verdict.DIFFERS,
+        chain=judgement.chain,
+        evidence=judgement.evidence,
+        cost=None,
+        assembly=None,
+        counterexample=counterexample(demand, judgement.chain, int(judgement.failing[0])),
+        searched=catalogue.size,
+    )
+
+
+def _refuted_natives(catalogue: Catalogue, demand: Demand, chain: Chain, heard: Heard) -> tuple[Refuted, ...]:
+    """Return the plain native cast of the pair where the chain is something else and the plain one fails."""
+    options = sum(len(step.forms[0].options) for step in chain)
+    native = [step for step in catalogue.from_format(demand.src) if step.dst == demand.dst]
+    plain = min(native, key=lambda step: len(step.forms[0].options), default=None)
+    if plain is None or (plain.primitives == primitives_of(chain)):
+        return ()
+    if len(chain) == 1 and len(plain.forms[0].options) >= options:
+        return ()
+    judgement = judge(demand, (plain,), heard, refute_only=True)
+    if judgement.verdict is not Verdict.DIFFERS:
+        return ()
+    found = counterexample(demand, (plain,), int(judgement.failing[0]))
+    return (Refuted((plain,), found, judgement.evidence),)
+
+
+def _legs_of(path: Sequence[str], demand: Demand) -> list[Leg]:
+    """Read a path.
+
+    Raises:
+        ReadError: an unknown format.
+    """
+    legs = []
+    for text in path:
+        name, _, mode = text.strip().partition(":")
+        legs.append(Leg(format_named(name).name, mode.lower() or None))
+    if not legs or legs[-1].format != demand.dst.name:
+        legs.append(Leg(demand.dst.name))
+    return legs
+
+
+def _legs(catalogue: Catalogue, demand: Demand, legs: Sequence[Leg]) -> list[str]:
+    """Return the single casts that exist from the formats of a path."""
+    formats = (demand.src, *(format_named(leg.format) for leg in legs[:-1]))
+    found = [(fmt.name, step.dst.name) for fmt in formats for step in catalogue.from_format(fmt)]
+    return [f"{src} -> {dst}" for src, dst in dict.fromkeys(found) if src != dst]

@@ -1,0 +1,172 @@
+"""What is asked of the planner: a cast of a specification on a target, and the results that satisfy it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import Format, IntFormat, format_named
+from isa.modes import DETERMINISTIC, Overflow, Rounding
+from simulator.numerics import Policy, abstract_policy, convert_codes, decode_to_float64, legal_roundings
+from simulator.numerics.policy import default_rounding
+from simulator.specifications import AcceptanceSets, SpecifiedCast, acceptance, specified_cast
+from simulator.specifications.acceptance import exact_policies
+from simulator.specifications.order import is_nan
+from targets import Specification, Target
+from targets.specification import Accept
+
+Codes = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class CastRequest:
+    """A cast to be planned.
+
+    `spec` is a specification, its name or path, `target` likewise; `version` and `attributes` as for
+    `simulator.specifications.specified_cast`. `rounding` asks for results in range rounded by that mode, `saturate` for
+    results out of range clamped: an attribute of the specification where it has one with that effect, else a further
+    demand beside it. `rows` and `cols` are the extent of the tensor that the assembly converts, `steps` the longest
+    chain.
+    """
+
+    src: str
+    dst: str
+    target: str | Path | Target
+    spec: str | Path | Specification = "exact"
+    version: str | None = None
+    attributes: Mapping[str, str | int] = field(default_factory=dict)
+    rounding: str | None = None
+    saturate: bool = False
+    rows: int = 16
+    cols: int = 256
+    steps: int = 3
+
+
+def settle(request: CastRequest) -> Demand:
+    """Look the cast up and return what satisfies it.
+
+    Raises:
+        ReadError: unknown specification, format, version, attribute or mode.
+        IllegalError: the specification does not have the cast, or it is one of text; a mode without meaning for it.
+    """
+    attributes = dict(request.attributes)
+    rounding, saturate = request.rounding, request.saturate
+    if rounding is not None and rounding not in [mode.value for mode in DETERMINISTIC]:
+        raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.value for mode in DETERMINISTIC])
+    cast = specified_cast(request.spec, request.src, request.dst, version=request.version, attributes=attributes)
+    effects = {attribute.effect: name for name, attribute in cast.spec.attributes.items()}
+    if rounding is not None and "rounding" in effects:
+        attributes[effects["rounding"]], rounding = rounding, None
+    if saturate and "overflow" in effects:
+        attributes[effects["overflow"]], saturate = Overflow.SATURATE.value, False
+    cast = specified_cast(cast.spec, request.src, request.dst, version=request.version, attributes=attributes)
+    if cast.src is None or cast.dst is None:
+        raise IllegalError(f"{cast.label}: a cast of text has no codes that a chip could convert")
+    mode = None if rounding is None else Rounding(rounding)
+    if mode is not None and mode not in legal_roundings(cast.src, cast.dst):
+        legal = [legal.value for legal in legal_roundings(cast.src, cast.dst) if legal in DETERMINISTIC]
+        raise IllegalError(f"rounding {mode} is not defined for {request.src} -> {request.dst}", legal=legal)
+    # A signless source that an attribute reads as unsigned is loaded as the unsigned type of its width.
+    return Demand(cast, format_named(cast.src.name), cast.dst, mode, saturate)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The results that satisfy a request, for codes of `src`."""
+
+    cast: SpecifiedCast
+    src: Format
+    dst: Format
+    rounding: Rounding | None
+    saturate: bool
+
+    @property
+    def label(self) -> str:
+        """Specification, version, attributes and further demands."""
+        further = [f"rounding {self.rounding}"] if self.rounding else []
+        further += ["saturating"] if self.saturate else []
+        return " ".join([self.cast.label, *further])
+
+    @cached_property
+    def references(self) -> tuple[Policy, ...]:
+        """Policies of which each gives satisfying results: those of an exact rule, else rounding to nearest."""
+        if self.cast.rule.accept is Accept.EXACT:
+            return exact_policies(self.cast, self.src, self.dst)
+        return (abstract_policy(self.src, self.dst),)
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether something is asked for beside the specification."""
+        return self.rounding is not None or self.saturate
+
+    def sets(self, codes: Codes) -> AcceptanceSets:
+        """Return the satisfying results, one set per code."""
+        sets = acceptance(self.cast, self.src, self.dst, codes)
+        return self._narrow(sets, codes) if self.narrowed else sets
+
+    def satisfied(self, codes: Codes, results: Codes) -> Mask:
+        """Return which results satisfy the request."""
+        accepted = self.sets_of_specification(codes).contains(results)
+        for wanted, where in self._wanted(codes):
+            accepted &= ~where | (results == wanted)
+        return accepted
+
+    def sets_of_specification(self, codes: Codes) -> AcceptanceSets:
+        """Return what the specification alone accepts."""
+        return acceptance(self.cast, self.src, self.dst, codes)
+
+    def unsatisfiable(self, codes: Codes) -> Mask:
+        """Return where what is asked for beside the specification contradicts it."""
+        sets, contradicted = self.sets_of_specification(codes), np.zeros(codes.shape, np.bool_)
+        for wanted, where in self._wanted(codes):
+            contradicted |= where & ~sets.contains(wanted)
+        return contradicted
+
+    def _narrow(self, sets: AcceptanceSets, codes: Codes) -> AcceptanceSets:
+        for wanted, where in self._wanted(codes):
+            nan = is_nan(wanted, self.dst)
+            sets = replace(
+                sets,
+                lowest=np.where(where, wanted, sets.lowest),
+                highest=np.where(where, wanted, sets.highest),
+                further=np.where(where, wanted, sets.further),
+                numbers=np.where(where, ~nan, sets.numbers),
+                nan=np.where(where, nan, sets.nan),
+                anything=sets.anything & ~where,
+            )
+        return sets
+
+    def _wanted(self, codes: Codes) -> list[tuple[Codes, Mask]]:
+        """Return results that are asked for beside the specification, each with the places where it is."""
+        if not self.narrowed:
+            return []
+        mode = default_rounding(self.dst) if self.rounding is None else self.rounding
+        # A float overflows if its nearest number does; directed modes stop at the largest one.
+        judge = mode if isinstance(self.dst, IntFormat) else default_rounding(self.dst)
+        clamped, other = (
+            convert_codes(codes, self.src, self.dst, abstract_policy(self.src, self.dst, judge, overflow))
+            for overflow in (Overflow.SATURATE, self._unclamped)
+        )
+        number = np.ones(codes.shape, np.bool_) if isinstance(self.src, IntFormat) else ~is_nan(codes, self.src)
+        beyond = (clamped != other) & number
+        if not isinstance(self.src, IntFormat):
+            beyond |= np.isinf(decode_to_float64(codes, self.src))
+        found = []
+        if self.rounding is not None:
+            policy = abstract_policy(self.src, self.dst, mode, Overflow.SATURATE)
+            found.append((convert_codes(codes, self.src, self.dst, policy), ~beyond & number))
+        if self.saturate:
+            found.append((clamped, beyond))
+        return found
+
+    @property
+    def _unclamped(self) -> Overflow:
+        return Overflow.WRAP if isinstance(self.dst, IntFormat) else Overflow.SPECIAL

@@ -1,0 +1,150 @@
+"""Codes on which a wrong chain shows: specials, ends of ranges, ties and their neighbours, spread random codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from isa.modes import Overflow, Rounding
+from simulator.numerics import Policy, code_dtype, convert_codes
+from simulator.numerics.unpack import code_bits
+from simulator.planning.order import codes_at, is_ordered, number_count
+
+Codes = NDArray[Any]
+
+_WIDE = FORMATS["f64"]
+_SEED = 20250801
+
+
+def all_codes(fmt: Format) -> Codes | None:
+    """Return every code of a format of up to 16 bits, booleans as 0 and 1; None for wider ones."""
+    bits = fmt.bits if isinstance(fmt, IntFormat) and fmt.boolean else code_bits(fmt)
+    return np.arange(1 << bits, dtype=code_dtype(fmt)) if bits <= 16 else None
+
+
+def telling_codes(src: Format, others: Iterable[Format], count: int, seed: int = _SEED) -> Codes:
+    """Return distinct codes of `src` at which casts by way of `others` change, and about `count` random ones.
+
+    A source of up to 8 bits gives all its codes.
+    """
+    everything = all_codes(src)
+    if everything is not None and everything.size <= 1 << 8:
+        return everything
+    rng = np.random.default_rng(seed)
+    parts = [_edges(src)]
+    for fmt in {fmt.name: fmt for fmt in (src, *others)}.values():
+        parts += _near(fmt, src, rng, count)
+    parts.append(_random(src, rng, count))
+    codes = np.unique(np.concatenate(parts))
+    return codes.astype(code_dtype(src))
+
+
+def _edges(fmt: Format) -> Codes:
+    """Return specials, zeros, ends of subnormals and of the range; of integers powers of two and their neighbours."""
+    mask = (1 << code_bits(fmt)) - 1
+    if isinstance(fmt, IntFormat):
+        powers = {sign * (1 << k) + d for k in range(fmt.bits) for sign in (1, -1) for d in (-1, 0, 1)}
+        ends = {fmt.minimum, fmt.minimum + 1, fmt.maximum - 1, fmt.maximum}
+        values = {value for value in powers | ends if fmt.minimum <= value <= fmt.maximum}
+        return np.array(sorted(value & mask for value in values), code_dtype(fmt))
+    if not isinstance(fmt, FloatFormat):
+        return np.arange(1 << fmt.bits, dtype=code_dtype(fmt))
+    normal, largest = 1 << fmt.fraction_bits, fmt.max_finite_code
+    positive = {0, 1, 2, normal - 1, normal, normal + 1, largest - 1, largest}
+    top = (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1
+    specials = range(largest + 1, top + 1) if top - largest < 8 else (largest + 1, largest + 2, top - 1, top)
+    positive |= {*specials, *([fmt.nan_code] if fmt.nan_code is not None else [])}
+    codes = sorted({code | sign for code in positive for sign in (0, fmt.sign_bit)})
+    return np.array(codes, code_dtype(fmt))
+
+
+def _near(fmt: Format, src: Format, rng: np.random.Generator, count: int) -> list[Codes]:
+    """Return codes of the source at numbers of another format and halfway between them, with their neighbours."""
+    if not is_ordered(src) or src.bits < 8:
+        return []
+    codes = np.unique(np.concatenate((_edges(fmt), _random(fmt, rng, count))))
+    if isinstance(fmt, IntFormat):
+        values = codes_to_values(codes, fmt)
+        values = np.concatenate((values - 0.5, values + 0.5, values, values + 1))
+        found = convert_codes(values.view(np.uint64), _WIDE, src, _DOWN)
+        found = np.concatenate((found, convert_codes(codes, fmt, src, _down_to(src))))
+        return _neighbours(found, src)
+    if isinstance(fmt, FloatFormat) and is_ordered(fmt):
+        place = _place_of(codes, fmt)
+        place = np.unique(np.clip(place, 0, number_count(fmt) - 2).astype(np.uint64))
+        low, high = (convert_codes(codes_at(p, fmt), fmt, src, _down_to(src)) for p in (place, place + np.uint64(1)))
+        middle = (_place_of(low, src) // 2 + _place_of(high, src) // 2).astype(np.uint64)
+        return [*_neighbours(low, src), *_neighbours(codes_at(middle, src), src)]
+    return _neighbours(convert_codes(codes, fmt, src, _down_to(src)), src)
+
+
+_DOWN = Policy(Rounding.FLOOR, Overflow.SATURATE)
+
+
+def _down_to(fmt: Format) -> Policy:
+    return _DOWN
+
+
+def codes_to_values(codes: Codes, fmt: IntFormat) -> NDArray[np.float64]:
+    """Return integers as float64, rounded where they are wider."""
+    found: NDArray[np.float64] = convert_codes(codes, fmt, _WIDE, Policy(Rounding.RINT, Overflow.SPECIAL)).view(
+        np.float64
+    )
+    return found
+
+
+def _neighbours(codes: Codes, fmt: Format) -> list[Codes]:
+    """Return codes with those up to two places away."""
+    place = _place_of(codes, fmt).astype(np.int64) if fmt.storage_bits < 64 else None
+    if place is None:
+        places = _place_of(codes, fmt).astype(np.uint64)
+        steps = [places + np.uint64(d) for d in (0, 1, 2)] + [places - np.uint64(d) for d in (1, 2)]
+        return [codes_at(np.minimum(step, np.uint64(number_count(fmt) - 1)), fmt) for step in steps]
+    last = number_count(fmt) - 1
+    return [codes_at(np.clip(place + d, 0, last).astype(np.uint64), fmt) for d in (-2, -1, 0, 1, 2)]
+
+
+def _place_of(codes: Codes, fmt: Format) -> NDArray[np.uint64]:
+    """Return the place of codes in the order of values; NaN counts as the end of its sign."""
+    wide = codes.astype(np.uint64)
+    if isinstance(fmt, IntFormat):
+        if not fmt.signed:
+            return wide
+        places: NDArray[np.uint64] = (wide + np.uint64(1 << (fmt.bits - 1))) & np.uint64((1 << fmt.bits) - 1)
+        return places
+    assert isinstance(fmt, FloatFormat)
+    sign = np.uint64(fmt.sign_bit)
+    half = number_count(fmt) // 2
+    magnitude = np.minimum(wide & ~sign, np.uint64(half - 1))
+    found: NDArray[np.uint64] = np.where(
+        (wide & sign) != 0, np.uint64(half - 1) - magnitude, magnitude + np.uint64(half)
+    )
+    return found
+
+
+def _random(fmt: Format, rng: np.random.Generator, count: int) -> Codes:
+    """Return random codes, half of them integers of every length or floats of moderate exponents."""
+    bits = 1 if isinstance(fmt, IntFormat) and fmt.boolean else code_bits(fmt)
+    words = rng.integers(0, (1 << bits) - 1, count, dtype=np.uint64, endpoint=True)
+    if isinstance(fmt, IntFormat):
+        shifts = rng.integers(0, bits, count).astype(np.uint64)
+        small = words >> shifts
+        flip = rng.integers(0, 2, count).astype(bool) & fmt.signed
+        mask = np.uint64((1 << fmt.storage_bits) - 1)
+        small = np.where(flip, (np.uint64(0) - small) & mask, small)
+        if fmt.signed and fmt.bits < fmt.storage_bits and code_bits(fmt) == fmt.bits:
+            small &= np.uint64((1 << fmt.bits) - 1)
+        found = np.concatenate((words, small))
+    elif isinstance(fmt, FloatFormat):
+        reach = min(40, (1 << fmt.exponent_bits) // 2 - 1)
+        exponents = rng.integers(max(0, fmt.bias - reach), min(fmt.exponent_mask, fmt.bias + reach) + 1, count)
+        field = np.uint64(fmt.exponent_mask << fmt.fraction_bits)
+        moderate = (words & ~field) | (exponents.astype(np.uint64) << np.uint64(fmt.fraction_bits))
+        found = np.concatenate((words, moderate))
+    else:
+        found = words
+    return found.astype(code_dtype(fmt))

@@ -1,0 +1,208 @@
+"""Finding chains: all of up to three steps, shortest first, on codes that tell wrong ones from right ones.
+
+A prefix is dropped when two codes whose satisfying results differ have become one and the same: nothing behind it can
+tell them apart again. Of prefixes that give the same codes in the same format only one is followed. Both are sound on
+the codes tried, so a chain that is right on them is found whenever one exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.formats import Format
+from simulator.planning.catalogue import Catalogue
+from simulator.planning.primitives import Convert, Integral
+from simulator.planning.request import Demand
+from simulator.planning.steps import Chain, Step, VectorForm
+from simulator.specifications.order import order_keys
+
+Codes = NDArray[Any]
+Heard = Callable[[str], None]
+
+_LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of a chain and what it makes of the codes tried; `length` counts instructions."""
+
+    chain: Chain
+    codes: Codes
+    fmt: Format
+    length: int
+    rerun: bool = False
+
+
+def search(
+    catalogue: Catalogue, demand: Demand, codes: Codes, steps: int, heard: Heard = lambda _: None
+) -> list[Chain]:
+    """Return the shortest chains of up to `steps` instructions that satisfy the demand on all of `codes`.
+
+    All of one length are returned, one for every behaviour on the codes and every sequence of formats.
+    """
+    judge = _Judge(demand, codes)
+    frontier = [Prefix((), codes, demand.src, 0)]
+    seen: set[tuple[str, bytes]] = set()
+    for length in range(steps + 1):
+        heard(f"{length} steps")
+        frontier = _with_rereads(catalogue, frontier, demand, inside=length == 0 or catalogue.rereads_inside)
+        found = [chain for prefix in frontier for chain in _ends(catalogue, prefix, demand, judge)]
+        if found:
+            return list(dict.fromkeys(found))
+        if length < steps:
+            frontier = list(_grown(catalogue, frontier, demand, judge, seen, last=length + 1 == steps))
+    return []
+
+
+def nearest(catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2) -> tuple[Chain, int] | None:
+    """Return the chain of up to `steps` instructions that fails on the fewest codes, and on how many.
+
+    None if no chain of that length leads to the destination.
+    """
+    best: tuple[Chain, int] | None = None
+    frontier = [Prefix((), codes, demand.src, 0)]
+    for length in range(steps + 1):
+        frontier = _with_rereads(catalogue, frontier, demand, inside=length == 0 or catalogue.rereads_inside)
+        for prefix in frontier:
+            for chain, results in _arrivals(catalogue, prefix, demand):
+                failing = int((~demand.satisfied(codes, results)).sum())
+                if chain and (best is None or failing < best[1]):
+                    best = chain, failing
+        frontier = [
+            Prefix((*prefix.chain, step), step.run(prefix.codes), step.dst, prefix.length + 1)
+            for prefix in frontier
+            for step in catalogue.from_format(prefix.fmt)
+            if length + 1 < steps or _leads_to(catalogue, step, demand)
+        ]
+    return best
+
+
+def through(catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[Leg]) -> tuple[Chain, int] | None:
+    """Return the chain by way of `legs` that fails on the fewest codes, and on how many; None: there is no such chain.
+
+    The last leg leads to the destination.
+    """
+    frontier = [Prefix((), codes, demand.src, 0)]
+    for leg in legs:
+        frontier = [
+            Prefix((*prefix.chain, step), step.run(prefix.codes), step.dst, prefix.length + 1)
+            for prefix in frontier
+            for step in (*catalogue.from_format(prefix.fmt), *catalogue.rereads_of(prefix.fmt))
+            if step.dst.name == leg.format and (leg.rounding is None or _rounds_by(step, leg.rounding))
+        ]
+        kept: dict[tuple[str, bytes], Prefix] = {}
+        for prefix in frontier:
+            kept.setdefault((prefix.fmt.name, prefix.codes.tobytes()), prefix)
+        frontier = list(kept.values())
+    judged = [(prefix.chain, int((~demand.satisfied(codes, prefix.codes)).sum())) for prefix in frontier]
+    return min(judged, key=lambda one: one[1], default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One instruction of a chain that is asked for: the format it leads to and, where it matters, its rounding mode."""
+
+    format: str
+    rounding: str | None = None
+
+
+def _rounds_by(step: Step, mode: str) -> bool:
+    """Whether an instruction rounds by a mode, in the words of the abstract cast or of the chip."""
+    form = step.forms[0]
+    if isinstance(form, VectorForm) and form.rounding == mode:
+        return True
+    return any(
+        primitive.policy.rounding == mode for primitive in step.primitives if isinstance(primitive, Convert | Integral)
+    )
+
+
+def _with_rereads(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, inside: bool) -> list[Prefix]:
+    """Add prefixes whose last codes are read as another format, where a chain may go on from there."""
+    if not inside:
+        return frontier
+    more = [
+        Prefix((*prefix.chain, step), prefix.codes, step.dst, prefix.length, rerun=True)
+        for prefix in frontier
+        if not prefix.rerun
+        for step in catalogue.rereads_of(prefix.fmt)
+        if step.dst != demand.dst
+    ]
+    return [*frontier, *more]
+
+
+def _arrivals(catalogue: Catalogue, prefix: Prefix, demand: Demand) -> Iterator[tuple[Chain, Codes]]:
+    """Yield the chains that end with a prefix: in the destination, or in a format that may be read as it."""
+    if prefix.fmt == demand.dst:
+        yield prefix.chain, prefix.codes
+    elif not prefix.rerun:
+        for step in catalogue.rereads_of(prefix.fmt):
+            if step.dst == demand.dst:
+                yield (*prefix.chain, step), prefix.codes
+
+
+def _ends(catalogue: Catalogue, prefix: Prefix, demand: Demand, judge: _Judge) -> Iterator[Chain]:
+    for chain, results in _arrivals(catalogue, prefix, demand):
+        if judge.accepts(results):
+            yield chain
+
+
+def _leads_to(catalogue: Catalogue, step: Step, demand: Demand) -> bool:
+    return step.dst == demand.dst or any(other.dst == demand.dst for other in catalogue.rereads_of(step.dst))
+
+
+def _grown(
+    catalogue: Catalogue,
+    frontier: list[Prefix],
+    demand: Demand,
+    judge: _Judge,
+    seen: set[tuple[str, bytes]],
+    *,
+    last: bool,
+) -> Iterator[Prefix]:
+    """Yield the prefixes that are one instruction longer and still may lead somewhere."""
+    for prefix in frontier:
+        for step in catalogue.from_format(prefix.fmt):
+            arrives = _leads_to(catalogue, step, demand)
+            if last and not arrives:
+                continue
+            codes = step.run(prefix.codes)
+            key = (step.dst.name, codes.tobytes())
+            if not arrives:
+                if key in seen:
+                    continue
+                seen.add(key)
+            if arrives or judge.can_still_tell(codes):
+                yield Prefix((*prefix.chain, step), codes, step.dst, prefix.length + 1)
+
+
+class _Judge:
+    """The satisfying results on the codes tried, ready for comparison."""
+
+    def __init__(self, demand: Demand, codes: Codes) -> None:
+        self._sets = demand.sets(codes)
+        sets = self._sets
+        lowest, highest = order_keys(sets.lowest, demand.dst), order_keys(sets.highest, demand.dst)
+        further = order_keys(sets.further, demand.dst)
+        lowest, highest = np.minimum(lowest, further), np.maximum(highest, further)
+        only_nan = sets.nan & ~sets.numbers
+        lowest, highest = np.where(only_nan, _HIGHEST, lowest), np.where(only_nan, _HIGHEST, highest)
+        free = sets.anything | (sets.nan & sets.numbers)
+        self._low, self._high = np.where(free, _LOWEST, lowest), np.where(free, _HIGHEST, highest)
+
+    def accepts(self, results: Codes) -> bool:
+        """Whether every result satisfies."""
+        return bool(self._sets.contains(results).all())
+
+    def can_still_tell(self, codes: Codes) -> bool:
+        """Whether codes that have become equal still have a satisfying result in common."""
+        order = np.argsort(codes, kind="stable")
+        ranked = codes[order]
+        starts = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1])))
+        low = np.maximum.reduceat(self._low[order], starts)
+        high = np.minimum.reduceat(self._high[order], starts)
+        return bool((low <= high).all())

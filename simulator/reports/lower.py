@@ -1,0 +1,121 @@
+"""A planned cast as JSON, and what its text shares with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from isa.formats import Format
+from simulator.planning import Counterexample, Plan, Refuted, Step
+from simulator.planning.counterexample import Number, Required
+from simulator.reports.numbers import bits_text, json_value
+
+
+def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
+    """Return a plan as JSON; `out` is the file that its program was written to."""
+    cost, evidence = found.cost, found.evidence
+    return {
+        "specification": found.demand.label,
+        "rule": found.demand.cast.rule.meaning,
+        "src": found.demand.src.name,
+        "dst": found.demand.dst.name,
+        "target": found.target.name,
+        "way": found.way.value,
+        "verdict": found.verdict.value,
+        "chain": [step_document(step) for step in found.chain],
+        "evidence": None
+        if evidence is None
+        else {
+            "method": evidence.method.value,
+            "codes": evidence.codes,
+            "proves": evidence.proves,
+            "argument": evidence.argument,
+        },
+        "cost": None
+        if cost is None
+        else {
+            "cycles": cost.cycles,
+            "elements": cost.elements,
+            "cycles_per_element": cost.cycles_per_element,
+            "scratch_bytes": cost.scratch_bytes,
+            "buffer_bytes": cost.buffer_bytes,
+            "vector_registers": cost.registers,
+        },
+        "counterexample": counterexample_document(found.counterexample, found.demand.dst),
+        "refuted": [refuted_document(one, found.demand.dst) for one in found.refuted],
+        "steps_searched": found.searched,
+        "program": found.text,
+        "file": out if found.text is not None else None,
+    }
+
+
+def step_document(step: Step) -> Mapping[str, Any]:
+    """Return one step as JSON."""
+    return {
+        "instruction": step.name,
+        "options": list(step.forms[0].options),
+        "src": step.src.name,
+        "dst": step.dst.name,
+    }
+
+
+def counterexample_document(found: Counterexample | None, dst: Format) -> Mapping[str, Any] | None:
+    """Return a counterexample as JSON: every value on the way, and what would be right."""
+    if found is None:
+        return None
+    return {
+        "values": [
+            {
+                "step": hop.step,
+                "format": hop.format.name,
+                "bits": bits_text(hop.code, hop.format),
+                "value": json_value(hop.value, hop.format),
+            }
+            for hop in found.hops
+        ],
+        "required": _required_document(found.required, dst),
+    }
+
+
+def refuted_document(one: Refuted, dst: Format) -> Mapping[str, Any]:
+    """Return a refuted chain as JSON."""
+    return {
+        "chain": [step_document(step) for step in one.chain],
+        "counterexample": counterexample_document(one.counterexample, dst),
+    }
+
+
+def _required_document(required: Required, dst: Format) -> Mapping[str, Any]:
+    def end(found: tuple[int, Number] | None) -> dict[str, Any] | None:
+        return None if found is None else {"bits": bits_text(found[0], dst), "value": json_value(found[1], dst)}
+
+    return {
+        "lowest": end(required.lowest),
+        "highest": end(required.highest),
+        "further": end(required.further),
+        "nan": required.nan,
+    }
+
+
+def number_text(value: Number) -> str:
+    """Return a number as a report shows it: whole where it is, else in decimal, as short as tells it from others."""
+    if isinstance(value, float):
+        return "-0" if value == 0 else str(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    return repr(float(value))
+
+
+def required_text(required: Required, dst: Format) -> str:
+    """Return in words what would be right."""
+    parts = []
+    if required.lowest is not None and required.highest is not None:
+        low, high = (
+            f"{number_text(value)} ({bits_text(code, dst)})" for code, value in (required.lowest, required.highest)
+        )
+        parts.append(low if required.lowest == required.highest else f"{low} to {high}")
+        if required.further is not None:
+            parts.append(f"{number_text(required.further[1])} ({bits_text(required.further[0], dst)})")
+    if required.nan:
+        parts.append("NaN")
+    return " or ".join(parts)

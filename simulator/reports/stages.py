@@ -1,0 +1,40 @@
+"""A progress bar on standard error for work in stages, shown only to somebody who watches, once it lasts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Heard = Callable[[str, int, int], None]
+"""Takes the name of a stage, how far it is and how far it goes (0: unknown)."""
+
+PATIENCE_SECONDS = 1.0
+"""Work shorter than this shows nothing."""
+
+
+@contextmanager
+def watching(*, quiet: bool) -> Iterator[Heard]:
+    """Give something to report progress to while the block lasts."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only a watched run pays for rich
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    bars = Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    )
+    task = bars.add_task("starting", total=None)
+    began = time.monotonic()
+
+    def heard(stage: str, done: int, total: int) -> None:
+        if not bars.live.is_started and time.monotonic() - began > PATIENCE_SECONDS:
+            bars.start()
+        bars.update(task, description=stage, completed=done, total=total or None)
+
+    try:
+        yield heard
+    finally:
+        bars.stop()
