@@ -62,9 +62,9 @@ def test_cycles_at_inserted_flags_are_counted_apart(tmp_path: Path) -> None:
     lines = source_lines(result.loaded.tree, result.timing)
     executions, waited = inserted(result.loaded.tree, result.timing)
     theirs = {number for number, each in enumerate(result.loaded.tree.instructions) if each.inserted}
-    # Per trip MTE2 -> V and V -> MTE2, set and waited for, and a barrier, as every cast writes what the last one wrote;
-    # the latter flag once more around the loop; the store's flag; the barrier at the end.
-    assert executions == 4 * (2 * 2 + 1) + 2 + 2 + 1
+    # Per trip MTE2 -> V and V -> MTE2, set and waited for; the latter once more around the loop; the store's flag; the
+    # barrier at the end.
+    assert executions == 4 * 2 * 2 + 2 + 2 + 1
     for pipe in ("MTE2", "MTE3"):
         spent = sum(line.pipe_cycles for line in lines if line.pipe == pipe)
         at_flags = sum(

@@ -48,14 +48,26 @@ def insert(tree: Tree, target: DataflowTarget) -> Synchronised:
 
     The instructions of the new tree are those of the old one with the inserted ones behind them.
     """
-    plan = plan_program(tree.root, tree.instructions, target)
+    root = _flat(tree.root)
+    plan = plan_program(root, tree.instructions, target)
     assign_events(plan, target.pipes.event_ids)
     builder = _Builder(list(tree.instructions), target)
-    items, _ = builder.block(tree.root, LoopPlan(plan), 1)
-    last = builder.last_span(tree.root)
+    items, _ = builder.block(root, LoopPlan(plan), 1)
+    last = builder.last_span(root)
     if last is not None:
         items.append(builder.emit(Barrier(_ALL), Place.AT_END, last, 1))
     return Synchronised(Tree(Block(tuple(items)), tuple(builder.instructions), False), tuple(builder.notes))
+
+
+def _flat(block: Block) -> Block:
+    """Return the block without blocks directly inside, so that all that follow each other stand in one."""
+    items: list[Node] = []
+    for item in block.items:
+        if isinstance(item, Block):
+            items += _flat(item).items
+        else:
+            items.append(Loop(item.trips, _flat(item.body), item.steps) if isinstance(item, Loop) else item)
+    return Block(tuple(items))
 
 
 @dataclass(slots=True)

@@ -5,17 +5,20 @@ before the second, so set and wait always pair in one block. Inside, a loop is p
 leave alone until another has finished becomes a flag that is set once before the loop, waited for at the top of each
 trip, set again behind the last such instruction of the trip, and waited for once more behind the loop.
 
-A pair of pipes is kept apart by its own flags only: that a third pipe may already see to the order is not used, as
-the tool was observed to set V -> MTE2 beside MTE3 -> MTE2. A wait holds for everything its signaller did before.
+A wait holds for everything its signaller did, and had waited for, before the signal. A flag is left out where others
+of the same trip already keep the order, or those from the trip before to a third pipe and from there on. An order that
+leads through a third pipe first and from there to the next trip is not used: the tool was observed to set V -> MTE2
+beside MTE3 -> MTE2 around a loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from simulator.byte_sets import common_bytes
 from simulator.hazards import hazard_between
+from simulator.synchronisation.knowledge import Knowledge
 from simulator.synchronisation.touches import Rows, Touch, slices, touches
 from simulator.tree import Block, Instruction, Loop
 from targets.dataflow import DataflowTarget
@@ -78,10 +81,7 @@ class _Planner:
     found: BlockPlan = field(default_factory=BlockPlan)
     latest: dict[str, dict[Touch, int]] = field(default_factory=dict)
     """Per space the last item in which each touch has occurred."""
-    known: dict[Pair, int] = field(default_factory=dict)
-    """The last item of the signaller that the waiter has waited for."""
-    separated: int = -1
-    """The last item before the latest vector barrier."""
+    known: Knowledge = field(default_factory=Knowledge)
 
     def plan(self, block: Block, rows: Rows) -> LoopPlan:
         """Plan the block; the back edges are those of the innermost loop around it."""
@@ -99,26 +99,25 @@ class _Planner:
         return LoopPlan(self.found, [BackEdge(pair, after) for pair, after in edges.items()])
 
     def _order(self, number: int, here: Iterable[Touch]) -> None:
-        """Plan what item `number` waits for of the items before it."""
+        """Plan what item `number` waits for of the items before it, the latest of them first."""
         needs: dict[Pair, int] = {}
         for touch in here:
             for earlier, item in self.latest.get(touch.access.space, {}).items():
                 pair = (earlier.pipe, touch.pipe)
-                if item <= max(self._settled(pair), needs.get(pair, -1)) or not self._matters(earlier, touch):
+                settled = max(self.known.of(touch.pipe, number, earlier.pipe), needs.get(pair, -1))
+                if item <= settled or not self._matters(earlier, touch):
                     continue
                 if common_bytes(earlier.access, touch.access, moves=touch.moves_against(earlier, self.trips)):
                     needs[pair] = item
-        for (signaller, waiter), item in needs.items():
+        for (signaller, waiter), item in sorted(needs.items(), key=lambda need: -need[1]):
+            if item <= self.known.of(waiter, number, signaller):
+                continue
             if signaller == waiter:
                 self.found.barriers.add(number)
-                self.separated = number - 1
+                self.known.drain(waiter, number)
             else:
                 self.found.flags.append(Flag((signaller, waiter), item, number))
-                self.known[signaller, waiter] = item
-
-    def _settled(self, pair: Pair) -> int:
-        """Return the last item of the signaller that the waiter need not look at again."""
-        return self.separated if pair[0] == pair[1] else self.known.get(pair, -1)
+                self.known.learn(waiter, number, signaller, item)
 
     def _matters(self, earlier: Touch, later: Touch) -> bool:
         """Return whether these two would have to be kept apart if they met."""
@@ -132,40 +131,32 @@ class _Planner:
         """Return per pair of pipes the item of a trip that later trips wait for; add vector barriers between trips."""
         edges: dict[Pair, int] = {}
         apart: list[tuple[int, int]] = []
+        earlier_trips = Knowledge()
         waits: dict[int, list[Flag]] = {}
         for flag in self.found.flags:
             waits.setdefault(flag.before, []).append(flag)
-        known: dict[Pair, int] = {}
         for number, here in enumerate(items):
-            known.update({flag.pair: flag.after for flag in waits.get(number, ())})
+            for flag in waits.get(number, ()):
+                earlier_trips.learn(flag.pair[1], number, flag.pair[0], flag.after, itself=False)
             for touch in here:
                 for earlier, item in self.latest[touch.access.space].items():
                     pair = (earlier.pipe, touch.pipe)
                     # What this trip waits for of its own comes behind the same item of earlier trips.
-                    settled = item <= max(known.get(pair, -1), edges.get(pair, -1))
-                    if settled or not self._matters(earlier, touch) or not self._meets(earlier, touch):
+                    known = self.known.of(touch.pipe, number, earlier.pipe)
+                    if item <= max(known, earlier_trips.of(touch.pipe, number, earlier.pipe)):
+                        continue
+                    if not self._matters(earlier, touch) or not self._meets(earlier, touch):
                         continue
                     if pair[0] == pair[1]:
                         apart.append((item, number))
                     else:
                         edges[pair] = item
+                        earlier_trips.always.setdefault(touch.pipe, {})[earlier.pipe] = item
         for item, number in apart:
-            if not self._separates(item, number, edges):
+            # A barrier lies between the two behind the one in its trip, or before the other in the next.
+            if not any(barrier <= number or barrier > item for barrier in self.found.barriers):
                 self.found.barriers.add(number)
         return edges
-
-    def _separates(self, item: int, number: int, edges: Mapping[Pair, int]) -> bool:
-        """Return whether item `number` of a trip is kept behind vector item `item` of the trip before.
-
-        By a barrier between the two, or by another pipe that waits for the one and lets the next trip begin.
-        """
-        if any(barrier <= number or barrier > item for barrier in self.found.barriers):
-            return True
-        vector = self.target.pipes.vector
-        return any(
-            flag.pair[0] == vector and flag.after >= item and edges.get((flag.pair[1], vector), -1) >= flag.before
-            for flag in self.found.flags
-        )
 
     def _meets(self, earlier: Touch, later: Touch) -> bool:
         """Return whether `later` touches the same bytes in some trip after that of `earlier`."""
