@@ -33,6 +33,8 @@ class TileOperation(Table):
     types: Formats
     library_types: Formats = ()
     tmp: Literal["none", "used", "ignored", "refused"]
+    validated: Formats = ()
+    """Formats for which published cycles of the operation exist and are compared with the simulation."""
     approximate: str | None = None
     note: str | None = None
 

@@ -16,6 +16,7 @@ from simulator.reports.buffers import BufferUse, buffer_use
 from simulator.reports.exposed import finding_entry, stale_entry
 from simulator.reports.facts import NamedFact, doubtful_facts
 from simulator.reports.lines import SourceLine, bookkeeping, inserted, listed, source_lines
+from simulator.reports.operations import OperationNote, operation_entry, operation_notes
 from simulator.reports.pipes import causes_of
 from simulator.reports.races import race_entry
 from simulator.reports.synchronisation import synchronisation_document
@@ -49,6 +50,7 @@ class RunReport:
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     facts: tuple[NamedFact, ...]
+    operations: tuple[OperationNote, ...] = ()
     findings: tuple[Finding, ...] | None = None
     """What the linter found; None if it was not asked."""
     show_synchronisation: bool = False
@@ -76,6 +78,7 @@ class RunReport:
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(_output(result, name, files.get(name)) for name in result.outputs),
             facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
+            operations=operation_notes(loaded.tree, target),
             findings=findings,
             show_synchronisation=show_synchronisation,
         )
@@ -89,7 +92,8 @@ def _more_facts(loaded: Loaded) -> tuple[str, ...]:
 def run_document(report: RunReport) -> dict[str, Any]:
     """Return the report as JSON; units are in the names, a file is null if it was not written.
 
-    Tile programs add `synchronisation` and `races`, exposed pipelines `stale_reads`, a lint run adds `lint`.
+    Tile programs add `synchronisation` and `races`, those with vector operations `operations`; exposed pipelines add
+    `stale_reads`, a lint run adds `lint`.
     """
     result = report.result
     document = {
@@ -124,6 +128,8 @@ def run_document(report: RunReport) -> dict[str, Any]:
         document["synchronisation"] = synchronisation_document(result.loaded)
     if result.races is not None:
         document["races"] = [race_entry(found) for found in result.races]
+    if report.operations:
+        document["operations"] = [operation_entry(note) for note in report.operations]
     if result.stale_reads is not None:
         document["stale_reads"] = [stale_entry(found) for found in result.stale_reads]
     if report.findings is not None:

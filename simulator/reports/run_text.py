@@ -10,6 +10,7 @@ from rich.text import Text
 
 from simulator.reports.exposed_text import lint_section, stale_section
 from simulator.reports.facts import described
+from simulator.reports.operations import operation_section
 from simulator.reports.pipes import WAITING, limiter, present_causes, share
 from simulator.reports.races_text import race_section
 from simulator.reports.run import RunReport
@@ -49,6 +50,7 @@ def _sections(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield from synchronisation_section(report.result.loaded)
     yield from _buffers(report)
     yield from _outputs(report)
+    yield from operation_section(report.operations)
     yield from _warnings(report)
     yield from race_section(report.result.races)
     yield from stale_section(report.result.stale_reads)
