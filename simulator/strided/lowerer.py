@@ -56,8 +56,8 @@ class StridedLowerer(DataflowLowerer):
         self.tiles[tile.name, tile.address] = tile
 
     def closing_warnings(self) -> tuple[str, ...]:
-        """Name the tiles into which scratch sequences write past their tmp tile."""
-        found = []
+        """Name the tiles into which scratch sequences write past their tmp tile, and those under unreserved scratch."""
+        found = [*super().closing_warnings()]
         for use in self.scratch_uses:
             missing = use.need.total - use.tmp.size
             if missing > 0:

@@ -45,11 +45,11 @@ def check_overlaps(
     rest = accesses[1 + len(work.sources) :]
     if work.tmp is not None:
         others = [(work.dst, written), *zip(work.sources, read, strict=True)]
-        _check_apart(work, work.tmp, rest[0], others)
+        _check_apart(work, "tmp", work.tmp, rest[0], others)
         rest = rest[2:]
     if work.mask is not None:
         others = [(work.dst, written)] + ([(work.tmp, accesses[1 + len(work.sources)])] if work.tmp else [])
-        _check_apart(work, work.mask, rest[0], others)
+        _check_apart(work, "mask", work.mask, rest[0], others)
     return _beyond(work, written)
 
 
@@ -71,11 +71,12 @@ def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation
     return True
 
 
-def _check_apart(work: TileWork, tile: Tile, access: Access, others: list[tuple[Tile, Access]]) -> None:
+def _check_apart(work: TileWork, role: str, tile: Tile, access: Access, others: list[tuple[Tile, Access]]) -> None:
     for other, bytes_of in others:
         shared = common_bytes(bytes_of, access)
         if shared is not None:
-            raise _refusal(work, tile, other, shared)
+            what = f"bytes {shared[0]} .. {shared[1] - 1}"
+            raise TileError(f"{work.mnemonic}: {role} %{tile.name} and %{other.name} share {what}", span=work.span)
 
 
 def _refusal(work: TileWork, one: Tile, two: Tile, shared: tuple[int, int]) -> TileError:
