@@ -6,6 +6,7 @@ are refused. Loaded targets are frozen.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
@@ -97,6 +98,13 @@ class AccuracyNote(Table):
     reason: Annotated[str, Field(min_length=1)]
 
 
+class WhatIf(Table):
+    """A limit that can be lifted to see what it costs: facts by path (`timing.load.startup_cycles`), and new values."""
+
+    title: Annotated[str, Field(min_length=1)]
+    set: Annotated[dict[str, int | Decimal | bool | str], Field(min_length=1)]
+
+
 class Kind(StrEnum):
     """Chips run programs; specifications only say what is legal and what is acceptable."""
 
@@ -125,6 +133,7 @@ class TargetHeader(Table):
     measured_operations: Measurements | None = None
     """The same of other operations."""
     accuracy_notes: tuple[AccuracyNote, ...] = ()
+    what_if: dict[str, WhatIf] = Field(default_factory=dict)
 
     @property
     def measurements(self) -> tuple[Measurements, ...]:

@@ -144,6 +144,7 @@ def fact_tables(data: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
 def test_every_fact_table_has_source_and_status(path: Path) -> None:
     data = tomllib.loads(path.read_text())
     assert all(note["reason"] for note in data.pop("accuracy_notes"))  # about simulations, not about the chip
+    assert all(limit["title"] for limit in data.pop("what_if").values())  # likewise
     tables = fact_tables(data)
     assert len(tables) > 20
     for name, table in tables:

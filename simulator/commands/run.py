@@ -9,6 +9,7 @@ examples:
   castsim run kernel.bin --declare kernel.tpc --in x=random:1
   castsim run kernel.pto --timing-only --timeline --window 100:180
   castsim run kernel.pto --timing-only --trace kernel.json
+  castsim run kernel.pto --timing-only --what-if all
 """
 
 from __future__ import annotations
@@ -25,15 +26,20 @@ from simulator.commands.run_views import (
     timeline_text,
     write_views,
 )
+from simulator.commands.run_what_if import check_what_if, declare_what_if, lift_limits, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from simulator.commands.outcome import Outcome
     from simulator.running import Loaded, Result
+    from simulator.timing import Listener
+    from simulator.views.recording import Recorder
     from simulator.vliw.assembled import Assembled
     from simulator.vliw.lint import Finding
+    from simulator.what_if import Gain
+    from targets import Target
 
 SUMMARY = "simulate a program: cycles, utilisation, why pipes wait, outputs"
 
@@ -56,6 +62,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
     declare_views(parser)
+    declare_what_if(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     add("--lint", action="store_true", help="assembly: also check the issue rules; findings give exit code 1")
     add(
@@ -76,35 +83,21 @@ def execute(options: Namespace) -> Outcome:
     """
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.engines import ENGINES  # noqa: PLC0415
-    from simulator.reports.progress import following  # noqa: PLC0415
     from simulator.reports.run import RunReport, run_document  # noqa: PLC0415
-    from simulator.running import MAX_CYCLES, Loaded, run_loaded  # noqa: PLC0415
 
     _check_options(options, ENGINES)
     check_views(options)
-    inputs = assignments("--in", options.inputs)
-    limit = MAX_CYCLES if options.max_cycles is None else _positive(options.max_cycles)
+    check_what_if(options)
     loaded, read = _load(options)
     findings = _lint(loaded) if options.lint else None
+    limits = names_of(options, loaded.target)
     folder = _output_folder(options.out)
-    with following(loaded.tree if isinstance(loaded, Loaded) else None) as progress:
-        recorder = recorder_of(options, progress)
-        result = run_loaded(
-            loaded,
-            inputs,
-            engine=options.engine,
-            timing_only=options.timing_only,
-            max_cycles=limit,
-            observer=recorder or progress,
-            stage=progress.stage if progress else lambda _: None,
-            pipeline=options.pipeline,
-            races=options.races,
-        )
+    result, gains, recorder = _simulate(options, loaded, limits)
     timeline = None if recorder is None else timeline_of(options, result, recorder)
     told = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder)
     rested_on = [f"options.{name}" for name in sorted(read)]
-    report = RunReport.of(result, files, rested_on, findings, show_synchronisation=options.show_sync)
+    report = RunReport.of(result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains)
 
     def text(width: int) -> Any:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed
@@ -115,6 +108,42 @@ def execute(options: Namespace) -> Outcome:
         return shown if timeline is None else Group(shown, *timeline_text(options, timeline, told, width))
 
     return Outcome(run_document(report), text, code=1 if findings or result.races else 0)
+
+
+def _simulate(
+    options: Namespace, loaded: Loaded | Assembled, limits: tuple[str, ...]
+) -> tuple[Result, tuple[Gain, ...], Recorder | None]:
+    """Run the program, and once more with each limit lifted; also return what listened in detail."""
+    from simulator.reports.progress import following  # noqa: PLC0415
+    from simulator.running import MAX_CYCLES, Loaded, run_loaded  # noqa: PLC0415
+
+    inputs = assignments("--in", options.inputs)
+    limit = MAX_CYCLES if options.max_cycles is None else _positive(options.max_cycles)
+    with following(loaded.tree if isinstance(loaded, Loaded) else None) as progress:
+
+        def simulated(program: Loaded | Assembled, observer: Listener | None) -> Result:
+            return run_loaded(
+                program,
+                inputs,
+                engine=options.engine,
+                timing_only=options.timing_only,
+                max_cycles=limit,
+                observer=observer,
+                stage=progress.stage if progress else lambda _: None,
+                pipeline=options.pipeline,
+                races=options.races,
+            )
+
+        recorder = recorder_of(options, progress)
+        result = simulated(loaded, recorder or progress)
+        gains = lift_limits(
+            limits,
+            loaded.target,
+            result.cycles,
+            lambda lift: _load(options, lift)[0],
+            lambda program: simulated(program, progress).cycles,
+        )
+    return result, gains, recorder
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
@@ -177,8 +206,13 @@ def _lint(loaded: Loaded | Assembled) -> tuple[Finding, ...]:
     return lint(loaded.program, loaded.target)
 
 
-def _load(options: Namespace) -> tuple[Loaded | Assembled, set[str]]:
-    """Read, walk and lower the program; also return the set in which the target options that it reads gather."""
+def _load(
+    options: Namespace, lift: Callable[[Target], Target] = lambda target: target
+) -> tuple[Loaded | Assembled, set[str]]:
+    """Read, walk and lower the program; also return the set in which the target options that it reads gather.
+
+    `lift` changes the target once its options are set.
+    """
     from pathlib import Path  # noqa: PLC0415
 
     from simulator.commands.disasm import machine_number  # noqa: PLC0415
@@ -195,7 +229,7 @@ def _load(options: Namespace) -> tuple[Loaded | Assembled, set[str]]:
         options.target,
         options.entry,
         scalars,
-        prepare=lambda target: watched(with_options(target, changes), read),
+        prepare=lambda target: watched(lift(with_options(target, changes)), read),
         make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=options.unsafe_scratch),
         sync=options.sync,
         declare=None if options.declare is None else Path(options.declare),

@@ -20,11 +20,13 @@ from simulator.reports.operations import OperationNote, operation_entry, operati
 from simulator.reports.pipes import causes_of
 from simulator.reports.races import race_entry
 from simulator.reports.synchronisation import synchronisation_document
+from simulator.reports.what_if import what_if_entries
 from simulator.running import Loaded, Result
 from targets.dataflow import DataflowTarget
 
 if TYPE_CHECKING:
     from simulator.vliw.lint import Finding
+    from simulator.what_if import Gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class RunReport:
     """What the linter found; None if it was not asked."""
     show_synchronisation: bool = False
     """Whether the text lists the program with what was inserted."""
+    gains: tuple[Gain, ...] = ()
+    """What lifting limits would gain; empty if it was not asked."""
 
     @classmethod
     def of(
@@ -65,6 +69,7 @@ class RunReport:
         findings: tuple[Finding, ...] | None = None,
         *,
         show_synchronisation: bool = False,
+        gains: tuple[Gain, ...] = (),
     ) -> Self:
         """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
         loaded, timing = result.loaded, result.timing
@@ -81,6 +86,7 @@ class RunReport:
             operations=operation_notes(loaded.tree, target),
             findings=findings,
             show_synchronisation=show_synchronisation,
+            gains=gains,
         )
 
 
@@ -132,6 +138,8 @@ def run_document(report: RunReport) -> dict[str, Any]:
         document["operations"] = [operation_entry(note) for note in report.operations]
     if result.stale_reads is not None:
         document["stale_reads"] = [stale_entry(found) for found in result.stale_reads]
+    if report.gains:
+        document["what_if"] = what_if_entries(report.gains)
     if report.findings is not None:
         document["lint"] = [finding_entry(found) for found in report.findings]
     return document

@@ -16,6 +16,7 @@ from simulator.reports.races_text import race_section
 from simulator.reports.run import RunReport
 from simulator.reports.synchronisation_text import synchronisation_section
 from simulator.reports.terminal import indented, table
+from simulator.reports.what_if import what_if_section
 from simulator.timing import Cause
 
 WIDE = 130
@@ -55,6 +56,8 @@ def _sections(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield from race_section(report.result.races)
     yield from stale_section(report.result.stale_reads)
     yield from lint_section(report.findings)
+    if report.gains:
+        yield from what_if_section(report.gains, report.result.cycles)
     yield from _facts(report)
 
 

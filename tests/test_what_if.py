@@ -1,0 +1,134 @@
+"""Lifting a limit is editing facts: each answer equals a run on a description file with those facts changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isa.errors import ReadError, TargetDataError
+from simulator import run
+from simulator.__main__ import main
+from simulator.what_if import what_if
+from targets import load_target, target_names
+from targets.what_if import limits_of, with_facts
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+CASES = (
+    ("f32_to_f16_pipelined.pto", {}),
+    ("bank_conflict.pto", {}),
+    ("a5_f32_to_e4m3fn_padded.pto", {}),
+    ("a5_f16_to_f32_one_trip.pto", {}),
+    ("tpc_f32_i16_quantise_greco.tpc", {}),
+    ("tpc_u8_f32_dequantise_greco.tpc", {}),
+)
+
+
+def written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, str) else str(value)
+
+
+def keys(held: Any, path: list[str], done: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the paths that a path with stars means, by looking at the loaded description."""
+    if not path:
+        return [done]
+    name, *rest = path
+    names = list(held) if name == "*" else [name]
+    return [
+        found
+        for each in names
+        for found in keys(held[each] if isinstance(held, dict) else getattr(held, each), rest, (*done, each))
+    ]
+
+
+def edited_file(folder: Path, base: str, facts: dict[str, object]) -> Path:
+    """Write a description that says the same as `base` but for some facts."""
+    target = load_target(base)
+    lines = [f'base = "{base}"']
+    for path, value in facts.items():
+        lines += [f"{'.'.join(found)} = {written(value)}" for found in keys(target, path.split("."))]
+    file = folder / "edited.toml"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_each_what_if_is_a_run_on_an_edited_description(name: str, options: dict[str, int], tmp_path: Path) -> None:
+    program = PROGRAMS / name
+    before = run(program, timing_only=True)
+    target = before.loaded.target
+    found = what_if(program)
+    assert {gain.name for gain in found} == set(target.what_if)
+    for gain in found:
+        file = edited_file(tmp_path, target.name, dict(target.what_if[gain.name].set))
+        after = run(program, target=file, timing_only=True).cycles
+        assert gain.cycles == after, gain.name
+        assert gain.gained == before.cycles - after
+    assert [gain.gained for gain in found] == sorted((gain.gained for gain in found), reverse=True)
+
+
+def test_every_limit_says_what_it_is() -> None:
+    for name in target_names():
+        assert limits_of(load_target(name)), name
+        assert all(limits_of(load_target(name)).values())
+
+
+def test_the_padded_tile_cliff_explains_itself() -> None:
+    """a5.md 6.2 rule 7: padded 2D kernels of fp8 spend 39.5 cycles in each of 2n + 1 serialising branches per row."""
+    found = what_if(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")
+    assert found[0].name == "free-branches"
+    cycles = run(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto", timing_only=True).cycles
+    assert found[0].gained > cycles / 2
+
+
+def test_latency_of_global_memory_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(PROGRAMS / "tpc_f32_i16_quantise_greco.tpc")
+    options = ["--timing-only", "--option", "global_latency_cycles=100", "--what-if", "all", "--json", "-"]
+    assert main(["run", program, *options]) == 0
+    document = json.loads(capsys.readouterr().out)
+    first = document["what_if"][0]
+    assert first["name"] == "instant-global-loads"
+    assert first["gained_cycles"] == document["total_cycles"] - first["total_cycles"] > 0
+    assert first["facts"] == {"options.global_latency_cycles.value": 0}
+
+
+def test_text_ranks_gains(capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")
+    assert main(["run", program, "--timing-only", "--what-if", "free-branches,infinite-ports"]) == 0
+    text = capsys.readouterr().out
+    assert "what if a limit were lifted" in text
+    assert "no gain: infinite-ports" in text
+
+
+def test_unknown_limits_are_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(PROGRAMS / "f32_to_f16.pto")
+    assert main(["run", program, "--timing-only", "--what-if", "no-drain,no-gravity"]) == 2
+    said = capsys.readouterr().err
+    assert "no what-if 'no-gravity'" in said
+    assert "no-drain" in said.split("legal:")[1]
+    with pytest.raises(ReadError, match="no-gravity"):
+        what_if(program, ["no-gravity"])
+
+
+def test_standard_input_cannot_be_read_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "-", "--timing-only", "--what-if", "all"]) == 2
+    assert "more than once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"timing.load.startup_cycle": 1}, "has no fact 'timing.load.startup_cycle'"),
+        ({"timing.nothing.at.all": 1}, "has no fact"),
+        ({"timing.vector.vbogus.head_cycles": 1}, "has no fact"),
+        ({"timing.load.startup_cycles": -1}, "cannot be -1"),
+        ({"timing.load.startup_cycles": "many"}, "cannot be many"),
+    ],
+)
+def test_facts_that_cannot_be_edited(facts: dict[str, object], said: str) -> None:
+    with pytest.raises(TargetDataError, match=said):
+        with_facts(load_target("a2a3"), facts)
