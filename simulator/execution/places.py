@@ -75,8 +75,7 @@ class ArgumentUse:
 class Allocator:
     """Level-2 placement: tiles in the order of their `alloc_tile`, each at the next aligned byte, none reused.
 
-    The real planner reuses the space of dead tiles; what it decides is not published. A program that only fits with
-    reuse is refused here; level-3 addresses settle it.
+    `placed` may hold addresses decided beforehand, for programs that only fit if tiles share bytes.
     """
 
     def __init__(self, capacity: int, alignment: int) -> None:

@@ -16,6 +16,7 @@ from isa.pto import program as pto
 from isa.pto.vector_operations import ALIASES
 from simulator.execution.arguments import bind_arguments
 from simulator.execution.folding import address_steps, fold
+from simulator.execution.lifetimes import share_bytes
 from simulator.execution.lowerer import LoweredInstruction, Lowerer
 from simulator.execution.places import Allocator, ArgumentUse, Pointer, TileHandle, View
 from simulator.execution.scalars import (
@@ -106,6 +107,10 @@ class _Walker:
         _, capacity, alignment = self.lowerer.buffer()
         self.allocator = Allocator(capacity, alignment)
         self.fixed_addresses = has_addresses(self.function.body or ())
+        if not self.fixed_addresses:
+            warning = share_bytes(self.function, self.allocator, self.lowerer.element_bits)
+            if warning is not None:
+                self.warnings[f"{self.function.span}: {warning}"] = None
 
     # ------------------------------------------------------------------------------------------------- operations
 
