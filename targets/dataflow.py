@@ -95,10 +95,6 @@ class ScalarTiming(Fact):
     loop_turnaround_cycles: Cycles
     """For one trip of a software loop: increment, compare, branch."""
 
-    def work_cycles(self, kind: str) -> int:
-        """Return the cycles of one `ScalarWork`; kinds that a mechanism does not tell apart are arithmetic."""
-        return self.loop_turnaround_cycles if kind == "loop" else self.arithmetic_cycles
-
 
 class TransferTiming(Fact):
     """One direction of transfers: `startup_cycles` per transfer instruction, then `bytes_per_cycle`."""
@@ -113,6 +109,14 @@ class DataflowTiming(Table):
     scalar: ScalarTiming
     load: TransferTiming
     store: TransferTiming
+
+    def scalar_work(self, kind: str) -> tuple[int, str]:
+        """Return the cycles of one `ScalarWork` and the path of the fact that says so.
+
+        Kinds that a mechanism does not tell apart are arithmetic.
+        """
+        scalar = self.scalar
+        return scalar.loop_turnaround_cycles if kind == "loop" else scalar.arithmetic_cycles, "timing.scalar"
 
 
 class DataflowTarget(TargetHeader):

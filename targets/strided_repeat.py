@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from isa.errors import IllegalError
 from isa.modes import Rounding
-from targets.dataflow import DataflowTarget, DataflowTiming, ScalarTiming
+from targets.dataflow import DataflowTarget, DataflowTiming
 from targets.schema import Count, Cycles, Fact, Table
 
 
@@ -65,15 +65,10 @@ class DequantisationScale(Fact):
     code: Annotated[int, Field(ge=0, lt=65536)]
 
 
-class StridedScalarTiming(ScalarTiming):
-    """The scalar unit, which reads elements of the buffer for instructions that take a scalar operand."""
+class BufferRead(Fact):
+    """The scalar unit reading an element of the buffer, for instructions that take a scalar operand."""
 
-    buffer_read_cycles: Cycles
-    """To read one element of the buffer."""
-
-    def work_cycles(self, kind: str) -> int:
-        """Return the cycles of one `ScalarWork`."""
-        return self.buffer_read_cycles if kind == "read" else super().work_cycles(kind)
+    cycles: Cycles
 
 
 class VectorTiming(Fact):
@@ -93,8 +88,12 @@ class VectorTiming(Fact):
 class Timing(DataflowTiming):
     """All timing facts."""
 
-    scalar: StridedScalarTiming
+    buffer_read: BufferRead
     vector: dict[str, VectorTiming]
+
+    def scalar_work(self, kind: str) -> tuple[int, str]:
+        """Return the cycles of one `ScalarWork` and the path of the fact that says so."""
+        return (self.buffer_read.cycles, "timing.buffer_read") if kind == "read" else super().scalar_work(kind)
 
 
 class MeasuredConvention(Fact):

@@ -13,7 +13,8 @@ from targets.schema import Fact, Option, Status, Table
 DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
 """What a report ends with: facts that no vendor document states and no source reports as measured."""
 
-_ABOUT = frozenset(Fact.model_fields)
+_ABOUT = frozenset({*Fact.model_fields, "validated"})
+"""Fields that say where a fact is from and how well it is known, not what it is."""
 
 
 @dataclass(frozen=True, slots=True)

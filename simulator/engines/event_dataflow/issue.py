@@ -120,7 +120,9 @@ class Issuer:
             case ControlWrite():
                 return timing.control_write_cycles, Cause.BUSY
             case ScalarWork(kind):
-                return timing.work_cycles(kind), Cause.LOOP_TURNAROUND if kind == "loop" else Cause.BUSY
+                cycles, fact = self._machine.target.timing.scalar_work(kind)
+                self._machine.facts.add(fact)
+                return cycles, Cause.LOOP_TURNAROUND if kind == "loop" else Cause.BUSY
             case SetFlag() | WaitFlag() | Barrier():
                 return timing.synchronisation_cycles, Cause.BUSY
             case _:
