@@ -1,0 +1,70 @@
+"""Programs that also use the matrix unit: refused by name, or timed with its operations taken for nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from isa.errors import IllegalError
+from simulator import run
+from simulator.__main__ import main
+
+VEC, MAT, ACC = (f"!pto.tile_buf<{place}, 64x64xf32>" for place in ("vec", "mat", "acc"))
+PART = "!pto.partition_tensor_view<64x64xf32>"
+VIEW = "!pto.tensor_view<?x?xf32>"
+
+
+def program(matrix: bool) -> str:
+    extra = f"""
+    %m = pto.alloc_tile : {MAT}
+    %a = pto.alloc_tile : {ACC}
+    pto.tload ins(%p : {PART}) outs(%m : {MAT})
+    pto.tmatmul ins(%m, %m : {MAT}, {MAT}) outs(%a : {ACC})
+    pto.tmov ins(%a : {ACC}) outs(%m : {MAT})
+"""
+    return f"""
+module attributes {{pto.target_arch = "a3"}} {{
+  func.func @k(%x: !pto.ptr<f32>) attributes {{pto.entry}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %v = pto.make_tensor_view %x, shape = [%c64, %c64], strides = [%c64, %c1] : {VIEW}
+    %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c64, %c64] : {VIEW} -> {PART}
+    %t = pto.alloc_tile : {VEC}
+    pto.tload ins(%p : {PART}) outs(%t : {VEC}){extra if matrix else ""}
+    pto.texp ins(%t : {VEC}) outs(%t : {VEC})
+    pto.tstore ins(%t : {VEC}) outs(%p : {PART})
+    return
+  }}
+}}
+"""
+
+
+def written(folder: Path, *, matrix: bool) -> Path:
+    path = folder / f"{matrix}.pto"
+    path.write_text(program(matrix))
+    return path
+
+
+def test_values_are_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, matrix=True)
+    with pytest.raises(IllegalError, match=r"pto\.tmatmul belongs to the matrix unit") as caught:
+        run(path, inputs={"x": "zeros"})
+    assert any("--timing-only" in legal for legal in caught.value.legal)
+    assert main(["run", str(path), "--in", "x=zeros"]) == 1
+    assert "pto.tmatmul" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_time_takes_them_for_nothing_and_says_so(target: str, tmp_path: Path) -> None:
+    whole = run(written(tmp_path, matrix=True), target, timing_only=True)
+    plain = run(written(tmp_path, matrix=False), target, timing_only=True)
+    assert whole.cycles == plain.cycles
+    named = [warning for warning in whole.warnings if "no cycles are counted" in warning]
+    assert [next(op for op in ("tload", "tmatmul", "tmov") if f"pto.{op} " in warning) for warning in named] == [
+        "tload",
+        "tmatmul",
+        "tmov",
+    ]
+    assert not plain.warnings
