@@ -293,3 +293,16 @@ def test_the_model_covers_every_operation() -> None:
     apart = {"tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace"}
     assert set(TYPES) | apart == set(VECTOR_OPERATIONS)
     assert Model("f32", "a5").neutral("mul") == 1
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_operation_belongs_to_the_vector_pipe(name: str) -> None:
+    """Also where masks are written behind the last vector instruction."""
+    a, t, d = (Spot(n, "f32", 4, 64, at, (4, 50)) for n, at in (("a", 0), ("t", 4096), ("d", 8192)))
+    padded = Spot("p", "f32", 4, 64, 12288, pad=1)
+    column = Spot("c", "f32", 8, 1, 16384, (4, 1), column=True)
+    body = "\n".join(
+        [statement("tneg", [a], d), statement("tfillpad", [a], padded), statement("trowsum", [a, t], column)]
+    )
+    tree = walked(program(body, [a, t, d, padded, column]), target(name)).tree
+    assert {instruction.pipe for instruction in tree.instructions} == {"V"}

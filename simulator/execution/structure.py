@@ -32,8 +32,8 @@ def has_addresses(body: Sequence[pto.Operation]) -> bool:
 def main_pipe(body: Block) -> str:
     """Return the pipe that does the main work: the one of the last operation that is not the scalar unit's."""
     pipes = [element.pipe for element in elements(body) if not isinstance(element, Lowered)]
-    busy = [pipe for pipe in pipes if pipe != pipes[0]] if len(set(pipes)) > 1 else pipes
-    return busy[-1] if busy else "S"
+    busy = [pipe for pipe in pipes if pipe != bare(pto.Pipe.S)]
+    return busy[-1] if busy else bare(pto.Pipe.S)
 
 
 def bare(pipe: pto.Pipe) -> str:
