@@ -6,16 +6,16 @@ same pipe. Global memory that the program only reads, or that one pipe alone tou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from simulator.byte_sets import Bytes, common_bytes
-from simulator.hazards import hazard_between
+from simulator.hazards import contended_spaces, hazard_between
 from simulator.races.clocks import Clock
 from simulator.races.findings import Finding, Kind, Region
 from simulator.races.unfolding import Instance, distance
 from simulator.synchronisation.touches import Touch
-from simulator.tree import Instruction, Lowered, Tree, elements
+from simulator.tree import Instruction, Tree
 from targets.dataflow import DataflowTarget, Hazard
 
 _VERBS = {True: "writes", False: "reads"}
@@ -37,7 +37,9 @@ class Conflicts:
         self._required = target.synchronisation.required_barriers
         self._numbers = numbers
         self._told: set[tuple[int, int, Kind]] = set()
-        self._latest: dict[str, dict[object, _Record]] = {space: {} for space in _followed(tree, self._vector)}
+        self._latest: dict[str, dict[object, _Record]] = {
+            space: {} for space in contended_spaces(tree.root, tree.instructions, self._vector)
+        }
 
     def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[Finding]:
         """Take in an execution that starts on `pipe` as number `count`; yield what it may overtake."""
@@ -110,24 +112,3 @@ def _meet(record: _Record, instance: Instance, touch: Touch) -> Bytes | None:
 def _key(instance: Instance, touch: Touch) -> object:
     """Return what tells accesses apart: where loops move it, also the trip."""
     return (touch, instance.path) if any(touch.steps) else touch
-
-
-def _followed(tree: Tree, vector: str) -> Sequence[str]:
-    """Return the address spaces in which anything can conflict."""
-    pipes: dict[str, set[tuple[str, bool]]] = {}
-    for element in elements(tree.root):
-        if isinstance(element, Lowered):
-            pipe = tree.instructions[element.instruction].pipe
-            for access in element.accesses:
-                pipes.setdefault(access.space, set()).add((pipe, access.write))
-    return [
-        space
-        for space, uses in pipes.items()
-        if any(write for _, write in uses) and not (space.startswith("gm:") and _in_order(uses, vector))
-    ]
-
-
-def _in_order(uses: set[tuple[str, bool]], vector: str) -> bool:
-    """Return whether one pipe alone touches a space, one instruction after the other."""
-    pipes = {pipe for pipe, _ in uses}
-    return len(pipes) == 1 and vector not in pipes

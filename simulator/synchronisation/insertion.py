@@ -9,7 +9,7 @@ from isa.errors import Span
 from simulator.dataflow.operations import Barrier, SetFlag, WaitFlag
 from simulator.synchronisation.events import assign_events
 from simulator.synchronisation.planning import BackEdge, BlockPlan, Flag, LoopPlan, plan_program
-from simulator.tree import Block, Instruction, Loop, Lowered, Node, Tree, elements, width
+from simulator.tree import Block, Instruction, Loop, Lowered, Node, Operation, Tree, elements, width
 from targets.dataflow import DataflowTarget
 
 _ALL = "ALL"
@@ -56,7 +56,8 @@ def insert(tree: Tree, target: DataflowTarget) -> Synchronised:
     last = builder.last_span(root)
     if last is not None:
         items.append(builder.emit(Barrier(_ALL), Place.AT_END, last, 1))
-    return Synchronised(Tree(Block(tuple(items)), tuple(builder.instructions), False), tuple(builder.notes))
+    notes = tuple(Note(number, place, span, times) for (number, place, span), times in builder.notes.items())
+    return Synchronised(Tree(Block(tuple(items)), tuple(builder.instructions), False), notes)
 
 
 def _flat(block: Block) -> Block:
@@ -74,7 +75,10 @@ def _flat(block: Block) -> Block:
 class _Builder:
     instructions: list[Instruction]
     target: DataflowTarget
-    notes: list[Note] = field(default_factory=list)
+    notes: dict[tuple[int, Place, Span], int] = field(default_factory=dict)
+    """How often each inserted instruction is executed at each place."""
+    numbers: dict[tuple[Operation, Span], Lowered] = field(default_factory=dict)
+    """What was emitted for each operation at each line: walked loops repeat both."""
 
     def block(self, block: Block, plan: LoopPlan, times: int) -> tuple[list[Node], list[int | None]]:
         """Return the items of a block with what is planned for it, and for each new element the old one's number.
@@ -102,11 +106,15 @@ class _Builder:
         return Loop(loop.trips, Block(tuple(items)), steps), origins
 
     def emit(self, operation: SetFlag | WaitFlag | Barrier, place: Place, span: Span, times: int) -> Lowered:
-        """Return a new instruction at a line of the source."""
-        number = len(self.instructions)
-        self.instructions.append(Instruction(_text(operation), _pipe(operation, self.target), span, inserted=True))
-        self.notes.append(Note(number, place, span, times))
-        return Lowered(number, Block((operation,)))
+        """Return an instruction at a line of the source, the same one as before if it has been there."""
+        lowered = self.numbers.get((operation, span))
+        if lowered is None:
+            instruction = Instruction(_text(operation), _pipe(operation, self.target), span, inserted=True)
+            lowered = self.numbers[operation, span] = Lowered(len(self.instructions), Block((operation,)))
+            self.instructions.append(instruction)
+        key = (lowered.instruction, place, span)
+        self.notes[key] = self.notes.get(key, 0) + times
+        return lowered
 
     def span_of(self, item: Node) -> Span:
         """Return the place of the first instruction of an item; of a loop that is its head."""

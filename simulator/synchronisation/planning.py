@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from simulator.byte_sets import common_bytes
-from simulator.hazards import hazard_between
+from simulator.hazards import contended_spaces, hazard_between
 from simulator.synchronisation.knowledge import Knowledge
 from simulator.synchronisation.touches import Rows, Touch, slices, touches
 from simulator.tree import Block, Instruction, Loop
@@ -68,7 +68,8 @@ class BlockPlan:
 
 def plan_program(root: Block, instructions: Sequence[Instruction], target: DataflowTarget) -> BlockPlan:
     """Plan a whole program; event ids are not chosen yet."""
-    return _Planner((), target, instructions).plan(root, ()).body
+    contended = frozenset(contended_spaces(root, instructions, target.pipes.vector))
+    return _Planner((), target, instructions, contended).plan(root, ()).body
 
 
 @dataclass(slots=True)
@@ -78,6 +79,8 @@ class _Planner:
     trips: tuple[int, ...]
     target: DataflowTarget
     instructions: Sequence[Instruction]
+    contended: frozenset[str]
+    """The address spaces that are looked at."""
     found: BlockPlan = field(default_factory=BlockPlan)
     latest: dict[str, dict[Touch, int]] = field(default_factory=dict)
     """Per space the last item in which each touch has occurred."""
@@ -85,15 +88,15 @@ class _Planner:
 
     def plan(self, block: Block, rows: Rows) -> LoopPlan:
         """Plan the block; the back edges are those of the innermost loop around it."""
-        items: list[dict[Touch, None]] = []
+        items: list[list[Touch]] = []
         for number, (item, below) in enumerate(slices(block, rows)):
-            here = touches(item, below, self.instructions)
+            here = [t for t in touches(item, below, self.instructions) if t.access.space in self.contended]
             items.append(here)
             self._order(number, here)
             for touch in here:
                 self.latest.setdefault(touch.access.space, {})[touch] = number
             if isinstance(item, Loop):
-                inner = _Planner((*self.trips, item.trips), self.target, self.instructions)
+                inner = _Planner((*self.trips, item.trips), self.target, self.instructions, self.contended)
                 self.found.loops[number] = inner.plan(item.body, (*below, item.steps))
         edges = self._back_edges(items) if self.trips and self.trips[-1] > 1 else {}
         return LoopPlan(self.found, [BackEdge(pair, after) for pair, after in edges.items()])
@@ -104,8 +107,9 @@ class _Planner:
         for touch in here:
             for earlier, item in self.latest.get(touch.access.space, {}).items():
                 pair = (earlier.pipe, touch.pipe)
-                settled = max(self.known.of(touch.pipe, number, earlier.pipe), needs.get(pair, -1))
-                if item <= settled or not self._matters(earlier, touch):
+                if not self._matters(earlier, touch) or item <= needs.get(pair, -1):
+                    continue
+                if item <= self.known.of(touch.pipe, number, earlier.pipe):
                     continue
                 if common_bytes(earlier.access, touch.access, moves=touch.moves_against(earlier, self.trips)):
                     needs[pair] = item
