@@ -28,6 +28,11 @@ def bf16_ties_away(values: np.ndarray) -> np.ndarray:
     return ((values.view(np.uint32).astype(np.uint64) + 0x8000) >> 16).astype(np.uint16)
 
 
+def bf16_ties_to_even(values: np.ndarray) -> np.ndarray:
+    """bf16 codes of float64 numbers, by ml_dtypes from float32; such numbers are not ties of a second rounding."""
+    return values.astype(F32).astype(ml_dtypes.bfloat16).view(np.uint16)
+
+
 def exponential(values: np.ndarray) -> np.ndarray:
     return np.exp(values.astype(np.float64)).astype(F32)
 
