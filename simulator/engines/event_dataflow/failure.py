@@ -2,35 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from isa.errors import EngineError
 from simulator.dataflow.operations import SetFlag, WaitFlag
-from simulator.engines.event_dataflow.issue import Issuer
-from simulator.engines.event_dataflow.pipes import Pipe, Wait
-from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
-from simulator.tree import Instruction, Operation, Tree
+from simulator.tree import Operation, Tree
 
-_LOOK_AHEAD = 100_000
+if TYPE_CHECKING:
+    from simulator.engines.event_dataflow.issue import Issuer
+    from simulator.engines.event_dataflow.pipes import Pipe, Wait
+    from simulator.engines.event_dataflow.records import Entry
+
+LOOK_AHEAD = 100_000
 """Operations of the rest of the program in which a missing signal is looked for: a bound on the time an error takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """What a pipe stands still for: operation `index`, of source instruction `instruction`, is at its head.
+
+    `flag` is set if it awaits a flag, `needed` if it awaits the bytes of that instruction, neither at a barrier.
+    """
+
+    pipe: str
+    index: int
+    instruction: int
+    flag: WaitFlag | None = None
+    needed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left of a program that stands still.
+
+    `queued` returns the instruction of a signal that stands in a queue, None if it does not; `unreached` are the next
+    operations that the scalar unit, called `scalar`, cannot reach.
+    """
+
+    scalar: str
+    queued: Callable[[SetFlag], int | None]
+    unreached: Sequence[Operation]
 
 
 def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe]) -> EngineError | None:
     """Return the error that names every wait, None if nothing waits."""
     if not _waits(issuer, pipes):
         return None
-    unreached = issuer.run_on(_LOOK_AHEAD)
-    waits = _waits(issuer, pipes)
-    sentences = [f"{name} waits for {_reason(tree, wait, issuer, pipes, unreached)}" for name, wait in waits]
-    first = waits[0][1].entry
-    return EngineError(f"deadlock: {'; '.join(sentences)}", span=_instruction(tree, first.execution).span)
+    unreached = issuer.run_on(LOOK_AHEAD)
+
+    def queued(signal: SetFlag) -> int | None:
+        pipe = pipes.get(signal.pipe)
+        for item in pipe.queue if pipe is not None else ():
+            operation = getattr(item, "operation", None)
+            if operation == signal:
+                entry: Entry = item  # type: ignore[assignment]  # markers have no operation
+                return entry.execution.instruction
+        return None
+
+    return explain_deadlock(tree, _waits(issuer, pipes), Rest(issuer.name, queued, unreached))
 
 
-def _waits(issuer: Issuer, pipes: Mapping[str, Pipe]) -> list[tuple[str, Wait]]:
-    """Return who waits for what, by name of the pipe, in the order of the waiting operations."""
+def explain_deadlock(tree: Tree, waits: Sequence[Standstill], rest: Rest) -> EngineError:
+    """Return the error that names every wait, in the order of the waiting operations."""
+    ordered = sorted(waits, key=lambda wait: wait.index)
+    sentences = [f"{wait.pipe} waits for {_reason(tree, wait, rest)}" for wait in ordered]
+    return EngineError(f"deadlock: {'; '.join(sentences)}", span=tree.instructions[ordered[0].instruction].span)
+
+
+def _waits(issuer: Issuer, pipes: Mapping[str, Pipe]) -> list[Standstill]:
+    """Return who waits for what."""
     named = [(pipe.name, pipe.wait) for pipe in pipes.values()] + [(issuer.name, issuer.wait)]
-    waits = [(name, wait) for name, wait in named if wait is not None]
-    return sorted(waits, key=lambda named: named[1].entry.index)
+    return [_standstill(name, wait) for name, wait in named if wait is not None]
+
+
+def _standstill(name: str, wait: Wait) -> Standstill:
+    needed = None if wait.needed is None else wait.needed.instruction
+    return Standstill(name, wait.entry.index, wait.entry.execution.instruction, wait.flag, needed)
 
 
 def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe], max_cycles: int) -> EngineError:
@@ -42,36 +91,36 @@ def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe], max_cycles: int
         for pipe in pipes.values():
             started = [entry for entry in (pipe.current, *pipe.in_flight) if entry is not None]
             open_entries += [entry for entry in started if not entry.over(max_cycles)]
+    reached = min(open_entries, key=lambda entry: entry.index, default=None)
+    return explain_limit(tree, max_cycles, None if reached is None else reached.execution.instruction)
+
+
+def explain_limit(tree: Tree, max_cycles: int, reached: int | None) -> EngineError:
+    """Return the error of a run that took longer than allowed and had reached that instruction, if any."""
     message = f"cycle limit of {max_cycles} reached"
-    if not open_entries:
+    if reached is None:
         return EngineError(message)
-    reached = _instruction(tree, min(open_entries, key=lambda entry: entry.index).execution)
-    return EngineError(f"{message} at '{reached.text}' ({reached.span})", span=reached.span)
+    instruction = tree.instructions[reached]
+    return EngineError(f"{message} at '{instruction.text}' ({instruction.span})", span=instruction.span)
 
 
-def _instruction(tree: Tree, execution: ExecutionRecord) -> Instruction:
-    return tree.instructions[execution.instruction]
-
-
-def _reason(tree: Tree, wait: Wait, issuer: Issuer, pipes: Mapping[str, Pipe], unreached: list[Operation]) -> str:
-    place = _instruction(tree, wait.entry.execution).span
+def _reason(tree: Tree, wait: Standstill, rest: Rest) -> str:
+    place = tree.instructions[wait.instruction].span
     if wait.flag is not None:
         key = wait.flag
-        name = f"flag {key.signaller} -> {key.pipe} id {key.event} ({place})"
-        return f"{name}, {_signal(tree, wait.flag, issuer, pipes, unreached)}"
+        return f"flag {key.signaller} -> {key.pipe} id {key.event} ({place}), {_signal(tree, wait.flag, rest)}"
     if wait.needed is not None:
-        needed = _instruction(tree, wait.needed)
+        needed = tree.instructions[wait.needed]
         return f"the bytes of '{needed.text}' ({needed.span}), which has not ended ({place})"
     return f"all pipes to drain ({place})"
 
 
-def _signal(tree: Tree, flag: WaitFlag, issuer: Issuer, pipes: Mapping[str, Pipe], unreached: list[Operation]) -> str:
+def _signal(tree: Tree, flag: WaitFlag, rest: Rest) -> str:
     """Say what has become of the signal."""
     signal = SetFlag(flag.signaller, flag.pipe, flag.event)
-    signaller = pipes.get(flag.signaller)
-    for item in signaller.queue if signaller is not None else ():
-        if isinstance(item, Entry) and item.operation == signal:
-            return f"set behind what {flag.signaller} waits for ({_instruction(tree, item.execution).span})"
-    if signal in unreached:
-        return f"not issued yet because {issuer.name} waits"
+    setter = rest.queued(signal)
+    if setter is not None:
+        return f"set behind what {flag.signaller} waits for ({tree.instructions[setter].span})"
+    if signal in rest.unreached:
+        return f"not issued yet because {rest.scalar} waits"
     return "which nothing sets any more"

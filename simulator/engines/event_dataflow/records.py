@@ -39,25 +39,27 @@ class ExecutionRecord(Completion):
     """One executed instruction: `open` operations have not ended, `issued` says whether all were issued.
 
     `needs` are the earlier executions whose bytes it waits for. `start` is when the scalar unit began it, later moved
-    by the time that its first pipe operation spent in the queue (see `begin`).
+    by the time that its first pipe operation spent in the queue, `queued`; `begun` are cycle and index of that.
     """
 
     instruction: int = 0
     start: int = 0
-    begun: bool = False
+    begun: tuple[int, int] | None = None
     open: int = 0
     issued: bool = False
     needs: tuple[ExecutionRecord, ...] = ()
+    queued: int = 0
 
-    def begin(self, queued: int) -> None:
-        """Note that its first pipe operation starts after `queued` cycles in the queue.
+    def begin(self, cycle: int, entry: Entry) -> None:
+        """Note that one of its pipe operations starts in `cycle`; the first one counts, of equals that issued first.
 
         What an instruction waits for is not its own time: a cast issued early and held by an operand lasts as long as
         one that finds its operand ready, from a control write issued just in time to the end.
         """
-        if not self.begun:
-            self.begun = True
-            self.start += queued
+        if self.begun is None or (cycle, entry.index) < self.begun:
+            self.start += cycle - entry.arrival - self.queued
+            self.queued = cycle - entry.arrival
+            self.begun = (cycle, entry.index)
 
     def close_one(self, end: int) -> None:
         """Note that one operation ends in cycle `end`."""
@@ -95,7 +97,7 @@ class Entry(Completion):
     def begin(self, cycle: int) -> None:
         """Note that its pipe starts to work for it in `cycle`."""
         self.start = cycle
-        self.execution.begin(cycle - self.arrival)
+        self.execution.begin(cycle, self)
 
 
 def await_end(env: Environment, completion: Completion) -> Steps:
