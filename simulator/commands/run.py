@@ -8,6 +8,7 @@ examples:
   castsim run kernel.tpc --in x=random:1 --lint
   castsim run kernel.bin --declare kernel.tpc --in x=random:1
   castsim run kernel.pto --timing-only --timeline --window 100:180
+  castsim run kernel.pto --timing-only --report kernel --show-sync
   castsim run kernel.pto --timing-only --trace kernel.json
   castsim run kernel.pto --timing-only --what-if all
 """
@@ -18,6 +19,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from simulator.commands.run_kernel import check_report, kernel_entry, kernel_sections
 from simulator.commands.run_views import (
     check_views,
     declare_views,
@@ -61,6 +63,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
+    add("--report", metavar="R", default="run", help="run (default), or kernel: also overlap and buffers over time")
     declare_views(parser)
     declare_what_if(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
@@ -89,6 +92,7 @@ def execute(options: Namespace) -> Outcome:
     check_views(options)
     check_what_if(options)
     loaded, read = _load(options)
+    check_report(options, loaded.target)
     findings = _lint(loaded) if options.lint else None
     limits = names_of(options, loaded.target)
     folder = _output_folder(options.out)
@@ -104,10 +108,11 @@ def execute(options: Namespace) -> Outcome:
 
         from simulator.reports.run_text import run_text  # noqa: PLC0415 - as above
 
-        shown = run_text(report, width)
-        return shown if timeline is None else Group(shown, *timeline_text(options, timeline, told, width))
+        shown = [run_text(report, width), *kernel_sections(options, result, width)]
+        return Group(*shown, *([] if timeline is None else timeline_text(options, timeline, told, width)))
 
-    return Outcome(run_document(report), text, code=1 if findings or result.races else 0)
+    document = run_document(report) | kernel_entry(options, result)
+    return Outcome(document, text, code=1 if findings or result.races else 0)
 
 
 def _simulate(

@@ -6,12 +6,13 @@ Reads are looked at in the trips that are followed, writes count in all trips th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.byte_sets import Bytes, run_length
+from simulator.hazards import scratch_reads
 from simulator.races.findings import Finding, Kind, Region
 from simulator.races.unfolding import SLOTS, Instance
 from simulator.synchronisation.touches import Touch
@@ -33,7 +34,7 @@ class WrittenBytes:
 
     def execute(self, instance: Instance) -> Iterator[Finding]:
         """Take in the next execution in program order; yield what it reads that nothing wrote."""
-        own = _scratch_reads(instance.touches)
+        own = scratch_reads(instance.lowered.accesses)
         for number, touch in enumerate(instance.touches):
             written = self._written.get(touch.access.space)
             if written is None or touch.access.write or number in own or instance.lowered.instruction in self._told:
@@ -73,22 +74,6 @@ class WrittenBytes:
             f"{instruction.text} ({instruction.span}) on {instruction.pipe} reads {region} before anything writes them"
         )
         return Finding(Kind.UNWRITTEN, message, (instruction.span,), (instruction.pipe,), region)
-
-
-def _scratch_reads(touches: Sequence[Touch]) -> set[int]:
-    """Return which reads are those of a scratch tile, which the instruction itself writes first.
-
-    Behind the destination, a read followed by a write of the same bytes is a scratch tile.
-    """
-    return {
-        number
-        for number, (read, write) in enumerate(pairwise(touches))
-        if number and not read.access.write and write.access.write and _place(read.access) == _place(write.access)
-    }
-
-
-def _place(access: Access) -> tuple[str, int, int]:
-    return access.space, access.start, access.end
 
 
 def _moves(instance: Instance, touch: Touch, *, all_trips: bool) -> list[Sequence[int]]:

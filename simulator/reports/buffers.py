@@ -25,7 +25,7 @@ class BufferUse:
 def buffer_use(tree: Tree, target: Target) -> tuple[BufferUse, ...]:
     """Return the touched range of every buffer of the target that the program touches at all; loops stay rolled."""
     ranges: dict[str, Reach] = {}
-    for access, (down, up) in _accesses(tree.root, None):
+    for _, access, (down, up) in moved_accesses(tree.root):
         start, end = access.start + down, access.end + up
         low, high = ranges.get(access.space, (start, end))
         ranges[access.space] = (min(low, start), max(high, end))
@@ -36,7 +36,12 @@ def buffer_use(tree: Tree, target: Target) -> tuple[BufferUse, ...]:
     )
 
 
-def _accesses(node: Node, reach: Sequence[tuple[Reach, ...]] | None) -> Iterator[tuple[Access, Reach]]:
+def moved_accesses(root: Block) -> Iterator[tuple[tuple[int, int], Access, Reach]]:
+    """Yield every access of a program with how far loops move it, named by (instruction, number of the operand)."""
+    yield from _accesses(root, None)
+
+
+def _accesses(node: Node, reach: Sequence[tuple[Reach, ...]] | None) -> Iterator[tuple[tuple[int, int], Access, Reach]]:
     """Yield the accesses below `node`; `reach` has one entry per addressed element, None for no surrounding loop."""
     if isinstance(node, Block):
         start = 0
@@ -48,7 +53,8 @@ def _accesses(node: Node, reach: Sequence[tuple[Reach, ...]] | None) -> Iterator
         yield from _accesses(node.body, _widened(reach, node.steps, node.trips))
     elif isinstance(node, Lowered):
         spans = reach[0] if reach is not None else ((0, 0),) * len(node.accesses)
-        yield from zip(node.accesses, spans, strict=True)
+        for number, (access, span) in enumerate(zip(node.accesses, spans, strict=True)):
+            yield (node.instruction, number), access, span
 
 
 def _widened(reach: Sequence[tuple[Reach, ...]] | None, steps: Sequence[Deltas], trips: int) -> list[tuple[Reach, ...]]:
