@@ -256,6 +256,15 @@ def test_a_conflict_many_trips_away_is_found():
         assert len(found(builder.tree(loop, builder.barrier()))) == races
 
 
+@pytest.mark.parametrize(("place", "races"), [(76 + 4 * 5, 1), (76 + 4 * 6, 0)])
+def test_a_loop_does_not_reach_beyond_its_last_trip(place, races):
+    """Six trips read bytes 76, 80, ... 96; another pipe writes one byte in each."""
+    builder = Builder()
+    block = Block((builder.work("V", access(place, 1, True)), builder.work("MTE2", access(76, 1))))
+    loop = Loop(6, block, steps_of(block, (0,), (4,)))
+    assert bool(found(builder.tree(loop, builder.barrier()), A5)) == bool(races)
+
+
 def test_time_does_not_grow_with_trips():
     start = time.perf_counter()
     find_races(looped(10**9, step=0, edge=True), A3)

@@ -106,9 +106,12 @@ class _Relation:
             self.shift += other * theirs.slot - one * mine.slot
             return
         self.shift += other * apart
-        self.moves.append((mine.trips - apart, other - one))
-        if apart == SLOTS - 1:
-            self.moves.append((mine.trips - apart, other))
+        pairs = mine.trips - apart
+        if apart < SLOTS - 1 or one == other:
+            self.moves.append((pairs, other if apart == SLOTS - 1 else other - one))
+        else:
+            # Any trip far enough from the last against any far enough from the first: some of them too close together.
+            self.moves += [(pairs, other), (pairs, -one)]
 
     def left(self, turn: Turn, step: int) -> None:
         """Take in a loop that is over before the second execution; its trips count from the last one."""
