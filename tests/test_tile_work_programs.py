@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from work_programs import NATIVE, Spot, computed, noise, program, statement, tar
 
 from isa.errors import TileError
 from isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from simulator import run
 from simulator.engines import simulate
 from simulator.execution import walker
 from simulator.mechanisms import compute_of
@@ -306,3 +309,66 @@ def test_every_operation_belongs_to_the_vector_pipe(name: str) -> None:
     )
     tree = walked(program(body, [a, t, d, padded, column]), target(name)).tree
     assert {instruction.pipe for instruction in tree.instructions} == {"V"}
+
+
+def transferred(mnemonic: str, element: str, name: str) -> str:
+    """Loads, one operation, stores, without a flag; levels and places are the tool's."""
+    rows, cols = 8, 256
+    kinds = dict.fromkeys("abd", f"!pto.tile_buf<vec, {rows}x{cols}x{element}>")
+    operation = VECTOR_OPERATIONS[mnemonic]
+    size = NATIVE[element].itemsize
+    form = "".join(operation.forms[0])
+    if operation.kind is Kind.FILL:
+        kinds["d"] = f"!pto.tile_buf<vec, {rows}x{cols}x{element}, pad=1>"
+    if operation.kind is Kind.ROW_BROADCAST:
+        kinds["b"] = f"!pto.tile_buf<vec, {rows}x{32 // size}x{element}>"
+    if operation.kind is Kind.ROW_REDUCE:
+        kinds["d"] = f"!pto.tile_buf<vec, {rows}x{32 // size}x{element}, valid={rows}x1>"
+    if operation.kind is Kind.COLUMN_REDUCE:
+        kinds["d"] = f"!pto.tile_buf<vec, 1x{cols}x{element}>"
+    if operation.kind is Kind.COMPARE:
+        kinds["d"] = f"!pto.tile_buf<vec, {rows}x{cols}xi8>"
+    kinds |= {"m": f"!pto.tile_buf<vec, {rows}x{cols}xi8>", "t": kinds["a"]}
+    if mnemonic == "tsel":
+        kinds["t"] = "!pto.tile_buf<vec, 1x16xui32>"
+    sources = iter("ab")
+    operands = [next(sources) if role == "a" else role for role in form]
+    used = list(dict.fromkeys([*operands, "d"]))
+    lines = [f"%s = arith.constant {SCALAR[element]} : {element}"]
+    lines += [f"%{letter} = pto.alloc_tile : {kinds[letter]}" for letter in used if letter != "s"]
+    for letter in used:
+        if letter in "st":
+            continue
+        fields = kinds[letter].split("vec, ")[1].split(">")[0].split(", ")
+        extents = next((f[6:] for f in fields if f.startswith("valid=")), fields[0].rsplit("x", 1)[0])
+        height, width = extents.split("x")
+        kind = fields[0].rsplit("x", 1)[1]
+        part = f"!pto.partition_tensor_view<{height}x{width}x{kind}>"
+        lines += [
+            f"%h{letter} = arith.constant {height} : index",
+            f"%w{letter} = arith.constant {width} : index",
+            f"%v{letter} = pto.make_tensor_view %x{letter}, shape = [%h{letter}, %w{letter}], strides = [%w{letter}, %c1] : !pto.tensor_view<?x?x{kind}>",
+            f"%p{letter} = pto.partition_view %v{letter}, offsets = [%c0, %c0], sizes = [%h{letter}, %w{letter}] : !pto.tensor_view<?x?x{kind}> -> {part}",
+        ]
+        moved = f"pto.tload ins(%p{letter} : {part}) outs(%{letter} : {kinds[letter]})"
+        if letter == "d":
+            types = ", ".join(element if o == "s" else kinds[o] for o in operands)
+            if operation.kind is Kind.COMPARE:  # writes some bytes of its tile, all of which are stored
+                lines.append(moved)
+            ins = f"ins({', '.join('%' + o for o in operands)} : {types})"
+            lines.append(f"pto.{mnemonic} {ins} outs(%d : {kinds['d']})")
+            moved = f"pto.tstore ins(%d : {kinds['d']}) outs(%pd : {part})"
+        lines.append(moved)
+    types = {letter: "i8" if "xi8" in kinds[letter] else element for letter in used if letter not in "st"}
+    return kernel("\n".join(lines), ", ".join(f"%x{letter}: !pto.ptr<{kind}>" for letter, kind in types.items()))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("mnemonic", [m for m in VECTOR_OPERATIONS if m != "tfillpad_inplace"])
+def test_no_operation_races_by_itself(mnemonic: str, name: str, tmp_path: Path) -> None:
+    """With the flags that the tool inserts, loads, operation and store are in order; so are its own instructions."""
+    path = tmp_path / "k.pto"
+    path.write_text(transferred(mnemonic, "i32" if mnemonic == "tmov" else "f16", name))
+    result = run(path, name, timing_only=True)
+    assert result.cycles > 0
+    assert not result.races
