@@ -307,6 +307,13 @@ def test_what_earlier_trips_wrote_is_written():
     assert len(unwritten(loop, builder.work("MTE3", access(0, 6401)), builder=builder)) == 1
 
 
+def test_what_an_opaque_instruction_may_have_written_is_not_missed():
+    builder = Builder()
+    read, opaque = builder.work("MTE3", access(0, 64)), builder.add("tmatmul opaque", "S", ControlWrite("ctrl", 0))
+    assert len(unwritten(read, opaque, builder=builder)) == 1
+    assert unwritten(opaque, read, builder=builder) == []
+
+
 def test_control_state_that_is_not_captured_must_not_change_under_an_instruction():
     builder = Builder()
     work = builder.work("V", access(0, 4, True))

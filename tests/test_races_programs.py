@@ -17,7 +17,7 @@ from simulator.running import load_program
 
 FLAG = re.compile(r"pto\.(set|wait)_flag\s*\[\W*PIPE_(\w+?)\W+PIPE_(\w+?)\W+EVENT_ID(\d)")
 BARRIER = re.compile(r"pto\.barrier\s*\W*PIPE_(\w+)")
-NAMES = sorted(path.stem for path in PROGRAMS.glob("*.pto"))
+NAMES = sorted(str(path.relative_to(PROGRAMS).with_suffix("")) for path in PROGRAMS.rglob("*.pto"))
 
 
 def scalars(name: str) -> dict[str, int | float]:
@@ -44,7 +44,7 @@ def findings(path: Path, args: dict[str, int | float]) -> tuple[Finding, ...]:
 def without(name: str, line: int, folder: Path) -> tuple[Path, str]:
     """Write a program without one line; return the file and the line."""
     lines = (PROGRAMS / f"{name}.pto").read_text().splitlines(keepends=True)
-    path = folder / f"{name}.pto"
+    path = folder / f"{Path(name).name}.pto"
     path.write_text("".join(lines[:line] + lines[line + 1 :]))
     return path, lines[line]
 
@@ -75,6 +75,10 @@ def test_without_any_one_flag_or_barrier_there_is_a_report_that_names_it(name, l
     path, text = without(name, line, tmp_path)
     found = findings(path, scalars(name))
     assert any(names(finding, text) for finding in found), [finding.sentence for finding in found]
+
+
+def test_samples_of_all_folders_are_looked_at():
+    assert any("/" in name for name in NAMES)
 
 
 @pytest.mark.parametrize(("name", "line"), CASES[:: max(1, len(CASES) // 6)])
