@@ -1,6 +1,6 @@
 """castsim: cycle-approximate, bit-exact simulation of the vector cast units of NPUs.
 
-    from simulator import run, cast, estimate
+    from simulator import run, cast, estimate, builtin
     from targets import load_target
 
 Nothing heavy is imported before one of the names is used.
@@ -11,14 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simulator.builtins import BuiltinResult, builtin
     from simulator.casting import cast
     from simulator.estimating import Estimate, estimate
     from simulator.running import Result, run
 
 __version__ = "0.1.0"
-__all__ = ["Estimate", "Result", "__version__", "cast", "estimate", "run"]
+__all__ = ["BuiltinResult", "Estimate", "Result", "__version__", "builtin", "cast", "estimate", "run"]
 
 _HOMES = {
+    "builtin": "simulator.builtins",
+    "BuiltinResult": "simulator.builtins",
     "run": "simulator.running",
     "Result": "simulator.running",
     "cast": "simulator.casting",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from simulator.commands.outcome import Outcome
 
-COMMANDS = ("run", "targets", "cast", "verify", "scratch", "accuracy", "lint", "asm", "disasm")
+COMMANDS = ("run", "targets", "cast", "verify", "scratch", "accuracy", "lint", "asm", "disasm", "builtin")
 """Commands in the order of the help; each is a module of this package."""
 
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)

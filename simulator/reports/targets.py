@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from simulator.reports.builtin_lists import listed
 from simulator.reports.facts import NamedFact, facts_of
 from simulator.reports.pairs import PairDetail, pair_rows
 from targets import Target
@@ -34,6 +35,7 @@ def target_document(target: Target) -> dict[str, Any]:
             }
             for name, option in target.options.items()
         ],
+        **listed(target),
     }
 
 

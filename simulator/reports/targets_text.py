@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from simulator.reports.builtins_text import target_section
 from simulator.reports.facts import NamedFact, described, facts_of
 from simulator.reports.pairs import PairDetail, PairRow, pair_rows
 from simulator.reports.terminal import indented, table
@@ -48,6 +49,7 @@ def _target(target: Target) -> Iterator[RenderableType]:
         legal = ", ".join(map(str, option.legal))
         yield indented(Text(f"{name} = {option.value} (of {legal}; {option.status.value})"))
         yield indented(indented(Text(option.meaning, style="dim")))
+    yield from target_section(target)
 
 
 def _pairs(rows: Sequence[PairRow]) -> Table:

@@ -1,0 +1,165 @@
+"""The builtin functions of TPC-C: casts with their steps per generation, and special functions by signature.
+
+Sources: the vendor's document `tpc_builtin_support` (names and signatures), tpc.md section 3 (value steps, operation
+counts, lane orders of the helper headers), section 2.5 (what moves lanes).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+
+from isa.errors import TargetDataError
+from targets.schema import Status, Table
+from targets.vliw import VliwTarget
+from targets.vliw_pipeline import Listed
+
+_FOLDER = Path(__file__).parent
+_CASTS, _ROUNDING, _SPECIAL = "tpc_builtins.csv", "tpc_builtin_rounding.csv", "tpc_special_functions.csv"
+_STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")
+_Row = TypeVar("_Row", bound=Table)
+
+
+class ResultOrder(StrEnum):
+    """Where the elements of a result come from; r is the ratio of widths or the number of registers."""
+
+    LINEAR = "linear"
+    """Element i of the result from element i of the sources, all registers laid end to end."""
+    INTERLEAVED = "interleaved"
+    """Element r * i + k of the result from element i of source register k."""
+    SPLIT = "split"
+    """Element i of result register k from element r * i + k of the source."""
+    UNDEFINED = "undefined"
+    """No source says."""
+
+
+class Recipe(StrEnum):
+    """How a builtin moves elements between registers; the numbers count VPU operations of that alone."""
+
+    PACK_TWO_SINGLE = "pack_two_single"
+    """Two registers of wide slots into one; MOV_DG of single dual groups: 11."""
+    PACK_TWO_ALL = "pack_two_all"
+    """The same with MOV_DG of all dual groups: 8."""
+    PACK_FOUR = "pack_four"
+    """Four registers of wide slots into one: 23."""
+    UNPACK_TWO_SINGLE = "unpack_two_single"
+    """One register into two of wide slots, MOV_DG of single dual groups: 8."""
+    UNPACK_TWO_ALL = "unpack_two_all"
+    """The same with MOV_DG of all dual groups behind the UNPACK: 6."""
+    UNPACK_TWO_SWAPPED = "unpack_two_swapped"
+    """The same with MOV_G and MOV_DG of all dual groups before the UNPACK: 5."""
+    UNPACK_FOUR_SINGLE = "unpack_four_single"
+    """One register into four of wide slots, MOV_DG of single dual groups: 19."""
+    UNPACK_FOUR_ALL = "unpack_four_all"
+    """The same with MOV_DG of all dual groups: 12."""
+    ALL_LANES = "all_lanes"
+    """One conversion of all lanes (column `joint`): 1."""
+    UNPACK_LANES = "unpack_lanes"
+    """UNPACK to two lanes, then MOV_DG unpack: 4."""
+    HALF_IN_WIDE_LANES = "half_in_wide_lanes"
+    """f16 in 32-bit lanes to f32 by arithmetic on the bits: 12."""
+
+
+class StepText(Table):
+    """One instruction on a running value x: what stands before it, and the second source (an immediate or a name)."""
+
+    head: str
+    operand: str | None
+
+
+def _steps(cell: object) -> object:
+    """Read `mul.f32 x, scale; convert.f32 target_type=int16 MODE x`."""
+    if not isinstance(cell, str):
+        return cell
+    found = []
+    for text in filter(None, (part.strip() for part in cell.split(";"))):
+        match = _STEP.fullmatch(text)
+        if match is None:
+            raise ValueError(f"'{text}' is no step: HEAD x, or HEAD x, OPERAND")
+        found.append(StepText(head=match["head"], operand=match["operand"]))
+    return tuple(found)
+
+
+Steps = Annotated[tuple[StepText, ...], BeforeValidator(_steps)]
+"""Instructions in order; the word MODE stands for the rounding of the generation's builtins."""
+
+
+class BuiltinRow(Table):
+    """A cast builtin of a generation.
+
+    `signature` is output(inputs) in C types, `source` and `result` are the formats of their elements. `before` is done
+    to every source register, `joint` is the conversion of all lanes, `after` is done to every result register; `recipe`
+    moves the elements between. `vector_operations` counts all instructions of the vector unit, zeroing and copies of
+    registers aside.
+    """
+
+    generation: str
+    builtin: str
+    signature: str
+    source: str
+    result: str
+    before: Steps
+    recipe: Recipe
+    joint: Steps
+    after: Steps
+    vector_operations: Annotated[int, Field(gt=0)]
+    result_order: ResultOrder
+    status: Status
+    note: str
+
+
+class SpecialFunction(Table):
+    """A builtin that is no cast. It is listed, and not modelled."""
+
+    builtin: str
+    signature: str
+    status: Status
+
+
+class BuiltinRounding(Table):
+    """How the builtins of a generation round; `build_options` are the modes that a build option can choose instead."""
+
+    generation: str
+    mode: str
+    build_options: Listed
+    status: Status
+    source: Annotated[str, Field(min_length=1)]
+
+
+def builtins_of(target: VliwTarget) -> tuple[BuiltinRow, ...]:
+    """Return the cast builtins of a target: those of the generation that it is or inherits from."""
+    return tuple(row for row in _read(_CASTS, BuiltinRow) if row.generation in target.architectures)
+
+
+def all_builtins() -> tuple[BuiltinRow, ...]:
+    """Return the cast builtins of all generations."""
+    return _read(_CASTS, BuiltinRow)
+
+
+def special_functions() -> tuple[SpecialFunction, ...]:
+    """Return the builtins that are no casts; the source gives them for no particular generation."""
+    return _read(_SPECIAL, SpecialFunction)
+
+
+def builtin_rounding(target: VliwTarget) -> BuiltinRounding | None:
+    """Return how the builtins of a target round; None: it is of no known generation."""
+    rows = _read(_ROUNDING, BuiltinRounding)
+    return next((row for row in rows if row.generation in target.architectures), None)
+
+
+@cache
+def _read(name: str, model: type[_Row]) -> tuple[_Row, ...]:
+    with (_FOLDER / name).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    try:
+        return TypeAdapter(tuple[model, ...]).validate_python(rows)  # type: ignore[valid-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise TargetDataError(f"{name}: row {place}: {first['msg']}") from None

@@ -1,0 +1,243 @@
+"""All cast builtins: values of the emitted assembly, operation counts, lane orders, latencies."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import builtin_oracle
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tpc_semantics_cases import samples
+from tpc_text import GENERATIONS, table, target
+
+from isa.formats import FORMATS
+from isa.tpc import parse
+from isa.tpc.encoding import assemble, disassemble
+from simulator.builtins import Builtin, BuiltinResult, emitted
+from simulator.builtins.calling import call
+from simulator.numerics import array_from_codes, codes_from_array
+from simulator.vliw.lint import lint
+from targets.options import with_options
+from targets.tpc_builtins import all_builtins, builtins_of, special_functions
+from targets.tpc_encoding import encoding_of
+
+PUBLISHED = table("tpc_builtin_casts.csv")
+SIGNATURES = table("tpc_builtin_signatures.csv")
+ROWS = [(row["device"], row["builtin"]) for row in PUBLISHED]
+DEFINED = [(row["device"], row["builtin"]) for row in PUBLISHED if not row["result_order"].startswith("undefined")]
+MOVES = ("pack", "unpack", "mov_dg", "mov_g")
+STEP = re.compile(r"(?:(\d+)x )?\b((?:CONVERT|MUL|MAX|MIN|ASH|AND|SHL|ADD|SUB|OR|CMP_EQ)[\w.]*)")
+"""An instruction in the column of value steps, and how often it is done."""
+SHIFTS = (0, -1, -5, -16)
+SCALES = (0x3F800000, 0x43AA2000, 0xBE800000)
+"""1.0, 340.25, -0.25."""
+
+
+def published(generation: str, name: str) -> dict[str, str]:
+    return next(row for row in PUBLISHED if (row["device"], row["builtin"]) == (generation, name))
+
+
+def order_of(generation: str, name: str) -> str:
+    """Return the order that the published table states in words."""
+    words = published(generation, name)["result_order"]
+    if "even/odd" in words:
+        return "split"
+    return "interleaved" if "interleaved" in words else words.split()[0].rstrip(",")
+
+
+@lru_cache(maxsize=128)
+def emission(generation: str, name: str, rounding: str | None = None) -> Builtin:
+    return emitted(name, generation, rounding=rounding)
+
+
+def scalars(found: Builtin, bits: int) -> dict[str, int | float]:
+    """Return the scalar argument that a builtin takes, from its bits."""
+    scalar = found.built.signature.scalar
+    if scalar is None:
+        return {}
+    return {scalar[0]: bits if scalar[1] == "i32" else float(np.array([bits], "<u4").view(np.float32)[0])}
+
+
+def called(found: Builtin, codes: NDArray[np.unsignedinteger], scalar: int = 0) -> BuiltinResult:
+    """Call with source codes, filled up to whole calls."""
+    source = found.built.signature.source
+    filled = np.resize(codes, -(-codes.size // source.elements) * source.elements)
+    fmt = FORMATS[source.format]
+    return call(found, array_from_codes(filled.astype(f"<u{fmt.bits // 8}"), fmt), scalars(found, scalar))
+
+
+def check(generation: str, name: str, codes: NDArray[np.unsignedinteger], scalar: int = 0, mode: str = "RHNE") -> None:
+    """Compare calls with the oracle, element by element; nothing stale, operations as published."""
+    found = emission(generation, name, None if mode == "RHNE" else mode.lower())
+    result = called(found, codes, scalar)
+    source, target_ = found.built.signature.source, found.built.signature.result
+    given = np.resize(codes, result.calls * source.elements).reshape(result.calls, -1)
+    made = np.resize(builtin_oracle.results(name, generation, scalar, mode, codes), given.shape)
+    expected = builtin_oracle.ordered(made, order_of(generation, name), source.registers, target_.registers)
+    got = codes_from_array(result.outputs["y"], FORMATS[target_.format]).reshape(result.calls, -1)
+    wrong = np.argwhere(got != expected)
+    assert wrong.size == 0, f"{len(wrong)} wrong, first {wrong[0]}: source {given[wrong[0][0]][wrong[0][1]]:#x}"
+    assert result.stale_reads == ()
+    assert result.warnings == ()
+    assert result.vector_operations == int(published(generation, name)["vpu_ops"])
+
+
+def sources(name: str) -> NDArray[np.unsignedinteger]:
+    """Return every code of 8 and 16 bits, boundaries of 32 bits."""
+    short = name.removeprefix("__builtin_cast_").removeprefix("lin_")
+    src = short.split("_")[0]
+    bits = 16 if name.endswith("f16_to_f32") else int(src.lstrip("iufb"))
+    if bits <= 16:
+        return np.arange(1 << bits, dtype=np.uint32)
+    if src == "i32":
+        return np.array(samples("i32"), np.uint32)
+    bounds = [np.float32(base + step) for base in (0, 127, 128, 255, 256, 32767, 65535) for step in (-0.5, 0, 0.5)]
+    near = np.array(bounds, np.float32).view(np.uint32).astype(np.int64)[:, None] + [-1, 0, 1]
+    return np.concatenate([np.array(samples("f32"), np.uint32), near.ravel().astype(np.uint32)])
+
+
+# ----------------------------------------------------------------------------------------------------------- tables
+
+
+def test_the_rows_are_the_published_ones() -> None:
+    casts = {(row["device"], row["builtin"]): row["signature"] for row in SIGNATURES if row["device"]}
+    assert len(ROWS) == len(casts) == 72
+    assert {(row.generation, row.builtin): row.signature for row in all_builtins()} == casts
+    special = {row["builtin"]: row["signature"] for row in SIGNATURES if not row["device"]}
+    assert len(special) == 23
+    assert {row.builtin: row.signature for row in special_functions()} == special
+    for generation in GENERATIONS:
+        assert [row.builtin for row in builtins_of(target(generation))] == [b for g, b in ROWS if g == generation]
+
+
+@pytest.mark.parametrize(("generation", "name"), ROWS)
+def test_signature_registers_order_and_operations(generation: str, name: str) -> None:
+    """Counted while one call is issued; the emitted text alone gives the same."""
+    row, found = published(generation, name), emission(generation, name)
+    signature = found.built.signature
+    assert (signature.source.registers, signature.result.registers) == (int(row["in_vrfs"]), int(row["out_vrfs"]))
+    assert str(found.row.result_order) == order_of(generation, name)
+    assert found.vector_operations == found.row.vector_operations == int(row["vpu_ops"])
+    heads = [text.split()[0].split(".")[0] for text in found.kernel.vector_instructions]
+    assert len([head for head in heads if head not in ("mov", "halt")]) == int(row["vpu_ops"])
+    assert any(head in MOVES for head in heads) is (row["lane_reorder"] == "yes")
+
+
+@pytest.mark.parametrize(("generation", "name"), ROWS)
+def test_value_steps_are_the_published_ones(generation: str, name: str) -> None:
+    """Every instruction that the table names is there as often as it says, and no other but movements of lanes."""
+    row, found = published(generation, name), emission(generation, name)
+    counts: dict[str, int] = {}
+    for group in re.sub(r"\([^)]*\)", "", row["value_steps"]).split(";"):
+        each = int(row["in_vrfs"]) if group.strip().startswith("per source:") else 1
+        for times, head in STEP.findall(group):
+            counts[head.lower()] = counts.get(head.lower(), 0) + (int(times) if times else each)
+    got: dict[str, int] = {}
+    for text in found.kernel.vector_instructions:
+        head = text.split()[0]
+        if head.split(".")[0] not in (*MOVES, "mov", "halt"):
+            got[head] = got.get(head, 0) + 1
+    assert got == counts
+
+
+# ----------------------------------------------------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize(("generation", "name"), DEFINED)
+def test_values_of_every_source_code_or_boundary(generation: str, name: str) -> None:
+    scalar = emission(generation, name).built.signature.scalar
+    first = {"shift": 0, "scale": 0x3F800000}.get(scalar[0], 0) if scalar else 0
+    check(generation, name, sources(name), first)
+
+
+@pytest.mark.parametrize(
+    ("generation", "name"), [(g, b) for g, b in DEFINED if emission(g, b).built.signature.scalar is not None]
+)
+def test_scalar_arguments(generation: str, name: str) -> None:
+    scalar = emission(generation, name).built.signature.scalar
+    assert scalar is not None
+    short = FORMATS[emission(generation, name).built.signature.source.format].bits < 32
+    some = sources(name)[:: 131 if short else 1]
+    rights = name.endswith(("i32_to_i16_lin_order", "i32_to_i16_swizzle_order"))
+    shifts = SHIFTS if rights else (*SHIFTS, 3, 31, -40)
+    for bits in SCALES[1:] if scalar[0] == "scale" else shifts[1:]:
+        check(generation, name, some, bits)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("mode", ["RZ", "RU", "RD"])
+def test_rounding_by_build_option_or_register(generation: str, mode: str) -> None:
+    """On goya and gaudi the option changes the instructions, elsewhere the register is set first."""
+    check(generation, "__builtin_cast_f32_to_u8_lin_order", sources("__builtin_cast_f32_to_u8_lin_order"), mode=mode)
+    text = emission(generation, "f32_to_u8_lin_order", mode.lower()).text()
+    assert ("st_l mmio" in text) is (generation not in ("goya", "gaudi"))
+    assert (f" {mode.lower()} V" in text) is (generation in ("goya", "gaudi"))
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_linear_order_of_all_six_changes_of_width(generation: str) -> None:
+    """Numbered elements: their numbers come out in order, also where the result has only 8 bits."""
+    seen = set()
+    for row in builtins_of(target(generation)):
+        if order_of(generation, row.builtin) != "linear" or row.builtin.endswith("f16_to_f32"):
+            continue
+        found = emission(generation, row.builtin)
+        source, result = found.built.signature.source, found.built.signature.result
+        fmt = FORMATS[source.format]
+        numbers = np.arange(source.elements)
+        for digit in (1, 16):  # four bits at a time fit every result
+            values = numbers // digit % 16
+            x = values.astype(np.float32) if source.format == "f32" else values.astype(f"<u{fmt.bits // 8}")
+            if source.format == "bf16":
+                x = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+            args = scalars(found, 0x3F800000 if "f32" in (source.format, result.format) else 0)
+            codes = x.view(f"<u{x.dtype.itemsize}")
+            y = call(found, array_from_codes(codes, fmt), args).outputs["y"]
+            np.testing.assert_array_equal(y.astype(np.float64), values)
+        seen.add((fmt.bits, FORMATS[result.format].bits))
+    assert seen >= {(32, 16), (16, 8), (32, 8), (16, 32), (8, 32), (8, 16)}
+
+
+# -------------------------------------------------------------------------------------------------------- programs
+
+
+@pytest.mark.parametrize(("generation", "name"), ROWS)
+def test_programs_are_clean_and_have_an_encoding(generation: str, name: str) -> None:
+    """One call and a loop of calls: no finding of the linter; assembled, disassembled and assembled again."""
+    chip = target(generation)
+    permitted = with_options(chip, {"unpacked_lane_order": "every_second"}) if generation == "gaudib" else chip
+    found = emission(generation, name)
+    for calls in (1, 7):
+        program = parse(found.text(calls), chip.dialect)
+        assert lint(program, permitted) == ()
+        code = assemble(program, encoding_of(chip)).code
+        again = parse(disassemble(code, encoding_of(chip)).text(), chip.dialect)
+        assert assemble(again, encoding_of(chip)).code == code
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_calls_in_a_loop_are_calls_one_by_one(generation: str) -> None:
+    found = emission(generation, "u8_to_32bits_lin_order")
+    codes = np.random.default_rng(6).integers(0, 256, 5 * 256).astype(np.uint8)
+    together = called(found, codes)
+    assert together.calls == 5
+    single = [called(found, row).outputs["y"] for row in codes.reshape(5, 256)]
+    np.testing.assert_array_equal(together.outputs["y"], single)
+
+
+def test_the_undocumented_builtin() -> None:
+    """Emitted in the published order of operations; under the option its two moves take every second element."""
+    found = emission("gaudib", "i16_to_32bits")
+    heads = [text.split()[0] for text in found.kernel.vector_instructions]
+    assert heads == ["unpack.bf16", "unpack.bf16", "mov_dg.unpack", "mov_dg.unpack"]
+    first, second = found.kernel.vector_instructions[2:]
+    assert "sdg0=0 sdg1=0 sdg2=1 sdg3=1" in first
+    assert first.endswith("0x33333333")
+    assert "sdg0=2 sdg1=2 sdg2=3 sdg3=3" in second
+    assert second.endswith("0xcccccccc")
+    permitted = emitted("i16_to_32bits", with_options(target("gaudib"), {"unpacked_lane_order": "every_second"}))
+    result = call(permitted, np.arange(128, dtype=np.uint16), {})
+    assert len(result.warnings) == 2
+    assert result.vector_operations == 4
