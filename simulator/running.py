@@ -252,6 +252,8 @@ def _walked(
         raise IllegalError(f"{chosen.name} does not run .pto programs", legal=chosen.languages)
     function = _choose_entry(parsed, path, entry)
     executed = execute(parsed, function, make_lowerer(chosen), args, opaque=opaque)
+    if sync == INTERLOCK and not executed.tree.interlocked:
+        raise ReadError(f"@{function.name} has flags or barriers of its own; --sync interlock is for programs without")
     inserted = None
     if executed.tree.interlocked and sync != INTERLOCK and isinstance(chosen, DataflowTarget):
         inserted = insert(executed.tree, chosen)

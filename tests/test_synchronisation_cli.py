@@ -96,6 +96,11 @@ def test_flags_of_the_program_are_left_alone(tmp_path, capsys):
     assert run(path, timing_only=True, races="ignore").loaded.synchronised is None
 
 
+def test_own_flags_and_interlock_exclude_each_other(tmp_path, capsys):
+    assert main(["run", written(tmp_path, FLAGGED), "--timing-only", "--sync", "interlock"]) == 2
+    assert "@narrow has flags or barriers of its own" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("option", "value"), [("--sync", "none"), ("--races", "maybe")])
 def test_unknown_words_are_refused_with_the_known_ones(option, value, tmp_path, capsys):
     assert main(["run", written(tmp_path), "--timing-only", option, value]) == 2
