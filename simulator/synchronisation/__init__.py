@@ -12,7 +12,10 @@ from simulator.synchronisation.insertion import Note, Place, Synchronised, inser
 __all__ = ["INTERLOCK", "MODES", "Note", "Place", "Synchronised", "insert"]
 
 INTERLOCK = "interlock"
-"""Mode in which instructions wait for each other's bytes without any flags, as if hardware saw to it."""
+"""Mode in which instructions wait for each other's bytes without any flags, as if hardware saw to it.
+
+The engines then take all bytes from the first to the last of an access; insertion looks at rows one by one.
+"""
 
 MODES = ("insert", INTERLOCK)
 """What to do about programs without flags; programs with flags are taken at their word in both."""
