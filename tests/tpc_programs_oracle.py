@@ -24,6 +24,8 @@ INPUTS: Mapping[str, tuple[tuple[str, str, tuple[int, ...]], ...]] = {
     "tpc_i8_f32_mediator_gaudi": (("x", "i8", (5, 256)),),
     "tpc_f32_i32_pipelined_goya": (("x", "f32", (48, 64)),),
     "tpc_f32_i32_pipelined_stale_goya": (("x", "f32", (48, 64)),),
+    "tpc_bf16_scale_linear_gaudi": (("x", "bf16", (6, 128)),),
+    "tpc_bf16_scale_swizzled_gaudi": (("x", "bf16", (6, 128)),),
 }
 """Program -> inputs in order: name, format, shape of the array."""
 
@@ -103,6 +105,13 @@ def stale(x: NDArray[np.generic]) -> Codes:
     return found
 
 
+def scaled(x: NDArray[np.generic]) -> Codes:
+    """Multiply and add in f32, element by element, whatever the order in between."""
+    exact = (x.astype(np.uint32) << 16).view(np.float32)
+    result = exact * np.float32(0.75) + np.float32(1.5)
+    return oracle.cast_array(result.view(np.uint32), "f32", "bf16", "rint", "special")
+
+
 _BY_KIND: Mapping[str, Callable[..., Codes]] = {
     "u8_f32_dequantise": dequantised,
     "f32_bf16_stochastic": stochastic,
@@ -110,12 +119,17 @@ _BY_KIND: Mapping[str, Callable[..., Codes]] = {
     "i8_f32_mediator": widened,
     "f32_i32_pipelined": pipelined,
     "f32_i32_pipelined_stale": stale,
+    "bf16_scale_linear": scaled,
+    "bf16_scale_swizzled": scaled,
 }
 
 
 def _random(generator: np.random.Generator, fmt: str, shape: tuple[int, ...]) -> NDArray[np.generic]:
     if fmt == "f32":
         return generator.uniform(-100, 100, shape).astype(np.float32)
+    if fmt == "bf16":
+        exact = generator.uniform(-100, 100, shape)
+        return oracle.cast_array(exact.view(np.uint64), "f64", "bf16", "rint", "special")
     dtype = np.dtype(f"{fmt[0]}{int(fmt[1:]) // 8}")
     limits = np.iinfo(dtype)
     wide = np.int64 if fmt[0] == "i" else np.uint64

@@ -13,7 +13,21 @@ if TYPE_CHECKING:
 
     from simulator.commands.outcome import Outcome
 
-COMMANDS = ("run", "targets", "cast", "verify", "scratch", "accuracy", "lint", "asm", "disasm", "builtin")
+COMMANDS = (
+    "run",
+    "targets",
+    "cast",
+    "verify",
+    "scratch",
+    "lower",
+    "accuracy",
+    "lint",
+    "asm",
+    "disasm",
+    "builtin",
+    "compiled",
+    "unswizzle",
+)
 """Commands in the order of the help; each is a module of this package."""
 
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)

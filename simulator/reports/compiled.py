@@ -1,0 +1,98 @@
+"""Compiled casts as JSON documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from isa.formats import FORMATS
+from simulator.compiled_casts import CastTable, Column, Comparison, CompiledCast, source_format
+from simulator.compiled_casts.paths import Path
+from simulator.numerics import value_of
+from simulator.reports.cast import Source
+from simulator.reports.numbers import bits_text, json_value
+
+
+def cast_document(cast: CompiledCast) -> dict[str, Any]:
+    """Return what a cast is: types, path, mode, kind of lowering."""
+    return {
+        "target": cast.target.name,
+        "src": cast.src.name,
+        "dst": cast.dst.name,
+        "form": cast.form.value,
+        "reading": cast.reading.value,
+        "order": cast.order.value,
+        "rounding": cast.mode,
+        "roundings": list(cast.path.modes(cast.target)),
+        "lowering_kind": None if cast.kind is None else cast.kind.value,
+        "path": path_document(cast.path),
+    }
+
+
+def path_document(path: Path) -> dict[str, Any]:
+    """Return the hops of a path and how well they are known."""
+    return {
+        "types": list(path.types),
+        "steps": [
+            {"src": hop.src, "dst": hop.dst, "means": hop.means.value, "through": hop.through} for hop in path.hops
+        ],
+        "status": path.status.value,
+        "sources": list(path.sources),
+    }
+
+
+def compiled_document(found: Comparison, sources: Sequence[Source]) -> Mapping[str, Any]:
+    """Return a comparison; results are listed per account."""
+    src, dst = source_format(found.cast), FORMATS[found.cast.dst.element]
+    return {
+        **cast_document(found.cast),
+        "vector_operations": found.vector_operations,
+        "bundles": found.bundles,
+        "ir": [opcode.value for opcode in found.instructions],
+        "inputs": [
+            {"text": source.text, "bits": bits_text(source.code, src), "value": json_value(source.value, src)}
+            for source in sources
+        ],
+        "results": [_column(column, found) for column in found.columns],
+        "differences": [
+            {
+                "account": each.label,
+                "input_bits": bits_text(each.witness.code, src),
+                "input": json_value(value_of(each.witness.code, src), src),
+                "value": json_value(value_of(each.witness.ours, dst), dst),
+                "other_value": json_value(value_of(each.witness.other, dst), dst),
+            }
+            for each in found.differences
+        ],
+    }
+
+
+def _column(column: Column, found: Comparison) -> dict[str, Any]:
+    fmt = FORMATS[found.cast.dst.element]
+    path = found.other.path if found.other is not None and found.other.reading == column.label else found.cast.path
+    return {
+        "account": column.label,
+        "path": str(path) if column.label in (found.cast.reading, getattr(found.other, "reading", None)) else None,
+        "values": [
+            [{"bits": bits_text(int(code), fmt), "value": json_value(value_of(int(code), fmt), fmt)} for code in row]
+            for row in column.codes
+        ],
+        "poison": [bool(each) for each in column.poison],
+    }
+
+
+def table_document(table: CastTable) -> Mapping[str, Any]:
+    """Return a table of C-level casts: its cells, and the paths of the pairs without an instruction."""
+    return {
+        "target": table.target.name,
+        "elements": list(table.elements),
+        "cells": [
+            {"src": src, "dst": dst, "cell": cell, "path": _mediated(table, src, dst)}
+            for (src, dst), cell in table.cells.items()
+        ],
+    }
+
+
+def _mediated(table: CastTable, src: str, dst: str) -> dict[str, Any] | None:
+    path = table.mediated.get((src, dst))
+    return None if path is None else path_document(path)

@@ -1,0 +1,146 @@
+"""What the TPC compiler knows beyond the instruction set: vector types of C, chains of casts, the lowering matrix.
+
+Sources: tpc.md section 4 (lowering of LLVM IR casts, from the compiler's tables and tests) and the vendor's document
+`tpc_builtin_support` (types, promotion order, C-level casts). Each row of the first two tables has its own status; the
+lowering matrix is the compiler's own table, documented as a whole.
+"""
+
+from __future__ import annotations
+
+import csv
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+
+from isa.errors import TargetDataError
+from targets.schema import Status, Table
+
+_FOLDER = Path(__file__).parent
+_CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_matrix.csv"
+_BETWEEN = {">": True, "~": False}
+_Row = TypeVar("_Row", bound=Table)
+
+
+class Reading(StrEnum):
+    """Whose account of a chain is meant, where two differ."""
+
+    COMPILER = "compiler"
+    """What the compiler's lowering does."""
+    DOCUMENT = "document"
+    """What the vendor's document on builtin support writes."""
+    SCALAR = "scalar"
+    """What the compiler's lowering does to scalars, where that is something else."""
+
+
+class How(StrEnum):
+    """What a pair without an instruction of its own becomes."""
+
+    CHAIN = "chain"
+    """Several casts, one after the other."""
+    EXTEND = "extend"
+    """Zero extension: UNPACK into zeroes, or AND with a mask."""
+    CLAMP = "clamp"
+    """Unsigned to signed of one width: compare, move the largest number."""
+    OFFSET = "offset"
+    """Float to unsigned through signed: large numbers are shifted by half the range before and after."""
+    MASK = "mask"
+    """Unsigned to float through signed: the top bit is dropped before."""
+    HALVE = "halve"
+    """Unsigned to float through signed: large numbers are halved before and doubled after."""
+
+
+class Kind(StrEnum):
+    """How the compiler lowers a vector cast."""
+
+    HARD = "Hard"
+    HARD_LANE = "HardLane"
+    INT_HARD = "IntHard"
+    HARD_OR_INT_HARD = "HardOrIntHard"
+    SOFT = "Soft"
+    INT_SOFT = "IntSoft"
+    CHAIN = "Chain"
+    SPLIT = "Split"
+    PREDICATE_EMULATION = "VPemu"
+    BOOL_TO = "BoolTo"
+    MULTIPLE = "XX"
+    SKIP = "Skip"
+
+
+def _stepped(text: object) -> object:
+    """Turn `f32 > i32 ~ u32` into (("f32", True), ("i32", True), ("u32", False)): each type, whether converted to."""
+    if not isinstance(text, str):
+        return text
+    words = text.split()
+    separators = words[1::2]
+    if any(separator not in _BETWEEN for separator in separators) or len(separators) + 1 != len(words[::2]):
+        raise ValueError(f"'{text}' is no chain of types joined by > (converted) or ~ (bits kept)")
+    return ((words[0], True), *zip(words[2::2], (_BETWEEN[each] for each in separators), strict=True))
+
+
+def _counted(text: object) -> object:
+    """Turn `64:128;64:256` into pairs of element counts."""
+    return tuple(tuple(pair.split(":")) for pair in text.split(";")) if isinstance(text, str) else text
+
+
+class ChainRow(Table):
+    """A pair that a generation without the instruction does otherwise; `reading` is None where all accounts agree."""
+
+    src: str
+    dst: str
+    reading: Annotated[Reading | None, BeforeValidator(lambda text: None if text == "any" else text)]
+    how: How
+    steps: Annotated[tuple[tuple[str, bool], ...], BeforeValidator(_stepped)]
+    status: Status
+    source: Annotated[str, Field(min_length=1)]
+
+
+class CType(Table):
+    """A scalar type of TPC-C; vector types add a number of elements (`short128`). `promotion` orders promotions."""
+
+    name: str
+    element: str
+    promotion: int
+    status: Status
+    source: Annotated[str, Field(min_length=1)]
+
+
+class LoweringRow(Table):
+    """A pair of element types, and how casts between vectors of them with these element counts are lowered."""
+
+    generation: str
+    src: str
+    dst: str
+    kind: Kind
+    counts: Annotated[tuple[tuple[int, int], ...], BeforeValidator(_counted)]
+
+
+@cache
+def chains() -> tuple[ChainRow, ...]:
+    """Return the pairs that need more than an instruction."""
+    return _read(_CHAINS, ChainRow)
+
+
+@cache
+def c_types() -> tuple[CType, ...]:
+    """Return the element types of TPC-C."""
+    return _read(_TYPES, CType)
+
+
+@cache
+def lowering_matrix(generation: str) -> tuple[LoweringRow, ...]:
+    """Return the compiler's table of a generation; of one that it does not know, none."""
+    return tuple(row for row in _read(_MATRIX, LoweringRow) if row.generation == generation)
+
+
+@cache
+def _read(name: str, model: type[_Row]) -> tuple[_Row, ...]:
+    with (_FOLDER / name).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    try:
+        return TypeAdapter(tuple[model, ...]).validate_python(rows)  # type: ignore[valid-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise TargetDataError(f"{name}: row {first['loc'][0]}: {first['msg']}") from None
