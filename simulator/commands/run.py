@@ -194,6 +194,9 @@ def _check_options(options: Namespace, engines: Sequence[str]) -> None:
         raise ReadError(f"engine '{options.engine}' is not available", legal=engines)
     if options.timing_only and options.out is not None:
         raise ReadError("--timing-only computes no values, so --out would have nothing to write")
+    assignments("--in", options.inputs)
+    if options.max_cycles is not None:
+        _positive(options.max_cycles)
 
 
 def _lint(loaded: Loaded | Assembled) -> tuple[Finding, ...]:
