@@ -1,25 +1,26 @@
-"""Estimating the cycles of one tile cast without writing a program."""
+"""Estimating the cycles of tile casts without writing a program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
-from isa.errors import ReadError, Span
-from isa.formats import format_named
-from isa.modes import Saturation
-from isa.pto.program import RoundMode, TileType
+from isa.errors import ReadError
 from simulator.engines import simulate
-from simulator.execution import Lowerer
+from simulator.estimating_placement import HERE
 from simulator.execution.lowerer import LoweredInstruction
-from simulator.mechanisms import lowerer_of
-from simulator.tiles import Tile, TileCast
-from simulator.timing import Cause
+from simulator.timing import Cause, Timing
 from simulator.tree import Block, Instruction, Lowered, Tree
-from targets import Target, load_target
+from targets import Target
 
-_HERE = Span("<estimate>", 1, 1)
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Extents = ArrayLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,19 @@ class Estimate:
     causes: Mapping[Cause, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Estimates of many shapes: `cycles` and every array of `causes` are int64, `bound_by` holds `Cause`s.
+
+    All have the shape to which the arguments broadcast. A cause that no shape has is missing.
+    """
+
+    cycles: NDArray[np.int64]
+    bound_by: NDArray[np.object_]
+    causes: Mapping[Cause, NDArray[np.int64]]
+
+
+@overload
 def estimate(
     src: str,
     dst: str,
@@ -49,12 +63,53 @@ def estimate(
     saturation: str | None = None,
     scratch: bool = False,
 ) -> Estimate:
-    """Simulate one cast of a `rows` x `cols` tile and return its cycles and what bounds it.
+    """Return the cycles of one shape."""
+
+
+@overload
+def estimate(
+    src: str,
+    dst: str,
+    rows: Extents,
+    cols: Extents,
+    *,
+    target: str | Path | Target,
+    row_stride: Extents | None = None,
+    dst_row_stride: Extents | None = None,
+    valid_rows: Extents | None = None,
+    valid_cols: Extents | None = None,
+    rounding: str | None = None,
+    saturation: str | None = None,
+    scratch: bool = False,
+) -> Estimates:
+    """Return the cycles of many shapes."""
+
+
+def estimate(
+    src: str,
+    dst: str,
+    rows: Any,
+    cols: Any,
+    *,
+    target: str | Path | Target,
+    row_stride: Any = None,
+    dst_row_stride: Any = None,
+    valid_rows: Any = None,
+    valid_cols: Any = None,
+    rounding: str | None = None,
+    saturation: str | None = None,
+    scratch: bool = False,
+) -> Estimate | Estimates:
+    """Return the cycles of one cast of a `rows` x `cols` tile and what bounds it; of many, given arrays.
+
+    The result is that of simulating the lowered cast. Tiles lie in banks that they share with no other where the
+    buffer is large enough (`simulator.estimating_placement`); a closed form then gives the result at once, and shapes
+    for which there is none are simulated and remembered.
 
     Args:
         src, dst: format names.
-        rows, cols: extents of both tiles, in elements.
-        target: a chip.
+        rows, cols: extents of both tiles, in elements. These and the four below may be arrays, which broadcast.
+        target: a chip. Where casts are instructions on registers: see `simulator.estimating_vliw`.
         row_stride, dst_row_stride: elements from row to row of source and destination, if not `cols`.
         valid_rows, valid_cols: valid region, if not the whole tile.
         rounding: a mode of the chip, or none; None takes the default.
@@ -63,62 +118,44 @@ def estimate(
             always suffices (a2a3.md section 3.5), or what is left of the buffer.
 
     Raises:
-        ReadError, IllegalError, TileError, ScratchError: see `isa.errors`.
+        ReadError, IllegalError, TileError, ScratchError: see `isa.errors`. Of arrays, the first shape that is refused.
     """
-    chip = target if not isinstance(target, str | Path) else load_target(target)
-    lowerer = lowerer_of(chip)
-    placer = _Placer(lowerer, rows, valid_rows, valid_cols, cols)
-    source = placer.place("src", src, row_stride or cols)
-    destination = placer.place("dst", dst, dst_row_stride or cols)
-    tmp = placer.place_rest("tmp", source) if scratch else None
-    mode = None if rounding is None else _mode(rounding)
-    wanted = None if saturation is None else Saturation(saturation)
-    lowered = lowerer.cast(TileCast(source, destination, tmp, mode, wanted, _HERE))
-    return timed_alone(chip, lowered, f"tcvt {src} -> {dst}")
+    from simulator.estimating_casts import estimator_of  # noqa: PLC0415 - it builds on what stands here
+
+    estimator = estimator_of(target, src, dst, rounding, saturation, scratch)
+    extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)
+    for each in extents:
+        if hasattr(each, "__len__"):
+            return estimator.many(*extents)
+    return estimator.one(*map(_as_integer, extents))
 
 
 def timed_alone(chip: Target, lowered: LoweredInstruction, text: str) -> Estimate:
     """Simulate one lowered instruction of the vector pipe and nothing else; `text` names it in messages."""
     body = Lowered(0, lowered.body, lowered.accesses)
-    tree = Tree(Block((body,)), (Instruction(text, "V", _HERE),), interlocked=False)
-    timing = simulate(tree, chip)
+    tree = Tree(Block((body,)), (Instruction(text, "V", HERE),), interlocked=False)
+    timing = simulate(tree, chip, record_operations=False)
+    return of_timing(timing)
+
+
+def of_timing(timing: Timing) -> Estimate:
+    """Return the estimate of the one instruction that was simulated."""
     execution = timing.executions[0]
     # Whoever converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.
     causes = min((pipe.causes for pipe in timing.pipes.values()), key=lambda causes: causes.get(Cause.EMPTY, 0))
-    bound_by = max(causes, key=lambda cause: causes[cause]) if causes else Cause.EMPTY
-    return Estimate(execution.end - execution.start, bound_by, causes)
+    return Estimate(execution.end - execution.start, bound_by(causes), causes)
 
 
-def _mode(rounding: str) -> RoundMode:
-    name = rounding.upper().removeprefix("CAST_")
-    if name not in RoundMode.__members__:
-        raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.name.lower() for mode in RoundMode])
-    return RoundMode[name]
+def bound_by(causes: Mapping[Cause, int]) -> Cause:
+    """Return the cause of most cycles, of equals the first one in the order of `Cause`."""
+    most = max(causes.values(), default=0)
+    return next((cause for cause in Cause if most and causes.get(cause) == most), Cause.EMPTY)
 
 
-class _Placer:
-    """Puts tiles one behind the other into the buffer."""
-
-    def __init__(self, lowerer: Lowerer, rows: int, valid_rows: int | None, valid_cols: int | None, cols: int) -> None:
-        self.lowerer = lowerer
-        self.rows = rows
-        self.valid_rows = rows if valid_rows is None else valid_rows
-        self.valid_cols = cols if valid_cols is None else valid_cols
-        self.next = 0
-        _, self.capacity, self.alignment = lowerer.buffer()
-
-    def place(self, name: str, element: str, row_stride: int) -> Tile:
-        fmt = format_named(element)
-        kind = TileType("vec", fmt.name, self.rows, row_stride, self.valid_rows, self.valid_cols)
-        bits = self.lowerer.element_bits(fmt)
-        tile = Tile(name, fmt, kind, self.next, self.valid_rows, self.valid_cols, bits)
-        self.lowerer.check_tile(tile, _HERE)
-        self.next = -(-tile.end // self.alignment) * self.alignment
-        return tile
-
-    def place_rest(self, name: str, source: Tile) -> Tile:
-        """Place an int32 tile of the source's shape, cut to what is left of the buffer."""
-        words = min(source.rows * source.cols, (self.capacity - self.next) // 4)
-        words -= words % (self.alignment // 4)
-        kind = TileType("vec", "i32", 1, words, 1, words)
-        return Tile(name, format_named("i32"), kind, self.next, 1, words, 32)
+def _as_integer(value: Any) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    try:
+        return index(value)
+    except TypeError:
+        raise ReadError(f"an extent is an integer or an array of them, not {value!r}") from None

@@ -1,0 +1,284 @@
+"""Casts of one pair of formats on one target, resolved once: estimates of any shape, single or in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from isa.errors import CastsimError, ReadError, Span
+from isa.formats import format_named
+from isa.modes import Saturation
+from isa.pto.program import RoundMode
+from simulator.estimating import Estimate, Estimates, bound_by, timed_alone
+from simulator.estimating_arithmetic import SCALAR, Account, Arithmetic, Number, Shape, of_arrays
+from simulator.estimating_placement import Placement, Request
+from simulator.mechanisms import lowerer_of
+from simulator.timing import Cause
+from targets import Target, load_target
+from targets.strided_repeat import StridedRepeatTarget
+from targets.vector_function import VectorFunctionTarget
+from targets.vliw import VliwTarget
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+
+_CHUNK = 1 << 14
+"""Shapes of an array that are worked on together: their columns stay in the processor's cache."""
+
+_SIMULATED = 1 << 16
+"""Simulated shapes that one estimator remembers."""
+
+_RESOLVED = 256
+"""Requests that are kept resolved."""
+
+_PLACE = {cause: place for place, cause in enumerate(Cause)}
+
+_NAMES = ("rows", "cols", "row_stride", "dst_row_stride", "valid_rows", "valid_cols")
+
+
+class Form(Protocol):
+    """The closed form of one request on one target."""
+
+    @property
+    def uses_scratch(self) -> bool:
+        """Whether the cast needs its tmp tile."""
+        ...
+
+    @property
+    def needs_apart(self) -> bool:
+        """Whether the closed form holds only for operands that lie apart."""
+        ...
+
+    def account(self, shape: Shape, arithmetic: Arithmetic) -> Account:
+        """Return the cycles of a shape."""
+        ...
+
+
+class Estimator(Protocol):
+    """Estimates of one request on one target."""
+
+    def one(self, *extents: int | None) -> Estimate:
+        """Return the estimate of one shape; the order is that of `estimate`."""
+        ...
+
+    def many(self, *extents: Any) -> Estimates:
+        """Return the estimates of the shapes to which the arguments broadcast."""
+        ...
+
+
+class TileEstimator:
+    """Casts from tile to tile: a closed form where one holds, simulations that are remembered elsewhere."""
+
+    def __init__(self, target: StridedRepeatTarget | VectorFunctionTarget, request: Request) -> None:
+        self._target = target
+        self._request = request
+        self._lowerer = lowerer_of(target)
+        self._placement = Placement.of(target, self._lowerer, request)
+        self._form = _form_of(target, request)
+        self.simulated: Callable[[Shape], Estimate] = lru_cache(_SIMULATED)(self._simulate)
+        """Simulates one shape."""
+
+    def one(self, *extents: int | None) -> Estimate:
+        """Return the estimate of one shape."""
+        shape = _shape(*extents)
+        if not self.is_closed(shape, SCALAR):
+            return self.simulated(shape)
+        assert self._form is not None
+        return _estimate(self._form.account(shape, SCALAR))
+
+    def many(self, *extents: Any) -> Estimates:
+        """Return the estimates of the shapes to which the arguments broadcast."""
+        import numpy as np  # noqa: PLC0415 - single shapes are estimated without it
+
+        given = [_integers(name, value) for name, value in zip(_NAMES, extents, strict=True)]
+        known = np.broadcast_arrays(*(value for value in given if value is not None))
+        columns, extent = iter(value.reshape(-1) for value in known), known[0].shape
+        flat = [None if value is None else next(columns) for value in given]
+        size = known[0].size
+        cycles = np.zeros(size, np.int64)
+        causes = np.zeros((len(Cause), size), np.int64)
+        for start in range(0, size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            shape = _shape(*(None if value is None else value[part] for value in flat))
+            self._fill(start, shape, cycles[part], causes[:, part])
+        bounds = np.where(causes.any(0), causes.argmax(0), _PLACE[Cause.EMPTY])
+        return Estimates(
+            cycles.reshape(extent),
+            np.array(list(Cause), object)[bounds].reshape(extent),
+            {cause: row.reshape(extent) for cause, row in zip(Cause, causes, strict=True) if row.any()},
+        )
+
+    def is_closed(self, shape: Shape, arithmetic: Arithmetic) -> Number:
+        """Whether the closed form gives the cycles of a shape."""
+        form, placement = self._form, self._placement
+        if form is None:
+            return shape.rows != shape.rows  # nowhere
+        closed = placement.fits(shape)
+        if form.needs_apart:
+            closed = closed & placement.apart(shape, arithmetic, scratch=form.uses_scratch)
+        if form.uses_scratch:
+            closed = closed & placement.holds_scratch(shape, arithmetic)
+        return closed
+
+    def _simulate(self, shape: Shape) -> Estimate:
+        cast = self._placement.cast(self._lowerer, shape)
+        text = f"tcvt {self._request.src.name} -> {self._request.dst.name}"
+        return timed_alone(self._target, lowerer_of(self._target).cast(cast), text)
+
+    def _fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers) -> None:
+        """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`."""
+        import numpy as np  # noqa: PLC0415 - as above
+
+        arithmetic = of_arrays()
+        closed = self.is_closed(shape, arithmetic)
+        if self._form is not None and closed.any():
+            # Shapes that are not closed yield numbers that nobody reads.
+            account = self._form.account(shape, arithmetic)
+            np.copyto(cycles, account.cycles)
+            for cause, row in _split(account, arithmetic).items():
+                causes[_PLACE[cause]] = row
+        columns = (shape.rows, shape.src_stride, shape.dst_stride, shape.valid_rows, shape.valid_cols, shape.cols)
+        for index in np.flatnonzero(~closed).tolist():
+            try:
+                found = self.simulated(Shape(*(int(column[index]) for column in columns)))
+            except CastsimError as error:
+                error.span = Span(f"<estimate of shape {start + index}>", 1, 1)
+                raise
+            cycles[index] = found.cycles
+            causes[:, index] = [found.causes.get(cause, 0) for cause in Cause]
+
+
+def estimator_of(
+    target: str | Path | Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
+) -> Estimator:
+    """Return the estimator of one request; those of shipped targets and of the same target object are kept.
+
+    Raises:
+        ReadError: unknown target, format, mode or saturation. IllegalError: see `isa.errors`.
+    """
+    if isinstance(target, str | Path):
+        if str(target).endswith(".toml"):
+            return _resolve(load_target(target), src, dst, rounding, saturation, scratch)
+        return _of_shipped(str(target), src, dst, rounding, saturation, scratch)
+    return _of_object(_Identity(target), src, dst, rounding, saturation, scratch)
+
+
+class _Identity:
+    """A target as the key of a cache: equal only to itself."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def __hash__(self) -> int:
+        return id(self.target)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.target is self.target
+
+
+@lru_cache(_RESOLVED)
+def _of_shipped(
+    name: str, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
+) -> Estimator:
+    return _resolve(load_target(name), src, dst, rounding, saturation, scratch)
+
+
+@lru_cache(_RESOLVED)
+def _of_object(
+    key: _Identity, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
+) -> Estimator:
+    return _resolve(key.target, src, dst, rounding, saturation, scratch)
+
+
+def _resolve(
+    target: Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
+) -> Estimator:
+    wanted = None
+    if saturation is not None:
+        if saturation not in tuple(Saturation):
+            raise ReadError(f"unknown saturation '{saturation}'", legal=[str(each) for each in Saturation])
+        wanted = Saturation(saturation)
+    formats = format_named(src), format_named(dst)
+    mode = None if rounding is None else _mode(rounding)
+    if isinstance(target, VliwTarget):
+        lowerer_of(target)
+        raise AssertionError
+    return TileEstimator(target, Request(*formats, mode, wanted, bool(scratch)))
+
+
+def _mode(rounding: str) -> RoundMode:
+    name = rounding.upper().removeprefix("CAST_")
+    if name not in RoundMode.__members__:
+        raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.name.lower() for mode in RoundMode])
+    return RoundMode[name]
+
+
+def _form_of(target: StridedRepeatTarget | VectorFunctionTarget, request: Request) -> Form | None:
+    if isinstance(target, VectorFunctionTarget):
+        return None
+    from simulator.estimating_strided import StridedForm  # noqa: PLC0415
+
+    return StridedForm.of(target, request)
+
+
+def _shape(
+    rows: Number,
+    cols: Number,
+    row_stride: Number | None,
+    dst_row_stride: Number | None,
+    valid_rows: Number | None,
+    valid_cols: Number | None,
+) -> Shape:
+    return Shape(
+        rows=rows,
+        src_stride=cols if row_stride is None else row_stride,
+        dst_stride=cols if dst_row_stride is None else dst_row_stride,
+        valid_rows=rows if valid_rows is None else valid_rows,
+        valid_cols=cols if valid_cols is None else valid_cols,
+        cols=cols,
+    )
+
+
+def _integers(name: str, value: Any) -> Integers | None:
+    """Return an argument as int64.
+
+    Raises:
+        ReadError: it holds something else.
+    """
+    import numpy as np  # noqa: PLC0415 - single shapes are estimated without it
+
+    if value is None:
+        return None
+    found = np.asarray(value)
+    if found.dtype.kind not in "iu":
+        raise ReadError(f"{name}: integers are wanted, not {found.dtype}")
+    return found.astype(np.int64, copy=False)
+
+
+def _estimate(account: Account) -> Estimate:
+    """Return the estimate of one shape, in whichever pipe is occupied longer: the scalar one or that which converts."""
+    converting = {cause: cycles for cause, cycles in account.converting.items() if cycles}
+    occupied = sum(converting.values())
+    if account.scalar >= occupied:
+        converting, occupied = ({Cause.BUSY: account.scalar} if account.scalar else {}), account.scalar
+    if occupied < account.cycles:
+        converting[Cause.EMPTY] = account.cycles - occupied
+    return Estimate(account.cycles, bound_by(converting), converting)
+
+
+def _split(account: Account, arithmetic: Arithmetic) -> dict[Cause, Number]:
+    """Return the same of many shapes: their cycles by cause."""
+    choose, scalar = arithmetic.choose, account.scalar
+    occupied = sum(account.converting.values())
+    by_scalar = scalar >= occupied
+    causes = {cause: choose(by_scalar, 0, cycles) for cause, cycles in account.converting.items()}
+    causes[Cause.BUSY] = choose(by_scalar, scalar, account.converting.get(Cause.BUSY, 0))
+    causes[Cause.EMPTY] = account.cycles - choose(by_scalar, scalar, occupied)
+    return causes
