@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 from simulator.commands import line
 
@@ -23,15 +22,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     Bad input never gives a traceback; an internal error gives one only with CASTSIM_DEBUG=1.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
+    if sys.stderr is None:  # closed: `print` would then take standard output, which may carry a document
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as the process
     try:
         code = _run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        _forget_stdout()
+        from simulator.commands.delivery import forget_stdout  # noqa: PLC0415 - only a failing run pays for it
+
+        forget_stdout()
         return 0
+    except OSError as error:  # the help or the version: all else is flushed where it is printed
+        from simulator.commands.delivery import refuse_stdout  # noqa: PLC0415 - as above
+
+        return refuse_stdout(error)
     return code
 
 
@@ -51,12 +59,6 @@ def _run(arguments: list[str]) -> int:
     from simulator.commands.delivery import deliver  # noqa: PLC0415 - only a command that found something needs it
 
     return deliver(outcome, options.json, quiet=options.quiet)
-
-
-def _forget_stdout() -> None:
-    """Point standard output nowhere, so that the interpreter's own flush at exit does not complain."""
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from cli_programs import written
 from simulator import __version__
 from simulator.__main__ import main
 from simulator.commands import line
+from simulator.commands.failure import report_failure
 
 Capture = pytest.CaptureFixture[str]
 HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "dataclasses")
@@ -173,3 +174,50 @@ def test_a_terminal_without_unicode_gets_escapes(
     stream.seek(0)
     assert "k\\xfchl.pto @narrow" in stream.read()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+@pytest.mark.parametrize("argv", ["targets", "targets --json -"])
+def test_an_unusable_standard_output_is_said_once(redirection: str, argv: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = f"{sys.executable} -m simulator {argv} {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("error: cannot write standard output: ")
+
+
+def test_help_into_a_full_disk_is_an_error() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = f"{sys.executable} -m simulator --help > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (2, "error: cannot write standard output: No space left on device\n")
+
+
+def test_a_closed_error_output_does_not_spill_into_the_document() -> None:
+    command = f"{sys.executable} -m simulator cast f32 f16 x --json - 2>&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["errors"][0]["message"].startswith("'x' is not a number")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["run", "a\0.pto"], "holds a null character"),
+        (["run", "a.pto", "--max-cycles", "9" * 5000], "is too long"),
+        (["scratch", "f32", "i16", "--rows", "9" * 5000, "--cols", "8"], "is too long"),
+        (["run", "a.pto", "--json", "a\0b"], "holds a null character"),
+    ],
+)
+def test_arguments_that_are_neither_name_nor_number(argv: list[str], message: str, capsys: Capture) -> None:
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "internal" not in err
+
+
+def test_too_little_memory_is_no_internal_error(capsys: Capture) -> None:
+    assert report_failure(MemoryError("Unable to allocate 512. GiB"), "-") == 1
+    out, err = capsys.readouterr()
+    assert err == "error: not enough memory: Unable to allocate 512. GiB\n"
+    assert json.loads(out)["errors"][0]["kind"] == "engine cannot go on"

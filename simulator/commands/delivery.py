@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ STDOUT = "-"
 
 UNWRITABLE = 2
 """Exit code if a result was found but cannot be written where it was asked for."""
+
+_CLOSED = OSError(errno.EBADF, "it is closed")
 
 
 def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool) -> int:
@@ -31,6 +36,8 @@ def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool) -> int:
         code = UNWRITABLE  # the text is printed all the same: a long run must not be lost to a mistyped path
     if quiet or json_to == STDOUT:
         return code
+    if sys.stdout is None:
+        return refuse_stdout(_CLOSED)
     from simulator.reports.terminal import rendered, width_of  # noqa: PLC0415 - rich is for those who read its text
 
     text = rendered(outcome.text(width_of(sys.stdout)), sys.stdout)
@@ -48,13 +55,28 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
     try:
         with whole_file(Path(destination)) as file:
             file.write(text.encode())
-    except OSError as error:
-        return _refuse(f"'{destination}'", error)
+    except (OSError, ValueError) as error:  # the latter: a name that no file can have
+        return _refuse(f"{destination!r}", error)
     return True
+
+
+def refuse_stdout(error: OSError) -> int:
+    """Say on standard error that standard output cannot be written, and return the exit code for that."""
+    _refuse("standard output", error)
+    forget_stdout()
+    return UNWRITABLE
+
+
+def forget_stdout() -> None:
+    """Point standard output nowhere: what it could not take would otherwise fail again in the flush at exit."""
+    with suppress(OSError, AttributeError):  # replaced by something without a descriptor, or closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print(text: str) -> bool:
     """Write to standard output, characters that its encoding lacks as escapes; False if it cannot be written."""
+    if sys.stdout is None:
+        return _refuse("standard output", _CLOSED)
     encoding = sys.stdout.encoding or "utf-8"
     try:
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
@@ -62,10 +84,11 @@ def _print(text: str) -> bool:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _refuse("standard output", error)
+        refuse_stdout(error)
+        return False
     return True
 
 
-def _refuse(where: str, error: OSError) -> bool:
-    print(f"error: cannot write {where}: {error.strerror or error}", file=sys.stderr)
+def _refuse(where: str, error: OSError | ValueError) -> bool:
+    print(f"error: cannot write {where}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
     return False

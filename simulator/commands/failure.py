@@ -17,9 +17,11 @@ INTERNAL = "internal error"
 def report_failure(error: Exception, json_to: str | None) -> int:
     """Tell of an error and return the exit code it stands for.
 
-    A refusal is rendered with its place and the legal alternatives. Anything else is castsim's fault: one line, and
-    the traceback only with CASTSIM_DEBUG=1.
+    A refusal is rendered with its place and the legal alternatives. A machine with too little memory ends a run like
+    any other limit. Anything else is castsim's fault: one line, and the traceback only with CASTSIM_DEBUG=1.
     """
+    if isinstance(error, MemoryError):
+        error = EngineError(f"not enough memory: {error}" if str(error) else "not enough memory")
     if isinstance(error, CastsimError | EngineError):
         print(f"error: {error.render()}", file=sys.stderr)
         code = error.exit_code

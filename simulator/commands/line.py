@@ -30,6 +30,9 @@ COMMANDS = (
 )
 """Commands in the order of the help; each is a module of this package."""
 
+LONGEST = 4096
+"""Characters of an argument: a path cannot be longer, and no number in digits needs to be."""
+
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
@@ -78,6 +81,7 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
         ReadError: unknown command or option, missing argument.
         SystemExit: help or version was asked for and has been printed.
     """
+    _check(arguments)
     head = _main_parser().parse_args(arguments)
     if head.command not in COMMANDS:
         from isa.errors import ReadError  # noqa: PLC0415
@@ -110,6 +114,16 @@ def json_destination(arguments: Sequence[str]) -> str | None:
         elif text.startswith("--json="):
             found = text.removeprefix("--json=")
     return found
+
+
+def _check(arguments: Sequence[str]) -> None:
+    """Refuse arguments that are neither a name nor a number, before some library does in words of its own."""
+    for text in arguments:
+        fault = "holds a null character" if "\0" in text else "is too long" if len(text) > LONGEST else None
+        if fault is not None:
+            from isa.errors import ReadError  # noqa: PLC0415
+
+            raise ReadError(f"the argument {text[:40]!r} {fault}", legal=(f"up to {LONGEST} characters",))
 
 
 def _main_parser() -> Parser:
