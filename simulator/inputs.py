@@ -75,7 +75,7 @@ def make_inputs(specifications: Mapping[str, str], uses: Mapping[str, ArgumentUs
         if text == "zeros":
             arrays[name] = array_from_codes(np.zeros(use.shape, code_dtype(use.format)), use.format)
         elif text.startswith("random:"):
-            seed = _seed(name, text)
+            seed = seed_of(name, text)
             generator = generators.setdefault(seed, np.random.default_rng(seed))
             arrays[name] = array_from_codes(random_codes(generator, use.format, use.shape), use.format)
         else:
@@ -164,7 +164,12 @@ def _starts_like_an_array(path: Path) -> bool:
         return False
 
 
-def _seed(name: str, text: str) -> int:
+def seed_of(name: str, text: str) -> int:
+    """Return the seed of `random:SEED`, given for an input.
+
+    Raises:
+        ReadError: it is no number, or too long.
+    """
     digits = text.removeprefix("random:")
     if not digits.isdecimal() or len(digits) > SEED_DIGITS:
         raise ReadError(

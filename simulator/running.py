@@ -47,6 +47,7 @@ __all__ = [
     "Result",
     "load",
     "load_program",
+    "load_text",
     "program_text",
     "run",
     "run_loaded",
@@ -207,6 +208,16 @@ def load(
 
         return load_assembly(text, str(path), target, entry, args, prepare)
     return _walked(text, path, target, entry, args, prepare, make_lowerer, sync, opaque=opaque)
+
+
+def load_text(text: str, name: str, target: Target) -> Loaded | Assembled:
+    """Read a program from memory; `name` is what messages call it, its suffix tells the language."""
+    path = Path(name)
+    if is_assembly(path, text, target):
+        from simulator.vliw.source import load_assembly  # noqa: PLC0415 - the other mechanism
+
+        return load_assembly(text, name, target, None, {}, lambda chosen: chosen)
+    return _walked(text, path, target, None, {}, lambda chosen: chosen, lowerer_of, "insert")
 
 
 def program_text(path: Path) -> str:

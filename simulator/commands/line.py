@@ -20,6 +20,7 @@ COMMANDS = (
     "verify",
     "scratch",
     "lower",
+    "graph",
     "accuracy",
     "lint",
     "asm",

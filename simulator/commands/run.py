@@ -45,13 +45,20 @@ if TYPE_CHECKING:
 
 SUMMARY = "simulate a program: cycles, utilisation, why pipes wait, outputs"
 
+GRAPHS = (".onnx", ".mlir", ".tosa")
+"""Suffixes of graphs, which `castsim graph` runs."""
+
 _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `run`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", help="a .pto or .tpc file, a TPC binary or ELF file; - reads standard input")
+    add(
+        "program",
+        metavar="PROGRAM",
+        help="a .pto, .tpc, .onnx or .mlir file, a TPC binary or ELF file; - reads standard input",
+    )
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
@@ -84,6 +91,10 @@ def execute(options: Namespace) -> Outcome:
     Raises:
         CastsimError, EngineError: as `simulator.running.run`, and for what was typed.
     """
+    if options.program.endswith(GRAPHS):
+        from simulator.commands.graph import execute_run  # noqa: PLC0415
+
+        return execute_run(options)
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.engines import ENGINES  # noqa: PLC0415
     from simulator.reports.run import RunReport, run_document  # noqa: PLC0415
@@ -95,7 +106,7 @@ def execute(options: Namespace) -> Outcome:
     check_report(options, loaded.target)
     findings = _lint(loaded) if options.lint else None
     limits = names_of(options, loaded.target)
-    folder = _output_folder(options.out)
+    folder = output_folder(options.out)
     result, gains, recorder = _simulate(options, loaded, limits)
     timeline = None if recorder is None else timeline_of(options, result, recorder)
     told = [] if timeline is None else write_views(options, result, timeline)
@@ -255,7 +266,7 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _output_folder(name: str | None) -> Path | None:
+def output_folder(name: str | None) -> Path | None:
     """Make the folder for outputs now, so that a long run does not end with nowhere to write."""
     from pathlib import Path  # noqa: PLC0415
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.errors import IllegalError
-from isa.formats import Format
+from isa.formats import FORMATS, Format
 from simulator.compiled_casts.lanes import gather, spread
 from simulator.emission import Sequence, Value, schedule
 from simulator.planning.assembly import Assembly, machine_formats
@@ -92,7 +92,7 @@ class _Emitter:
         held = [part for value in held for part in spread(sequence, value, start, outgoing, self.target)]
         orders = [part for order in orders for part in np.split(order, outgoing)]
         for step in steps:
-            held = [self._step(sequence, step, value) for value in held]
+            held = [issue_step(sequence, step, value, self.target) for value in held]
         groups = [held[at : at + incoming] for at in range(0, len(held), incoming)]
         held = [gather(sequence, group, end, self.target) for group in groups]
         orders = [np.concatenate(orders[at : at + incoming]) for at in range(0, len(orders), incoming)]
@@ -115,19 +115,6 @@ class _Emitter:
             raise IllegalError(f"{self.target.name}: a chain through 4-bit registers has no program here")
         return [max(width, _BYTE) for width in bits]
 
-    def _step(self, sequence: Sequence, step: Step, value: Value) -> Value:
-        form = _form(step)
-        if step.src.bits < step.dst.bits and form.lane_sel_max is None:
-            ratio = step.dst.bits // step.src.bits
-            group = sequence.vector(ratio)  # lane 0 of every slot goes to the first register
-            sequence.vpu(self._head(form, all_lanes=True), group, value)
-            return group[0]
-        if step.src.bits > step.dst.bits and form.lane_sel_max is None:
-            raise IllegalError(f"{self.target.name}: {step.name} needs all lanes of several registers")
-        result = sequence.vector()
-        sequence.vpu(self._head(form), result, value, *_operands(form, value))
-        return result
-
     def _from_nibbles(
         self, sequence: Sequence, step: Step, held: list[Value], orders: list[Order]
     ) -> tuple[list[Value], list[Order]]:
@@ -135,7 +122,7 @@ class _Emitter:
         found: list[Value] = []
         for value in held:
             pair = sequence.vector(2)
-            sequence.vpu(self._head(_form(step), all_lanes=True), pair, value)
+            sequence.vpu(_head(_form(step), all_lanes=True), pair, value)
             found += pair.parts
         return found, [part for order in orders for part in (order[0::2], order[1::2])]
 
@@ -149,18 +136,38 @@ class _Emitter:
             pair, result = sequence.vector(2), sequence.vector()
             for part, value in zip(pair.parts, held[at : at + 2], strict=True):
                 sequence.vpu("or.i8", part, value, value)
-            sequence.vpu(self._head(form, all_lanes=True), result, pair, *_operands(form, pair))
+            sequence.vpu(_head(form, all_lanes=True), result, pair, *_operands(sequence, form, pair))
             found.append(result)
             kept.append(np.stack(orders[at : at + 2], axis=1).reshape(-1))
         return found, kept
 
-    def _head(self, form: VectorForm, *, all_lanes: bool = False) -> str:
-        words = [form.mnemonic, *form.switches]
-        if all_lanes and form.lanes_chosen:
-            words.append("all_lanes")
-        if form.rounding is not None:
-            words.append(form.rounding)
-        return " ".join(words)
+
+def issue_step(sequence: Sequence, step: Step, value: Value, target: VliwTarget) -> Value:
+    """Append a step on elements in lane 0 of their slots; return its result.
+
+    Raises:
+        IllegalError: a conversion that fills all lanes of a register from several others.
+    """
+    form = _form(step)
+    if step.src.bits < step.dst.bits and form.lane_sel_max is None:
+        ratio = step.dst.bits // step.src.bits
+        group = sequence.vector(ratio)  # lane 0 of every slot goes to the first register
+        sequence.vpu(_head(form, all_lanes=True), group, value)
+        return group[0]
+    if step.src.bits > step.dst.bits and form.lane_sel_max is None:
+        raise IllegalError(f"{target.name}: {step.name} needs all lanes of several registers")
+    result = sequence.vector()
+    sequence.vpu(_head(form), result, value, *_operands(sequence, form, value))
+    return result
+
+
+def _head(form: VectorForm, *, all_lanes: bool = False) -> str:
+    words = [form.mnemonic, *form.switches]
+    if all_lanes and form.lanes_chosen:
+        words.append("all_lanes")
+    if form.rounding is not None:
+        words.append(form.rounding)
+    return " ".join(words)
 
 
 def _form(step: Step) -> VectorForm:
@@ -169,9 +176,16 @@ def _form(step: Step) -> VectorForm:
     return form
 
 
-def _operands(form: VectorForm, value: Value) -> list[Value | int]:
-    """Return the operands behind the first source; `@` stands for it."""
-    return [value if text == "@" else int(text, 16) for text in form.operands]
+def _operands(sequence: Sequence, form: VectorForm, value: Value) -> list[Value | int]:
+    """Return the operands behind the first source; `@` stands for it, `=CODE` for a vector of that code."""
+    element = form.mnemonic.rpartition(".")[2]
+    found: list[Value | int] = []
+    for text in form.operands:
+        if text.startswith("="):
+            found.append(sequence.broadcast(int(text[1:], 16), f"i{FORMATS[element].bits}"))
+        else:
+            found.append(value if text == "@" else int(text, 16))
+    return found
 
 
 def _registers(text: str) -> int:

@@ -1,0 +1,146 @@
+"""Every node becomes a program of the target, or several, which are run and compared element by element: a cast with
+what its specification accepts, an ONNX node with onnx's reference evaluator. `castsim run` takes these files too.
+ONNX (extra `onnx`): Cast, QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, Clip, Add, Mul, Identity, Reshape.
+TOSA: a function of tosa.cast, tosa.rescale, tosa.identity, tosa.reshape and constants. The exit code is 1 if a node
+cannot be run or has an element that is wrong.
+
+examples:
+  castsim graph model.onnx --target a5 --in x=random:1
+  castsim graph model.onnx --target gaudi2 --in x=x.npy --arg batch=4 --out results --emit programs
+  castsim graph casts.mlir --target a2a3 --in arg0=random:1 --json -
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from simulator.commands.run import assignments, output_folder, scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from simulator.commands.outcome import Outcome
+    from simulator.graphs import GraphRun
+
+SUMMARY = "run an ONNX model or TOSA text on a target, node by node, and compare every element"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `graph`."""
+    add = parser.add_argument
+    add("program", metavar="GRAPH", help="an .onnx file, or TOSA text in MLIR form (.mlir, .tosa)")
+    add("--target", metavar="T", required=True, help="name or path of a target")
+    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="FILE.npy, random:SEED or zeros")
+    add("--arg", metavar="NAME=N", dest="args", action="append", default=[], help="a dynamic extent")
+    add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
+    add("--emit", metavar="DIR", help="write every program to DIR")
+    add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
+    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Run the graph.
+
+    Raises:
+        ReadError: what was typed; a file that cannot be read or written.
+        IllegalError: a node that is not supported.
+    """
+    from pathlib import Path  # noqa: PLC0415
+
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.graphs import make_tensors, read_graph, run_graph  # noqa: PLC0415
+    from simulator.reports.graph import graph_document  # noqa: PLC0415
+    from simulator.reports.stages import watching  # noqa: PLC0415
+    from targets import load_target  # noqa: PLC0415
+    from targets.options import with_options  # noqa: PLC0415
+
+    target = with_options(load_target(options.target), assignments("--option", options.options))
+    graph = read_graph(Path(options.program), options.tosa_version)
+    sizes = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    inputs = make_tensors(graph, assignments("--in", options.inputs), sizes)
+    folder, programs = output_folder(options.out), output_folder(options.emit)
+    with watching(quiet=options.quiet) as heard:
+        found = run_graph(graph, target, inputs, heard)
+    files = _write_outputs(found, folder)
+    emitted = _write_programs(found, programs)
+
+    def text(_: int) -> Any:
+        from simulator.reports.graph_text import graph_text  # noqa: PLC0415 - rich, only if printed
+
+        return graph_text(found, files, options.emit)
+
+    return Outcome(graph_document(found, files, emitted), text, code=0 if found.conforms else 1)
+
+
+def execute_run(options: Namespace) -> Outcome:
+    """Run the graph that `castsim run` was given.
+
+    Raises:
+        ReadError: an option that means nothing for a graph, no target; otherwise as `execute`.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    if options.target is None:
+        raise ReadError("a graph names no target", legal=("--target T",))
+    without = {
+        "--entry": options.entry is not None,
+        "--timing-only": options.timing_only,
+        "--lint": options.lint,
+        "--declare": options.declare is not None,
+        "--machine": options.machine is not None,
+        "--show-sync": options.show_sync,
+        "--timeline": options.timeline,
+        "--trace": options.trace is not None,
+        "--kanata": options.kanata is not None,
+        "--unsafe-scratch": options.unsafe_scratch,
+        "--max-cycles": options.max_cycles is not None,
+    }
+    for name, given in without.items():
+        if given:
+            raise ReadError(
+                f"{name} is for programs; write those of a graph by `castsim graph --emit DIR` and run them"
+            )
+    return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None}))
+
+
+def _write_outputs(found: GraphRun, folder: Path | None) -> Mapping[str, Path]:
+    from simulator.inputs import write_array  # noqa: PLC0415
+
+    if folder is None:
+        return {}
+    files = {name: folder / f"{_file_name(name)}.npy" for name in found.outputs}
+    for name, path in files.items():
+        write_array(path, found.outputs[name].array)
+    return files
+
+
+def _write_programs(found: GraphRun, folder: Path | None) -> Mapping[tuple[str, int], Path]:
+    """Write the programs, numbered in the order in which they ran.
+
+    Raises:
+        ReadError: one cannot be written.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.files import whole_file  # noqa: PLC0415
+
+    if folder is None:
+        return {}
+    files: dict[tuple[str, int], Path] = {}
+    for node in found.nodes:
+        for place, stage in enumerate(node.stages):
+            number = f"{len(files):03d}"
+            path = folder / f"{number}_{_file_name(node.node.name)}_{place}{stage.program.suffix}"
+            try:
+                with whole_file(path) as file:
+                    file.write(stage.program.text.encode())
+            except OSError as error:
+                raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
+            files[node.node.name, place] = path
+    return files
+
+
+def _file_name(name: str) -> str:
+    """Return a name without what a file system takes for something else."""
+    return "".join(char if char.isalnum() or char in "_-." else "_" for char in name.lstrip("%.")) or "value"

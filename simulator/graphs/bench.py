@@ -1,0 +1,197 @@
+"""Where the programs of a node are written and run, one after the other, and what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError
+from isa.formats import FORMATS, Format, IntFormat
+from simulator.graphs.chip import F32, Chip
+from simulator.graphs.kernel import Converted, Kernel, Value
+from simulator.graphs.program import Program, program_of, run_program
+from simulator.numerics import code_dtype
+from simulator.planning import Chain
+from targets.vliw import VliwTarget
+
+Codes = NDArray[Any]
+
+_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One program that ran: what it is for, its instructions in words, its text, and what it took."""
+
+    title: str
+    instructions: tuple[str, ...]
+    program: Program
+    cycles: int
+    elements: int
+
+
+@dataclass
+class Bench:
+    """Runs kernels on a chip, and keeps what ran and what is to be said about it."""
+
+    chip: Chip
+    name: str
+    stages: list[Stage] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def run(self, kernel: Kernel, inputs: Mapping[str, Codes]) -> dict[str, Codes]:
+        """Run a kernel on flat codes of one length; return the codes of its outputs.
+
+        Raises:
+            IllegalError, TileError: the target has no program for it.
+        """
+        size = next(iter(inputs.values())).size
+        program = program_of(kernel, self.chip.target, max(size, 1))
+        ran = run_program(program, inputs, self.name)
+        words = tuple(_words(instruction) for instruction in kernel.instructions)
+        self.stages.append(Stage(kernel.title, words, program, ran.cycles, size))
+        return dict(ran.outputs)
+
+    def remark(self, text: str) -> None:
+        """Say something about the node, once."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    # ------------------------------------------------------------------------------------------------ kernels of one
+
+    def unary(self, title: str, fmt: Format) -> tuple[Kernel, Value]:
+        """Return a new kernel with its input `src`."""
+        kernel = Kernel(title)
+        return kernel, kernel.input("src", fmt)
+
+    def finish(self, kernel: Kernel, value: Value, codes: Codes, fmt: Format) -> Codes:
+        """Name the value `dst`, run the kernel and return the codes of `fmt`, in the shape of the input's."""
+        kernel.output("dst", value)
+        found = self.run(kernel, {"src": codes.reshape(-1).astype(code_dtype(kernel.inputs[0].format))})["dst"]
+        return found.astype(code_dtype(fmt)).reshape(codes.shape)
+
+    def through(self, title: str, codes: Codes, fmt: Format, chain: Chain, dst: Format) -> Codes:
+        """Take codes through a chain alone."""
+        kernel, value = self.unary(title, fmt)
+        return self.finish(kernel, kernel.convert(value, chain), codes, dst)
+
+    def unpacked(self, codes: Codes, fmt: Format) -> tuple[Codes, Format]:
+        """Return codes as bytes where a vector unit has no arithmetic on their format of 4 bits."""
+        if fmt.bits >= _BYTE or not isinstance(self.chip.target, VliwTarget) or not isinstance(fmt, IntFormat):
+            return codes, fmt
+        byte = FORMATS["i8" if fmt.signed else "u8"]
+        return self.through(f"{fmt.name} to {byte.name}", codes, fmt, self.integers(fmt, byte), byte), byte
+
+    def packed(self, codes: Codes, fmt: Format, dst: Format) -> Codes:
+        """Return what `unpacked` returned as the narrower format again."""
+        if fmt == dst:
+            return codes
+        chain = self.integers(fmt, dst, *_limits(dst))
+        return self.through(f"{fmt.name} to {dst.name}", codes, fmt, chain, dst)
+
+    def computed_as(self, dst: Format) -> Format:
+        """Return the format in which arithmetic leaves its integers before `packed`."""
+        if dst.bits >= _BYTE or not isinstance(self.chip.target, VliwTarget) or not isinstance(dst, IntFormat):
+            return dst
+        return FORMATS["i8" if dst.signed else "u8"]
+
+    # -------------------------------------------------------------------------------------------------- conversions
+
+    def integers(self, src: Format, dst: Format, low: int | None = None, high: int | None = None) -> Chain:
+        """Return a chain that is exact on integers, by default on all of the source.
+
+        Raises:
+            IllegalError: the target has none.
+        """
+        least, most = _limits(src) if low is None or high is None else (low, high)
+        chain = self.chip.integers(src, dst, least, most)
+        if chain is None:
+            raise IllegalError(f"{self.chip.target.name} has no exact {src.name} -> {dst.name} of {least} to {most}")
+        return chain
+
+    def widened(self, kernel: Kernel, value: Value) -> Value:
+        """Return a value as f32: exact for all formats of up to 16 bits, rounded to nearest for i32.
+
+        Raises:
+            IllegalError: the target has no such cast.
+        """
+        fmt = value.format
+        if fmt == F32:
+            return value
+        if isinstance(fmt, IntFormat) and fmt.bits <= 16:
+            chain = self.chip.integers(fmt, F32, *_limits(fmt))
+            if chain is None and not fmt.signed and fmt.bits >= _BYTE:
+                return self._from_signed(kernel, value, fmt)
+        else:
+            chain = self.chip.numbers(fmt, F32)
+        if chain is None:
+            raise IllegalError(f"{self.chip.target.name} has no exact {fmt.name} -> f32")
+        return kernel.convert(value, chain)
+
+    def narrowed(self, kernel: Kernel, value: Value, dst: Format, low: int, high: int) -> Value:
+        """Return an f32 that holds an integer from `low` to `high` as an integer format.
+
+        Raises:
+            IllegalError: the target has no such cast.
+        """
+        chain = self.chip.integers(F32, dst, low, high)
+        assert isinstance(dst, IntFormat)
+        if chain is None and not dst.signed and dst.bits >= _BYTE:
+            signed = FORMATS[f"i{dst.bits}"]
+            over = clamped(kernel, kernel.combine("add", value, f32(-signed.maximum)), 0.0, 1.0)  # type: ignore[union-attr]
+            lowered = kernel.combine("add", value, kernel.combine("mul", over, f32(-(1 << dst.bits))))
+            back = self.integers(F32, signed, *_limits(signed))
+            return kernel.convert(kernel.convert(lowered, back), self.chip.reread(signed, dst))
+        if chain is None:
+            raise IllegalError(f"{self.chip.target.name} has no exact f32 -> {dst.name} of {low} to {high}")
+        return kernel.convert(value, chain)
+
+    def rounded(self, kernel: Kernel, value: Value, dst: Format) -> Value:
+        """Return an f32 as a float format, rounded to nearest, ties to even, within its range.
+
+        Raises:
+            IllegalError: the target has no such cast.
+        """
+        if dst == F32:
+            return value
+        chain = self.chip.numbers(F32, dst)
+        if chain is None:
+            raise IllegalError(f"{self.chip.target.name} has no f32 -> {dst.name} rounded to nearest")
+        return kernel.convert(value, chain)
+
+    def _from_signed(self, kernel: Kernel, value: Value, fmt: IntFormat) -> Value:
+        """Read an unsigned integer as the signed one, and add 2**bits where that is negative."""
+        signed = FORMATS[f"i{fmt.bits}"]
+        chain = (*self.chip.reread(fmt, signed), *self.integers(signed, F32))
+        number = kernel.convert(value, chain)
+        negative = clamped(kernel, kernel.combine("mul", number, f32(-1.0)), 0.0, 1.0)
+        return kernel.combine("add", number, kernel.combine("mul", negative, f32(1 << fmt.bits)))
+
+
+def clamped(kernel: Kernel, value: Value, low: float | None, high: float | None) -> Value:
+    """Return an f32 between two bounds; None: no bound."""
+    if low is not None:
+        value = kernel.combine("max", value, f32(low))
+    return value if high is None else kernel.combine("min", value, f32(high))
+
+
+def f32(number: float) -> int:
+    """Return the code of a number that f32 holds, or of the nearest one."""
+    return int(np.float32(number).view(np.uint32))
+
+
+def _limits(fmt: Format) -> tuple[int, int]:
+    assert isinstance(fmt, IntFormat)
+    return fmt.minimum, fmt.maximum
+
+
+def _words(instruction: Any) -> str:
+    if isinstance(instruction, Converted):
+        return instruction.step.label
+    second = instruction.second
+    operand = "" if isinstance(second, Value) else f" {second:#x}"
+    return f"{instruction.function} {instruction.first.format.name}{operand}"

@@ -1,0 +1,31 @@
+"""Casts of a specification in a graph: planned, and run whether or not a chain satisfies the specification."""
+
+from __future__ import annotations
+
+from isa.errors import IllegalError
+from isa.formats import Format
+from simulator.graphs.bench import Bench
+from simulator.graphs.model import Tensor
+from simulator.planning import Plan, Verdict
+
+
+def converted(
+    bench: Bench, x: Tensor, dst: Format, spec: str, version: str, attributes: dict[str, str | int]
+) -> tuple[Tensor, Plan]:
+    """Run the planned chain of a cast, or the chain that fails on the fewest values if none satisfies.
+
+    Raises:
+        ReadError: unknown version, attribute or value.
+        IllegalError: the specification does not have the cast; nothing leads to the destination.
+    """
+    found = bench.chip.planned(x.format, dst, spec, version, attributes)
+    if found.verdict is Verdict.DIFFERS:
+        if not found.chain:
+            raise IllegalError(
+                f"{bench.chip.target.name}: impossible: no chain of up to {found.request.steps} instructions leads "
+                f"from {x.format.name} to {dst.name}"
+            )
+        bench.remark(f"impossible as {found.demand.label} asks; the chain that comes nearest runs")
+    src = found.demand.src
+    codes = bench.through(f"cast {x.format.name} -> {dst.name}, {found.demand.label}", x.codes, src, found.chain, dst)
+    return Tensor(dst, codes), found

@@ -1,0 +1,192 @@
+"""What a target offers to the kernels of graphs: planned casts, conversions proven on a small domain, arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import CastsimError, IllegalError
+from isa.formats import FORMATS, Format, IntFormat, format_named
+from isa.modes import Rounding
+from simulator.numerics import code_dtype
+from simulator.planning import CastRequest, Catalogue, Chain, Plan, plan, settle
+from simulator.planning.primitives import Convert, Integral
+from simulator.planning.samples import all_codes, telling_codes
+from simulator.planning.search import search
+from simulator.planning.steps import Step, run_chain
+from targets import Target
+from targets.dataflow import DataflowTarget
+from targets.vliw import VliwTarget
+
+Codes = NDArray[Any]
+Heard = Callable[[str, int, int], None]
+
+F32 = FORMATS["f32"]
+_LONGEST = 3
+_RANDOM = 48
+_TRIED = 1 << 8
+
+
+@dataclass
+class Chip:
+    """A target with the plans and conversions that were found for it."""
+
+    target: Target
+    heard: Heard = lambda *_: None
+    _plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict)
+    _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
+
+    def planned(self, src: Format, dst: Format, spec: str, version: str, attributes: dict[str, str | int]) -> Plan:
+        """Plan a cast of a specification; see `simulator.planning.plan`."""
+        key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
+        if key not in self._plans:
+            request = CastRequest(
+                src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes, steps=_LONGEST
+            )
+            self._plans[key] = plan(request, self.heard)
+        return self._plans[key]
+
+    def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:
+        """Return the shortest chain that is exact on the integers from `low` to `high`; None: there is none.
+
+        It is tried on all of them, or where they are more than 2**17 on those that tell chains apart.
+        """
+        key = ("integers", src.name, dst.name, low, high)
+        if key not in self._chains:
+            self._chains[key] = self._exact(src, dst, _integer_codes(src, low, high))
+        return self._chains[key]
+
+    def numbers(self, src: Format, dst: Format) -> Chain | None:
+        """Return the shortest chain that rounds all numbers within the range of `dst` to nearest, ties to even.
+
+        Sources of up to 16 bits are tried on all of their codes, others on those that tell chains apart.
+        """
+        key = ("numbers", src.name, dst.name)
+        if key not in self._chains:
+            codes = all_codes(src)
+            codes = telling_codes(src, (dst,), _RANDOM) if codes is None else codes
+            self._chains[key] = self._exact(src, dst, _within(codes, src, dst))
+        return self._chains[key]
+
+    def integral(self, rounding: Rounding) -> Chain:
+        """Return a chain that rounds f32 to integral numbers, at least those below 2**31.
+
+        Raises:
+            IllegalError: the target rounds no f32 so.
+        """
+        for step in self._steps(F32, F32):
+            (first, *rest) = step.primitives
+            if not rest and isinstance(first, Integral) and first.policy.rounding is rounding:
+                return (step,)
+        back = self.integers(FORMATS["i32"], F32, -(1 << 24), 1 << 24)
+        for step in self._steps(F32, FORMATS["i32"]):
+            (first, *rest) = step.primitives
+            if not rest and back and isinstance(first, Convert) and first.policy.rounding is rounding:
+                return (step, *back)
+        raise IllegalError(f"{self.target.name} does not round f32 to integers by {rounding}")
+
+    def reread(self, src: Format, dst: Format) -> Chain:
+        """Return the step that takes codes for codes of another format."""
+        if src == dst:
+            return ()
+        step = next((step for step in self._casts.rereads_of(src) if step.dst == dst), None)
+        if step is None:
+            raise IllegalError(f"nothing reads {src.name} as {dst.name}")
+        return (step,)
+
+    def has(self, function: str, fmt: Format, *, constant: bool = False) -> bool:
+        """Whether there is an instruction for `add`, `div`, ... on a format, of two values or a value and a constant.
+
+        A product of integers in a vector unit is wider than its operands, and so none of these.
+        """
+        if isinstance(self.target, VliwTarget):
+            wider = function == "mul" and isinstance(fmt, IntFormat)
+            return not wider and _parses(self.target, f"{function}.{fmt.name} V1, V0, V2")
+        assert isinstance(self.target, DataflowTarget)
+        rule = self.target.tile_operation(f"t{function}{'s' if constant else ''}")
+        return rule is not None and fmt.name in rule.types
+
+    def _steps(self, src: Format, dst: Format) -> list[Step]:
+        return [step for step in self._casts.from_format(src) if step.dst == dst]
+
+    def _exact(self, src: Format, dst: Format, codes: Codes) -> Chain | None:
+        """Return the shortest chain that is right on codes: searched on some of them, tried on all, searched anew."""
+        demand = settle(CastRequest(src.name, dst.name, self.target, rounding=_rounding(src, dst)))
+        tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
+        while True:
+            chain = min(search(self._casts, demand, tried, _LONGEST), key=_effort, default=None)
+            if chain is None:
+                return None
+            wrong = codes[~demand.satisfied(codes, run_chain(chain, codes))]
+            if not wrong.size:
+                return chain
+            tried = np.unique(np.concatenate((tried, wrong[:: max(1, wrong.size // _TRIED)])))
+
+    @cached_property
+    def _casts(self) -> Catalogue:
+        if isinstance(self.target, VliwTarget):
+            from simulator.planning.vector_steps import vector_casts  # noqa: PLC0415 - the mechanism in use
+
+            return Catalogue.of(vector_casts(self.target), FORMATS.values(), rereads_inside=True)
+        from simulator.planning.tile_casts import tile_casts  # noqa: PLC0415 - as above
+
+        return Catalogue.of(tile_casts(self.target), FORMATS.values(), rereads_inside=False)
+
+
+def _effort(chain: Chain) -> tuple[int, int]:
+    """Return what makes one chain preferable to another of its length: few options, narrow formats."""
+    options = sum(len(step.forms[0].options) for step in chain)
+    return options, sum(max(step.src.bits, step.dst.bits) for step in chain)
+
+
+def _rounding(src: Format, dst: Format) -> str | None:
+    return None if isinstance(src, IntFormat) and isinstance(dst, IntFormat) else "rint"
+
+
+def _integer_codes(fmt: Format, low: int, high: int) -> Codes:
+    if high - low < 1 << 17:
+        values = np.arange(low, high + 1, dtype=np.int64)
+    else:
+        powers = [sign * (1 << k) + d for k in range(33) for sign in (1, -1) for d in (-1, 0, 1)]
+        spread = np.linspace(low, high, 1 << 10).astype(np.int64)
+        values = np.unique(np.concatenate((np.array(powers, np.int64), spread, [low, high])))
+        values = values[(low <= values) & (values <= high)]
+    if isinstance(fmt, IntFormat):
+        codes: Codes = values.astype(np.uint64).astype(code_dtype(fmt)) & code_dtype(fmt).type((1 << fmt.bits) - 1)
+        return codes
+    assert fmt == F32
+    return values.astype(np.float32).view(np.uint32)
+
+
+def _within(codes: Codes, src: Format, dst: Format) -> Codes:
+    """Return the codes of numbers that do not overflow."""
+    from simulator.numerics import abstract_policy, convert_codes, decode_to_float64  # noqa: PLC0415
+
+    numbers = np.isfinite(decode_to_float64(codes, src))
+    if isinstance(dst, IntFormat):
+        return codes[numbers]
+    results = convert_codes(codes, src, dst, abstract_policy(src, dst))
+    return codes[numbers & np.isfinite(decode_to_float64(results, dst))]
+
+
+def _parses(target: VliwTarget, text: str) -> bool:
+    from isa.tpc import parse  # noqa: PLC0415
+    from simulator.vliw.semantics import prepare  # noqa: PLC0415
+
+    try:
+        instruction = parse(f"nop; nop; {text}; nop\n", target.dialect, "<graph>").bundles[0].vpu
+        assert instruction is not None
+        prepare(instruction, target)
+    except CastsimError:
+        return False
+    return True
+
+
+def named(fmt: Format | str) -> Format:
+    """Return a format by its name, or as it is."""
+    return format_named(fmt) if isinstance(fmt, str) else fmt

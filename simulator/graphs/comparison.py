@@ -1,0 +1,118 @@
+"""Judging the results of a node: element by element against the reference, or against what a specification accepts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.formats import Format, IntFormat
+from simulator.graphs.model import Tensor
+from simulator.numerics import value_of
+from simulator.specifications import AcceptanceSets
+from simulator.specifications.order import is_nan
+
+Codes = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The first element that is not as it should be; `sources` are the elements it came from, with their formats."""
+
+    index: tuple[int, ...]
+    sources: tuple[tuple[Format, int], ...]
+    format: Format
+    result: int
+    expected: int | None
+    """A code that would be right, None where a set would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How many elements of an output are wrong.
+
+    `against` says what they were compared with, `undefined` how many it leaves open: those are never wrong.
+    """
+
+    output: str
+    against: str
+    elements: int
+    undefined: int
+    wrong: int
+    witness: Witness | None
+    sets: bool = False
+    """Whether they were compared with sets of a specification, `against` being its label."""
+
+
+def against_reference(
+    output: str,
+    result: Tensor,
+    expected: Tensor,
+    sources: list[Tensor | None],
+    undefined: Mask,
+    *,
+    either_zero: bool = False,
+    against: str = "reference evaluator",
+) -> Comparison:
+    """Compare bits; every NaN is as good as every other, with `either_zero` so are zeros of both signs."""
+    fmt = result.format
+    nan = is_nan(result.codes, fmt) & is_nan(expected.codes, fmt)
+    right = (result.codes == expected.codes) | nan | undefined
+    if either_zero and not isinstance(fmt, IntFormat):
+        numbers = [tensor.array.astype(np.float64) for tensor in (result, expected)]
+        right |= (numbers[0] == 0) & (numbers[1] == 0)
+    return _comparison(output, against, result, right, undefined, sources, expected)
+
+
+def against_sets(
+    output: str, result: Tensor, sets: AcceptanceSets, sources: list[Tensor | None], against: str
+) -> Comparison:
+    """Compare with the sets of a specification; a witness names the accepted code where there is one only."""
+    right = sets.contains(result.codes)
+    single = Tensor(result.format, np.where(sets.single, sets.lowest, 0)) if sets.single.any() else None
+    found = _comparison(output, against, result, right, sets.anything, sources, single)
+    witness = found.witness
+    if witness is not None and not sets.single[witness.index]:
+        witness = replace(witness, expected=None)
+    return replace(found, witness=witness, sets=True)
+
+
+def number_of(code: int, fmt: Format) -> str:
+    """Return a code as a number, as short as tells it from others."""
+    value = value_of(code, fmt)
+    if isinstance(value, float):
+        return "-0" if value == 0 else str(value)
+    return str(value.numerator) if value.denominator == 1 else repr(float(value))
+
+
+def _comparison(
+    output: str,
+    against: str,
+    result: Tensor,
+    right: Mask,
+    undefined: Mask,
+    sources: list[Tensor | None],
+    expected: Tensor | None,
+) -> Comparison:
+    wrong = int((~right).sum())
+    witness = None
+    if wrong:
+        index = tuple(int(place) for place in np.unravel_index(int(np.argmin(right.reshape(-1))), right.shape))
+        found = [
+            (tensor.format, int(np.broadcast_to(tensor.codes, right.shape)[index]))
+            for tensor in sources
+            if tensor is not None and _fits(tensor.shape, right.shape)
+        ]
+        code = None if expected is None else int(expected.codes[index])
+        witness = Witness(index, tuple(found), result.format, int(result.codes[index]), code)
+    return Comparison(output, against, right.size, int(undefined.sum()), wrong, witness)
+
+
+def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, whole) == whole
+    except ValueError:
+        return False

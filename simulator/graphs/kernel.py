@@ -1,0 +1,154 @@
+"""Elementwise kernels, before they become text: instructions on values that have a format and no place yet.
+
+kernel = Kernel()
+x = kernel.input("x", "f32")
+kernel.output("y", kernel.convert(kernel.combine("mul", x, constant), chain))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from isa.formats import Format, format_named
+from simulator.planning.steps import Chain, RereadForm, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The result of an instruction, or an input: every element of a tile."""
+
+    number: int
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A named input or output; `format` is that by which the program declares it, of the tensor's width."""
+
+    name: str
+    format: Format
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A step of a planned chain: a cast, an operation with a constant, or a reread."""
+
+    result: Value
+    source: Value
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """`add`, `sub`, `mul`, `div`, `max`, `min` of two values of one format, or `shl` of integers.
+
+    The second is a value, or the code of a constant; `shl` has the number of bits for a constant. With `backwards` the
+    constant is the first operand.
+    """
+
+    result: Value
+    function: str
+    first: Value
+    second: Value | int
+    backwards: bool = False
+
+
+Instruction = Converted | Combined
+
+
+class Kernel:
+    """Instructions in order, with their inputs and outputs. `title` heads the program."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.inputs: list[Port] = []
+        self.outputs: list[Port] = []
+        self.instructions: list[Instruction] = []
+        self._count = 0
+
+    def input(self, name: str, fmt: Format | str) -> Value:
+        """Return the value of a new input."""
+        value = self._new(format_named(fmt) if isinstance(fmt, str) else fmt)
+        self.inputs.append(Port(name, value.format, value))
+        return value
+
+    def output(self, name: str, value: Value) -> None:
+        """Name a result. Rereads that lead to it are left out: its declaration does what they do."""
+        while self.instructions and self._only_rereads_to(value):
+            last = self.instructions.pop()
+            assert isinstance(last, Converted)
+            value = last.source
+        self.outputs.append(Port(name, value.format, value))
+
+    def convert(self, value: Value, chain: Chain) -> Value:
+        """Take a value through a chain. Rereads of an input become its declaration."""
+        steps = list(chain)
+        while steps and isinstance(steps[0].forms[0], RereadForm) and self._is_untouched_input(value):
+            value = self._redeclared(value, steps.pop(0).dst)
+        for step in steps:
+            result = self._new(step.dst)
+            self.instructions.append(Converted(result, value, step))
+            value = result
+        return value
+
+    def combine(self, function: str, first: Value, second: Value | int, *, backwards: bool = False) -> Value:
+        """Apply a function of two operands; see `Combined`."""
+        result = self._new(first.format)
+        self.instructions.append(Combined(result, function, first, second, backwards))
+        return result
+
+    @property
+    def chain(self) -> Chain | None:
+        """The steps, if the kernel is one chain from its one input to its one output; None otherwise."""
+        if len(self.inputs) != 1 or len(self.outputs) != 1:
+            return None
+        steps, at = [], self.inputs[0].value
+        for instruction in self.instructions:
+            if not isinstance(instruction, Converted) or instruction.source != at:
+                return None
+            steps.append(instruction.step)
+            at = instruction.result
+        return tuple(steps) if at == self.outputs[0].value else None
+
+    def formats(self) -> Iterable[Format]:
+        """Yield the formats of all values."""
+        yield from (port.value.format for port in self.inputs)
+        yield from (instruction.result.format for instruction in self.instructions)
+
+    def last_uses(self) -> dict[int, int]:
+        """Return for every value the place of the last instruction that reads it; outputs live to the end."""
+        found = {port.value.number: -1 for port in self.inputs}
+        for place, instruction in enumerate(self.instructions):
+            found[instruction.result.number] = place
+            for operand in operands(instruction):
+                found[operand.number] = place
+        for port in self.outputs:
+            found[port.value.number] = len(self.instructions)
+        return found
+
+    def _new(self, fmt: Format) -> Value:
+        self._count += 1
+        return Value(self._count - 1, fmt)
+
+    def _is_untouched_input(self, value: Value) -> bool:
+        read = any(value in operands(instruction) for instruction in self.instructions)
+        return not read and any(port.value == value for port in self.inputs)
+
+    def _redeclared(self, value: Value, fmt: Format) -> Value:
+        found = replace(value, format=fmt)
+        self.inputs = [replace(port, format=fmt, value=found) if port.value == value else port for port in self.inputs]
+        return found
+
+    def _only_rereads_to(self, value: Value) -> bool:
+        last = self.instructions[-1]
+        return last.result == value and isinstance(last, Converted) and isinstance(last.step.forms[0], RereadForm)
+
+
+def operands(instruction: Instruction) -> tuple[Value, ...]:
+    """Return the values that an instruction reads."""
+    if isinstance(instruction, Converted):
+        return (instruction.source,)
+    second = instruction.second
+    return (instruction.first, second) if isinstance(second, Value) else (instruction.first,)

@@ -1,0 +1,170 @@
+"""Running the operators of ONNX, and what the library's reference evaluator says they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import FORMATS, Format, IntFormat
+from simulator.graphs.arithmetic import clipped, combined
+from simulator.graphs.bench import Bench
+from simulator.graphs.casting import converted
+from simulator.graphs.model import Graph, Node, Tensor
+from simulator.graphs.onnx_reader import format_of, library
+from simulator.graphs.quantising import dequantised, dynamically_quantised, expanded, quantised
+from simulator.planning import Plan
+
+_F32 = FORMATS["f32"]
+
+
+def run_onnx_node(
+    bench: Bench, graph: Graph, node: Node, inputs: Sequence[Tensor | None]
+) -> tuple[list[Tensor], Plan | None]:
+    """Run one node by programs; return its outputs, and the plan if it is a cast.
+
+    Raises:
+        ReadError, IllegalError, TileError: the node cannot be run, and why.
+    """
+    attributes, values = node.attributes, [*inputs, None, None, None]
+    x = values[0]
+    assert x is not None  # the checker of onnx asks for it
+    match node.op:
+        case "Identity":
+            return [x], None
+        case "Reshape":
+            return [_reshaped(x, values[1], attributes)], None
+        case "Cast":
+            dst = format_of(attributes["to"], f"node '{node.name}'", library())
+            chosen = {name: attributes[name] for name in ("saturate", "round_mode") if name in attributes}
+            tensor, found = converted(bench, x, dst, graph.spec, graph.version, chosen)
+            return [tensor], found
+        case "Add" | "Mul":
+            assert values[1] is not None
+            return [combined(bench, node.op.lower(), x, values[1], _immediate(graph, node, inputs))], None
+        case "Clip":
+            low, high = _bounds(x, values, attributes)
+            return [clipped(bench, x, low, high)], None
+        case "QuantizeLinear":
+            return [_quantised(bench, x, values, attributes, node)], None
+        case "DequantizeLinear":
+            return [_dequantised(bench, x, values, attributes, node)], None
+        case "DynamicQuantizeLinear":
+            return list(dynamically_quantised(bench, x)), None
+    raise IllegalError(f"node '{node.name}': operator {node.op} is not supported")
+
+
+def reference_outputs(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -> list[NDArray[Any]]:
+    """Return what onnx's reference evaluator gives for one node.
+
+    Raises:
+        IllegalError: the evaluator refuses it.
+    """
+    onnx = library()
+    names = [name for name in node.inputs if name]
+    given = {
+        name: tensor.array for name, tensor in zip(node.inputs, inputs, strict=True) if name and tensor is not None
+    }
+    # The evaluator looks at values only; the types of the ports may stay open.
+    ports = [onnx.helper.make_empty_tensor_value_info(name) for name in dict.fromkeys(names)]
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in node.outputs]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node.native], "node", ports, results),
+        opset_imports=[onnx.helper.make_opsetid("", int(graph.version))],
+    )
+    return _evaluated(model, given, node.name)
+
+
+def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> list[NDArray[Any]]:
+    """Return what onnx's reference evaluator gives for the outputs of the whole graph.
+
+    Raises:
+        IllegalError: the evaluator refuses it.
+    """
+    return _evaluated(graph.native, {name: tensor.array for name, tensor in inputs.items()}, graph.name)
+
+
+def _evaluated(model: Any, given: dict[str, NDArray[Any]], what: str) -> list[NDArray[Any]]:
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - the extra
+
+    try:
+        with np.errstate(all="ignore"):
+            return [np.asarray(found) for found in ReferenceEvaluator(model).run(None, given)]
+    except Exception as error:  # the evaluator raises whatever its NumPy code raises
+        raise IllegalError(f"'{what}': onnx's reference evaluator refuses it: {error}") from None
+
+
+def undefined_elements(node: Node, inputs: Sequence[Tensor | None], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return where the evaluator's own result says nothing: quotients that it converts to int32 out of its range."""
+    if node.op != "QuantizeLinear" or inputs[0] is None or inputs[1] is None:
+        return np.zeros(shape, np.bool_)
+    axis, block = node.attributes.get("axis", 1), node.attributes.get("block_size", 0)
+    scales = Tensor(inputs[1].format, expanded(inputs[1].codes, shape, axis, block, "scale")).array
+    with np.errstate(all="ignore"):
+        quotient = np.abs(inputs[0].array.astype(np.float64) / scales.astype(np.float64))
+    # What lies half a unit below 2**31 rounds to it.
+    undefined: NDArray[np.bool_] = ~(quotient < 2.0**31 - 1)
+    return undefined
+
+
+def _immediate(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -> Tensor | None:
+    for name, tensor in zip(node.inputs, inputs, strict=True):
+        if name in graph.constants and tensor is not None and tensor.codes.size == 1:
+            return tensor
+    return None
+
+
+def _bounds(x: Tensor, values: Sequence[Tensor | None], attributes: Any) -> tuple[Tensor | None, Tensor | None]:
+    """Return the bounds: inputs, or attributes up to opset 10."""
+    found: list[Tensor | None] = []
+    for name, given in zip(("min", "max"), values[1:3], strict=True):
+        if given is None and name in attributes:
+            array = np.array(attributes[name], np.float32)
+            found.append(Tensor.of(array.astype(x.array.dtype), x.format))
+            continue
+        found.append(given)
+    return found[0], found[1]
+
+
+def _reshaped(x: Tensor, shape: Tensor | None, attributes: Any) -> Tensor:
+    wanted = list(attributes["shape"]) if shape is None else shape.array.reshape(-1).tolist()
+    extents = [
+        x.shape[place] if extent == 0 and not attributes.get("allowzero") and place < len(x.shape) else extent
+        for place, extent in enumerate(wanted)
+    ]
+    try:
+        return Tensor(x.format, x.codes.reshape(extents))
+    except ValueError:
+        raise IllegalError(f"a tensor of shape {list(x.shape)} cannot be reshaped to {wanted}") from None
+
+
+def _quantised(bench: Bench, x: Tensor, values: Sequence[Tensor | None], attributes: Any, node: Node) -> Tensor:
+    scale, zero_point = values[1], values[2]
+    assert scale is not None
+    onnx = library()
+    dst: Format = FORMATS["u8"]
+    if attributes.get("output_dtype"):
+        dst = format_of(attributes["output_dtype"], f"node '{node.name}'", onnx)
+    if zero_point is not None:
+        dst = zero_point.format
+    if attributes.get("precision") and format_of(attributes["precision"], node.name, onnx) != x.format:
+        raise IllegalError(f"node '{node.name}': a precision other than the format of x is not supported")
+    saturate = str(attributes.get("saturate", 1))
+    zeros = zero_point if isinstance(dst, IntFormat) else None
+    axis, block = attributes.get("axis", 1), attributes.get("block_size", 0)
+    return quantised(bench, x, scale, zeros, dst, axis, block, saturate)
+
+
+def _dequantised(bench: Bench, x: Tensor, values: Sequence[Tensor | None], attributes: Any, node: Node) -> Tensor:
+    scale, zero_point = values[1], values[2]
+    assert scale is not None
+    dst = scale.format
+    if attributes.get("output_dtype"):
+        dst = format_of(attributes["output_dtype"], f"node '{node.name}'", library())
+    if isinstance(dst, IntFormat):
+        raise ReadError(f"node '{node.name}': a scale of {dst.name} is no float")
+    zeros = zero_point if isinstance(x.format, IntFormat) else None
+    return dequantised(bench, x, scale, zeros, dst, attributes.get("axis", 1), attributes.get("block_size", 0))

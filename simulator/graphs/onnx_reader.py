@@ -1,0 +1,196 @@
+"""Reading `.onnx` files: the graph, its constants and its opset. The library onnx is the extra of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import FORMATS, Format
+from simulator.graphs.model import Dimension, Graph, Input, Language, Node, Tensor
+
+OPERATORS = (
+    "Cast",
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "DynamicQuantizeLinear",
+    "Clip",
+    "Add",
+    "Mul",
+    "Identity",
+    "Reshape",
+    "Constant",
+)
+"""Operators that are run; `Constant` becomes a value of the graph."""
+
+_ELEMENTS = {
+    "FLOAT": "f32", "DOUBLE": "f64", "FLOAT16": "f16", "BFLOAT16": "bf16",
+    "FLOAT8E4M3FN": "e4m3fn", "FLOAT8E4M3FNUZ": "e4m3fnuz", "FLOAT8E5M2": "e5m2", "FLOAT8E5M2FNUZ": "e5m2fnuz",
+    "FLOAT8E8M0": "e8m0", "FLOAT4E2M1": "e2m1", "FLOAT6E2M3": "e2m3", "FLOAT6E3M2": "e3m2", "BOOL": "bool",
+    "INT8": "i8", "INT16": "i16", "INT32": "i32", "INT64": "i64", "INT4": "i4", "INT2": "i2",
+    "UINT8": "u8", "UINT16": "u16", "UINT32": "u32", "UINT64": "u64", "UINT4": "u4", "UINT2": "u2",
+}  # fmt: skip
+_DOMAINS = ("", "ai.onnx")
+
+
+def library() -> Any:
+    """Return the module onnx.
+
+    Raises:
+        ReadError: it is not installed.
+    """
+    try:
+        import onnx  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError:
+        raise ReadError("reading .onnx needs the package onnx", legal=("pip install 'castsim[onnx]'",)) from None
+    return onnx
+
+
+def read_onnx(path: Path) -> Graph:
+    """Read a model.
+
+    Raises:
+        ReadError: no file, no model, one that onnx's checker refuses, an opset that onnx does not know, an element
+            type without a format.
+        IllegalError: a node of another kind, named.
+    """
+    onnx = library()
+    model = _loaded(path, onnx)
+    opset = _opset(path, model, onnx)
+    _check_operators(path, model.graph.node)
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
+        raise ReadError(f"{path}: {_first_line(error)}") from None
+    graph = model.graph
+    constants = {each.name: _tensor(path, each, onnx) for each in graph.initializer}
+    nodes = []
+    for place, each in enumerate(graph.node):
+        if each.op_type == "Constant":
+            constants[each.output[0]] = _constant(path, each, onnx)
+        else:
+            nodes.append(_node(each, place, onnx))
+    return Graph(
+        file=str(path),
+        name=graph.name or path.stem,
+        language=Language.ONNX,
+        spec="onnx",
+        version=str(opset),
+        inputs=tuple(_input(path, each, onnx) for each in graph.input if each.name not in constants),
+        constants=constants,
+        nodes=tuple(nodes),
+        outputs=tuple(each.name for each in graph.output),
+        native=model,
+    )
+
+
+def format_of(number: int, what: str, onnx: Any) -> Format:
+    """Return the format of an element type.
+
+    Raises:
+        ReadError: one that is no number, such as STRING, or unknown.
+    """
+    known = onnx.TensorProto.DataType
+    name = known.Name(number) if number in known.values() else str(number)
+    if name not in _ELEMENTS:
+        raise ReadError(f"{what}: element type {name} has no format", legal=_ELEMENTS)
+    return FORMATS[_ELEMENTS[name]]
+
+
+def label_of(node: Any, place: int) -> str:
+    """Return what a node is called: its name, else its operator and place."""
+    return str(node.name) or f"{node.op_type}_{place}"
+
+
+def _loaded(path: Path, onnx: Any) -> Any:
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - comes with onnx
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ReadError(f"graph '{path}': {error.strerror}") from None
+    try:
+        model = onnx.load_model_from_string(data)
+    except (DecodeError, ValueError) as error:
+        raise ReadError(f"graph '{path}' is no ONNX model: {_first_line(error)}") from None
+    if not data or not model.HasField("graph"):
+        raise ReadError(f"graph '{path}' is no ONNX model: it holds no graph")
+    try:
+        onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise ReadError(f"graph '{path}': {_first_line(error)}") from None
+    return model
+
+
+def _opset(path: Path, model: Any, onnx: Any) -> int:
+    versions = [each.version for each in model.opset_import if each.domain in _DOMAINS]
+    latest = onnx.defs.onnx_opset_version()
+    if len(versions) != 1 or not 1 <= versions[0] <= latest:
+        shown = ", ".join(map(str, versions)) or "none"
+        raise ReadError(f"graph '{path}': unknown opset of ai.onnx: {shown}", legal=(f"1 to {latest}",))
+    return int(versions[0])
+
+
+def _check_operators(path: Path, nodes: Iterable[Any]) -> None:
+    for place, node in enumerate(nodes):
+        if node.domain not in _DOMAINS or node.op_type not in OPERATORS:
+            domain = f"{node.domain}." if node.domain not in _DOMAINS else ""
+            raise IllegalError(
+                f"{path}: node '{label_of(node, place)}': operator {domain}{node.op_type} is not supported",
+                legal=OPERATORS,
+            )
+
+
+def _input(path: Path, value: Any, onnx: Any) -> Input:
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+        raise ReadError(f"graph '{path}': input '{value.name}' is no tensor of known rank")
+    shape: list[Dimension] = []
+    for place, dim in enumerate(kind.shape.dim):
+        shape.append(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}.{place}")
+    return Input(value.name, format_of(kind.elem_type, f"input '{value.name}'", onnx), tuple(shape))
+
+
+def _tensor(path: Path, proto: Any, onnx: Any) -> Tensor:
+    fmt = format_of(proto.data_type, f"constant '{proto.name}'", onnx)
+    try:
+        array = onnx.numpy_helper.to_array(proto)
+        return Tensor.of(array, fmt)
+    except (ValueError, TypeError) as error:
+        raise ReadError(f"graph '{path}': constant '{proto.name}': {_first_line(error)}") from None
+
+
+def _constant(path: Path, node: Any, onnx: Any) -> Tensor:
+    attribute = node.attribute[0]
+    if attribute.name == "value":
+        return _tensor(path, attribute.t, onnx)
+    value = onnx.helper.get_attribute_value(attribute)
+    dtypes: dict[str, tuple[Any, str]] = {
+        "value_float": (np.float32, "f32"), "value_floats": (np.float32, "f32"),
+        "value_int": (np.int64, "i64"), "value_ints": (np.int64, "i64"),
+    }  # fmt: skip
+    if attribute.name not in dtypes:
+        raise ReadError(f"graph '{path}': a Constant by {attribute.name} has no format", legal=("value", *dtypes))
+    dtype, name = dtypes[attribute.name]
+    return Tensor.of(np.array(value, dtype), FORMATS[name])
+
+
+def _node(node: Any, place: int, onnx: Any) -> Node:
+    attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    plain = {key: value.decode() if isinstance(value, bytes) else value for key, value in attributes.items()}
+    return Node(
+        name=label_of(node, place),
+        op=node.op_type,
+        inputs=tuple(name or None for name in node.input),
+        outputs=tuple(node.output),
+        attributes=plain,
+        native=node,
+    )
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

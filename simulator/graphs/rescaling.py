@@ -1,0 +1,223 @@
+"""TOSA RESCALE on machines without 64-bit integers: exact f32 arithmetic on limbs of 11 bits.
+
+The input and the multiplier are sums of limbs times powers of 2**11; products of limbs, sums of up to three of them
+and a carry stay below 2**24, where f32 holds every integer. The rounding term is one more limb, the shift a division
+by a power of two that rounds down, limb by limb. INEXACT_ROUND takes one product in f32 instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import IllegalError
+from isa.formats import FORMATS, Format, IntFormat
+from isa.modes import Rounding
+from simulator.graphs.bench import Bench, clamped, f32
+from simulator.graphs.chip import F32
+from simulator.graphs.kernel import Kernel, Value
+from simulator.graphs.model import Tensor
+from simulator.numerics import code_dtype
+from simulator.specifications import Rescale
+from simulator.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND
+
+Codes = NDArray[Any]
+
+_LIMB = 11
+_RADIX = 1 << _LIMB
+_LIMBS = 6
+"""Limbs of a product of 63 bits and of its rounding term."""
+_I32 = FORMATS["i32"]
+
+
+def rescaled(bench: Bench, operator: Rescale, x: Tensor) -> Tensor:
+    """Execute RESCALE by programs, one per pair of multiplier and shift.
+
+    Raises:
+        IllegalError: the target lacks what it takes; 48-bit input.
+    """
+    src = _read_as(operator.src, operator.input_unsigned)
+    dst = _read_as(operator.dst, operator.output_unsigned)
+    if src.bits > 32:
+        raise IllegalError(f"no target holds elements of {src.bits} bits")
+    codes = x.codes.astype(code_dtype(src))
+    pairs = list(zip(operator.multiplier, operator.shift, strict=True))
+    if not operator.per_channel:
+        return Tensor(dst, _scaled(bench, operator, pairs[0], codes.reshape(-1), src, dst).reshape(codes.shape))
+    result = np.zeros(codes.shape, code_dtype(dst))
+    for pair in dict.fromkeys(pairs):
+        channels = [place for place, other in enumerate(pairs) if other == pair]
+        part = codes[..., channels]
+        result[..., channels] = _scaled(bench, operator, pair, part.reshape(-1), src, dst).reshape(part.shape)
+    if len(set(pairs)) > 1:
+        bench.remark("per channel: one program for all channels of equal multiplier and shift, gathered before it")
+    return Tensor(dst, result)
+
+
+def _read_as(name: str, unsigned: bool) -> IntFormat:
+    found = FORMATS[f"u{name[1:]}" if unsigned else name]
+    assert isinstance(found, IntFormat)
+    return found
+
+
+def _scaled(
+    bench: Bench, operator: Rescale, pair: tuple[int, int], codes: Codes, src: IntFormat, dst: IntFormat
+) -> Codes:
+    one = replace(operator, multiplier=(pair[0],), shift=(pair[1],), per_channel=False)
+    title = f"RESCALE {operator.src} -> {operator.dst}, multiplier {pair[0]}, shift {pair[1]}, {operator.rounding_mode}"
+    kernel, value = bench.unary(title, src)
+    writer = _Writer(bench, kernel, one, src, dst)
+    result = writer.approximate(value) if operator.rounding_mode == INEXACT_ROUND else writer.exact(value)
+    return bench.finish(kernel, result, codes, dst)
+
+
+class _Writer:
+    """Appends the instructions of one RESCALE to a kernel."""
+
+    def __init__(self, bench: Bench, kernel: Kernel, operator: Rescale, src: IntFormat, dst: IntFormat) -> None:
+        self.bench = bench
+        self.kernel = kernel
+        self.operator = operator
+        self.src = src
+        self.dst = dst
+        self.multiplier, self.shift = operator.multiplier[0], operator.shift[0]
+
+    def approximate(self, value: Value) -> Value:
+        """Return the input less its zero point, times the scale in f32, rounded to nearest, as the output."""
+        number = self._number(value)
+        scaled = self.kernel.combine("mul", number, f32(self.multiplier * 2.0**-self.shift))
+        if self.dst == _I32:
+            chain = self.bench.chip.numbers(F32, _I32)
+            if chain is None:
+                raise IllegalError(f"{self.bench.chip.target.name} has no f32 -> i32 rounded to nearest")
+            return self.kernel.convert(scaled, chain)
+        return self._placed(self.kernel.convert(self._bounded(scaled), self.bench.chip.integral(Rounding.RINT)))
+
+    def exact(self, value: Value) -> Value:
+        """Return the result of SINGLE_ROUND or DOUBLE_ROUND as the output."""
+        factors = self._input_limbs(value)
+        multiplier = [self.multiplier >> (_LIMB * place) & (_RADIX - 1) for place in range(3)]
+        totals: list[Value | None] = [None] * (_LIMBS + 1)
+        for place, factor in enumerate(factors):
+            for other, constant in enumerate(multiplier):
+                if constant:
+                    self._add(totals, place + other, self.kernel.combine("mul", factor, f32(constant)))
+        place, bit = divmod(self.shift - 1, _LIMB)
+        self._add_constant(totals, place, 1 << bit, factors[0])
+        if self.operator.rounding_mode == DOUBLE_ROUND and self.shift > 31:
+            self._add(totals, 2, self._sign_term(value))
+        return self._shifted(totals, factors[0])
+
+    # --------------------------------------------------------------------------------------------------------- input
+
+    def _number(self, value: Value) -> Value:
+        number = self.bench.widened(self.kernel, value)
+        zero_point = self.operator.input_zp
+        return self.kernel.combine("add", number, f32(-zero_point)) if zero_point else number
+
+    def _input_limbs(self, value: Value) -> list[Value]:
+        """Return the limbs of the input less its zero point, the lowest first; all but the last within a radix."""
+        kernel = self.kernel
+        if self.src != _I32:
+            number = self._number(value)
+            if self.src.bits == 8:
+                return [number]
+            high = self._floor(number, _LIMB)
+            return [self._less(number, high, _RADIX), high]
+        # f32 has no room for 32 bits: the upper part is rounded to nearest, and what is left is found in integers.
+        upper = kernel.combine("mul", self.bench.widened(kernel, value), f32(2.0 ** (-2 * _LIMB)))
+        upper = kernel.convert(upper, self.bench.chip.integral(Rounding.RINT))
+        whole = self.bench.narrowed(kernel, upper, _I32, -(1 << 10), 1 << 10)
+        rest = kernel.combine("sub", value, kernel.combine("shl", whole, 2 * _LIMB))
+        low = self.bench.widened(kernel, rest)
+        middle = self._floor(low, _LIMB)
+        return [self._less(low, middle, _RADIX), middle, upper]
+
+    def _sign_term(self, value: Value) -> Value:
+        """Return 2**30 with the sign of the input as a limb of 2**22; zero counts as positive."""
+        doubled = self.kernel.combine("mul", self._number(value), f32(2.0))
+        sign = clamped(self.kernel, self.kernel.combine("add", doubled, f32(1.0)), -1.0, 1.0)
+        return self.kernel.combine("mul", sign, f32(1 << (30 - 2 * _LIMB)))
+
+    # -------------------------------------------------------------------------------------------------------- limbs
+
+    def _add(self, totals: list[Value | None], place: int, term: Value) -> None:
+        held = totals[place]
+        totals[place] = term if held is None else self.kernel.combine("add", held, term)
+
+    def _add_constant(self, totals: list[Value | None], place: int, constant: int, like: Value) -> None:
+        held = totals[place] or self.kernel.combine("mul", like, f32(0.0))
+        totals[place] = self.kernel.combine("add", held, f32(constant))
+
+    def _floor(self, value: Value, bits: int) -> Value:
+        """Return a value divided by 2**bits, rounded down."""
+        scaled = self.kernel.combine("mul", value, f32(2.0**-bits)) if bits else value
+        return self.kernel.convert(scaled, self.bench.chip.integral(Rounding.FLOOR)) if bits else scaled
+
+    def _less(self, value: Value, quotient: Value, divisor: int) -> Value:
+        return self.kernel.combine("add", value, self.kernel.combine("mul", quotient, f32(-divisor)))
+
+    def _shifted(self, totals: list[Value | None], like: Value) -> Value:
+        """Divide the sum of limbs by 2**shift, rounding down, and return it as the output."""
+        place, bits = divmod(self.shift, _LIMB)
+        for lower in range(place):
+            held = totals[lower]
+            if held is not None:
+                self._add(totals, lower + 1, self._floor(held, _LIMB))
+        # Limbs from here on are within a radix, but for the last, which takes the sign.
+        top = max((at for at, held in enumerate(totals) if held is not None), default=place)
+        for at in range(place, min(place + 1, top - 1) + 1):
+            held = totals[at]
+            if held is not None:
+                carry = self._floor(held, _LIMB)
+                totals[at] = self._less(held, carry, _RADIX)
+                self._add(totals, at + 1, carry)
+        zero = self.kernel.combine("mul", like, f32(0.0))
+        lowest = totals[place]
+        low = zero if lowest is None else self._floor(lowest, bits)
+        beyond = place + 1
+        following = totals[beyond] if beyond < top else None
+        if following is not None:
+            low = self.kernel.combine("add", low, self.kernel.combine("mul", following, f32(1 << (_LIMB - bits))))
+            beyond += 1
+        high: Value | None = None
+        for at in reversed(range(beyond, top + 1)):
+            held = totals[at]
+            if high is not None:
+                high = self.kernel.combine("mul", high, f32(_RADIX))
+            if held is not None:
+                high = held if high is None else self.kernel.combine("add", high, held)
+        return self._joined(low, high, (beyond - place) * _LIMB - bits)
+
+    # -------------------------------------------------------------------------------------------------------- output
+
+    def _joined(self, low: Value, high: Value | None, bits: int) -> Value:
+        """Return low + high * 2**bits as the output: exact where it lies within, and beyond its ends beyond."""
+        kernel = self.kernel
+        if self.dst != _I32:
+            total = low if high is None else kernel.combine("add", low, kernel.combine("mul", high, f32(1 << bits)))
+            return self._placed(self._bounded(total))
+        lower = self.bench.narrowed(kernel, low, _I32, -(1 << 24), 1 << 24)
+        if high is None:
+            return lower
+        upper = self.bench.narrowed(kernel, high, _I32, -(1 << 24), 1 << 24)
+        return kernel.combine("add", lower, kernel.combine("shl", upper, bits))
+
+    def _bounded(self, value: Value) -> Value:
+        zero_point = self.operator.output_zp
+        return clamped(self.kernel, value, self.dst.minimum - zero_point, self.dst.maximum - zero_point)
+
+    def _placed(self, value: Value) -> Value:
+        """Add the zero point to an integer within its bounds and return it as the output."""
+        zero_point = self.operator.output_zp
+        if zero_point:
+            value = self.kernel.combine("add", value, f32(zero_point))
+        return self.bench.narrowed(self.kernel, value, self.dst, self.dst.minimum, self.dst.maximum)
+
+
+def output_format(operator: Rescale) -> Format:
+    """Return the format that the codes of the output have."""
+    return _read_as(operator.dst, operator.output_unsigned)

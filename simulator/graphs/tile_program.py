@@ -1,0 +1,246 @@
+"""Kernels as `.pto` programs: a loop over tiles, each loaded, computed and stored.
+
+Tensors are flat, cut into rows of `_COLUMNS` elements; tiles hold as many whole rows as the buffer has room for, all
+tiles the same number. Nothing is double-buffered. A tile whose value is not needed any more holds a later value of
+its format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from isa.errors import IllegalError, TileError
+from isa.formats import FORMATS, Format, IntFormat
+from isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
+from isa.pto.types import format_type
+from simulator.graphs.kernel import Combined, Converted, Kernel, Value, operands
+from simulator.graphs.program import Program
+from simulator.planning.steps import RereadForm, Step, TileCastForm, TileWorkForm
+from simulator.planning.tile_arithmetic import shown
+from targets.strided_repeat import StridedRepeatTarget
+from targets.vector_function import VectorFunctionTarget
+
+_COLUMNS = 256
+"""Elements of a row: whole blocks of every format."""
+_FEWEST = 64
+"""Least elements of a row: a block of the narrowest format."""
+_SCRATCH = FORMATS["i32"]
+
+
+def tile_program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
+    """Return the program of a kernel for at least `elements` elements.
+
+    Raises:
+        IllegalError: a format that the text cannot spell.
+        TileError: one row of every tile at once is more than the buffer holds.
+    """
+    cols = min(_COLUMNS, -(-max(elements, 1) // _FEWEST) * _FEWEST)
+    rows = -(-max(elements, 1) // cols)
+    capacity = target.memories["ub"].capacity_bytes
+    most = rows
+    writer = _Writer(target, kernel, most, cols)
+    while writer.buffer_bytes > capacity:
+        if most == 1:
+            raise TileError(f"one row of {cols} elements of every tile takes {writer.buffer_bytes} of {capacity} bytes")
+        most = min(most - 1, most * capacity // writer.buffer_bytes + 1)
+        writer = _Writer(target, kernel, most, cols)
+    trips = -(-rows // most)
+    height = -(-rows // trips)
+    writer = _Writer(target, kernel, height, cols)
+    return Program(
+        target=target,
+        text=writer.text(trips),
+        suffix=".pto",
+        inputs={port.name: port.format for port in kernel.inputs},
+        outputs={port.name: port.format for port in kernel.outputs},
+        elements=trips * height * cols,
+        tiles=trips,
+    )
+
+
+TileTarget = StridedRepeatTarget | VectorFunctionTarget
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """A name of some bytes with its type; `root` is the name of the tile that was allocated for them."""
+
+    name: str
+    kind: str
+    root: str
+
+
+@dataclass
+class _Writer:
+    target: TileTarget
+    kernel: Kernel
+    rows: int
+    cols: int
+    head: list[str] = field(default_factory=list)
+    tiles: list[str] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+    buffer_bytes: int = 0
+    roots: dict[str, tuple[Format, _Tile]] = field(default_factory=dict)
+    free: dict[str, list[_Tile]] = field(default_factory=dict)
+    held: dict[int, _Tile] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        last = self.kernel.last_uses()
+        for port in self.kernel.inputs:
+            tile = self._fresh(port.format)
+            self.held[port.value.number] = tile
+            self.body.append(
+                f"pto.tload ins(%p_{port.name} : {self._part(port.format)}) outs({tile.name} : {tile.kind})"
+            )
+        for place, instruction in enumerate(self.kernel.instructions):
+            if isinstance(instruction, Converted):
+                self._convert(instruction)
+            else:
+                self._combine(instruction)
+            for value in {*operands(instruction), instruction.result}:
+                self._release(value, place, last)
+        for port in self.kernel.outputs:
+            tile = self.held[port.value.number]
+            self.body.append(
+                f"pto.tstore ins({tile.name} : {tile.kind}) outs(%p_{port.name} : {self._part(port.format)})"
+            )
+
+    def text(self, trips: int) -> str:
+        """Return the program for `trips` tiles."""
+        ports = [*self.kernel.inputs, *self.kernel.outputs]
+        arguments = ", ".join(f"%{port.name}: {format_type(PointerType(port.format.name))}" for port in ports)
+        views = [self._view(port.name, port.format) for port in ports]
+        parts = [
+            f"%p_{port.name} = pto.partition_view %v_{port.name}, offsets = [%r, %c0], sizes = [%height, %cols] : "
+            f"{self._view_type(port.format)} -> {self._part(port.format)}"
+            for port in ports
+        ]
+        # The text names architectures; a chip that answers to several is named by its first.
+        lines = [
+            *(f"// {line}" for line in self.kernel.title.splitlines()),
+            f'module attributes {{pto.target_arch = "{self.target.architectures[0]}"}} {{',
+            f"  func.func @node({arguments}) attributes {{pto.entry}} {{",
+            "    %c0 = arith.constant 0 : index",
+            "    %c1 = arith.constant 1 : index",
+            f"    %rows = arith.constant {trips * self.rows} : index",
+            f"    %height = arith.constant {self.rows} : index",
+            f"    %cols = arith.constant {self.cols} : index",
+            *(f"    {line}" for line in (*self.head, *views, *self.tiles)),
+            "    scf.for %r = %c0 to %rows step %height {",
+            *(f"      {line}" for line in (*parts, *self.body)),
+            "    }",
+            "    return",
+            "  }",
+            "}",
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+    # ----------------------------------------------------------------------------------------------------- instructions
+
+    def _convert(self, instruction: Converted) -> None:
+        step, source = instruction.step, self.held[instruction.source.number]
+        form = step.forms[0]
+        if isinstance(form, RereadForm):
+            name, kind = f"%a{len(self.body)}", self._kind(step.dst, self.rows, self.cols)
+            self.held[instruction.result.number] = _Tile(name, kind, source.root)
+            self.body.append(f"{name} = pto.bitcast {source.name} : {source.kind} -> {kind}")
+            return
+        result = self._take(step.dst)
+        self.held[instruction.result.number] = result
+        if isinstance(form, TileCastForm):
+            self._cast(step, form, source, result)
+        elif isinstance(form, TileWorkForm) and form.constant is not None:
+            self._with_constant(form.mnemonic, source, form.constant, step.src, result)
+        else:
+            raise IllegalError(f"{step.name} is no operation on one tile")
+
+    def _combine(self, instruction: Combined) -> None:
+        first, function = self.held[instruction.first.number], instruction.function
+        fmt, second = instruction.first.format, instruction.second
+        result = self._take(fmt)
+        self.held[instruction.result.number] = result
+        if isinstance(second, Value):
+            other = self.held[second.number]
+            self.body.append(
+                f"pto.t{function} ins({first.name}, {other.name} : {first.kind}, {other.kind}) "
+                f"outs({result.name} : {result.kind})"
+            )
+        elif function == "shl":
+            self._with_constant("tmuls", first, 1 << second, fmt, result)
+        else:
+            self._with_constant(f"t{function}s", first, second, fmt, result)
+
+    def _with_constant(self, mnemonic: str, source: _Tile, constant: int, fmt: Format, result: _Tile) -> None:
+        scalar, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
+        self.head.append(f"{scalar} = arith.constant {shown(constant, fmt)} : {kind}")
+        self.body.append(
+            f"pto.{mnemonic} ins({source.name}, {scalar} : {source.kind}, {kind}) outs({result.name} : {result.kind})"
+        )
+
+    def _cast(self, step: Step, form: TileCastForm, source: _Tile, result: _Tile) -> None:
+        words = [] if form.rounding is None else [f"rmode = #pto<round_mode {form.rounding.name}>"]
+        words += [] if form.saturation is None else [f"sat_mode = #pto<saturation_mode {form.saturation.name}>"]
+        attributes = f" {{{', '.join(words)}}}" if words else ""
+        names, kinds = source.name, source.kind
+        if form.scratch:
+            tmp = self._scratch(step, form)
+            names, kinds = f"{names}, {tmp.name}", f"{kinds}, {tmp.kind}"
+        self.body.append(f"pto.tcvt ins({names}{attributes} : {kinds}) outs({result.name} : {result.kind})")
+
+    # ------------------------------------------------------------------------------------------------------------ tiles
+
+    def _take(self, fmt: Format) -> _Tile:
+        free = self.free.get(fmt.name)
+        return free.pop() if free else self._fresh(fmt)
+
+    def _fresh(self, fmt: Format) -> _Tile:
+        return self._allocated(fmt, self.rows, self.cols)
+
+    def _allocated(self, fmt: Format, rows: int, cols: int) -> _Tile:
+        name, kind = f"%t{len(self.tiles)}", self._kind(fmt, rows, cols)
+        self.tiles.append(f"{name} = pto.alloc_tile : {kind}")
+        bits = fmt.bits if isinstance(fmt, IntFormat) and fmt.bits < 8 else fmt.storage_bits
+        self.buffer_bytes += -(-rows * cols * bits // 8 // self._block) * self._block
+        self.roots[name] = fmt, _Tile(name, kind, name)
+        return self.roots[name][1]
+
+    def _scratch(self, step: Step, form: TileCastForm) -> _Tile:
+        """Return a tmp tile of whole blocks."""
+        from simulator.strided.plan import plan_cast  # noqa: PLC0415 - only where a form has scratch
+        from simulator.strided.scratch import scratch_need  # noqa: PLC0415
+
+        assert isinstance(self.target, StridedRepeatTarget)
+        plan = plan_cast(self.target, step.src, step.dst, form.rounding, form.saturation, scratch=True)
+        size = scratch_need(plan, self.target.repeat, self.rows, self.cols, self.cols).total
+        return self._allocated(_SCRATCH, 1, max(1, -(-size // self._block)) * self._block * 8 // _SCRATCH.bits)
+
+    def _release(self, value: Value, place: int, last: dict[int, int]) -> None:
+        """Free the tile of a value read for the last time, unless another name of its bytes is still needed."""
+        if last[value.number] != place:
+            return
+        tile = self.held.pop(value.number)
+        if any(other.root == tile.root for other in self.held.values()):
+            return
+        fmt, root = self.roots[tile.root]
+        self.free.setdefault(fmt.name, []).append(root)
+
+    # ------------------------------------------------------------------------------------------------------------ types
+
+    @property
+    def _block(self) -> int:
+        return self.target.block_bytes
+
+    def _kind(self, fmt: Format, rows: int, cols: int) -> str:
+        return format_type(TileType("vec", fmt.name, rows, cols, rows, cols))
+
+    def _view_type(self, fmt: Format) -> str:
+        return format_type(ViewType((None, None), fmt.name))
+
+    def _part(self, fmt: Format) -> str:
+        return format_type(PartitionType((self.rows, self.cols), fmt.name))
+
+    def _view(self, name: str, fmt: Format) -> str:
+        return (
+            f"%v_{name} = pto.make_tensor_view %{name}, shape = [%rows, %cols], strides = [%cols, %c1] : "
+            f"{self._view_type(fmt)}"
+        )

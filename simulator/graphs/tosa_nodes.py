@@ -1,0 +1,136 @@
+"""Running the operators of TOSA, and the sets of results that the specification accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import FORMATS
+from simulator.graphs.bench import Bench
+from simulator.graphs.casting import converted
+from simulator.graphs.model import Graph, Node, Tensor
+from simulator.graphs.rescaling import rescaled
+from simulator.planning import Plan
+from simulator.specifications import AcceptanceSets, Outcome, Rescale, acceptance, rescale
+from simulator.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
+
+_MODES = (SINGLE_ROUND, INEXACT_ROUND, DOUBLE_ROUND)
+_CAST_ATTRIBUTES = ("input_unsigned",)
+
+
+def run_tosa_node(
+    bench: Bench, graph: Graph, node: Node, inputs: Sequence[Tensor | None]
+) -> tuple[list[Tensor], Plan | None, AcceptanceSets | None]:
+    """Run one node by programs; return its output, its plan if it is a cast, and what the specification accepts.
+
+    Raises:
+        ReadError, IllegalError, TileError: the node cannot be run, and why.
+    """
+    x = inputs[0]
+    assert x is not None
+    if node.op == "tosa.identity":
+        return [x], None, None
+    if node.op == "tosa.reshape":
+        return [_reshaped(node, x, inputs)], None, None
+    if node.op == "tosa.rescale":
+        return _rescaled(bench, graph, node, x, inputs)
+    attributes: dict[str, str | int] = {
+        name: int(node.attributes[name]) for name in _CAST_ATTRIBUTES if node.attributes.get(name)
+    }
+    dst = node.results[0][0]
+    result, found = converted(bench, x, dst, graph.spec, graph.version, attributes)
+    codes = x.codes if found.demand.src == x.format else x.codes.astype(x.codes.dtype)
+    return [result], found, acceptance(found.demand.cast, found.demand.src, dst, codes)
+
+
+def rescale_of(graph: Graph, node: Node) -> Rescale:
+    """Return the operator that a `tosa.rescale` is.
+
+    Raises:
+        ReadError: an attribute is missing or has another form.
+        IllegalError: a multiplier, shift or zero point that is no constant.
+    """
+    given = node.attributes
+    src, dst = _source_name(graph, node), node.results[0][0].name
+    for name in ("scale32", "per_channel", "input_unsigned", "output_unsigned", "double_round"):
+        if not isinstance(given.get(name, False), bool):
+            raise ReadError(f"{name} is true or false, not '{given[name]}'", span=node.span)
+    mode = given.get("rounding_mode", DOUBLE_ROUND if given.get("double_round") else SINGLE_ROUND)
+    if mode not in _MODES:
+        raise ReadError(f"unknown rounding mode '{mode}'", span=node.span, legal=_MODES)
+    unsigned = {name: bool(given.get(f"{name}_unsigned", False)) for name in ("input", "output")}
+    return Rescale(
+        src=src,
+        dst=dst,
+        multiplier=tuple(_operand(graph, node, 1, "multiplier")),
+        shift=tuple(_operand(graph, node, 2, "shift")),
+        scale32=bool(given.get("scale32", True)),
+        rounding_mode=str(mode),
+        per_channel=bool(given.get("per_channel", False)),
+        input_zp=_zero_point(graph, node, 3, "input_zp", src, unsigned["input"]),
+        output_zp=_zero_point(graph, node, 4, "output_zp", dst, unsigned["output"]),
+        input_unsigned=unsigned["input"],
+        output_unsigned=unsigned["output"],
+    )
+
+
+def _rescaled(
+    bench: Bench, graph: Graph, node: Node, x: Tensor, inputs: Sequence[Tensor | None]
+) -> tuple[list[Tensor], None, AcceptanceSets | None]:
+    operator = rescale_of(graph, node)
+    demanded = rescale(operator, x.codes)
+    if demanded.outcome is Outcome.ERROR:
+        raise IllegalError(f"RESCALE is illegal: {'; '.join(demanded.reasons)}")
+    if demanded.outcome is Outcome.UNPREDICTABLE:
+        bench.remark(f"unpredictable: {'; '.join(demanded.reasons)}; every result is accepted")
+        if any(number < 0 for number in operator.multiplier) or any(not 2 <= each <= 62 for each in operator.shift):
+            raise IllegalError(f"RESCALE is unpredictable: {'; '.join(demanded.reasons)}")
+    result = rescaled(bench, operator, x)
+    declared = node.results[0][0]
+    return [Tensor(declared, result.codes)], None, demanded.sets
+
+
+def _reshaped(node: Node, x: Tensor, inputs: Sequence[Tensor | None]) -> Tensor:
+    shape = inputs[1] if len(inputs) > 1 else None
+    wanted: Any = node.attributes.get("new_shape") if shape is None else shape.array.reshape(-1).tolist()
+    if not isinstance(wanted, list) or not all(isinstance(extent, int) for extent in wanted):
+        raise ReadError("tosa.reshape needs a shape: a second operand, or new_shape = array<i64: ...>", span=node.span)
+    try:
+        return Tensor(x.format, x.codes.reshape(wanted))
+    except ValueError:
+        raise IllegalError(f"a tensor of shape {list(x.shape)} cannot be reshaped to {wanted}") from None
+
+
+def _source_name(graph: Graph, node: Node) -> str:
+    name = node.inputs[0]
+    for port in graph.inputs:
+        if port.name == name:
+            return port.format.name
+    for other in graph.nodes:
+        if name in other.outputs:
+            return other.results[0][0].name
+    return graph.constants[str(name)].format.name
+
+
+def _operand(graph: Graph, node: Node, place: int, name: str) -> list[int]:
+    """Return the integers of an operand or, in older text, of an attribute."""
+    if len(node.inputs) > place:
+        tensor = graph.constants.get(str(node.inputs[place]))
+        if tensor is None:
+            raise IllegalError(f"{name} %{node.inputs[place]} is no constant; only constants are supported")
+        return [int(value) for value in tensor.array.reshape(-1).tolist()]
+    value = node.attributes.get(name)
+    values = [each for each in (value if isinstance(value, list) else [value]) if type(each) is int]
+    if not values or (isinstance(value, list) and len(values) != len(value)):
+        raise ReadError(f"tosa.rescale needs {name}: an operand, or an attribute", span=node.span)
+    return values
+
+
+def _zero_point(graph: Graph, node: Node, place: int, name: str, kind: str, unsigned: bool) -> int:
+    if len(node.inputs) <= place and name not in node.attributes:
+        return 0
+    values = _operand(graph, node, place, name)
+    if len(values) != 1:
+        raise ReadError(f"{name} is one number, not {len(values)}", span=node.span)
+    return values[0] & ((1 << FORMATS[kind].bits) - 1) if unsigned else values[0]

@@ -1,0 +1,242 @@
+"""Reading TOSA text: a function of `tosa.cast`, `tosa.rescale`, `tosa.identity`, `tosa.reshape` and constants.
+
+Both the pretty form (`%1 = tosa.cast %0 : (tensor<4xf32>) -> tensor<4xi8>`) and the generic one
+(`"tosa.cast"(%0) : ...`) are read, with properties in `<{...}>` or attributes in `{...}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isa.errors import IllegalError, ReadError, Span
+from isa.pto.lexer import Source
+from simulator.graphs.model import Graph, Input, Language, Node, Tensor
+from simulator.graphs.tosa_text import Kind, Reader, TensorType
+
+OPERATORS = ("tosa.cast", "tosa.rescale", "tosa.identity", "tosa.reshape", "tosa.const", "tosa.const_shape")
+"""Operators that are run; the constants become values of the graph."""
+
+_CONSTANTS = ("tosa.const", "tosa.const_shape")
+_RETURNS = ("return", "func.return")
+_OPERANDS = {"tosa.cast": (1, 1), "tosa.identity": (1, 1), "tosa.reshape": (1, 2), "tosa.rescale": (1, 5)}
+"""Fewest and most operands: `rescale` and `reshape` had attributes in place of some."""
+
+
+def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
+    """Read the only function, or the first one, of a text.
+
+    Raises:
+        ReadError: what cannot be read, with its place.
+        IllegalError: another operator, named, with its place.
+    """
+    reader = Reader(Source(str(path), text))
+    in_module = False
+    if reader.at("module") or reader.at("builtin.module"):
+        reader.position += 1
+        if reader.kinds[reader.position] is Kind.SYMBOL:
+            reader.position += 1
+        if reader.take("attributes"):
+            reader.attributes()
+        reader.expect("{")
+        in_module = True
+    function = _Function(reader)
+    function.read()
+    if reader.at("func.func"):
+        raise reader.error("a second function; a graph is one")
+    if in_module:
+        reader.expect("}")
+    if reader.kinds[reader.position] is not Kind.END:
+        reader.unexpected("the end of the file")
+    return Graph(
+        file=str(path),
+        name=function.name,
+        language=Language.TOSA,
+        spec="tosa",
+        version=version or _default_version(),
+        inputs=tuple(function.inputs),
+        constants=function.constants,
+        nodes=tuple(function.nodes),
+        outputs=tuple(function.outputs),
+    )
+
+
+def _default_version() -> str:
+    from targets import load_specification  # noqa: PLC0415 - the description, only for a graph
+
+    return load_specification("tosa").versions.default
+
+
+@dataclass
+class _Function:
+    """What has been read of a function; `known` are the types of the values so far."""
+
+    reader: Reader
+    name: str = ""
+    inputs: list[Input] = field(default_factory=list)
+    constants: dict[str, Tensor] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    known: dict[str, TensorType] = field(default_factory=dict)
+
+    def read(self) -> None:
+        """Read from `func.func` to its closing brace."""
+        reader = self.reader
+        reader.expect("func.func")
+        if reader.at("private") or reader.at("public"):
+            reader.position += 1
+        self.name = reader.next_of(Kind.SYMBOL, "the name of the function")[1:].strip('"')
+        self._arguments()
+        declared = self._results()
+        if reader.take("attributes"):
+            reader.attributes()
+        reader.expect("{")
+        while not any(reader.at(word) for word in _RETURNS):
+            self._operation()
+        self._return(declared)
+        reader.expect("}")
+
+    def _arguments(self) -> None:
+        reader = self.reader
+        reader.expect("(")
+        while not reader.take(")"):
+            if self.inputs:
+                reader.expect(",")
+            index = reader.position
+            name = reader.next_of(Kind.VALUE, "an argument")[1:]
+            reader.expect(":")
+            kind = reader.type()
+            if reader.at("{"):
+                reader.attributes()
+            self._define(name, kind, index)
+            shape = tuple(f"{name}.{k}" if extent is None else extent for k, extent in enumerate(kind.shape))
+            self.inputs.append(Input(name, kind.format, shape))
+
+    def _results(self) -> list[TensorType]:
+        reader = self.reader
+        if not reader.take("->"):
+            return []
+        if not reader.take("("):
+            return [reader.type()]
+        found: list[TensorType] = []
+        while not reader.take(")"):
+            if found:
+                reader.expect(",")
+            found.append(reader.type())
+            if reader.at("{"):
+                reader.attributes()
+        return found
+
+    def _operation(self) -> None:
+        reader = self.reader
+        if reader.kinds[reader.position] is not Kind.VALUE:
+            reader.unexpected("an operation with a result, or return")
+        result_index = reader.position
+        result = reader.next_of(Kind.VALUE, "a result")[1:]
+        reader.expect("=")
+        name_index = reader.position
+        quoted = reader.kinds[name_index] is Kind.STRING
+        name = reader.next_of(Kind.STRING if quoted else Kind.WORD, "an operator").strip('"')
+        span = reader.span(name_index)
+        if name not in OPERATORS:
+            raise IllegalError(f"operator {name} is not supported", span=span, legal=OPERATORS)
+        operands = self._operands()
+        attributes: dict[str, Any] = {}
+        if reader.take("<"):
+            attributes |= reader.attributes()
+            reader.expect(">")
+        if reader.at("{"):
+            attributes |= reader.attributes()
+        kind = self._signature(operands)
+        if name in _CONSTANTS:
+            self._constant(result, kind, attributes, span)
+        else:
+            self._node(name, result, kind, operands, attributes, span)
+        self._define(result, kind, result_index)
+
+    def _operands(self) -> list[str]:
+        reader = self.reader
+        bracketed = reader.take("(")
+        found: list[str] = []
+        while reader.kinds[reader.position] is Kind.VALUE or (found and reader.at(",")):
+            if found:
+                reader.expect(",")
+            index = reader.position
+            name = reader.next_of(Kind.VALUE, "an operand")[1:]
+            if name not in self.known:
+                raise reader.error(f"%{name} is not defined", index, [f"%{other}" for other in self.known])
+            found.append(name)
+        if bracketed:
+            reader.expect(")")
+        return found
+
+    def _signature(self, operands: list[str]) -> TensorType:
+        """Read `: (types) -> type` and return the result's; constants may give the result alone."""
+        reader = self.reader
+        reader.expect(":")
+        index = reader.position
+        types = reader.types()
+        if not reader.take("->"):
+            if operands or len(types) != 1:
+                reader.unexpected("'->' and the type of the result")
+            return types[0]
+        if len(types) != len(operands):
+            raise reader.error(f"{len(types)} types for {len(operands)} operands", index)
+        for name, kind in zip(operands, types, strict=True):
+            if kind.format != self.known[name].format or not _agree(kind.shape, self.known[name].shape):
+                raise reader.error(f"%{name} is of another type where it is defined", index)
+        results = reader.types()
+        if len(results) != 1:
+            raise reader.error(f"{len(results)} results where there is one", index)
+        return results[0]
+
+    def _constant(self, name: str, kind: TensorType, attributes: dict[str, Any], span: Span) -> None:
+        values = attributes.get("values", attributes.get("value"))
+        if not isinstance(values, Tensor):
+            raise ReadError("a constant needs values", span=span, legal=("values = dense<1> : tensor<1xi32>",))
+        if not _agree(values.shape, kind.shape):
+            raise ReadError("the values of the constant have another shape than the result", span=span)
+        self.constants[name] = values
+
+    def _node(
+        self, name: str, result: str, kind: TensorType, operands: list[str], attributes: dict[str, Any], span: Span
+    ) -> None:
+        fewest, most = _OPERANDS[name]
+        if not fewest <= len(operands) <= most:
+            raise ReadError(f"{name} has {len(operands)} operands", span=span, legal=(f"{fewest} to {most}",))
+        same_shape = name in ("tosa.cast", "tosa.rescale", "tosa.identity")
+        if same_shape and not _agree(self.known[operands[0]].shape, kind.shape):
+            raise ReadError("the result has another shape than the operand", span=span)
+        if name in ("tosa.identity", "tosa.reshape") and self.known[operands[0]].format != kind.format:
+            raise ReadError("the result has another element type than the operand", span=span)
+        self.nodes.append(
+            Node(f"%{result}", name, tuple(operands), (result,), attributes, span, ((kind.format, kind.shape),))
+        )
+
+    def _return(self, declared: list[TensorType]) -> None:
+        reader = self.reader
+        index = reader.position
+        reader.position += 1
+        self.outputs = self._operands()
+        if self.outputs:
+            reader.expect(":")
+            for place in range(len(self.outputs)):
+                if place:
+                    reader.expect(",")
+                reader.type()
+        if len(declared) != len(self.outputs):
+            raise reader.error(f"{len(self.outputs)} results returned, {len(declared)} declared", index)
+        for name, kind in zip(self.outputs, declared, strict=True):
+            if kind.format != self.known[name].format or not _agree(kind.shape, self.known[name].shape):
+                raise reader.error(f"%{name} is not of the type that the function declares", index)
+
+    def _define(self, name: str, kind: TensorType, index: int) -> None:
+        if name in self.known:
+            raise self.reader.error(f"%{name} is defined already", index)
+        self.known[name] = kind
+
+
+def _agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
+    """Whether two shapes may be the same; None agrees with every extent."""
+    return len(one) == len(other) and all(None in (a, b) or a == b for a, b in zip(one, other, strict=True))

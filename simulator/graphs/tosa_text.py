@@ -1,0 +1,270 @@
+"""From TOSA text in MLIR form to tokens, types and attribute values.
+
+Types of tensors, arrays and dialect types are one token each, dense values another: what stands inside has a grammar
+of its own. Forms: MLIR language reference; TOSA dialect documentation.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NoReturn
+
+import numpy as np
+
+from isa.errors import ReadError, Span
+from isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from isa.pto.lexer import Source
+from simulator.graphs.model import Tensor
+from simulator.numerics import abstract_policy, code_dtype, convert_codes
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    TYPE = "type"
+    DENSE = "dense value"
+    VALUE = "value name"
+    SYMBOL = "symbol name"
+    STRING = "string"
+    ATTRIBUTE = "attribute"
+    NUMBER = "number"
+    WORD = "word"
+    PUNCTUATION = "punctuation"
+    UNKNOWN = "unknown character"
+    END = "end of file"
+
+
+_PATTERNS = (
+    (Kind.TYPE, r"tensor\s*<[^<>]*(?:<[^<>]*>[^<>]*)*>|![A-Za-z_][\w.$]*(?:<[^<>]*>)?"),
+    (Kind.DENSE, r"dense\s*<[^<>]*>|array\s*<[^<>]*>"),
+    (Kind.VALUE, r"%[\w.$-]+"),
+    (Kind.SYMBOL, r"@(?:[\w.$-]+|\"[^\"\n]*\")"),
+    (Kind.STRING, r'"(?:[^"\\\n]|\\[^\n])*"'),
+    (Kind.ATTRIBUTE, r"#[A-Za-z_][\w.$]*(?:\s*<[^<>]*>)?"),
+    (Kind.NUMBER, r"-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"),
+    (Kind.WORD, r"[A-Za-z_][\w.$]*"),
+    (Kind.PUNCTUATION, r"->|[{}()\[\]<>=:,]"),
+    (Kind.END, r"\Z"),
+    (Kind.UNKNOWN, r"."),
+)
+_TOKEN = re.compile(r"(?:\s+|//[^\n]*)*(?:" + "|".join(f"({pattern})" for _, pattern in _PATTERNS) + ")", re.ASCII)
+
+ELEMENTS = {
+    "i1": "bool", "i4": "i4", "i8": "i8", "i16": "i16", "i32": "i32", "i48": "i48", "i64": "i64",
+    "f16": "f16", "bf16": "bf16", "f32": "f32", "f8E4M3FN": "e4m3fn", "f8E5M2": "e5m2",
+}  # fmt: skip
+"""Element types of TOSA by their spelling in MLIR."""
+_INDEX = "index"
+"""Element type of the constants of shapes."""
+
+_TENSOR = re.compile(r"tensor\s*<((?:\s*(?:\d+|\?)\s*x)*)\s*([^\s,>]+)\s*>", re.DOTALL)
+_SHAPE = re.compile(r"!tosa\.shape<\s*(\d+)\s*>")
+_LONGEST = 18
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A tensor's element format and extents (None: dynamic). A `!tosa.shape` is one of i64."""
+
+    format: Format
+    shape: tuple[int | None, ...]
+
+
+class Reader:
+    """A position in the tokens of one file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.kinds: list[Kind] = []
+        self.texts: list[str] = []
+        self.starts: list[int] = []
+        self.position = 0
+        for match in _TOKEN.finditer(source.text):
+            index = match.lastindex or 1
+            kind, start = _PATTERNS[index - 1][0], match.start(index)
+            if kind is Kind.UNKNOWN:
+                raise source.error(f"unexpected character {source.text[start]!r}", start)
+            self.kinds.append(kind)
+            self.texts.append(match.group(index))
+            self.starts.append(start)
+            if kind is Kind.END:
+                break
+
+    def span(self, index: int | None = None) -> Span:
+        """Return the place of a token, by default the next one."""
+        place = self.position if index is None else index
+        return self.source.span(self.starts[place], max(1, len(self.texts[place])))
+
+    def error(self, message: str, index: int | None = None, legal: Iterable[str] = ()) -> ReadError:
+        """Return (not raise) the refusal of a token."""
+        return ReadError(message, span=self.span(index), legal=legal)
+
+    def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
+        """Refuse the next token."""
+        text = self.texts[self.position]
+        found = "the end of the file" if self.kinds[self.position] is Kind.END else f"'{text[:40]}'"
+        raise self.error(f"expected {expected}, found {found}", legal=legal)
+
+    def at(self, text: str) -> bool:
+        """Whether the next token is this one."""
+        return self.texts[self.position] == text
+
+    def take(self, text: str) -> bool:
+        """Go past the next token if it is this one."""
+        found = self.at(text) and self.kinds[self.position] is not Kind.END
+        self.position += found
+        return found
+
+    def expect(self, text: str) -> None:
+        """Go past this token, or refuse what stands there."""
+        if not self.take(text):
+            self.unexpected(f"'{text}'")
+
+    def next_of(self, kind: Kind, what: str) -> str:
+        """Return the next token's text if it is of a kind, or refuse it."""
+        if self.kinds[self.position] is not kind:
+            self.unexpected(what)
+        self.position += 1
+        return self.texts[self.position - 1]
+
+    def type(self, *, constant: bool = False) -> TensorType:
+        """Read a tensor or shape type; that of a constant may be one of `index`."""
+        index = self.position
+        text = self.next_of(Kind.TYPE, "a tensor type")
+        shape = _SHAPE.fullmatch(text)
+        if shape:
+            return TensorType(FORMATS["i64"], (int(shape.group(1)),))
+        match = _TENSOR.fullmatch(text)
+        if match is None:
+            raise self.error(f"'{text[:60]}' is no ranked tensor type", index, ("tensor<4x8xf32>", "!tosa.shape<2>"))
+        dims = [part.strip() for part in match.group(1).split("x") if part.strip()]
+        if any(len(part) > _LONGEST for part in dims):
+            raise self.error("an extent is too long", index)
+        element = "i64" if constant and match.group(2) == _INDEX else match.group(2)
+        if element not in ELEMENTS:
+            raise self.error(f"element type '{element}' is none of TOSA's", index, ELEMENTS)
+        return TensorType(FORMATS[ELEMENTS[element]], tuple(None if part == "?" else int(part) for part in dims))
+
+    def types(self) -> list[TensorType]:
+        """Read one type, or a list in parentheses."""
+        if not self.take("("):
+            return [self.type()]
+        found: list[TensorType] = []
+        while not self.take(")"):
+            if found:
+                self.expect(",")
+            found.append(self.type())
+        return found
+
+    def attributes(self) -> dict[str, Any]:
+        """Read `{name = value, ...}`, the opening brace included."""
+        self.expect("{")
+        found: dict[str, Any] = {}
+        while not self.take("}"):
+            if found:
+                self.expect(",")
+            index = self.position
+            kind = self.kinds[index]
+            name = self.next_of(kind, "a name") if kind in (Kind.WORD, Kind.STRING) else self.unexpected("a name")
+            name = name.strip('"')
+            if name in found:
+                raise self.error(f"'{name}' is given twice", index)
+            found[name] = self._value() if self.take("=") else True
+        return found
+
+    def _value(self) -> Any:
+        kind, text, index = self.kinds[self.position], self.texts[self.position], self.position
+        if kind is Kind.DENSE:
+            self.position += 1
+            return self._array(text, index) if text.startswith("array") else self._dense(text, index)
+        if kind is Kind.STRING:
+            self.position += 1
+            return text[1:-1]
+        if kind is Kind.ATTRIBUTE:
+            self.position += 1
+            inner = re.search(r"<\s*([^<>]*?)\s*>", text)
+            return inner.group(1) if inner else text
+        if kind is Kind.NUMBER:
+            self.position += 1
+            if self.take(":"):
+                self.next_of(Kind.WORD, "a type")
+            return self._number(text, index)
+        if kind in (Kind.WORD, Kind.TYPE):
+            self.position += 1
+            return {"true": True, "false": False}.get(text, text)
+        if not self.at("["):
+            self.unexpected("a value of an attribute")
+        return self._list()
+
+    def _list(self) -> list[Any]:
+        self.expect("[")
+        found: list[Any] = []
+        while not self.take("]"):
+            if found:
+                self.expect(",")
+            if self.at("["):
+                raise self.error("lists within lists are no attribute of these operators")
+            found.append(self._value())
+        return found
+
+    def _array(self, text: str, index: int) -> list[Any]:
+        inner = text[text.index("<") + 1 : -1]
+        _, colon, values = inner.partition(":")
+        parts = [part.strip() for part in values.split(",")] if colon and values.strip() else []
+        return [self._number(part, index) for part in parts]
+
+    def _dense(self, text: str, index: int) -> Tensor:
+        self.expect(":")
+        kind = (
+            self.type(constant=True)
+            if self.kinds[self.position] is Kind.TYPE
+            else self.unexpected("the type of the dense value")
+        )
+        if None in kind.shape:
+            raise self.error("a constant of dynamic shape", index)
+        inner = text[text.index("<") + 1 : -1].strip()
+        parts = [part for part in re.split(r"[\s,\[\]]+", inner) if part]
+        if parts and parts[0].startswith('"'):
+            raise self.error("dense values as a string of bytes are not read; write them as numbers", index)
+        values = [self._number(part, index) for part in parts]
+        extents = tuple(extent or 0 for extent in kind.shape)
+        size = int(np.prod(extents, dtype=np.int64))
+        if len(values) not in (1, size):
+            raise self.error(f"{len(values)} values for {size} elements", index)
+        codes = [self._code(value, kind.format, index) for value in values]
+        if len(codes) == 1:
+            codes = codes * size
+        return Tensor(kind.format, np.array(codes, code_dtype(kind.format)).reshape(extents))
+
+    def _number(self, text: str, index: int) -> int | float | bool:
+        if text in ("true", "false"):
+            return text == "true"
+        try:
+            if len(text) <= _LONGEST * 2:
+                return (
+                    int(text, 16 if "x" in text else 10)
+                    if re.fullmatch(r"-?(?:0x[0-9A-Fa-f]+|\d+)", text)
+                    else float(text)
+                )
+        except ValueError:
+            pass
+        raise self.error(f"'{text[:40]}' is no number", index)
+
+    def _code(self, value: int | float, fmt: Format, index: int) -> int:
+        """Return the code of a number; a whole number for a float is its bits, as MLIR prints what has no decimal."""
+        if isinstance(fmt, IntFormat):
+            low = fmt.minimum if not fmt.boolean else 0
+            if not isinstance(value, int) or not low <= value <= max(fmt.maximum, (1 << fmt.bits) - 1):
+                raise self.error(f"{value} is no {fmt.name}", index, (f"{low} to {fmt.maximum}",))
+            return int(value) & ((1 << fmt.storage_bits) - 1)
+        assert isinstance(fmt, FloatFormat)
+        if isinstance(value, int):
+            if not 0 <= value < 1 << fmt.bits:
+                raise self.error(f"bits {value:#x} do not fit {fmt.name}", index)
+            return value
+        wide = np.array([struct.unpack("<Q", struct.pack("<d", value))[0]], np.uint64)
+        return int(convert_codes(wide, FORMATS["f64"], fmt, abstract_policy(FORMATS["f64"], fmt))[0])

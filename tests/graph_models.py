@@ -1,0 +1,81 @@
+"""Small ONNX models for the tests, and the sample models in programs/, which `python tests/graph_models.py` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: dict[str, tuple[int, Sequence[int | str]]],
+    outputs: dict[str, tuple[int, Sequence[int | str]]],
+    constants: dict[str, NDArray[np.generic]] | None = None,
+    opset: int = 21,
+) -> onnx.ModelProto:
+    """Return a model; inputs and outputs are element type and shape by name."""
+    graph = helper.make_graph(
+        nodes,
+        "sample",
+        [helper.make_tensor_value_info(name, *what) for name, what in inputs.items()],
+        [helper.make_tensor_value_info(name, *what) for name, what in outputs.items()],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def quantise_block() -> onnx.ModelProto:
+    """Scale, clip, quantise to int8, and back: what a quantised layer does with its activations."""
+    nodes = [
+        helper.make_node("Mul", ["x", "gain"], ["scaled"], name="gain"),
+        helper.make_node("Add", ["scaled", "bias"], ["biased"], name="bias"),
+        helper.make_node("Clip", ["biased", "low", "high"], ["bounded"], name="bound"),
+        helper.make_node("QuantizeLinear", ["bounded", "scale", "zero"], ["q"], name="quantise"),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["wide"], name="dequantise"),
+        helper.make_node("Cast", ["wide"], ["y"], name="narrow", to=TensorProto.INT32),
+    ]
+    constants = {
+        "gain": np.float32(0.75),
+        "bias": np.linspace(-1, 1, 64, dtype=np.float32),
+        "low": np.float32(-60),
+        "high": np.float32(60),
+        "scale": np.float32(0.5),
+        "zero": np.int8(3),
+    }
+    shape = ["rows", 64]
+    return model(
+        nodes,
+        {"x": (TensorProto.FLOAT, shape)},
+        {"q": (TensorProto.INT8, shape), "y": (TensorProto.INT32, shape)},
+        {name: np.asarray(value) for name, value in constants.items()},
+    )
+
+
+def dynamic_quantise() -> onnx.ModelProto:
+    """Quantise by the range of the data itself."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["flat"], name="flatten"),
+        helper.make_node("DynamicQuantizeLinear", ["flat"], ["q", "scale", "zero"], name="quantise"),
+        helper.make_node("Identity", ["q"], ["y"], name="pass"),
+    ]
+    return model(
+        nodes,
+        {"x": (TensorProto.FLOAT, [8, 96])},
+        {"y": (TensorProto.UINT8, [768]), "scale": (TensorProto.FLOAT, []), "zero": (TensorProto.UINT8, [])},
+        {"shape": np.array([-1], np.int64)},
+    )
+
+
+SAMPLES = {"quantise_block.onnx": quantise_block, "dynamic_quantise.onnx": dynamic_quantise}
+
+
+if __name__ == "__main__":
+    for name, make in SAMPLES.items():
+        onnx.save(make(), PROGRAMS / name)
