@@ -1,7 +1,8 @@
 """Random targets for the planner, and all their chains tried one by one.
 
-A synthetic target is A2/A3 with another table of casts: random type pairs, rounding modes, default saturation. What a
-chain gives is asked of `cast_elements`, what is right of the test oracle; nothing here is the planner's.
+A synthetic target is A2/A3 with another table of casts: random type pairs, rounding modes, default saturation; and
+with or without each of three operations on i16. What a cast gives is asked of `cast_elements`, what an operation gives
+of NumPy, what is right of the test oracle. Only the constants to try are the planner's.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ import oracle
 from isa.formats import FORMATS, TaperedFormat
 from isa.modes import Rounding, Saturation
 from simulator.mechanisms import cast_elements
+from simulator.planning.constants import Constants
 from targets import load_target
 from targets.strided_repeat import StridedRepeatTarget
 
 NARROW = ("i8", "u8", "e4m3fn", "e5m2", "hif8")
 WIDE = ("f16", "bf16", "i16", "u16")
 MODES = ("rint", "round", "floor", "ceil", "trunc", "odd")
+
+
+OPERATIONS = {"tmaxs": np.maximum, "tmins": np.minimum, "tadds": np.add}
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ def target(rng: np.random.Generator, src: str, dst: str) -> StridedRepeatTarget:
     middle = [str(name) for name in rng.choice([name for name in NARROW + WIDE if name not in (src, dst)], 3, False)]
     pairs = [pair for pair in product((src, *middle), (*middle, dst)) if pair[0] != pair[1]]
     chosen = [pairs[index] for index in sorted(rng.choice(len(pairs), min(len(pairs), 7), False))]
+    if rng.integers(3) == 0:  # no way but the long one
+        chosen = [(src, middle[0]), (middle[0], middle[1]), (middle[1], dst)]
     rows = []
     for source, destination in chosen:
         legal = ("round", "floor", "ceil", "trunc")
@@ -66,11 +73,21 @@ def target(rng: np.random.Generator, src: str, dst: str) -> StridedRepeatTarget:
             "saturation_off_by_default": bool(rng.integers(2)),
         }
         rows.append(base.casts[0].model_copy(update=update))
-    return base.model_copy(update={"casts": tuple(rows), "scratch_sequences": ()})
+    operations = tuple(
+        rule.model_copy(update={"types": ("i16",)})
+        for rule in base.tile_operations
+        if rule.mnemonic in OPERATIONS and rng.integers(2)
+    )
+    return base.model_copy(update={"casts": tuple(rows), "scratch_sequences": (), "tile_operations": operations})
 
 
-def instructions(chip: StridedRepeatTarget, src: str) -> Iterator[tuple[str, str, Saturation]]:
+def instructions(chip: StridedRepeatTarget, src: str, ends: tuple[str, str]) -> Iterator[tuple]:
     """Every instruction from a format; what a text leaves out is one of these modes."""
+    constants = Constants(*(FORMATS[name] for name in ends))
+    for rule in chip.tile_operations:
+        if src == "i16":
+            values = constants.offsets(FORMATS[src]) if rule.mnemonic == "tadds" else constants.bounds(FORMATS[src])
+            yield from product(("i16",), (rule.mnemonic,), values)
     for rule in chip.casts:
         if rule.src == src:
             yield from product((rule.dst,), (mode.value for mode in rule.suffixes), Saturation)
@@ -78,12 +95,15 @@ def instructions(chip: StridedRepeatTarget, src: str) -> Iterator[tuple[str, str
 
 def issue(chip: StridedRepeatTarget, codes: np.ndarray, src: str, instruction: tuple) -> np.ndarray:
     dst, mode, saturation = instruction
+    if mode in OPERATIONS:
+        constant = np.array(saturation, np.uint16).view(np.int16)
+        return OPERATIONS[mode](codes.view(np.int16), constant).astype(np.int16).view(np.uint16)
     return cast_elements(chip, codes, FORMATS[src], FORMATS[dst], mode, saturation, scratch=False).codes
 
 
 def reads_as(src: str, dst: str) -> bool:
-    """Whether the program's argument may be declared as the other: integers of one width."""
-    return src[0] in "iu" and dst[0] in "iu" and src[1:] == dst[1:]
+    """Whether codes of one format may pass for codes of the other: integers of one width."""
+    return src != dst and src[0] in "iu" and dst[0] in "iu" and src[1:] == dst[1:]
 
 
 def shortest(found: Case, steps: int) -> int | None:
@@ -98,18 +118,20 @@ def shortest(found: Case, steps: int) -> int | None:
         same = results == right
         return bool((same | (nan & oracle.is_nan(results, found.dst)) if is_float else same).all())
 
-    starts = [name for name in FORMATS if name == found.src or reads_as(found.src, name)]
-    level = [(name, codes) for name in starts]
+    known = {name for rule in found.target.casts for name in (rule.src, rule.dst)}
+    if not known & {name for name in FORMATS if name == found.src or reads_as(found.src, name)}:
+        return None
+    level = {(found.src, codes.tobytes()): codes}
     for length in range(steps + 1):
-        for name, results in level:
-            if (name == found.dst or (reads_as(name, found.dst) and length)) and is_right(results):
-                return length
-        if length == 0 and reads_as(found.src, found.dst) and is_right(codes):
-            return 0
-        level = [
-            (instruction[0], issue(found.target, results, name, instruction))
-            for name, results in level
-            for instruction in instructions(found.target, name)
-            if length + 1 < steps or instruction[0] == found.dst or reads_as(instruction[0], found.dst)
-        ]
+        # The bytes of a tile may be given another element type anywhere.
+        readings = [(name, results) for (other, _), results in level.items() for name in FORMATS
+                    if name == other or reads_as(other, name)]  # fmt: skip
+        if any(name == found.dst and is_right(results) for name, results in readings):
+            return length
+        level = {}
+        for name, results in readings:
+            for instruction in instructions(found.target, name, (found.src, found.dst)):
+                if length + 1 < steps or instruction[0] == found.dst or reads_as(instruction[0], found.dst):
+                    after = issue(found.target, results, name, instruction)
+                    level[instruction[0], after.tobytes()] = after
     return None

@@ -14,7 +14,7 @@ from simulator.planning import CastRequest, Catalogue, Method, Verdict, Way, jud
 from simulator.planning.primitives import Convert
 from simulator.planning.samples import telling_codes
 from simulator.planning.search import search
-from simulator.planning.steps import Step, TileCastForm
+from simulator.planning.steps import Step, TileCastForm, TileWorkForm
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200
@@ -63,6 +63,8 @@ def test_a_found_chain_is_right_instruction_by_instruction() -> None:
         results, fmt = codes, found.src
         for step in planned.chain:
             form = step.forms[0]
+            if isinstance(form, TileWorkForm):
+                results = issue(found.target, results, fmt, ("i16", form.mnemonic, form.constant))
             if isinstance(form, TileCastForm):
                 mode = None if form.rounding is None else form.rounding.name.lower()
                 results = issue(found.target, results, fmt, (step.dst.name, mode, form.saturation))

@@ -20,6 +20,7 @@ COMMANDS = (
     "verify",
     "scratch",
     "lower",
+    "conform",
     "graph",
     "accuracy",
     "lint",

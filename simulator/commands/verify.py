@@ -5,11 +5,17 @@ a million samples. Sources of 64 bits cannot be tried on all codes.
 --against oracle needs the source checkout. The exit code is 1 if anything differs, 130 after Ctrl-C: then the record
 holds everything done so far, and --resume goes on from there, also without SRC and DST.
 
+With --lowering the casts of a specification that `castsim lower` plans for a target are run again from the text of
+their programs, on all codes of up to 16 bits or --samples N of wider ones, and judged by the oracle; so are the
+counterexamples of those that it refuses.
+
 examples:
   castsim verify bf16 e4m3fn
   castsim verify f32 e5m2 --tier table --against reference --exhaustive --record e5m2.json
   castsim verify --record e5m2.json --resume --workers 2
   castsim verify --matrix --record f32.json
+  castsim verify --lowering --spec tosa --target a5 gaudi2 --record lowering.json
+  castsim verify f16 i8 --lowering --spec tosa
 """
 
 from __future__ import annotations
@@ -42,6 +48,9 @@ def declare(parser: ArgumentParser) -> None:
     add("--record", metavar="FILE", help="keep progress and findings in FILE")
     add("--resume", action="store_true", help="go on with the record")
     add("--workers", metavar="N", default="1", help="processes to use; default: 1")
+    add("--lowering", action="store_true", help="run lowered casts again and judge them by the oracle")
+    add("--spec", metavar="S", help="with --lowering: specification; default: tosa")
+    add("--target", metavar="T", nargs="+", action="extend", default=[], help="with --lowering: targets; default: all")
     add("--matrix", action="store_true", help="the shipped proofs: f32 to eleven formats in all modes")
 
 
@@ -53,13 +62,18 @@ def execute(options: Namespace) -> Outcome:
         IllegalError: a mode that the pair does not have, codes that cannot be tried, no oracle.
         KeyboardInterrupt: interrupted; the record is saved.
     """
+    from isa.errors import ReadError  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.reports.verify import verify_document  # noqa: PLC0415
     from simulator.reports.verify_progress import watching  # noqa: PLC0415
     from simulator.verification import verify  # noqa: PLC0415
 
-    workers = _number("--workers", options.workers, least=1)
     path = _record_path(options)
+    if options.lowering:
+        return _lowering(options, path)
+    if options.spec is not None or options.target:
+        raise ReadError("--spec and --target belong to --lowering")
+    workers = _number("--workers", options.workers, least=1)
     record = _resumed(options, path) if options.resume and path else _started(options)
     record.begin_run()
     if path is not None:
@@ -77,6 +91,42 @@ def execute(options: Namespace) -> Outcome:
         return verify_text(record, path)
 
     return Outcome(verify_document(record, path), text, code=1 if record.mismatches else 0)
+
+
+def _lowering(options: Namespace, path: Path | None) -> Outcome:
+    """Run lowered casts again; the exit code is 1 if a claim does not stand."""
+    from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.conformance.matrix import chosen_cells  # noqa: PLC0415
+    from simulator.reports.stages import watching  # noqa: PLC0415
+    from simulator.specifications import parse_specification  # noqa: PLC0415
+    from simulator.verification.lowering_record import LoweringRecord, started, verify_lowering  # noqa: PLC0415
+
+    given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "exhaustive", "structured", "matrix")
+             if getattr(options, name)]  # fmt: skip
+    if given or len(options.pair) not in (0, 2):
+        raise ReadError(f"--lowering takes SRC and DST or none of them, and not {', '.join(given) or 'one of them'}")
+    spec, version, _ = parse_specification(options.spec or "tosa")
+    src, dst = options.pair or (None, None)
+    names = [name for text in options.target for name in text.split(",")]
+    chosen, cells = chosen_cells(spec, names, version=version, src=src, dst=dst)
+    if options.resume and path is not None:
+        record = LoweringRecord.load(path)
+        spec = parse_specification(record.spec)[0]
+    else:
+        samples = None if options.samples is None else _number("--samples", options.samples, least=1)
+        seed = 0 if options.seed is None else _number("--seed", options.seed, least=0)
+        record = started(spec, chosen, cells, samples, seed)
+    with watching(quiet=options.quiet) as heard:
+        verify_lowering(record, spec, None if path is None else lambda: record.save(path), heard)
+
+    def text(_: int) -> Any:
+        from simulator.reports.lowering import lowering_text  # noqa: PLC0415 - rich, only if printed
+
+        return lowering_text(record, path)
+
+    document = {key: value for key, value in record.document().items() if key != "schema_version"}
+    return Outcome(document, text, code=1 if record.wrong else 0)
 
 
 def _number(option: str, text: str, *, least: int) -> int:

@@ -9,7 +9,7 @@ from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of, ru
 from simulator.planning.catalogue import Catalogue, catalogue_of
 from simulator.planning.counterexample import Counterexample, Hop, Required
 from simulator.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
-from simulator.planning.proof import Evidence, Judgement, Method, Verdict, judge
+from simulator.planning.proof import Evidence, Heard, Judgement, Method, Verdict, judge
 from simulator.planning.request import CastRequest, Demand, settle
 from simulator.planning.steps import Chain, Step, run_chain
 
@@ -22,6 +22,7 @@ __all__ = [
     "Counterexample",
     "Demand",
     "Evidence",
+    "Heard",
     "Hop",
     "Judgement",
     "Method",

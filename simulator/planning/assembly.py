@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
-from isa.formats import Format
+from isa.formats import FORMATS, Format, IntFormat
 from simulator.numerics import array_from_codes, code_dtype, codes_from_array
 from simulator.planning.steps import Chain
 from targets import Target
@@ -122,32 +120,19 @@ def run_assembly(assembly: Assembly, codes: Codes) -> Codes:
 
 
 def _loaded(assembly: Assembly) -> Loaded | Assembled:
-    name = f"{_NAME}{assembly.suffix}"
-    if isinstance(assembly.target, VliwTarget):
-        from simulator.vliw.assembled import assemble  # noqa: PLC0415
+    from simulator.running import load_text  # noqa: PLC0415
 
-        return assemble(assembly.text, name, assembly.target, {})
-    from isa import pto  # noqa: PLC0415
-    from simulator.execution import execute  # noqa: PLC0415
-    from simulator.mechanisms import lowerer_of  # noqa: PLC0415
-    from simulator.running import Loaded  # noqa: PLC0415
-
-    parsed = pto.parse(assembly.text, str(Path(name)))
-    function = parsed.functions[0]
-    return Loaded(name, function.name, assembly.target, execute(parsed, function, lowerer_of(assembly.target), {}))
+    return load_text(assembly.text, f"{_NAME}{assembly.suffix}", assembly.target)
 
 
 def machine_formats(chain: Chain, src: Format, dst: Format) -> tuple[Format, Format]:
     """Return the formats of the first and the last instruction, by which the text declares its arguments.
 
     Rereads at the ends are those declarations; a chain without instructions copies.
-
-    Raises:
-        IllegalError: a chain of rereads alone between formats of different widths.
     """
     working = [step for step in chain if step.is_instruction]
     if working:
         return working[0].src, working[-1].dst
-    if src.storage_bits != dst.storage_bits:
-        raise IllegalError(f"nothing reads {src.name} as {dst.name}")
-    return src, src
+    # Whatever of the width is copied; a boolean lies in a byte, which has a spelling everywhere.
+    copied = next((fmt for fmt in (src, dst) if not (isinstance(fmt, IntFormat) and fmt.boolean)), FORMATS["u8"])
+    return copied, copied

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from isa.errors import IllegalError
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from isa.formats import FloatFormat, Format, IntFormat
 from simulator.planning.constants import Constants
 from simulator.planning.primitives import Reread
-from simulator.planning.steps import Chain, RereadForm, Step
+from simulator.planning.steps import RereadForm, Step
 from targets import Target
 from targets.strided_repeat import StridedRepeatTarget
 from targets.vector_function import VectorFunctionTarget
@@ -21,8 +21,8 @@ from targets.vliw import VliwTarget
 class Catalogue:
     """Steps by source format. `rereads` cost nothing; `rereads_inside` tells whether they may stand within a chain.
 
-    Registers of a vector unit hold bits, so that any instruction may read another format of the width; tiles have
-    their format by declaration, so that only the program's arguments may be declared otherwise.
+    Registers of a vector unit hold bits, so that any instruction may read another format of the width; the bytes of a
+    tile get another element type by `bitcast`.
     """
 
     steps: Mapping[str, tuple[Step, ...]]
@@ -54,6 +54,45 @@ class Catalogue:
         """Return the other formats as which codes of a format may be read."""
         return self.rereads.get(fmt.name, ())
 
+    def leads(self, src: Format, dst: Format, steps: int) -> bool:
+        """Whether any chain of up to so many instructions leads from one format to another."""
+        if not self._holds(src):
+            return False
+        reached = {src.name}
+        for _ in range(steps + 1):
+            reached |= {step.dst.name for name in reached for step in self.rereads.get(name, ())}
+            if dst.name in reached:
+                return True
+            reached |= {step.dst.name for name in reached for step in self.steps.get(name, ())}
+        return False
+
+    def _holds(self, fmt: Format) -> bool:
+        """Whether some instruction takes or gives a format, or one as which its codes may be read."""
+        known = set(self.steps) | {step.dst.name for steps in self.steps.values() for step in steps}
+        return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
+
+
+_KEPT = 16
+
+
+class _Casts:
+    """Casts of targets that do not depend on a request, found again by the identity of the target."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Target, tuple[Step, ...]]] = {}
+
+    def of(self, target: Target, make: Callable[[], Iterable[Step]]) -> tuple[Step, ...]:
+        """Return the casts of a target, made on first use."""
+        if id(target) not in self._found:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            # The target is kept too, so that no other object can get its identity.
+            self._found[id(target)] = target, tuple(make())
+        return self._found[id(target)][1]
+
+
+_CASTS = _Casts()
+
 
 def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
     """Return what a target can do on the way from `src` to `dst`; these decide the constants of its arithmetic.
@@ -65,18 +104,17 @@ def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
     if isinstance(target, VliwTarget):
         from simulator.planning.vector_steps import vector_arithmetic, vector_casts  # noqa: PLC0415
 
-        steps = (*vector_casts(target), *vector_arithmetic(target, constants))
+        casts = _CASTS.of(target, lambda: vector_casts(target))
+        steps = (*casts, *vector_arithmetic(target, constants))
         return Catalogue.of(steps, (src, dst), rereads_inside=True)
     if isinstance(target, StridedRepeatTarget | VectorFunctionTarget):
+        from simulator.planning.tile_arithmetic import tile_arithmetic, tile_truth  # noqa: PLC0415
         from simulator.planning.tile_casts import tile_casts  # noqa: PLC0415
 
-        return Catalogue.of(tile_casts(target), (src, dst), rereads_inside=False)
+        casts = _CASTS.of(target, lambda: tile_casts(target))
+        steps = (*casts, *tile_arithmetic(target, constants), *tile_truth(target, constants))
+        return Catalogue.of(steps, (src, dst), rereads_inside=True)
     raise IllegalError(f"{target.name} has no casts to plan with")
-
-
-def direct_steps(catalogue: Catalogue, src: Format, dst: Format) -> tuple[Chain, ...]:
-    """Return the single instructions of the pair."""
-    return tuple((step,) for step in catalogue.from_format(src) if step.dst == dst)
 
 
 def _by_source(steps: Iterable[Step]) -> dict[str, tuple[Step, ...]]:
@@ -98,9 +136,8 @@ def _same_bits(src: Format, dst: Format) -> bool:
     if src.name == dst.name:
         return False
     if isinstance(src, IntFormat) and isinstance(dst, IntFormat):
-        if src.boolean or dst.boolean:
-            return FORMATS["u8"].name in (src.name, dst.name)
-        return src.bits == dst.bits
+        widths = {8 if fmt.boolean else fmt.bits for fmt in (src, dst)}
+        return len(widths) == 1
     if not isinstance(src, FloatFormat) or not isinstance(dst, FloatFormat):
         return False
     return all(

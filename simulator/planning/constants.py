@@ -9,6 +9,7 @@ import numpy as np
 from isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from isa.modes import Overflow, Rounding
 from simulator.numerics import Policy, code_dtype, convert_codes
+from simulator.numerics.unpack import code_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def _highest(fmt: Format) -> int:
 
 def _lowest(fmt: Format) -> int:
     if isinstance(fmt, IntFormat):
-        return fmt.minimum & ((1 << fmt.storage_bits) - 1)
+        return fmt.minimum & ((1 << code_bits(fmt)) - 1)
     if isinstance(fmt, FloatFormat) and not fmt.signed:
         return 0
     return fmt.max_finite_code | fmt.sign_bit

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from isa.formats import IntFormat
 from isa.modes import Overflow
 from simulator.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
-from simulator.planning.primitives import Convert
+from simulator.planning.primitives import And, Arithmetic, Convert, Primitive, Reread, apply
 from simulator.planning.proof import (
     Evidence,
     Heard,
@@ -26,6 +26,7 @@ from simulator.planning.proof import (
 from simulator.planning.request import Demand
 from simulator.planning.samples import telling_codes
 from simulator.planning.steps import Chain, primitives_of
+from simulator.planning.swift import swift_of
 from targets.specification import Case
 
 Codes = NDArray[Any]
@@ -35,6 +36,13 @@ _CHUNK = 1 << 22
 _CODES = 1 << 32
 _SLOW_LOOKS = 1 << 25
 """Results unlike the reference's that are looked at one by one before the search for a proof is given up."""
+
+
+def is_swift(primitive: Primitive) -> bool:
+    """Whether billions of elements go through a primitive in seconds."""
+    if isinstance(primitive, Arithmetic):
+        return swift_of(primitive, primitive.src) is not None
+    return isinstance(primitive, Convert | And | Reread)
 
 
 def has_machine_code() -> bool:
@@ -94,6 +102,11 @@ class _Runner:
         self.demand = demand
         self.primitives = primitives_of(chain)
         self.reference = reference
+        self.swift = {
+            primitive: swift
+            for primitive in self.primitives
+            if isinstance(primitive, Arithmetic) and (swift := swift_of(primitive, primitive.src)) is not None
+        }
         self.looks = 0
         self.only_reference = True
         formats = [primitive.dst for primitive in self.primitives if isinstance(primitive, Convert)]
@@ -116,8 +129,10 @@ class _Runner:
                 out = next(buffers)
                 convert_codes(results, primitive.src, primitive.dst, primitive.policy, tier=Tier.COMPILED, out=out)
                 results = out
-            elif hasattr(primitive, "mask"):
-                results = results & results.dtype.type(primitive.mask)
+            elif isinstance(primitive, Arithmetic):
+                results = self.swift[primitive](results)
+            else:
+                results = apply(primitive, results)
         demand = self.demand
         convert_codes(codes, demand.src, demand.dst, self.reference, tier=Tier.COMPILED, out=self.expected)
         if np.array_equal(results, self.expected):

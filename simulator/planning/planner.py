@@ -17,8 +17,8 @@ from simulator.numerics import value_of
 from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
 from simulator.planning.catalogue import Catalogue, catalogue_of
 from simulator.planning.counterexample import Counterexample, counterexample
-from simulator.planning.primitives import Convert, Integral
-from simulator.planning.proof import Evidence, Judgement, Verdict, graded, judge
+from simulator.planning.primitives import Convert, Integral, Primitive
+from simulator.planning.proof import Evidence, Judgement, Verdict, goes_by_breakpoints, graded, judge
 from simulator.planning.request import CastRequest, Demand, settle
 from simulator.planning.samples import all_codes, telling_codes
 from simulator.planning.search import Leg, nearest, search, through
@@ -91,11 +91,12 @@ class Plan:
         return None if self.assembly is None else self.assembly.text
 
 
-def plan(request: CastRequest, heard: Heard = lambda *_: None) -> Plan:
+def plan(request: CastRequest, heard: Heard = lambda *_: None, *, explain: bool = True) -> Plan:
     """Find the best chain of a target's instructions that satisfies a request, and prove it.
 
     Chains are tried shortest first, up to `request.steps` instructions; those of one length are ranked by simulated
-    cycles per element, scratch and registers. A chain that is proven goes before one that was only sampled.
+    cycles per element, scratch and registers. A chain that is proven goes before one that was only sampled. Without
+    `explain` nothing is said of native casts that fail.
 
     Raises:
         ReadError: unknown specification, target, format, version, attribute or mode.
@@ -103,13 +104,24 @@ def plan(request: CastRequest, heard: Heard = lambda *_: None) -> Plan:
     """
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
-    return plan_with(catalogue, demand, target, request, heard)
+    return plan_with(catalogue, demand, target, request, heard, explain=explain)
 
 
 def plan_with(
-    catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, heard: Heard = lambda *_: None
+    catalogue: Catalogue,
+    demand: Demand,
+    target: Target,
+    request: CastRequest,
+    heard: Heard = lambda *_: None,
+    *,
+    explain: bool = True,
 ) -> Plan:
     """Plan with a given catalogue of the target's steps; see `plan`."""
+    if not catalogue.leads(demand.src, demand.dst, request.steps):
+        return Plan(
+            request, demand, target, Way.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
+            searched=catalogue.size,
+        )  # fmt: skip
     codes = telling_codes(demand.src, (demand.dst,), _RANDOM)
     found, codes = _proven(catalogue, demand, target, request, codes, heard)
     if found is None:
@@ -126,7 +138,7 @@ def plan_with(
         cost=cost,
         assembly=assembly,
         counterexample=None,
-        refuted=_refuted_natives(catalogue, demand, judgement.chain, heard),
+        refuted=_refuted_natives(catalogue, demand, judgement.chain, heard) if explain else (),
         searched=catalogue.size,
     )
 
@@ -210,6 +222,7 @@ def _proven(
     catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, codes: Codes, heard: Heard
 ) -> tuple[tuple[Judgement, Assembly, Cost] | None, Codes]:
     """Return the best chain that stands up to proof; a refuted one adds to the codes, and the search begins anew."""
+    judged: dict[tuple[Primitive, ...], Judgement] = {}
     while True:
         chains = search(catalogue, demand, codes, request.steps, lambda text: heard(text, 0, 0))
         if not chains:
@@ -217,7 +230,11 @@ def _proven(
         sampled: tuple[Judgement, Assembly, Cost] | None = None
         refuted = False
         for chain, assembly, cost in _ranked(chains, demand, target, request, codes):
-            judgement = judge(demand, chain, heard)
+            # Spellings of one chain share their verdict.
+            primitives = primitives_of(chain)
+            if primitives not in judged:
+                judged[primitives] = judge(demand, chain, heard)
+            judgement = replace(judged[primitives], chain=chain)
             if judgement.verdict is Verdict.DIFFERS:
                 codes, refuted = _with_failing(codes, judgement), True
                 break
@@ -255,8 +272,8 @@ def _ranked(
     return sorted(found, key=lambda one: (one[2].rank, _plainness(one[0], demand, codes), order[id(one[0])]))
 
 
-def _plainness(chain: Chain, demand: Demand, codes: Codes) -> tuple[int, int, int, int, int]:
-    """Return what makes one chain preferable to another that takes as long: exact, few instructions and options."""
+def _plainness(chain: Chain, demand: Demand, codes: Codes) -> tuple[int, ...]:
+    """Return what makes one chain preferable to another that takes as long: exact, narrow, proven soon, plain."""
     inexact = int(graded(demand, codes, run_chain(chain, codes)) is not Verdict.EXACT)
     wanted = {policy.rounding for policy in demand.references}
     strange = sum(
@@ -266,7 +283,9 @@ def _plainness(chain: Chain, demand: Demand, codes: Codes) -> tuple[int, int, in
     )
     instructions = [step for step in chain if step.is_instruction]
     width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
-    return inexact, width, strange, len(chain), sum(len(step.forms[0].options) for step in chain)
+    options = sum(len(step.forms[0].options) for step in chain)
+    slow = int(demand.src.bits > 16 and not goes_by_breakpoints(demand, chain))
+    return inexact, width, slow, strange, len(chain), options
 
 
 def _kind(chain: Chain) -> tuple[Any, ...]:
@@ -314,11 +333,7 @@ def _impossible(
     best = nearest(catalogue, demand, codes, min(request.steps, 2))
     if best is None and request.steps > 2:
         best = nearest(catalogue, demand, codes[: 1 << 8], request.steps)
-    if best is None:
-        return Plan(
-            request, demand, target, Way.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
-            searched=catalogue.size,
-        )  # fmt: skip
+    assert best is not None  # something leads there
     judgement = judge(demand, best[0], heard)
     return _refusal(catalogue, demand, target, request, judgement)
 

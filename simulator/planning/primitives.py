@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import FloatFormat, Format, IntFormat
+from isa.formats import Format, IntFormat
 from isa.modes import Overflow, Rounding
 from simulator.numerics import (
     Policy,
@@ -69,12 +68,15 @@ class Reread:
 class Arithmetic:
     """An operation with constants, executed by the machine model's own function.
 
-    `name` identifies it; `monotone` tells that larger operands never give smaller results.
+    `name` identifies it; `monotone` tells that larger operands never give smaller results. `constant` is the one
+    constant there is, as a code or an amount.
     """
 
     name: str
+    src: Format
     run: Callable[[Codes], Codes] = field(compare=False, repr=False)
     monotone: bool = False
+    constant: int | None = None
 
 
 Primitive = Convert | Integral | Scaled | And | Reread | Arithmetic
@@ -115,11 +117,6 @@ def keeps_order(primitive: Primitive) -> bool:
             return False
 
 
-def is_compiled(primitive: Primitive) -> bool:
-    """Whether machine code converts billions of elements in seconds."""
-    return isinstance(primitive, Convert | And | Reread)
-
-
 def _settles_in_order(src: Format, dst: Format, policy: Policy) -> bool:
     ordered = all(isinstance(fmt, IntFormat) or (fmt.signed and fmt.has_zero) for fmt in (src, dst))
     draws = policy.rounding in (Rounding.STOCHASTIC, Rounding.HYBRID)
@@ -136,13 +133,3 @@ def _fits(src: Format, dst: Format) -> bool:
     if not isinstance(src, IntFormat) or not isinstance(dst, IntFormat):
         return False
     return dst.minimum <= src.minimum and src.maximum <= dst.maximum
-
-
-def loses_nan_sign(fmt: Format) -> bool:
-    """Whether a result beyond the range of a format is NaN, whose place in the order its source's sign tells."""
-    return isinstance(fmt, FloatFormat) and not fmt.has_infinity and fmt.has_nan
-
-
-def bits_of(code: int, fmt: Format) -> Codes:
-    """Return one code as an array."""
-    return np.array([code], f"u{fmt.storage_bits // 8}")

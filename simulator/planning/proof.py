@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from isa.formats import Format
 from simulator.planning.order import is_ordered, nearest_zero_first
-from simulator.planning.primitives import is_compiled, keeps_order
+from simulator.planning.primitives import keeps_order
 from simulator.planning.request import Demand
 from simulator.planning.samples import all_codes, telling_codes
 from simulator.planning.steps import Chain, primitives_of, run_chain
@@ -88,20 +88,24 @@ def judge(
     if codes is not None:
         argument = f"all {codes.size} codes of {demand.src.name}"
         return _tried(demand, chain, codes, Evidence(Method.EXHAUSTIVE, codes.size, argument))
-    primitives = primitives_of(chain)
-    ordered = is_ordered(demand.src) and is_ordered(demand.dst) and demand.dst.bits <= 16
-    if ordered and all(map(keeps_order, primitives)):
+    if goes_by_breakpoints(demand, chain):
         from simulator.planning.breakpoints import judge_by_breakpoints  # noqa: PLC0415
 
         return judge_by_breakpoints(demand, chain, heard)
     sampled = _sampled(demand, chain, samples)
     if sampled.verdict is Verdict.DIFFERS and (refute_only or demand.src.storage_bits != 32):
         return sampled
-    if demand.src.storage_bits == 32 and all(map(is_compiled, primitives)):
-        from simulator.planning.everything import judge_everything  # noqa: PLC0415
+    if demand.src.storage_bits != 32:
+        return sampled
+    from simulator.planning.everything import is_swift, judge_everything  # noqa: PLC0415
 
-        return judge_everything(demand, chain, sampled, heard)
-    return sampled
+    return judge_everything(demand, chain, sampled, heard) if all(map(is_swift, primitives_of(chain))) else sampled
+
+
+def goes_by_breakpoints(demand: Demand, chain: Chain) -> bool:
+    """Whether a chain keeps order, and has few enough results that the places where they change can be found."""
+    ordered = is_ordered(demand.src) and is_ordered(demand.dst) and demand.dst.bits <= 16
+    return ordered and all(map(keeps_order, primitives_of(chain)))
 
 
 def smallest_first(codes: Codes, fmt: Format) -> Codes:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.formats import Format
+from simulator.numerics import Tier
 from simulator.planning.catalogue import Catalogue
 from simulator.planning.primitives import Convert, Integral
 from simulator.planning.request import Demand
@@ -23,6 +24,9 @@ from simulator.specifications.order import order_keys
 
 Codes = NDArray[Any]
 Heard = Callable[[str], None]
+
+_TIER = Tier.REFERENCE
+"""So few codes are not worth a table or machine code."""
 
 _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -74,7 +78,7 @@ def nearest(catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2) 
                 if chain and (best is None or failing < best[1]):
                     best = chain, failing
         frontier = [
-            Prefix((*prefix.chain, step), step.run(prefix.codes), step.dst, prefix.length + 1)
+            Prefix((*prefix.chain, step), step.run(prefix.codes, _TIER), step.dst, prefix.length + 1)
             for prefix in frontier
             for step in catalogue.from_format(prefix.fmt)
             if length + 1 < steps or _leads_to(catalogue, step, demand)
@@ -90,7 +94,7 @@ def through(catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[L
     frontier = [Prefix((), codes, demand.src, 0)]
     for leg in legs:
         frontier = [
-            Prefix((*prefix.chain, step), step.run(prefix.codes), step.dst, prefix.length + 1)
+            Prefix((*prefix.chain, step), step.run(prefix.codes, _TIER), step.dst, prefix.length + 1)
             for prefix in frontier
             for step in (*catalogue.from_format(prefix.fmt), *catalogue.rereads_of(prefix.fmt))
             if step.dst.name == leg.format and (leg.rounding is None or _rounds_by(step, leg.rounding))
@@ -170,7 +174,7 @@ def _grown(
             arrives = _leads_to(catalogue, step, demand)
             if last and not arrives:
                 continue
-            codes = step.run(prefix.codes)
+            codes = step.run(prefix.codes, _TIER)
             key = (step.dst.name, codes.tobytes())
             if not arrives:
                 if key in seen:

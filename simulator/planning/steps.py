@@ -51,6 +51,8 @@ class TileWorkForm:
 class VectorForm:
     """An instruction of the vector unit: mnemonic with its type, switches, operands behind the first source.
 
+    Among the operands `@` stands for the first source, `=CODE` for a vector with that code in every element.
+
     `lanes` tells a conversion that changes the width of elements how it can be spelt: the largest `lane_sel` (None:
     no lane operand), and whether it has the all_lanes form.
     `lanes_chosen` tells whether all lanes have to be asked for, `default_rounding` whether `rounding` is what happens

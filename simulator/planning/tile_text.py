@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from isa.errors import IllegalError
 from isa.formats import Format, format_named
-from isa.pto.program import PartitionType, PointerType, TileType, ViewType
+from isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from isa.pto.types import format_type
 from simulator.planning.assembly import Assembly, machine_formats
-from simulator.planning.steps import Chain, Step, TileCastForm, TileWorkForm
+from simulator.planning.steps import Chain, RereadForm, Step, TileCastForm, TileWorkForm
+from simulator.planning.tile_arithmetic import TRUTH, shown
+from simulator.tile_work.shapes import BLOCK
 from targets import Target
 from targets.strided_repeat import StridedRepeatTarget
 
@@ -22,16 +24,15 @@ def tile_assembly(chain: Chain, src: Format, dst: Format, target: Target, rows: 
         IllegalError: a format that the text cannot spell.
     """
     first, last = machine_formats(chain, src, dst)
-    steps = [step for step in chain if step.is_instruction]
     writer = _Writer(target, rows, cols)
     current = writer.load(first)
-    for step in steps:
+    for step in between_ends(chain):
         current = writer.step(step, current)
     writer.store(current, last)
-    shown = " -> ".join([src.name, *(step.dst.name for step in chain)]) if chain else f"{src.name}, copied"
+    head = " -> ".join([src.name, *(step.dst.name for step in chain)]) if chain else f"{src.name}, copied"
     return Assembly(
         target=target,
-        text=writer.text(shown),
+        text=writer.text(head),
         suffix=".pto",
         elements=rows * cols,
         source=first,
@@ -41,6 +42,12 @@ def tile_assembly(chain: Chain, src: Format, dst: Format, target: Target, rows: 
         buffer_bytes=writer.buffer_bytes,
         registers=0,
     )
+
+
+def between_ends(chain: Chain) -> Chain:
+    """Return a chain without the rereads at its ends, which are declarations of the arguments."""
+    places = [place for place, step in enumerate(chain) if step.is_instruction]
+    return chain[places[0] : places[-1] + 1] if places else ()
 
 
 class _Writer:
@@ -67,6 +74,8 @@ class _Writer:
 
     def step(self, step: Step, source: tuple[str, str]) -> tuple[str, str]:
         form = step.forms[0]
+        if isinstance(form, RereadForm):
+            return self._alias(step, source)
         result = self._tile(step.dst)
         if isinstance(form, TileCastForm):
             self._cast(step, form, source, result)
@@ -76,13 +85,13 @@ class _Writer:
             raise IllegalError(f"{step.name} is no tile operation")
         return result
 
-    def text(self, shown: str) -> str:
+    def text(self, head: str) -> str:
         """Return the program."""
         rows, cols = self.extent
         # The text names architectures; a chip that answers to several is named by its first.
         architecture = self.target.architectures[0]
         lines = [
-            f"// {shown}",
+            f"// {head}",
             f'module attributes {{pto.target_arch = "{architecture}"}} {{',
             f"  func.func @lowered({', '.join(self.arguments)}) attributes {{pto.entry}} {{",
             "    %c0 = arith.constant 0 : index",
@@ -144,4 +153,40 @@ class _Writer:
         return max(block, -(-size // block) * block) // 4
 
     def _work(self, step: Step, form: TileWorkForm, source: tuple[str, str], result: tuple[str, str]) -> None:
-        raise IllegalError(f"{step.name}: pto.{form.mnemonic} cannot be written here")
+        assert form.constant is not None
+        if form.mnemonic == TRUTH:
+            self._truth(step, form.constant, source, result)
+            return
+        scalar, kind = self._scalar(form.constant, step.src)
+        self.body.append(
+            f"pto.{form.mnemonic} ins({source[0]}, {scalar} : {source[1]}, {kind}) outs({result[0]} : {result[1]})"
+        )
+
+    def _scalar(self, constant: int, fmt: Format) -> tuple[str, str]:
+        """Declare a constant; return its name and type."""
+        scalar, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
+        self.head.append(f"{scalar} = arith.constant {shown(constant, fmt)} : {kind}")
+        return scalar, kind
+
+    def _truth(self, step: Step, one: int, source: tuple[str, str], result: tuple[str, str]) -> None:
+        """Compare with zero; where that holds keep the zero, elsewhere take 1."""
+        mask, mask_kind = self._tile(format_named("i8"))  # a bit per element, but the valid region of the source
+        tmp, tmp_kind = self._alloc(step.src, 1, BLOCK)
+        (zero, kind), (single, _) = self._scalar(0, step.src), self._scalar(one, step.src)
+        self.body.append(
+            f"pto.tcmps ins({source[0]}, {zero} {{cmpMode = #pto<cmp eq>}} : {source[1]}, {kind}) "
+            f"outs({mask} : {mask_kind})"
+        )
+        self.body.append(
+            f"pto.tsels ins({mask}, {source[0]}, {tmp}, {single} : {mask_kind}, {source[1]}, {tmp_kind}, {kind}) "
+            f"outs({result[0]} : {result[1]})"
+        )
+        self.scratch_bytes += BLOCK * step.src.storage_bits // 8
+
+    def _alias(self, step: Step, source: tuple[str, str]) -> tuple[str, str]:
+        """Give the bytes of a tile another element type."""
+        kind = format_type(TileType("vec", step.dst.name, *self.extent, *self.extent))
+        name = f"%t{self.count}"
+        self.count += 1
+        self.body.append(f"{name} = pto.bitcast {source[0]} : {source[1]} -> {kind}")
+        return name, kind

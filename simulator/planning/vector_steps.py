@@ -19,7 +19,7 @@ from isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from isa.modes import Rounding
 from isa.tpc import parse
 from isa.tpc.forms import TARGET_SPELLINGS
-from simulator.numerics import code_dtype
+from simulator.numerics import abstract_policy, code_dtype, convert_codes
 from simulator.planning.constants import Constants
 from simulator.planning.primitives import Arithmetic, Convert, Integral
 from simulator.planning.steps import Step, VectorForm
@@ -67,6 +67,8 @@ def vector_arithmetic(target: VliwTarget, constants: Constants) -> Iterator[Step
         for bound in constants.bounds(fmt):
             for mnemonic in ("max", "min"):
                 yield from _operation(target, fmt, mnemonic, bound, monotone=True)
+        if isinstance(constants.dst, IntFormat) and constants.dst.boolean:
+            yield from _truth(target, fmt)
         if isinstance(fmt, FloatFormat):
             yield from _nan_to_zero(target, fmt)
         if not isinstance(fmt, IntFormat):
@@ -145,7 +147,8 @@ def _operation(
 ) -> Iterator[Step]:
     text = f"{constant:#x}"
     form = VectorForm(f"{mnemonic}.{fmt.name}", (), (text,))
-    yield from _prepared(target, fmt, form, f"{mnemonic}.{fmt.name} {_shown(constant, fmt, mnemonic)}", monotone)
+    name = f"{mnemonic}.{fmt.name} {_shown(constant, fmt, mnemonic)}"
+    yield from _prepared(target, fmt, form, name, monotone, constant)
 
 
 def _nan_to_zero(target: VliwTarget, fmt: Format) -> Iterator[Step]:
@@ -153,13 +156,25 @@ def _nan_to_zero(target: VliwTarget, fmt: Format) -> Iterator[Step]:
     yield from _prepared(target, fmt, form, f"sel_eq.{fmt.name} x == x ? x : 0", monotone=False)
 
 
-def _prepared(target: VliwTarget, fmt: Format, form: VectorForm, name: str, monotone: bool) -> Iterator[Step]:
+def _truth(target: VliwTarget, fmt: Format) -> Iterator[Step]:
+    one = np.array([1], np.uint8)
+    code = int(convert_codes(one, FORMATS["u8"], fmt, abstract_policy(FORMATS["u8"], fmt))[0])
+    form = VectorForm(f"sel_neq.{fmt.name}", (), ("0x0", f"={code:#x}", "=0x0"))
+    yield from _prepared(target, fmt, form, f"sel_neq.{fmt.name} x != 0 ? 1 : 0", monotone=False, constant=code)
+
+
+def _prepared(
+    target: VliwTarget, fmt: Format, form: VectorForm, name: str, monotone: bool, constant: int | None = None
+) -> Iterator[Step]:
     """Yield the step if the generation has the instruction."""
-    operands = ", ".join("V0" if text == "@" else text for text in form.operands)
-    text = f"{form.mnemonic} V1, V0, {operands}"
+    vectors = [int(text[1:], 16) for text in form.operands if text.startswith("=")]
+    names = iter(range(2, 2 + len(vectors)))
+    spelt = ["V0" if text == "@" else f"V{next(names)}" if text.startswith("=") else text for text in form.operands]
+    text = f"{form.mnemonic} V1, V0, {', '.join(spelt)}"
     if _parses(target, text):
-        run = _Wide(target, text, fmt)
-        yield Step(fmt, fmt, (Arithmetic(f"{target.name} {text}", run, monotone),), (form,), name)
+        run = _Wide(target, text, fmt, tuple(vectors))
+        primitive = Arithmetic(f"{target.name} {text}", fmt, run, monotone, constant)
+        yield Step(fmt, fmt, (primitive,), (form,), name)
 
 
 def _parses(target: VliwTarget, text: str) -> bool:
@@ -191,11 +206,12 @@ def _shown(constant: int, fmt: Format, mnemonic: str) -> str:
 
 @dataclass(frozen=True)
 class _Wide:
-    """An instruction run on arrays of any size: on a register that is as wide as need be."""
+    """An instruction run on arrays of any size: V0 is as wide as need be, V2 and on hold `vectors` in every lane."""
 
     target: VliwTarget
     text: str
     fmt: Format
+    vectors: tuple[int, ...] = ()
     prepared: Callable[[int], Prepared] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -207,7 +223,12 @@ class _Wide:
         register = np.zeros(size, np.uint8)
         register[: flat.nbytes] = flat.view(np.uint8)
         prepared = self.prepared(size)
-        sources = {role: register for role in prepared.registers if role != "dest"}
+        held = {0: register}
+        held |= {
+            2 + k: np.full(size // flat.itemsize, code, flat.dtype).view(np.uint8)
+            for k, code in enumerate(self.vectors)
+        }
+        sources = {role: held[group[0].index] for role, group in prepared.registers.items() if role != "dest"}
         found = prepared(Operands(sources, np.zeros_like(register)), _STATE).result
         assert isinstance(found, np.ndarray)
         result = found.view(np.uint8)[: flat.nbytes].view(code_dtype(self.fmt))

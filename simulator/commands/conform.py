@@ -1,0 +1,71 @@
+"""Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with options, by
+a chain at what cost, or impossible and why. --markdown prints the page that docs/ holds. Everything may take an hour;
+--src, --dst and --target narrow it down.
+
+examples:
+  castsim conform --spec tosa --target a5 --src f32
+  castsim conform --spec onnx@19 --target a2a3 gaudi2 --dst e4m3fn
+  castsim conform --spec tosa --markdown --workers 2 > docs/conformance-tosa.md
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.commands.outcome import Outcome
+
+SUMMARY = "every cast of a specification on every target: native, with options, by a chain, or impossible"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `conform`."""
+    add = parser.add_argument
+    add("--spec", metavar="S", required=True, help="specification: tosa, onnx, or a path; @VERSION may follow")
+    add("--target", metavar="T", nargs="+", action="extend", default=[], help="names or paths; default: all shipped")
+    add("--src", metavar="F", help="casts from this format only")
+    add("--dst", metavar="F", help="casts to this format only")
+    add("--workers", metavar="N", default="1", help="processes to use; default: 1")
+    add("--markdown", action="store_true", help="print a page in Markdown")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Plan the cells.
+
+    Raises:
+        ReadError: what was typed.
+        IllegalError: no cast is left.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.conformance import conform  # noqa: PLC0415
+    from simulator.reports.conform import conform_document  # noqa: PLC0415
+    from simulator.reports.stages import watching  # noqa: PLC0415
+    from simulator.specifications import parse_specification  # noqa: PLC0415
+
+    spec, version, attributes = parse_specification(options.spec)
+    if attributes:
+        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+    if not options.workers.strip().isdecimal() or int(options.workers) < 1:
+        raise ReadError(f"--workers {options.workers}: not an integer of at least 1")
+    names = [name for text in options.target for name in text.split(",")]
+    with watching(quiet=options.quiet) as heard:
+        found = conform(
+            spec,
+            names,
+            version=version,
+            src=options.src,
+            dst=options.dst,
+            workers=int(options.workers),
+            heard=heard,
+        )
+
+    def text(_: int) -> Any:
+        from rich.text import Text  # noqa: PLC0415 - rich, only if printed
+
+        from simulator.reports.conform_text import conform_markdown, conform_text  # noqa: PLC0415
+
+        return Text(conform_markdown(found).rstrip("\n"), no_wrap=True) if options.markdown else conform_text(found)
+
+    return Outcome(conform_document(found), text)

@@ -1,0 +1,125 @@
+"""The matrix of a specification's casts and targets, computed in one or several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from isa.errors import IllegalError
+from isa.formats import format_named
+from simulator.conformance.cells import Cell, Settled, changed, legal_casts, settle_cell, specified_version
+from simulator.specifications import SpecifiedCast
+from targets import Specification, load_specification, load_target, target_names
+
+Heard = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Casts in the order of the specification, targets, and the entries of all cells, cast by cast."""
+
+    spec: Specification
+    version: str
+    casts: tuple[SpecifiedCast, ...]
+    targets: tuple[str, ...]
+    entries: tuple[Settled, ...]
+
+    def row(self, number: int) -> tuple[Settled, ...]:
+        """Return the entries of one cast, target by target."""
+        width = len(self.targets)
+        return self.entries[number * width : (number + 1) * width]
+
+
+def cells_of(casts: Iterable[SpecifiedCast], targets: Sequence[str]) -> list[Cell]:
+    """Return the cells of a matrix, cast by cast."""
+    return [
+        Cell(_named(cast.src, cast), _named(cast.dst, cast), changed(cast), target)
+        for cast in casts
+        for target in targets
+    ]
+
+
+def conform(
+    spec: Specification | str | Path,
+    targets: Sequence[str] = (),
+    *,
+    version: str | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+    workers: int = 1,
+    heard: Heard = lambda *_: None,
+) -> Matrix:
+    """Plan every legal cast of a specification on every target.
+
+    Args:
+        spec: a specification, its name or path.
+        targets: names or paths; none means all that are shipped.
+        version: of the specification; None: its default.
+        src, dst: keep the casts from and to these formats only.
+        workers: processes.
+        heard: is told how many cells are done.
+
+    Raises:
+        ReadError: unknown specification, version, target or format.
+        IllegalError: no cast is left.
+    """
+    found = load_specification(spec) if isinstance(spec, str | Path) else spec
+    chosen = specified_version(found, version)
+    names, casts = _chosen(found, targets, chosen, src, dst)
+    cells = cells_of(casts, names)
+    entries: list[Settled] = []
+    run = partial(settle_cell, spec=found, version=chosen)
+    if workers == 1:
+        for cell in cells:
+            heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
+            entries.append(run(cell))
+    else:
+        with ProcessPoolExecutor(workers) as pool:
+            for entry in pool.map(run, cells, chunksize=4):
+                entries.append(entry)
+                heard(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
+    return Matrix(found, chosen, casts, names, tuple(entries))
+
+
+def chosen_cells(
+    spec: Specification,
+    targets: Sequence[str] = (),
+    *,
+    version: str | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+) -> tuple[str, list[Cell]]:
+    """Return the version in force and the cells of a matrix; arguments and errors as `conform`."""
+    chosen = specified_version(spec, version)
+    names, casts = _chosen(spec, targets, chosen, src, dst)
+    return chosen, cells_of(casts, names)
+
+
+def _chosen(
+    spec: Specification, targets: Sequence[str], version: str, src: str | None, dst: str | None
+) -> tuple[tuple[str, ...], tuple[SpecifiedCast, ...]]:
+    names = tuple(dict.fromkeys(targets)) or tuple(target_names())
+    for name in names:
+        load_target(name)
+    casts = tuple(cast for cast in legal_casts(spec, version) if _fits(cast.src, src) and _fits(cast.dst, dst))
+    if not casts:
+        raise IllegalError(f"{spec.name} {version} has no cast {src or 'any'} -> {dst or 'any'}")
+    return names, casts
+
+
+def _named(fmt: object, cast: SpecifiedCast) -> str:
+    """Return the type as the specification names it: a source read as unsigned keeps its signless name."""
+    name = str(getattr(fmt, "name", ""))
+    unsigned = any(
+        cast.attributes[attribute] == "1"
+        for attribute, row in cast.spec.attributes.items()
+        if row.effect == "reads the source as unsigned"
+    )
+    return f"i{name[1:]}" if unsigned and fmt is cast.src and name.startswith("u") else name
+
+
+def _fits(fmt: object, wanted: str | None) -> bool:
+    return wanted is None or getattr(fmt, "name", None) == format_named(wanted).name

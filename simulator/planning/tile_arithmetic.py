@@ -1,0 +1,139 @@
+"""Tile operations with a constant as steps: bounds and offsets around a cast.
+
+Values are those of `simulator.tile_work.effect.TileEffect`, which the program runs, on one row of any length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.errors import Span
+from isa.formats import FORMATS, Format, IntFormat
+from isa.pto.program import TileType
+from simulator.planning.constants import Constants
+from simulator.planning.primitives import Arithmetic
+from simulator.planning.steps import Step, TileWorkForm
+from simulator.tile_work import TileEffect
+from simulator.tile_work.arithmetic import constant_codes
+from simulator.tile_work.behaviour import behaviour_of
+from simulator.tiles import Tile, TileWork
+from targets.dataflow import DataflowTarget
+
+Codes = NDArray[Any]
+
+_HERE = Span("<plan>", 1, 1)
+
+
+def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
+    """Yield the operations that the target has, for every element type; none whose values are approximate."""
+    for mnemonic, monotone in (("tmaxs", True), ("tmins", True), ("tadds", False)):
+        rule = target.tile_operation(mnemonic)
+        if rule is None or rule.approximate is not None:
+            continue
+        for name in rule.types:
+            fmt = FORMATS[name]
+            for constant in _constants(constants, mnemonic, fmt):
+                run = _OnRow(target, mnemonic, fmt, constant)
+                what = f"{mnemonic} {name} {shown(constant, fmt)}"
+                primitive = Arithmetic(f"{target.name} {what}", fmt, run, monotone, constant)
+                yield Step(fmt, fmt, (primitive,), (TileWorkForm(mnemonic, constant),), what)
+
+
+def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
+    """Yield comparison and selection that leave zeros and make 1 of everything else, where a boolean is asked for."""
+    if not (isinstance(constants.dst, IntFormat) and constants.dst.boolean):
+        return
+    compare, select = target.tile_operation("tcmps"), target.tile_operation("tsels")
+    if compare is None or select is None or compare.approximate or select.approximate:
+        return
+    for name in compare.types:
+        if name in select.types:
+            fmt = FORMATS[name]
+            what = f"{TRUTH} {name}"
+            primitive = Arithmetic(f"{target.name} {what}", fmt, _TruthOnRow(target, fmt), constant=one_of(fmt))
+            yield Step(fmt, fmt, (primitive,), (TileWorkForm(TRUTH, one_of(fmt)),), what)
+
+
+TRUTH = "tcmps+tsels"
+"""Name of the form that compares with zero and selects."""
+
+
+def one_of(fmt: Format) -> int:
+    """Return the code of 1."""
+    return int(constant_codes(1, fmt)[0])
+
+
+def _constants(constants: Constants, mnemonic: str, fmt: Format) -> Iterable[int]:
+    if mnemonic != "tadds":
+        return constants.bounds(fmt)
+    return constants.offsets(fmt) if isinstance(fmt, IntFormat) else ()
+
+
+def shown(constant: int, fmt: Format) -> str:
+    """Return a constant as the text spells it: integers in decimal, floats by their bits."""
+    if not isinstance(fmt, IntFormat):
+        return f"0x{constant:0{fmt.bits // 4}X}"
+    top = 1 << (fmt.bits - 1)
+    return str((constant ^ top) - top if fmt.signed else constant)
+
+
+@dataclass(frozen=True)
+class _TruthOnRow:
+    """Comparison with zero and selection, run on tiles of one row."""
+
+    target: DataflowTarget
+    fmt: Format
+
+    def __call__(self, codes: Codes) -> Codes:
+        flat = codes.reshape(-1)
+        length = -(-max(flat.size, 1) // _WHOLE) * _WHOLE
+        size = length * flat.itemsize
+        source, result = (self._row(name, self.fmt, place, length) for name, place in (("src", 0), ("dst", size)))
+        mask = self._row("mask", FORMATS["i8"], 2 * size, length)
+        tmp = self._row("tmp", self.fmt, 2 * size + length, _TMP)
+        buffer = np.zeros(2 * size + 2 * length, np.uint8)
+        buffer[: flat.nbytes] = np.ascontiguousarray(flat).view(np.uint8)
+        zero, one = ((0, self.fmt),), ((one_of(self.fmt), self.fmt),)
+        for work in (
+            TileWork("tcmps", mask, (source,), _HERE, scalars=zero, mode="eq"),
+            TileWork("tsels", result, (source,), _HERE, scalars=one, tmp=tmp, mask=mask),
+        ):
+            TileEffect(work, behaviour_of(self.target, work)).apply(buffer)
+        return buffer[size : size + flat.nbytes].view(flat.dtype).reshape(codes.shape)
+
+    def _row(self, name: str, fmt: Format, address: int, cols: int) -> Tile:
+        return Tile(name, fmt, TileType("vec", fmt.name, 1, cols, 1, cols), address, 1, cols, fmt.storage_bits)
+
+
+_WHOLE = 1 << 12
+"""Elements that make whole blocks of mask and whole units of comparison on any target."""
+_TMP = 32
+"""Elements of the tile in which the selection keeps its scalar: one block or more of any type."""
+
+
+@dataclass(frozen=True)
+class _OnRow:
+    """One operation, run on a tile of one row."""
+
+    target: DataflowTarget
+    mnemonic: str
+    fmt: Format
+    constant: int
+
+    def __call__(self, codes: Codes) -> Codes:
+        flat = np.ascontiguousarray(codes.reshape(-1))
+        kind = TileType("vec", self.fmt.name, 1, flat.size, 1, flat.size)
+        source, result = (
+            Tile(name, self.fmt, kind, place * flat.nbytes, 1, flat.size, self.fmt.storage_bits)
+            for place, name in enumerate(("src", "dst"))
+        )
+        work = TileWork(self.mnemonic, result, (source,), _HERE, scalars=((self.constant, self.fmt),))
+        buffer = np.zeros(2 * flat.nbytes, np.uint8)
+        buffer[: flat.nbytes] = flat.view(np.uint8)
+        TileEffect(work, behaviour_of(self.target, work)).apply(buffer)
+        return buffer[flat.nbytes :].view(flat.dtype).reshape(codes.shape)

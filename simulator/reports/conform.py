@@ -1,0 +1,99 @@
+"""A conformance matrix as JSON, and the words of its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from isa.formats import format_named
+from simulator.conformance import Matrix, Settled
+from simulator.conformance.cells import changed
+from simulator.planning import Counterexample, Verdict, Way
+from simulator.reports.lower import counterexample_document, number_text
+from simulator.specifications import SpecifiedCast
+
+SAMPLED = "~"
+"""Marks a verdict that rests on samples."""
+
+
+def conform_document(found: Matrix) -> Mapping[str, Any]:
+    """Return a matrix as JSON, one entry per cell."""
+    return {
+        "specification": found.spec.name,
+        "version": found.version,
+        "targets": list(found.targets),
+        "cells": [_cell_document(entry) for entry in found.entries],
+        "totals": {
+            target: {
+                way.value: sum(entry.way is way for entry in found.entries if entry.cell.target == target)
+                for way in Way
+            }
+            for target in found.targets
+        },
+    }
+
+
+def _cell_document(entry: Settled) -> Mapping[str, Any]:
+    cell = entry.cell
+    return {
+        "src": cell.src,
+        "dst": cell.dst,
+        "attributes": dict(cell.attributes),
+        "target": cell.target,
+        "way": entry.way.value,
+        "verdict": entry.verdict.value,
+        "path": list(entry.path),
+        "instructions": [
+            {"instruction": name, "options": options}
+            for name, options in zip(entry.instructions, entry.options, strict=True)
+        ],
+        "method": entry.method,
+        "proven": entry.proven,
+        "cycles_per_element": entry.cycles_per_element,
+        "counterexample": counterexample_document(entry.counterexample, format_named(cell.dst)),
+    }
+
+
+def cast_text(cast: SpecifiedCast, entry: Settled) -> str:
+    """Return the name of a row."""
+    attributes = "".join(f", {name}={value}" for name, value in changed(cast))
+    return f"{entry.cell.src} -> {entry.cell.dst}{attributes}"
+
+
+def cell_text(entry: Settled) -> str:
+    """Return a cell in words: how, what has to be asked for, at what cost; or where it fails."""
+    if entry.way is Way.IMPOSSIBLE:
+        return "no: nothing leads there" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
+    marks = "" if entry.verdict is Verdict.EXACT else " (within tolerance)"
+    marks += "" if entry.proven else SAMPLED
+    if entry.way is Way.COPY:
+        return f"copy{marks}"
+    cost = "" if entry.cycles_per_element is None else f", {entry.cycles_per_element:.3f}"
+    asked = [option for option in entry.options if option]
+    if entry.way is Way.NATIVE:
+        return f"native{marks}{cost}"
+    if entry.way is Way.OPTIONS:
+        return f"{asked[0]}{marks}{cost}"
+    shown = "; ".join(
+        f"{name} ({option})" if option else name for name, option in zip(entry.instructions, entry.options, strict=True)
+    )
+    return f"{shown}{marks}{cost}"
+
+
+def _failure(found: Counterexample) -> str:
+    values = " -> ".join(number_text(hop.value) for hop in _changing(found))
+    required = found.required
+    right = []
+    if required.lowest is not None and required.highest is not None:
+        low, high = number_text(required.lowest[1]), number_text(required.highest[1])
+        right.append(low if low == high else f"{low} to {high}")
+    right += ["NaN"] if required.nan else []
+    return f"{values}, not {' or '.join(right)}"
+
+
+def _changing(found: Counterexample) -> list[Any]:
+    """Return the input and every value that differs from the one before it, the result in any case."""
+    hops = found.hops
+    kept = [hop for before, hop in pairwise(hops) if number_text(before.value) != number_text(hop.value)]
+    return [hops[0], *(kept or [hops[-1]])]

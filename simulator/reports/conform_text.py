@@ -1,0 +1,64 @@
+"""A conformance matrix as a table for the terminal, and as a page in Markdown."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from simulator.conformance import Matrix
+from simulator.planning import Way
+from simulator.reports.conform import cast_text, cell_text
+from simulator.reports.terminal import indented, table
+
+LEGEND = (
+    "native: one instruction as it stands. Words such as `saturation ON` or `rounding TRUNC`: one instruction with "
+    "these options. Several instructions: a chain, with its options. copy: the bits stay as they are. The number is "
+    "the cost of the whole program in simulated cycles per element, loads and stores included. (within tolerance): "
+    "conforms, but is not everywhere the nearest result. ~: no proof, the verdict rests on samples. no: no chain of up "
+    "to three steps conforms; the value on which the nearest one fails, what becomes of it, and what would be right."
+)
+
+
+def conform_text(found: Matrix) -> RenderableType:
+    """Return the matrix for the terminal: a line per cell, cast by cast."""
+    rows = table("cast", "target", "answer")
+    for number, cast in enumerate(found.casts):
+        for place, entry in enumerate(found.row(number)):
+            rows.add_row(cast_text(cast, entry) if place == 0 else "", entry.cell.target, cell_text(entry))
+    return Group(
+        Text(f"{found.spec.title}, {found.version}"), indented(rows), Text(""), Text(LEGEND), Text(""), _totals(found)
+    )
+
+
+def _totals(found: Matrix) -> RenderableType:
+    rows = table("target", *(way.value for way in Way), numbers=tuple(way.value for way in Way))
+    for target in found.targets:
+        rows.add_row(target, *(str(_count(found, target, way)) for way in Way))
+    return indented(rows)
+
+
+def _count(found: Matrix, target: str, way: Way) -> int:
+    return sum(entry.way is way for entry in found.entries if entry.cell.target == target)
+
+
+def conform_markdown(found: Matrix) -> str:
+    """Return the matrix as a page."""
+    lines = [
+        f"# {found.spec.title}, version {found.version}: conformance of the targets' casts",
+        "",
+        f"Written by `castsim conform --spec {found.spec.name}@{found.version} --markdown`; a test keeps it current.",
+        "",
+        LEGEND,
+        "",
+        f"| target | {' | '.join(way.value for way in Way)} |",
+        f"|---|{'---:|' * len(Way)}",
+        *(f"| {target} | {' | '.join(str(_count(found, target, way)) for way in Way)} |" for target in found.targets),
+        "",
+        f"| cast | {' | '.join(found.targets)} |",
+        f"|---|{'---|' * len(found.targets)}",
+    ]
+    for number, cast in enumerate(found.casts):
+        entries = found.row(number)
+        cells = " | ".join(cell_text(entry) for entry in entries)
+        lines.append(f"| {cast_text(cast, entries[0])} | {cells} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,29 @@
+"""A record of lowered casts that were run again, as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from simulator.reports.terminal import indented, table
+from simulator.verification.lowering_record import LoweringRecord
+
+
+def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
+    """Return the report on a record: a line per cell that was run, then the sums."""
+    rows = table("cast", "target", "claim", "tried", "codes", "wrong", numbers=("codes", "wrong"))
+    for one in record.checked:
+        cell = one.cell
+        attributes = "".join(f", {name}={value}" for name, value in cell.attributes)
+        cast = f"{cell.src} -> {cell.dst}{attributes}"
+        rows.add_row(cast, cell.target, f"{one.way}, {one.verdict}", one.inputs, str(one.codes), str(one.wrong))
+    found = record.document()
+    summary = (
+        f"{record.spec} {record.version}: {found['programs_run']} programs and {found['counterexamples_run']} "
+        f"counterexamples run, {found['codes']} codes, {found['wrong']} claims that do not stand; "
+        f"{found['cells_without_a_way']} cells without a way"
+    )
+    kept = [] if path is None else [Text(f"recorded in {path}")]
+    return Group(indented(rows), Text(""), Text(summary), *kept)

@@ -1,0 +1,153 @@
+"""`castsim lower`: reports, files that run, JSON, exit codes."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import oracle
+import pytest
+
+from simulator import run
+from simulator.__main__ import main
+from simulator.planning import CastRequest, Heard, plan
+
+
+def lower(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["lower", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    _, out, _ = lower(capsys, *arguments, "--json", "-")
+    return json.loads(out)
+
+
+def test_a_native_cast_with_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = lower(capsys, "f16", "i8", "--spec", "tosa", "--target", "a5")
+    assert code == 0
+    assert "native with options, exact" in out
+    assert "saturation ON" in out
+    assert "all 65536 codes" in out
+    assert "not as it stands" in out
+    assert "127.5" in out
+    assert "-128" in out
+
+
+def test_an_impossible_cast_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = lower(capsys, "f32", "f16", "--spec", "tosa", "--target", "a5")
+    assert code == 1
+    assert "impossible" in out
+    assert "65504" in out
+    assert "right would be inf" in out
+
+
+def test_a_destination_without_a_way(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = lower(capsys, "f64", "f16", "--target", "a5")
+    assert code == 1
+    assert "nothing leads there" in out
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "target", "suffix"),
+    [
+        ("f16", "i8", "a5", ".pto"),
+        ("f16", "u8", "a2a3", ".pto"),
+        ("f16", "i8", "gaudib", ".tpc"),
+        ("i8", "f32", "goya", ".tpc"),
+    ],
+)
+def test_the_program_runs_as_it_is(
+    src: str, dst: str, target: str, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"lowered{suffix}"
+    assert lower(capsys, src, dst, "--target", target, "--out", str(path))[0] == 0
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 1 << oracle.fmt(src).bits, 4096).astype(oracle.storage(src))
+    native = codes.view({"f16": np.float16, "i8": np.int8}[src]).reshape(16, 256)
+    np.save(tmp_path / "in.npy", native)
+    assert main(["run", str(path), "--in", f"src={tmp_path / 'in.npy'}", "--out", str(tmp_path), "--quiet"]) == 0
+    capsys.readouterr()
+    found = np.load(tmp_path / "dst.npy").reshape(-1)
+    expected = oracle.cast_array(codes, src, dst)
+    assert (found.view(expected.dtype) == expected).all()
+
+
+def test_programs_name_their_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for target, suffix in (("a5", ".pto"), ("greco", ".tpc")):
+        path = tmp_path / f"{target}{suffix}"
+        lower(capsys, "f32", "i16", "--target", target, "--out", str(path))
+        assert run(path, inputs={"src": "zeros"}).loaded.target.name == target
+
+
+def test_out_to_standard_output_is_the_program_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = lower(capsys, "f16", "f32", "--target", "a5", "--out", "-")
+    assert out.startswith("// f16 -> f32\n")
+    assert out.rstrip().endswith("}")
+    assert max(map(len, out.splitlines())) > 100
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "f16", "i8", "--spec", "tosa", "--target", "greco", "--via", "bf16:rhne", "i8:rhne")
+    assert found["schema_version"] == 1
+    assert (found["specification"], found["target"], found["verdict"]) == ("tosa@1.1", "greco", "differs")
+    assert [step["dst"] for step in found["chain"]] == ["bf16", "i8"]
+    values = found["counterexample"]["values"]
+    assert [value["format"] for value in values] == ["f16", "bf16", "i8"]
+    # 0.5 + 2**-11 is nearest to 1, but bf16 has only 0.5, a tie.
+    assert [value["value"] for value in values] == [0.50048828125, 0.5, 0]
+    assert found["counterexample"]["required"]["lowest"] == {"bits": "0x01", "value": 1}
+    assert found["program"] is None
+    found = document(capsys, "f16", "i8", "--target", "a5")
+    assert found["program"].startswith("// f16 -> i8")
+    cost = found["cost"]
+    assert cost["cycles_per_element"] == cost["cycles"] / cost["elements"]
+    assert found["evidence"] == {
+        "method": "exhaustive", "codes": 65536, "proves": True, "argument": "all 65536 codes of f16",
+    }  # fmt: skip
+
+
+def test_cost_is_that_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for target, suffix in (("a2a3", ".pto"), ("gaudi2", ".tpc")):
+        path = tmp_path / f"{target}{suffix}"
+        found = document(capsys, "f16", "i16", "--target", target, "--out", str(path))
+        assert run(path, timing_only=True).cycles == found["cost"]["cycles"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("f32", "f16"), 2, "--target"),
+        (("f32", "f16", "--target", "a9"), 2, "unknown target 'a9'"),
+        (("f32", "f99", "--target", "a5"), 2, "unknown format 'f99'"),
+        (("f32", "f16", "--target", "a5", "--spec", "nope"), 2, "nope"),
+        (("f32", "f16", "--target", "a5", "--spec", "onnx@99"), 2, "no version '99'"),
+        (("f32", "u16", "--target", "a5", "--spec", "tosa"), 1, "no cast f32 -> u16"),
+        (("f32", "i8", "--target", "a5", "--spec", "tosa", "--rounding", "trunc"), 1, "unsatisfiable"),
+        (("f32", "i8", "--target", "a5", "--rounding", "nearest"), 2, "unknown rounding mode"),
+        (("f32", "i8", "--target", "a5", "--via", "bf16", "q3"), 2, "unknown format 'q3'"),
+        (("f32", "i8", "--target", "a5", "--via", "i64"), 1, "no chain f32 -> i64"),
+        (("f32", "i8", "--target", "a5", "--steps", "7"), 2, "7 steps"),
+        (("f32", "i8", "--target", "a5", "--rows", "0"), 2, "--rows 0"),
+        (("f16", "i8", "--target", "a5", "--rows", "100000"), 1, "buffer|capacity|bytes"),
+        (("f16", "i8", "--target", "a5", "--out", "/nowhere/x.pto"), 2, "cannot write program"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found, _, err = lower(capsys, *arguments)
+    assert found == code, err
+    assert re.search(message, err)
+    assert "Traceback" not in err
+
+
+def test_progress_is_told() -> None:
+    heard: list[tuple[str, int, int]] = []
+
+    def listen(stage: str, done: int, total: int) -> None:
+        heard.append((stage, done, total))
+
+    listener: Heard = listen
+    plan(CastRequest("f32", "i16", "a5", spec="tosa"), listener)
+    assert {stage for stage, _, _ in heard} >= {"0 steps", "1 steps", "breakpoints"}
+    assert all(0 <= done <= total for stage, done, total in heard if total)

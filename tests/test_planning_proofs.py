@@ -1,0 +1,177 @@
+"""Proofs: breakpoints against all codes, counterexamples that are the smallest, what cannot be satisfied."""
+
+import numpy as np
+import oracle
+import pytest
+from oracle_acceptance import accepts
+
+from isa.errors import IllegalError, ReadError
+from isa.formats import FORMATS
+from isa.modes import Overflow, Rounding
+from simulator.numerics import Policy
+from simulator.planning import CastRequest, Demand, Method, Step, Verdict, Way, judge, plan, settle
+from simulator.planning.breakpoints import judge_by_breakpoints
+from simulator.planning.order import codes_at, is_ordered, nearest_zero_first, number_count
+from simulator.planning.primitives import Convert, keeps_order
+from simulator.planning.proof import Judgement
+from simulator.planning.steps import TileCastForm, run_chain
+from simulator.specifications.order import order_keys
+
+
+def step(src: str, dst: str, rounding: str, overflow: str) -> Step:
+    policy = Policy(Rounding(rounding), Overflow(overflow))
+    form = TileCastForm(None, None, False)
+    return Step(FORMATS[src], FORMATS[dst], (Convert(FORMATS[src], FORMATS[dst], policy),), (form,), f"{src} -> {dst}")
+
+
+def by_both(demand: Demand, chain: tuple[Step, ...]) -> tuple[Judgement, Judgement]:
+    assert all(keeps_order(primitive) for one in chain for primitive in one.primitives)
+    return judge(demand, chain), judge_by_breakpoints(demand, chain, lambda *_: None)
+
+
+@pytest.mark.parametrize("spec", ["exact", "tosa", "onnx"])
+@pytest.mark.parametrize("middle", ["f32", "bf16", "i32"])
+@pytest.mark.parametrize("dst", ["i8", "e5m2"])
+def test_breakpoints_say_what_all_codes_say(spec: str, middle: str, dst: str) -> None:
+    demand = settle(CastRequest("f16", dst, "a5", spec=spec))
+    seen = set()
+    for first in ("rint", "trunc", "floor", "odd"):
+        for second, overflow in (("rint", "saturate"), ("trunc", "saturate"), ("rint", "special")):
+            if dst == "i8" and overflow == "special":
+                continue
+            through = "special" if middle != "i32" else "saturate"
+            chain = (step("f16", middle, first, through), step(middle, dst, second, overflow))
+            exhaustive, breakpoints = by_both(demand, chain)
+            assert exhaustive.evidence.method is Method.EXHAUSTIVE
+            assert breakpoints.evidence.method is Method.BREAKPOINTS
+            assert breakpoints.verdict is exhaustive.verdict
+            assert (breakpoints.failing[:1] == exhaustive.failing[:1]).all()
+            seen.add(exhaustive.verdict)
+    assert Verdict.DIFFERS in seen
+
+
+def test_a_clamp_inside_the_range_is_not_hidden_by_what_is_undefined() -> None:
+    # ONNX leaves everything beyond the range of i16 open; a chain that clamps at 127 is wrong from 128 on.
+    demand = settle(CastRequest("f32", "i16", "a5", spec="onnx"))
+    chain = (step("f32", "i8", "trunc", "saturate"), step("i8", "i16", "rint", "saturate"))
+    found = judge(demand, chain)
+    assert found.evidence.method is Method.BREAKPOINTS
+    assert found.verdict is Verdict.DIFFERS
+    smallest = found.failing[:1].view(np.float32)[0]
+    assert smallest == 128.0
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "i8", "u16", "f32", "i32", "i48", "i64", "f64"])
+def test_places_count_codes_in_the_order_of_values(name: str) -> None:
+    fmt = FORMATS[name]
+    assert is_ordered(fmt)
+    count = number_count(fmt)
+    ends = {place for k in range(150) for place in (k, count // 2 - k, count // 2 + k, count - 1 - k)}
+    places = np.array(sorted(ends & {*range(count)} if count < 1000 else ends), np.uint64)
+    codes = codes_at(places, fmt)
+    keys = order_keys(codes, fmt)
+    assert (np.diff(keys.astype(object)) > 0).all()
+    values = [oracle.decode(int(code) & ((1 << fmt.storage_bits) - 1), name) for code in codes]
+    assert all(value.kind != "nan" for value in values)
+
+
+def test_counterexamples_come_smallest_first() -> None:
+    codes = np.array([0x7C00, 0xBC00, 0x3C00, 0x0000, 0x8001, 0x0001], np.uint16)
+    ordered = codes[nearest_zero_first(codes, FORMATS["f16"])]
+    assert ordered.tolist() == [0x0000, 0x0001, 0x8001, 0x3C00, 0xBC00, 0x7C00]
+    codes = np.array([0xFFFFFFFF, 5, 0x80000000, 1], np.uint32)
+    assert codes[nearest_zero_first(codes, FORMATS["i32"])].tolist() == [1, 0xFFFFFFFF, 5, 0x80000000]
+
+
+def test_the_smallest_of_32_bits_is_the_smallest() -> None:
+    # f32 -> bf16 -> i16 first goes wrong where bf16 has no place for what decides a tie.
+    demand = settle(CastRequest("f32", "i16", "a5", spec="tosa"))
+    chain = (step("f32", "bf16", "rint", "special"), step("bf16", "i16", "rint", "saturate"))
+    found = judge(demand, chain)
+    assert found.verdict is Verdict.DIFFERS
+    smallest = int(found.failing[0])
+    below = np.arange(max(0, smallest - 100_000), smallest, dtype=np.uint32)
+    for codes in (below, below | np.uint32(1 << 31)):
+        results = run_chain(chain, codes)
+        assert demand.satisfied(codes, results).all()
+    assert not accepts(smallest, int(run_chain(chain, found.failing[:1])[0]), "f32", "i16")
+
+
+@pytest.mark.parametrize(("src", "dst"), [("f32", "i32"), ("i32", "f32"), ("i32", "i16")])
+def test_32_bits_are_all_tried_in_machine_code(src: str, dst: str) -> None:
+    pytest.importorskip("numba")
+    found = plan(CastRequest(src, dst, "a5", spec="tosa"))
+    assert found.verdict is Verdict.EXACT
+    assert found.evidence is not None
+    assert (found.evidence.method, found.evidence.codes) in ((Method.EXHAUSTIVE, 1 << 32),)
+
+
+def test_without_machine_code_wide_results_are_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulator.planning.everything.has_machine_code", lambda: False)
+    found = plan(CastRequest("f32", "i32", "a5", spec="tosa"))
+    assert found.evidence is not None
+    assert found.evidence.method is Method.SAMPLED
+    assert not found.evidence.proves
+    assert "not a proof" in found.evidence.argument
+
+
+def test_64_bits_go_by_breakpoints_or_samples() -> None:
+    narrow = plan(CastRequest("i64", "i32", "a5", spec="tosa"))
+    assert narrow.evidence is not None
+    assert narrow.evidence.method is Method.SAMPLED
+    demand = settle(CastRequest("i64", "f16", "a5"))
+    chain = (step("i64", "f32", "rint", "special"), step("f32", "f16", "rint", "special"))
+    wide = judge(demand, chain)
+    assert wide.evidence.method is Method.BREAKPOINTS
+    assert wide.verdict is Verdict.EXACT
+
+
+def test_double_rounding_of_i64() -> None:
+    # 2**60 + 2**36 + 1 is just above halfway between f32 neighbours; f64 loses the 1 (section 5, row 19b).
+    demand = settle(CastRequest("i64", "f32", "a5"))
+    chain = (step("i64", "f64", "rint", "special"), step("f64", "f32", "rint", "special"))
+    found = judge(demand, chain)
+    assert found.verdict is Verdict.DIFFERS
+    code = np.array([(1 << 60) + (1 << 36) + 1], np.uint64)
+    assert not demand.satisfied(code, run_chain(chain, code)).any()
+
+
+def test_a_contradiction_is_told_with_an_input() -> None:
+    with pytest.raises(IllegalError, match=r"unsatisfiable.*rounding trunc.*f32 .*nearest, ties to even"):
+        plan(CastRequest("f32", "i16", "a5", spec="tosa", rounding="trunc"))
+    with pytest.raises(IllegalError, match=r"unsatisfiable.*saturating"):
+        plan(CastRequest("f32", "f16", "a5", spec="tosa", saturate=True))
+
+
+def test_demands_that_agree_narrow_the_specification() -> None:
+    # TOSA accepts any of several roundings; asking for one leaves its result alone.
+    loose, tight = (CastRequest("f32", "bf16", "gaudi2", spec="tosa", rounding=mode) for mode in (None, "trunc"))
+    assert plan(loose).chain != plan(tight).chain
+    found = plan(tight)
+    codes = np.array([1.9999999, -3.999999, 1e-3], np.float32).view(np.uint32)
+    expected = [oracle.cast(int(code), "f32", "bf16", "trunc", "special") for code in codes]
+    assert run_chain(found.chain, codes).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "message"),
+    [
+        (CastRequest("f32", "f16", "a7"), ReadError, "unknown target"),
+        (CastRequest("f32", "f17", "a5"), ReadError, "unknown format"),
+        (CastRequest("f32", "f16", "a5", spec="stablehlo"), ReadError, "stablehlo"),
+        (CastRequest("f32", "u16", "a5", spec="tosa"), IllegalError, "no cast f32 -> u16"),
+        (CastRequest("f32", "f16", "a5", rounding="up"), ReadError, "unknown rounding mode 'up'"),
+        (CastRequest("f32", "hif8", "a5", spec="exact", rounding="rint"), IllegalError, "not defined"),
+        (CastRequest("f32", "f16", "a5", steps=4), ReadError, "4 steps"),
+        (CastRequest("string", "f16", "a5", spec="onnx"), IllegalError, "text"),
+        (CastRequest("f32", "e8m0", "a5", spec="onnx", version="19"), IllegalError, "e8m0|came with"),
+    ],
+)
+def test_bad_requests(request_: CastRequest, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        plan(request_)
+
+
+def test_a_destination_that_nothing_writes() -> None:
+    found = plan(CastRequest("f64", "f16", "a5"))
+    assert (found.way, found.verdict, found.chain) == (Way.IMPOSSIBLE, Verdict.DIFFERS, ())
