@@ -45,6 +45,10 @@ def refusal(capsys: Capture, *argv: str) -> tuple[int, str]:
         ("run a.pto --in x=zeros --in x=random:1", 2, "--in x=... is given twice"),
         ("run a.pto --arg n=many", 2, "--arg n=many: not a number"),
         ("run a.pto --timing-only --out results", 2, "--timing-only computes no values"),
+        ("scratch a.pto --rows 4", 2, "--rows is for two formats"),
+        ("scratch a.pto --audit", 2, "--audit is for two formats"),
+        ("builtin --emit", 2, "--emit belongs to one builtin"),
+        ("builtin --in x=zeros", 2, "--in belongs to one builtin"),
         ("targets nowhere", 2, "unknown target 'nowhere'\n  legal: a2a3"),
         ("targets nowhere.toml", 2, "target file 'nowhere.toml' does not exist"),
         ("targets a2a3 f32", 2, "targets takes nothing, a name, or a name and two formats"),
@@ -303,3 +307,50 @@ def test_an_internal_error(*, debug: bool, tmp_path: Path, capsys: Capture, monk
     )
     assert ("Traceback" in err) is debug
     assert json.loads(out)["errors"][0]["kind"] == "internal error"
+
+
+# ------------------------------------------------------------------------------------------------ options of a run
+
+ASSEMBLY = "// castsim: target goya\nnop; halt; halt; nop\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--pipeline hardware", "--pipeline is about registers of assembly"),
+        ("--max-cycles \u0663", "not a positive integer"),
+        ("--trace -", "--trace takes a file"),
+        ("--kanata -", "--kanata takes a file"),
+        ("--trace T --kanata T", "--trace and --kanata name the same file"),
+        ("--json T --kanata ./T", "--json and --kanata name the same file"),
+        ("--timeline --window -5:5", "--window -5:5: not of the form A:B"),
+        ("--arg eps=1_0", "--arg eps=1_0: not a number"),
+        ("--arg eps=\u0663.5", "not a number"),
+    ],
+)
+def test_options_of_a_run(
+    words: str, message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, err = refusal(capsys, "run", written(tmp_path), "--timing-only", *words.split())
+    assert (code, message in err) == (2, True), err
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".pto"] in ([], ["T"])
+
+
+@pytest.mark.parametrize("words", ["--sync interlock", "--show-sync", "--races report", "--unsafe-scratch"])
+def test_options_that_mean_nothing_for_assembly(words: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "k.tpc"
+    path.write_text(ASSEMBLY)
+    code, err = refusal(capsys, "run", str(path), *words.split())
+    assert (code, "is about tile programs" in err) == (2, True), err
+
+
+def test_an_output_folder_needs_a_name(tmp_path: Path, capsys: Capture) -> None:
+    code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", "")
+    assert (code, "--out names no folder" in err) == (2, True), err
+
+
+def test_a_number_beyond_the_type_of_its_argument(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path, changed("(%x:", "(%eps: f32, %x:"))
+    code, err = refusal(capsys, "run", path, "--timing-only", "--arg", f"eps={10**400}")
+    assert (code, "%eps is f32, and a number of 401 digits leaves its range" in err) == (2, True), err

@@ -52,6 +52,10 @@ def execute(options: Namespace) -> Outcome:
     from targets.options import with_options  # noqa: PLC0415
 
     if options.name is None:
+        for option in ("emit", "inputs", "args", "out", "rounding", "options"):
+            if getattr(options, option):
+                shown = {"inputs": "in", "args": "arg", "options": "option"}.get(option, option)
+                raise ReadError(f"--{shown} belongs to one builtin; NAME says which")
         return _list(options.target)
     if options.target is None:
         raise ReadError("--target says on which generation", legal=[target.name for target in _targets(None)])

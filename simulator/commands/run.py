@@ -104,6 +104,7 @@ def execute(options: Namespace) -> Outcome:
     check_what_if(options)
     loaded, read = _load(options)
     check_report(options, loaded.target)
+    _check_language(options, loaded)
     findings = _lint(loaded) if options.lint else None
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
@@ -193,6 +194,8 @@ def scalar(name: str, text: str) -> int | float:
     if _INTEGER.fullmatch(text):
         return int(text, 16 if "x" in text.lower() else 10)
     try:
+        if "_" in text or not text.isascii():  # which Python takes
+            raise ValueError
         return float(text)
     except ValueError:
         raise ReadError(f"--arg {name}={text}: not a number", legal=("12", "-3", "0x10", "1.5")) from None
@@ -208,6 +211,30 @@ def _check_options(options: Namespace, engines: Sequence[str]) -> None:
     assignments("--in", options.inputs)
     if options.max_cycles is not None:
         _positive(options.max_cycles)
+
+
+def _check_language(options: Namespace, loaded: Loaded | Assembled) -> None:
+    """Refuse options that the language of the program gives no meaning.
+
+    Raises:
+        ReadError: one was given.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.running import Loaded  # noqa: PLC0415
+
+    if isinstance(loaded, Loaded):
+        if options.pipeline == "hardware":
+            raise ReadError("--pipeline is about registers of assembly; tile programs have none")
+        return
+    given = {
+        "--sync": options.sync != "insert",
+        "--show-sync": options.show_sync,
+        "--races": options.races == "report",
+        "--unsafe-scratch": options.unsafe_scratch,
+    }
+    for option, was_given in given.items():
+        if was_given:
+            raise ReadError(f"{option} is about tile programs; {options.program} is assembly")
 
 
 def _lint(loaded: Loaded | Assembled) -> tuple[Finding, ...]:
@@ -261,7 +288,7 @@ def _load(
 def _positive(text: str) -> int:
     from isa.errors import ReadError  # noqa: PLC0415
 
-    if not text.isdecimal() or int(text) == 0:
+    if not (text.isascii() and text.isdecimal()) or int(text) == 0:
         raise ReadError(f"--max-cycles {text.strip()}: not a positive integer")
     return int(text)
 
@@ -274,6 +301,8 @@ def output_folder(name: str | None) -> Path | None:
 
     if name is None:
         return None
+    if not name:
+        raise ReadError("--out names no folder", legal=("--out .", "--out DIR"))
     folder = Path(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from rich.console import RenderableType
 
@@ -41,7 +42,8 @@ def check_views(options: Namespace) -> None:
     """Refuse what cannot be shown or written, before anything is simulated.
 
     Raises:
-        ReadError: a window of nothing or without a view, an engine that tells nothing, a file that cannot be made.
+        ReadError: a window of nothing or without a view, an engine that tells nothing, a file that cannot be made or is
+            named twice.
     """
     from pathlib import Path  # noqa: PLC0415
 
@@ -52,9 +54,26 @@ def check_views(options: Namespace) -> None:
     window_of(options)
     if wanted(options) and options.engine not in (None, ENGINE):
         raise ReadError(f"engine '{options.engine}' tells only results; views need another", legal=(ENGINE,))
-    for name, text in (("--trace", options.trace), ("--kanata", options.kanata)):
-        if text is not None and (not Path(text).parent.is_dir() or Path(text).is_dir()):
-            raise ReadError(f"{name} {text}: cannot be written: no such folder, or a folder itself")
+    files: dict[Path, str] = {}
+    for name, text in (("--json", options.json), ("--trace", options.trace), ("--kanata", options.kanata)):
+        if text is None or (name == "--json" and text == "-"):
+            continue
+        path = Path(text)
+        if name != "--json":
+            _check_file(name, path)
+        if path.is_file() or not path.exists():  # a device takes more than one
+            other = files.setdefault(path.resolve(), name)
+            if other != name:
+                raise ReadError(f"{other} and {name} name the same file, '{text}'")
+
+
+def _check_file(option: str, path: Path) -> None:
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    if str(path) == "-":
+        raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
+    if not path.parent.is_dir() or path.is_dir():
+        raise ReadError(f"{option} {path}: cannot be written: no such folder, or a folder itself")
 
 
 def window_of(options: Namespace) -> Window:
@@ -65,7 +84,7 @@ def window_of(options: Namespace) -> Window:
     """
     from simulator.views.window import Window  # noqa: PLC0415
 
-    return Window() if options.window is None else Window.parse(options.window)
+    return Window() if options.window is None else Window.parse(options.window.strip())
 
 
 def recorder_of(options: Namespace, listener: Listener | None) -> Recorder | None:

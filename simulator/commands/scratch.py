@@ -49,6 +49,9 @@ def execute(options: Namespace) -> Outcome:
 
     match options.what:
         case [program] if program.endswith(".pto"):
+            for option in ("rows", "cols", "row_stride", "rounding", "audit", "sweep"):
+                if getattr(options, option):
+                    raise ReadError(f"--{option.replace('_', '-')} is for two formats; a program says it itself")
             return _program(options, program)
         case [src, dst]:
             if options.rows is None or options.cols is None:

@@ -7,6 +7,7 @@ also knows how it depends on the variables of the loops being summarised: consta
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -81,6 +82,10 @@ def argument_value(name: str, value: int | float, kind: str) -> int | float:
         ReadError: no whole number, or one that the type cannot hold.
     """
     if kind in _FLOAT_CODES or kind == "bf16":
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise ReadError(
+                f"argument %{name} is {kind}, and a number of {len(str(abs(value)))} digits leaves its range"
+            )
         return value
     width = width_of(kind)
     low = 0 if kind[0] == "u" or width == 1 else -(1 << (width - 1))
