@@ -53,12 +53,13 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Account:
     """Cycles of a cast alone, those of the pipe that converts by cause without the empty ones, busy ones of the
-    scalar unit.
+    scalar unit. `before` are cycles that pass before those of the cast, as its convention counts them.
     """
 
     cycles: Number
     converting: Mapping[Cause, Number]
     scalar: Number
+    before: Number = 0
 
 
 def up(number: Number, step: int) -> Number:

@@ -54,6 +54,10 @@ class Form(Protocol):
         """Whether the closed form holds only for operands that lie apart."""
         ...
 
+    def reach(self, shape: Shape) -> Number:
+        """Return how many bytes from the start of the destination on are written outside its rows' own, or 0."""
+        ...
+
     def account(self, shape: Shape, arithmetic: Arithmetic) -> Account:
         """Return the cycles of a shape."""
         ...
@@ -118,7 +122,7 @@ class TileEstimator:
         form, placement = self._form, self._placement
         if form is None:
             return shape.rows != shape.rows  # nowhere
-        closed = placement.fits(shape)
+        closed = placement.fits(shape, form.reach(shape), arithmetic)
         if form.needs_apart:
             closed = closed & placement.apart(shape, arithmetic, scratch=form.uses_scratch)
         if form.uses_scratch:
@@ -221,8 +225,11 @@ def _mode(rounding: str) -> RoundMode:
 
 
 def _form_of(target: StridedRepeatTarget | VectorFunctionTarget, request: Request) -> Form | None:
+    # Only the mechanism in use is loaded.
     if isinstance(target, VectorFunctionTarget):
-        return None
+        from simulator.estimating_function import FunctionForm  # noqa: PLC0415
+
+        return FunctionForm.of(target, request)
     from simulator.estimating_strided import StridedForm  # noqa: PLC0415
 
     return StridedForm.of(target, request)
@@ -268,8 +275,9 @@ def _estimate(account: Account) -> Estimate:
     occupied = sum(converting.values())
     if account.scalar >= occupied:
         converting, occupied = ({Cause.BUSY: account.scalar} if account.scalar else {}), account.scalar
-    if occupied < account.cycles:
-        converting[Cause.EMPTY] = account.cycles - occupied
+    total = account.before + account.cycles
+    if occupied < total:
+        converting[Cause.EMPTY] = total - occupied
     return Estimate(account.cycles, bound_by(converting), converting)
 
 
@@ -280,5 +288,5 @@ def _split(account: Account, arithmetic: Arithmetic) -> dict[Cause, Number]:
     by_scalar = scalar >= occupied
     causes = {cause: choose(by_scalar, 0, cycles) for cause, cycles in account.converting.items()}
     causes[Cause.BUSY] = choose(by_scalar, scalar, account.converting.get(Cause.BUSY, 0))
-    causes[Cause.EMPTY] = account.cycles - choose(by_scalar, scalar, occupied)
+    causes[Cause.EMPTY] = account.before + account.cycles - choose(by_scalar, scalar, occupied)
     return causes

@@ -15,6 +15,7 @@ from simulator.estimating_arithmetic import SCALAR, Arithmetic, Number, Shape, u
 from simulator.execution import Lowerer
 from simulator.tiles import Tile, TileCast
 from targets.dataflow import DataflowTarget
+from targets.strided_repeat import StridedRepeatTarget
 
 HERE = Span("<estimate>", 1, 1)
 _WORD_BYTES = 4
@@ -61,7 +62,7 @@ class Placement:
             capacity=capacity,
             limit=target.memories["ub"].capacity_bytes,
             line=8 * target.block_bytes,
-            pairs_of_columns=4 in (request.src.bits, request.dst.bits),
+            pairs_of_columns=isinstance(target, StridedRepeatTarget) and 4 in (request.src.bits, request.dst.bits),
         )
 
     def cast(self, lowerer: Lowerer, shape: Shape) -> TileCast:
@@ -82,8 +83,8 @@ class Placement:
         tmp = self._scratch(shape, destination.end) if request.scratch else None
         return TileCast(source, destination, tmp, request.rounding, request.saturation, HERE)
 
-    def fits(self, shape: Shape) -> Number:
-        """Whether no tile of a shape would be refused."""
+    def fits(self, shape: Shape, reach: Number, arithmetic: Arithmetic) -> Number:
+        """Whether no tile of a shape would be refused, the destination being written as far as `reach` bytes."""
         rows, src, dst = shape.rows, shape.src_stride * self.bits[0], shape.dst_stride * self.bits[1]
         good = (rows >= 0) & (shape.valid_rows >= 0) & (shape.valid_cols >= 0) & (src >= 0) & (dst >= 0)
         good &= (shape.valid_rows <= rows) & (shape.valid_cols <= shape.cols)
@@ -92,6 +93,7 @@ class Placement:
         if self.pairs_of_columns:
             good &= shape.valid_cols % 2 == 0
         good &= up(rows * (src // 8), self.alignment) + rows * (dst // 8) <= self.limit
+        good &= self._second(shape, arithmetic) + reach <= self.limit
         return good
 
     def apart(self, shape: Shape, arithmetic: Arithmetic, *, scratch: bool) -> Number:

@@ -98,6 +98,10 @@ class StridedForm:
         shifted = self.fills_always or self.control > row.head_cycles
         return not self.chunk_rows and (shifted or (row.tail_cycles - 1) % row.repeat_cycles == 0)
 
+    def reach(self, _shape: Shape) -> Number:
+        """Return 0: casts write nothing but their elements."""
+        return 0
+
     def account(self, shape: Shape, arithmetic: Arithmetic) -> Account:
         """Return the cycles of a shape."""
         whole, rest = shape.valid_cols // self.plan.rule.lanes, shape.valid_cols % self.plan.rule.lanes

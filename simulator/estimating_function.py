@@ -1,0 +1,373 @@
+"""Closed forms for the cycles of vector-function casts.
+
+The front end sends its trips without ever waiting, and a store leaves when its data is there and the store before it is
+long enough gone. So the last store leaves at the largest of sums that are linear in the numbers of rows and trips, and
+the largest stands at a corner: at the first or last trip of the first or last row (a5.md sections 6.2, 7, 8). Operands
+cannot hold each other up as long as a trip reads no block group twice; kernels whose loads do are counted trip by trip
+(`simulator.estimating_dual`). Times are ticks of 1/100 cycle, from the launch on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import gcd
+
+from isa.errors import CastsimError
+from simulator.engines.event_function.nest_plan import NestPlan, plan_nest
+from simulator.engines.event_function.shape import TICKS, TripShape, ticks
+from simulator.estimating_arithmetic import SCALAR, Account, Arithmetic, Number, Shape
+from simulator.estimating_dual import DualTrips
+from simulator.estimating_placement import Placement, Request
+from simulator.mechanisms import lowerer_of
+from simulator.timing import Cause
+from simulator.vector_function.lowering import LoweredCast, lower_cast
+from simulator.vector_function.operations import Nest
+from simulator.vector_function.profile import profile
+from targets.vector_function import VectorFunctionTarget
+
+_MOST_PHASES = 4
+"""Rows may begin at so many different fractions of a cycle."""
+
+_LONG, _SHORT, _PADDING = 1024, 2, 256
+"""Columns of the samples that are lowered: several trips, one trip; what makes a tile padded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A trip that is sent at tick 0: when its loaded registers can be used, and for each store when its data is there
+    and what its barrier waits for.
+    """
+
+    arrival: int
+    data: tuple[int, ...]
+    barrier_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One code variant with one or several trips per row: all numbers but the extents.
+
+    `branch` is what a serialising branch takes, 0 if there is none. `intervals` are the ticks from the store before to
+    each store of a trip, `effect` when a trip that is sent at tick 0 lets the first store after it leave, less all
+    intervals in between. `filled` is the size of the stores that clear the destination beforehand, 0 if none do.
+    """
+
+    elements: int
+    timed_elements: int
+    flat: bool
+    source_bits: int
+    plan: NestPlan
+    branch: int
+    chain: Chain
+    intervals: tuple[int, ...]
+    effect: int
+    filled: int
+    fill_is_limited: bool
+    writes: int
+    restores: int
+    dual: DualTrips | None
+
+    @property
+    def trip_ticks(self) -> int:
+        """Ticks from trip to trip of a row."""
+        return self.branch + max(self.plan.shape.hold, self.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The last store: when it leaves, and for how long it has waited for the memory path, its barrier, its load."""
+
+    left: Number
+    path: Number
+    barrier: Number
+    load: Number
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionForm:
+    """The closed form of one request: its kernels, by whether tiles are contiguous and rows have several trips."""
+
+    target: VectorFunctionTarget
+    bits: tuple[int, int]
+    kernels: Mapping[tuple[bool, bool], Kernel]
+
+    uses_scratch = False
+    needs_apart = False
+
+    @classmethod
+    def of(cls, target: VectorFunctionTarget, request: Request) -> FunctionForm | None:
+        """Return the closed form of a request, None if the facts leave none."""
+        kernels = {}
+        lowerer = lowerer_of(target)
+        placement = Placement.of(target, lowerer, replace(request, scratch=False))
+        try:
+            for contiguous in (True, False):
+                for several in (True, False):
+                    cols = _LONG if several else _SHORT
+                    rows, stride = (1, _LONG) if contiguous else (2, _LONG + _PADDING)
+                    sample = placement.cast(lowerer, Shape(rows, stride, stride, rows, cols, stride))
+                    kernel = _kernel(target, lower_cast(target, sample))
+                    if kernel is None:
+                        return None
+                    kernels[contiguous, several] = kernel
+        except CastsimError:
+            return None
+        return cls(target, placement.bits, kernels)
+
+    def reach(self, shape: Shape) -> Number:
+        """Return the bytes from the start of the destination on that are cleared beforehand."""
+        kernel = self.kernels[True, True]
+        if not kernel.filled:
+            return 0
+        needed = shape.valid_rows * (shape.dst_stride * self.bits[1] // 8)
+        return needed if kernel.fill_is_limited else -(-needed // kernel.filled) * kernel.filled
+
+    def account(self, shape: Shape, arithmetic: Arithmetic) -> Account:
+        """Return the cycles of a shape."""
+        padded = (shape.valid_cols != shape.src_stride) | (shape.valid_cols != shape.dst_stride)
+        contiguous = (padded == 0) | (shape.rows == 1)
+        if arithmetic is SCALAR:
+            kernel = self.kernels[bool(contiguous), True]
+            return self._account(self.kernels[bool(contiguous), bool(_trips(kernel, shape) > 1)], shape, arithmetic)
+        return self._by_kernel(shape, contiguous, arithmetic)
+
+    def _by_kernel(self, shape: Shape, contiguous: Number, arithmetic: Arithmetic) -> Account:
+        """Return the cycles of many shapes, those of one kernel after those of another."""
+        import numpy as np  # noqa: PLC0415 - single shapes are estimated without it
+
+        size = contiguous.size
+        fields = {name: np.zeros(size, np.int64) for name in ("cycles", "scalar", "before")}
+        causes = {cause: np.zeros(size, np.int64) for cause in Cause}
+        columns = (shape.rows, shape.src_stride, shape.dst_stride, shape.valid_rows, shape.valid_cols, shape.cols)
+        for is_contiguous in (True, False):
+            several = _trips(self.kernels[is_contiguous, True], shape) > 1
+            for has_several in (True, False):
+                places = np.flatnonzero((contiguous == is_contiguous) & (several == has_several))
+                if not places.size:
+                    continue
+                part = Shape(*(column[places] for column in columns))
+                found = self._account(self.kernels[is_contiguous, has_several], part, arithmetic)
+                for name, column in fields.items():
+                    column[places] = getattr(found, name)
+                for cause, cycles in found.converting.items():
+                    causes[cause][places] = cycles
+        return Account(fields["cycles"], causes, fields["scalar"], fields["before"])
+
+    def _account(self, kernel: Kernel, shape: Shape, arithmetic: Arithmetic) -> Account:
+        """Return the cycles of shapes that run one kernel."""
+        timing, choose, larger = self.target.timing, arithmetic.choose, arithmetic.larger
+        trips = _trips(kernel, shape)
+        rows = choose(trips > 0, 1 if kernel.flat else shape.valid_rows, 0)
+        clears = 0
+        if kernel.filled:
+            clears = -(-shape.valid_rows * (shape.dst_stride * self.bits[1] // 8) // kernel.filled)
+        spent = _Spent(ticks(timing.launch.startup_cycles))
+        loops = (clears > 1) | ((rows > 0) & ((rows > 1) | (trips > 1)))
+        spent.add(Cause.LOOP_TURNAROUND, choose(loops, ticks(timing.loops.setup_cycles), 0))
+        interval = ticks(timing.port.store_cycles)
+        cleared = choose(clears > 0, spent.now + (clears - 1) * interval, -(interval << 40))
+        spent.add(Cause.LOOP_TURNAROUND, choose(rows > 1, ticks(timing.loops.row_loop_cycles), 0))
+        spent.add(Cause.BANK_CONFLICT, choose(rows > 0, self._unpack_head(kernel, shape, arithmetic), 0))
+        first = spent.now + 2 * kernel.branch
+        _spend_rows(spent, kernel, rows, trips, arithmetic)
+        if kernel.dual is not None:
+            last = Stores(*kernel.dual.last_store(rows, trips, first, arithmetic))
+        else:
+            last = _last_store(kernel, rows, trips, first, cleared, arithmetic)
+        left = choose(rows > 0, last.left, cleared)
+        end = larger(left + ticks(timing.access.store_cycles), spent.now) + ticks(timing.launch.drain_cycles)
+        cycle = (end + TICKS // 2) // TICKS
+        for cause, held in (
+            (Cause.MEMORY_BANDWIDTH, last.path),
+            (Cause.BARRIER, last.barrier),
+            (Cause.BANK_CONFLICT, last.load),
+        ):
+            spent.hold(cause, choose(rows > 0, held, 0), cycle, arithmetic)
+        spent.hold(Cause.DRAIN, cycle * TICKS, cycle, arithmetic)
+        scalar = timing.scalar
+        before = kernel.writes * scalar.control_write_cycles + scalar.issue_cycles
+        after = kernel.restores * scalar.control_write_cycles
+        return Account(larger(cycle, after), spent.causes, before + after + 0 * cycle, before + 0 * cycle)
+
+    def _unpack_head(self, kernel: Kernel, shape: Shape, arithmetic: Arithmetic) -> Number:
+        """Return the ticks by which an unpacking load delays the start (`nest_plan.head_penalty`)."""
+        if not kernel.plan.unpack_head:
+            return 0
+        facts = self.target.timing.unpack_head
+        count = shape.valid_rows * shape.valid_cols if kernel.flat else shape.valid_cols
+        count = -(-count * kernel.timed_elements // kernel.elements)
+        size = -(-count * kernel.source_bits // 8)
+        fall = ticks(facts.first_cycles - facts.second_cycles)
+        penalty = arithmetic.larger(0, ticks(facts.first_cycles) - fall * (size // facts.step_bytes))
+        return arithmetic.choose((size % facts.line_bytes == 0) | (size >> facts.bank_bit & 1 == 1), 0, penalty)
+
+
+class _Spent:
+    """The front end's time, and the whole cycles of the pipe by cause."""
+
+    def __init__(self, startup: int) -> None:
+        self.now: Number = startup
+        self.cursor: Number = startup // TICKS
+        self.causes: dict[Cause, Number] = {Cause.FILL: self.cursor}
+
+    def add(self, cause: Cause, duration: Number) -> None:
+        """Work for so many ticks."""
+        self.now = self.now + duration
+        reached = self.now // TICKS
+        self.count(cause, reached - self.cursor)
+        self.cursor = reached
+
+    def count(self, cause: Cause, cycles: Number) -> None:
+        """Charge cycles to a cause."""
+        self.causes[cause] = self.causes.get(cause, 0) + cycles
+
+    def hold(self, cause: Cause, duration: Number, until: Number, arithmetic: Arithmetic) -> None:
+        """Charge whole cycles behind the front end's work to a cause, up to cycle `until`."""
+        reached = arithmetic.larger(self.cursor, arithmetic.smaller(until, self.cursor + duration // TICKS))
+        self.count(cause, reached - self.cursor)
+        self.cursor = reached
+
+
+def _trips(kernel: Kernel, shape: Shape) -> Number:
+    count = shape.valid_rows * shape.valid_cols if kernel.flat else shape.valid_cols
+    return -(-count // kernel.elements)
+
+
+def _spend_rows(spent: _Spent, kernel: Kernel, rows: Number, trips: Number, arithmetic: Arithmetic) -> None:
+    """Send all trips: the front end's cycles by cause, row by row of equal fraction of a cycle."""
+    plan, branch = kernel.plan, kernel.branch
+    hold, turn = plan.shape.hold, plan.next_row
+    step = (turn + branch) % TICKS
+    phases = TICKS // gcd(step, TICKS)
+    begun = spent.now + branch
+    for phase in range(phases):
+        count = arithmetic.larger(0, rows - phase + phases - 1) // phases
+        start = begun + phase * step
+        turns = count - (arithmetic.smaller(rows, 1) if phase == 0 else 0)
+        spent.count(Cause.LOOP_TURNAROUND, turns * ((start - branch) // TICKS - (start - branch - turn) // TICKS))
+        sent, held = start + branch, start + branch + hold
+        if branch:
+            serial = count * (start // TICKS - (start - branch) // TICKS)
+            after = arithmetic.larger(held, start + kernel.trip_ticks)
+            each = sent // TICKS - start // TICKS + after // TICKS - held // TICKS
+            spent.count(Cause.SERIALISING_BRANCH, serial + count * trips * each)
+            spent.count(Cause.BUSY, count * trips * (held // TICKS - sent // TICKS))
+        else:
+            busy = sent + min(hold, TICKS)
+            spent.count(Cause.BUSY, count * trips * (busy // TICKS - sent // TICKS))
+            spent.count(Cause.INITIATION_INTERVAL, count * trips * (held // TICKS - busy // TICKS))
+    any_row = arithmetic.smaller(rows, 1)
+    spent.now = spent.now + rows * (turn + branch + trips * kernel.trip_ticks) - any_row * turn
+    spent.cursor = spent.now // TICKS
+
+
+def _last_store(
+    kernel: Kernel, rows: Number, trips: Number, first: Number, cleared: Number, arithmetic: Arithmetic
+) -> Stores:
+    """Return when the last store leaves whose trips are sent from tick `first` on."""
+    larger, plan, chain = arithmetic.larger, kernel.plan, kernel.chain
+    row_ticks = plan.next_row + kernel.branch + trips * kernel.trip_ticks
+    every, hold = sum(kernel.intervals), plan.path_hold
+    number = rows * trips
+    left, through = cleared + number * every, first
+    for last_row in (False, True):
+        for last_trip in (False, True):
+            row, trip = (rows - 1 if last_row else 0), (trips - 1 if last_trip else 0)
+            sent = first + row * row_ticks + trip * kernel.trip_ticks
+            behind = number - 1 - (row * trips + trip)
+            left = larger(left, sent + kernel.effect + behind * every)
+            if hold:
+                passed = sent + chain.arrival + hold
+                through = larger(through, passed + behind * hold)
+                left = larger(left, passed + behind * max(hold, every) + every - kernel.intervals[0])
+    data = first + (rows - 1) * row_ticks + (trips - 1) * kernel.trip_ticks + chain.data[-1]
+    there = larger(data, through) if hold else data
+    barrier = left - there if plan.shape.stores[-1].barrier else 0
+    return Stores(left, there - data, barrier, 0)
+
+
+def _kernel(target: VectorFunctionTarget, lowered: LoweredCast) -> Kernel | None:
+    """Return the numbers of a lowered sample, None if the closed form does not cover what it does."""
+    function, text = lowered.function, lowered.plan.kernel
+    *clearing, nest = function.timed
+    plan = plan_nest(function, nest, target)
+    seen = profile(function, nest)
+    shape, timing = plan.shape, target.timing
+    branch = ticks(timing.branch.cycles) if plan.branches else 0
+    chain = chain_of(shape, target, released=max(shape.hold, branch) if branch else 0)
+    interval, barrier = ticks(timing.port.store_cycles), ticks(timing.store_barrier.cycles)
+    intervals = tuple(max(interval, barrier) if store.barrier else interval for store in shape.stores)
+    there = (
+        max(data, chain.barrier_at + barrier) if store.barrier else data
+        for store, data in zip(shape.stores, chain.data, strict=True)
+    )
+    kernel = Kernel(
+        elements=text.elements,
+        timed_elements=nest.elements,
+        flat=not nest.row_loop,
+        source_bits=nest.source_trip * 8 // nest.elements,
+        plan=replace(plan, unpack_head=int(seen.unpacks and not seen.row_loop)),
+        branch=branch,
+        chain=chain,
+        intervals=intervals,
+        effect=max(at + sum(intervals[place + 1 :]) for place, at in enumerate(there)),
+        filled=clearing[0].elements if clearing else 0,
+        fill_is_limited=bool(clearing and clearing[0].counters),
+        writes=len(lowered.plan.writes),
+        restores=len(lowered.plan.restores),
+        dual=None,
+    )
+    if not _is_covered(target, kernel) or any(_waits(plan_nest(function, each, target)) for each in clearing):
+        return None
+    if _reads_per_group(target, nest, shape) <= target.banks.reads_beside_write:
+        return kernel
+    shifted = chain_of(shape, target, released=0, waited=TICKS)
+    dual = DualTrips.of(target, plan, (chain.arrival, chain.data[0]), (shifted.arrival, shifted.data[0]), intervals)
+    covered = _reads_per_group(target, nest, shape) == 2 <= target.banks.reads_per_group and not clearing
+    return replace(kernel, dual=dual) if dual is not None and covered else None
+
+
+def _is_covered(target: VectorFunctionTarget, kernel: Kernel) -> bool:
+    """Whether trips depend on nothing but when they are sent, and no two of them read or write in one cycle."""
+    plan = kernel.plan
+    shape, nest = plan.shape, plan.nest
+    plain = not (shape.row_loads or shape.closing or plan.post_update) and plan.path_opened is None
+    plain = plain and len(shape.loads) == 1 and bool(shape.stores)
+    plain = plain and all(step.special is None and step.again is None for step in shape.steps)
+    apart = shape.hold >= TICKS and ticks(target.timing.port.store_cycles) >= TICKS
+    steps = (nest.source_trip, nest.destination_trip, *(store.offset for store in shape.stores))
+    aligned = all(step % target.registers.block_bytes == 0 for step in steps)
+    step = (plan.next_row + kernel.branch) % TICKS
+    few = kernel.trip_ticks % TICKS == 0 and TICKS // gcd(step, TICKS) <= _MOST_PHASES
+    written = max(store.size for store in shape.stores) // target.registers.block_bytes
+    return plain and apart and aligned and few and written <= target.banks.groups
+
+
+def _waits(plan: NestPlan) -> bool:
+    """Whether a loop that clears the destination does more than send its stores at once."""
+    shape = plan.shape
+    return bool(plan.branches or shape.hold or shape.loads or len(shape.stores) != 1 or shape.stores[0].barrier)
+
+
+def _reads_per_group(target: VectorFunctionTarget, nest: Nest, shape: TripShape) -> int:
+    blocks = -(-shape.loads[0].size // target.registers.block_bytes)
+    return -(-blocks // target.banks.groups)
+
+
+def chain_of(shape: TripShape, target: VectorFunctionTarget, *, released: int, waited: int = 0) -> Chain:
+    """Follow one trip that is sent at tick 0, whose load waits so long and whose stores are released then."""
+    timing = target.timing
+    forwarding = ticks(timing.chain.forwarding_cycles)
+    arrival = ticks(timing.access.load_cycles) - forwarding + waited
+    ready = {name: arrival for load in shape.loads for name in load.results}
+    last = port = 0
+    for step in shape.steps:
+        start = max([0, *(ready.get(name, 0) for name in step.sources if name not in step.results)])
+        if step.occupancy is not None:
+            start = max(start, port)
+            port = start + step.occupancy
+        last = max(last, start)
+        ready.update(dict.fromkeys(step.results, start + step.latency - forwarding))
+    data = tuple(max(released, ready.get(store.source, 0), ready.get(store.predicate, 0)) for store in shape.stores)
+    return Chain(arrival, data, max(released, last))
