@@ -1,5 +1,6 @@
 """Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with options, by
-a chain at what cost, or impossible and why. --markdown prints the page that docs/ holds. Everything may take an hour;
+a chain at what cost, or impossible and why. Where only trying all codes of 32 bits would prove a verdict it rests on
+samples, unless --prove asks for more. --markdown prints the page that docs/ holds. Everything takes many minutes;
 --src, --dst and --target narrow it down.
 
 examples:
@@ -27,6 +28,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--src", metavar="F", help="casts from this format only")
     add("--dst", metavar="F", help="casts to this format only")
     add("--workers", metavar="N", default="1", help="processes to use; default: 1")
+    add("--prove", action="store_true", help="try all codes of 32-bit sources where nothing less proves a verdict")
     add("--markdown", action="store_true", help="print a page in Markdown")
 
 
@@ -57,6 +59,7 @@ def execute(options: Namespace) -> Outcome:
             version=version,
             src=options.src,
             dst=options.dst,
+            prove=options.prove,
             workers=int(options.workers),
             heard=heard,
         )

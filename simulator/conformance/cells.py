@@ -83,14 +83,14 @@ def changed(cast: SpecifiedCast) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in cast.attributes.items() if value != spec.attributes[name].default)
 
 
-def settle_cell(cell: Cell, spec: Specification, version: str) -> Settled:
-    """Plan one cell.
+def settle_cell(cell: Cell, spec: Specification, version: str, *, prove: bool = False) -> Settled:
+    """Plan one cell; `prove` tries all codes of 32 bits where nothing less proves a verdict.
 
     Raises:
         ReadError: an unknown target.
     """
     request = CastRequest(cell.src, cell.dst, cell.target, spec=spec, version=version, attributes=dict(cell.attributes))
-    return settled(cell, plan(request, explain=False))
+    return settled(cell, plan(request, explain=False, quick=not prove))
 
 
 def settled(cell: Cell, found: Plan) -> Settled:

@@ -49,6 +49,7 @@ def conform(
     version: str | None = None,
     src: str | None = None,
     dst: str | None = None,
+    prove: bool = False,
     workers: int = 1,
     heard: Heard = lambda *_: None,
 ) -> Matrix:
@@ -59,6 +60,7 @@ def conform(
         targets: names or paths; none means all that are shipped.
         version: of the specification; None: its default.
         src, dst: keep the casts from and to these formats only.
+        prove: try all codes of 32 bits where nothing less proves a verdict, which takes seconds per cell.
         workers: processes.
         heard: is told how many cells are done.
 
@@ -71,7 +73,7 @@ def conform(
     names, casts = _chosen(found, targets, chosen, src, dst)
     cells = cells_of(casts, names)
     entries: list[Settled] = []
-    run = partial(settle_cell, spec=found, version=chosen)
+    run = partial(settle_cell, spec=found, version=chosen, prove=prove)
     if workers == 1:
         for cell in cells:
             heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))

@@ -47,7 +47,10 @@ def is_swift(primitive: Primitive) -> bool:
 
 def has_machine_code() -> bool:
     """Whether numba is installed."""
-    return find_spec("numba") is not None
+    try:
+        return find_spec("numba") is not None
+    except ValueError:  # somebody has put something else in its place
+        return False
 
 
 def judge_everything(demand: Demand, chain: Chain, sampled: Judgement, heard: Heard) -> Judgement:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import islice, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import CastsimError, IllegalError, ReadError
+from isa.errors import IllegalError, ReadError
 from isa.formats import format_named
 from simulator.numerics import value_of
 from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
 from simulator.planning.catalogue import Catalogue, catalogue_of
 from simulator.planning.counterexample import Counterexample, counterexample
-from simulator.planning.primitives import Convert, Integral, Primitive
-from simulator.planning.proof import Evidence, Judgement, Verdict, goes_by_breakpoints, graded, judge
+from simulator.planning.primitives import Primitive
+from simulator.planning.proof import Evidence, Judgement, Verdict, judge
+from simulator.planning.ranking import ranked
 from simulator.planning.request import CastRequest, Demand, settle
 from simulator.planning.samples import all_codes, telling_codes
 from simulator.planning.search import Leg, nearest, search, through
-from simulator.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
+from simulator.planning.steps import Chain, primitives_of
 from targets import Target, load_target
 
 Codes = NDArray[Any]
@@ -32,9 +32,6 @@ _RANDOM = 48
 """Random codes per kind of the first sample; what it misses, proofs bring in."""
 _ADDED = 48
 """Failing codes of a refuted chain that join the sample."""
-_SIMULATED = 6
-"""Chains of one length whose programs are simulated to rank them."""
-_SPELLINGS = 6
 
 
 class Way(StrEnum):
@@ -91,12 +88,12 @@ class Plan:
         return None if self.assembly is None else self.assembly.text
 
 
-def plan(request: CastRequest, heard: Heard = lambda *_: None, *, explain: bool = True) -> Plan:
+def plan(request: CastRequest, heard: Heard = lambda *_: None, *, explain: bool = True, quick: bool = False) -> Plan:
     """Find the best chain of a target's instructions that satisfies a request, and prove it.
 
     Chains are tried shortest first, up to `request.steps` instructions; those of one length are ranked by simulated
     cycles per element, scratch and registers. A chain that is proven goes before one that was only sampled. Without
-    `explain` nothing is said of native casts that fail.
+    `explain` nothing is said of native casts that fail. With `quick` no time is taken to try all codes of 32 bits.
 
     Raises:
         ReadError: unknown specification, target, format, version, attribute or mode.
@@ -104,7 +101,7 @@ def plan(request: CastRequest, heard: Heard = lambda *_: None, *, explain: bool 
     """
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
-    return plan_with(catalogue, demand, target, request, heard, explain=explain)
+    return plan_with(catalogue, demand, target, request, heard, explain=explain, quick=quick)
 
 
 def plan_with(
@@ -115,17 +112,19 @@ def plan_with(
     heard: Heard = lambda *_: None,
     *,
     explain: bool = True,
+    quick: bool = False,
 ) -> Plan:
     """Plan with a given catalogue of the target's steps; see `plan`."""
+    task = _Task(catalogue, demand, target, request, heard, quick)
     if not catalogue.leads(demand.src, demand.dst, request.steps):
         return Plan(
             request, demand, target, Way.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
             searched=catalogue.size,
         )  # fmt: skip
     codes = telling_codes(demand.src, (demand.dst,), _RANDOM)
-    found, codes = _proven(catalogue, demand, target, request, codes, heard)
+    found, codes = _proven(task, codes)
     if found is None:
-        return _impossible(catalogue, demand, target, request, codes, heard)
+        return _impossible(task, codes)
     judgement, assembly, cost = found
     return Plan(
         request=request,
@@ -138,7 +137,7 @@ def plan_with(
         cost=cost,
         assembly=assembly,
         counterexample=None,
-        refuted=_refuted_natives(catalogue, demand, judgement.chain, heard) if explain else (),
+        refuted=_refuted_natives(task, judgement.chain) if explain else (),
         searched=catalogue.size,
     )
 
@@ -154,6 +153,7 @@ def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambd
     """
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
+    task = _Task(catalogue, demand, target, request, heard)
     legs = _legs_of(path, demand)
     codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], _RANDOM)
     judgement = None
@@ -162,11 +162,11 @@ def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambd
         if best is None:
             shown = " -> ".join([demand.src.name, *(f"{leg.format} ({leg.rounding or 'any'})" for leg in legs)])
             raise IllegalError(f"{target.name} has no chain {shown}", legal=_legs(catalogue, demand, legs))
-        judgement = judge(demand, best[0], heard)
+        judgement = task.judge(best[0])
         if best[1] == 0 and judgement.verdict is Verdict.DIFFERS:
             codes, judgement = _with_failing(codes, judgement), None
     if judgement.verdict is Verdict.DIFFERS:
-        refused = _refusal(catalogue, demand, target, request, judgement)
+        refused = _refusal(task, judgement)
         return replace(refused, way=_way(judgement.chain))
     assembly = assembly_of(judgement.chain, demand.src, demand.dst, target, request.rows, request.cols)
     return Plan(
@@ -218,22 +218,37 @@ def _check_satisfiable(demand: Demand) -> None:
         )
 
 
-def _proven(
-    catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, codes: Codes, heard: Heard
-) -> tuple[tuple[Judgement, Assembly, Cost] | None, Codes]:
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One request with everything that is needed to work on it."""
+
+    catalogue: Catalogue
+    demand: Demand
+    target: Target
+    request: CastRequest
+    heard: Heard
+    quick: bool = False
+
+    def judge(self, chain: Chain) -> Judgement:
+        """Prove or refute a chain."""
+        return judge(self.demand, chain, self.heard, quick=self.quick)
+
+
+def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, Cost] | None, Codes]:
     """Return the best chain that stands up to proof; a refuted one adds to the codes, and the search begins anew."""
     judged: dict[tuple[Primitive, ...], Judgement] = {}
+    request, demand = task.request, task.demand
     while True:
-        chains = search(catalogue, demand, codes, request.steps, lambda text: heard(text, 0, 0))
+        chains = search(task.catalogue, demand, codes, request.steps, lambda text: task.heard(text, 0, 0))
         if not chains:
             return None, codes
         sampled: tuple[Judgement, Assembly, Cost] | None = None
         refuted = False
-        for chain, assembly, cost in _ranked(chains, demand, target, request, codes):
+        for chain, assembly, cost in ranked(chains, demand, task.target, request, codes):
             # Spellings of one chain share their verdict.
             primitives = primitives_of(chain)
             if primitives not in judged:
-                judged[primitives] = judge(demand, chain, heard)
+                judged[primitives] = task.judge(chain)
             judgement = replace(judged[primitives], chain=chain)
             if judgement.verdict is Verdict.DIFFERS:
                 codes, refuted = _with_failing(codes, judgement), True
@@ -243,71 +258,6 @@ def _proven(
             sampled = sampled or (judgement, assembly, cost)
         if not refuted:
             return sampled, codes
-
-
-def _ranked(
-    chains: list[Chain], demand: Demand, target: Target, request: CastRequest, codes: Codes
-) -> list[tuple[Chain, Assembly, Cost]]:
-    """Return the most promising chains with their programs, the cheapest first.
-
-    Raises:
-        CastsimError: none of them can be written as a program; the first one's reason.
-    """
-    plain = sorted(chains, key=lambda chain: _plainness(chain, demand, codes))
-    picked: dict[tuple[Any, ...], Chain] = {}
-    for chain in (spelt for one in plain for spelt in _spellings(one)):
-        picked.setdefault(_kind(chain), chain)
-    found, reasons = [], []
-    for chain in picked.values():
-        try:
-            assembly = assembly_of(chain, demand.src, demand.dst, target, request.rows, request.cols)
-            found.append((chain, assembly, cost_of(assembly)))
-        except CastsimError as error:
-            reasons.append(error)
-        if len(found) == _SIMULATED:
-            break
-    if not found:
-        raise reasons[0]
-    order = {id(chain): place for place, chain in enumerate(picked.values())}
-    return sorted(found, key=lambda one: (one[2].rank, _plainness(one[0], demand, codes), order[id(one[0])]))
-
-
-def _plainness(chain: Chain, demand: Demand, codes: Codes) -> tuple[int, ...]:
-    """Return what makes one chain preferable to another that takes as long: exact, narrow, proven soon, plain."""
-    inexact = int(graded(demand, codes, run_chain(chain, codes)) is not Verdict.EXACT)
-    wanted = {policy.rounding for policy in demand.references}
-    strange = sum(
-        primitive.policy.rounding not in wanted
-        for primitive in primitives_of(chain)
-        if isinstance(primitive, Convert | Integral)
-    )
-    instructions = [step for step in chain if step.is_instruction]
-    width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
-    options = sum(len(step.forms[0].options) for step in chain)
-    slow = int(demand.src.bits > 16 and not goes_by_breakpoints(demand, chain))
-    return inexact, width, slow, strange, len(chain), options
-
-
-def _kind(chain: Chain) -> tuple[Any, ...]:
-    """Return what a chain's cost depends on: formats and kinds of instructions, not rounding modes or constants."""
-    return tuple(
-        (step.src.name, step.dst.name, step.name.partition(" ")[0], _switches(step.forms[0])) for step in chain
-    )
-
-
-def _switches(form: Form) -> tuple[Any, ...]:
-    return (form.saturation, form.scratch) if isinstance(form, TileCastForm) else ()
-
-
-def _spellings(chain: Chain) -> Iterator[Chain]:
-    """Yield a chain with every spelling of its steps that may take another time."""
-    choices: list[list[Step]] = []
-    for step in chain:
-        by_switches: dict[tuple[Any, ...], Form] = {}
-        for form in step.forms:
-            by_switches.setdefault(_switches(form), form)
-        choices.append([replace(step, forms=(form,)) for form in by_switches.values()])
-    yield from islice(product(*choices), _SPELLINGS)
 
 
 def _with_failing(codes: Codes, judgement: Judgement) -> Codes:
@@ -327,43 +277,42 @@ def _way(chain: Chain) -> Way:
     return Way.OPTIONS if instructions[0].forms[0].options else Way.NATIVE
 
 
-def _impossible(
-    catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, codes: Codes, heard: Heard
-) -> Plan:
+def _impossible(task: _Task, codes: Codes) -> Plan:
+    catalogue, demand, request = task.catalogue, task.demand, task.request
     best = nearest(catalogue, demand, codes, min(request.steps, 2))
     if best is None and request.steps > 2:
         best = nearest(catalogue, demand, codes[: 1 << 8], request.steps)
     assert best is not None  # something leads there
-    judgement = judge(demand, best[0], heard)
-    return _refusal(catalogue, demand, target, request, judgement)
+    return _refusal(task, task.judge(best[0]))
 
 
-def _refusal(catalogue: Catalogue, demand: Demand, target: Target, request: CastRequest, judgement: Judgement) -> Plan:
+def _refusal(task: _Task, judgement: Judgement) -> Plan:
     return Plan(
-        request=request,
-        demand=demand,
-        target=target,
+        request=task.request,
+        demand=task.demand,
+        target=task.target,
         way=Way.IMPOSSIBLE,
         verdict=Verdict.DIFFERS,
         chain=judgement.chain,
         evidence=judgement.evidence,
         cost=None,
         assembly=None,
-        counterexample=counterexample(demand, judgement.chain, int(judgement.failing[0])),
-        searched=catalogue.size,
+        counterexample=counterexample(task.demand, judgement.chain, int(judgement.failing[0])),
+        searched=task.catalogue.size,
     )
 
 
-def _refuted_natives(catalogue: Catalogue, demand: Demand, chain: Chain, heard: Heard) -> tuple[Refuted, ...]:
+def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:
     """Return the plain native cast of the pair where the chain is something else and the plain one fails."""
+    demand = task.demand
     options = sum(len(step.forms[0].options) for step in chain)
-    native = [step for step in catalogue.from_format(demand.src) if step.dst == demand.dst]
+    native = [step for step in task.catalogue.from_format(demand.src) if step.dst == demand.dst]
     plain = min(native, key=lambda step: len(step.forms[0].options), default=None)
     if plain is None or (plain.primitives == primitives_of(chain)):
         return ()
     if len(chain) == 1 and len(plain.forms[0].options) >= options:
         return ()
-    judgement = judge(demand, (plain,), heard, refute_only=True)
+    judgement = judge(demand, (plain,), task.heard, quick=True)
     if judgement.verdict is not Verdict.DIFFERS:
         return ()
     found = counterexample(demand, (plain,), int(judgement.failing[0]))

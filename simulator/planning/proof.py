@@ -77,12 +77,11 @@ def judge(
     heard: Heard = lambda *_: None,
     *,
     samples: int = 1 << 16,
-    refute_only: bool = False,
+    quick: bool = False,
 ) -> Judgement:
     """Return the verdict on a chain that leads from the demand's source to its destination.
 
-    With `refute_only` the smallest failing code of those sampled is enough, where finding the smallest of all takes
-    seconds.
+    With `quick` codes of 32 bits are sampled where only trying all of them would prove anything, which takes seconds.
     """
     codes = all_codes(demand.src)
     if codes is not None:
@@ -93,9 +92,7 @@ def judge(
 
         return judge_by_breakpoints(demand, chain, heard)
     sampled = _sampled(demand, chain, samples)
-    if sampled.verdict is Verdict.DIFFERS and (refute_only or demand.src.storage_bits != 32):
-        return sampled
-    if demand.src.storage_bits != 32:
+    if quick or demand.src.storage_bits != 32:
         return sampled
     from simulator.planning.everything import is_swift, judge_everything  # noqa: PLC0415
 

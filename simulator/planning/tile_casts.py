@@ -32,9 +32,10 @@ def tile_casts(target: StridedRepeatTarget | VectorFunctionTarget) -> Iterator[S
         src, dst = format_named(rule.src), format_named(rule.dst)
         modes = [None, *(RoundMode[mode.name] for mode in rule.suffixes)]
         found: dict[Primitives, list[TileCastForm]] = {}
+        traced: dict[tuple[object, ...], Primitives] = {}
         for form in _forms(target, rule.src, rule.dst, modes):
             if isinstance(target, VectorFunctionTarget):
-                primitives = _function_primitives(target, src, dst, form)
+                primitives = _function_primitives(target, src, dst, form, traced)
             else:
                 primitives = _strided_primitives(target, src, dst, form)
             found.setdefault(primitives, []).append(form)
@@ -107,7 +108,24 @@ def _of_action(action: object, src: Format, dst: Format) -> Primitive:
     raise TypeError(f"{action} converts nothing")
 
 
-def _function_primitives(target: VectorFunctionTarget, src: Format, dst: Format, form: TileCastForm) -> Primitives:
+def _function_primitives(
+    target: VectorFunctionTarget,
+    src: Format,
+    dst: Format,
+    form: TileCastForm,
+    traced: dict[tuple[object, ...], Primitives],
+) -> Primitives:
+    """Return the steps of a kernel; what a form does not change is traced once."""
+    from simulator.vector_function.plan import plan_cast  # noqa: PLC0415
+
+    plan = plan_cast(target, src, dst, form.rounding, form.saturation, contiguous=True, scratch=False)
+    key = plan.variant, plan.rounding, plan.saturation, plan.ctrl
+    if key not in traced:
+        traced[key] = _traced(target, src, dst, form)
+    return traced[key]
+
+
+def _traced(target: VectorFunctionTarget, src: Format, dst: Format, form: TileCastForm) -> Primitives:
     from simulator.vector_function.lowering import lower_cast  # noqa: PLC0415
     from simulator.vector_function.trace import ConvertStep, IntegralStep, MaskStep, trace_nest  # noqa: PLC0415
 

@@ -14,8 +14,9 @@ LEGEND = (
     "native: one instruction as it stands. Words such as `saturation ON` or `rounding TRUNC`: one instruction with "
     "these options. Several instructions: a chain, with its options. copy: the bits stay as they are. The number is "
     "the cost of the whole program in simulated cycles per element, loads and stores included. (within tolerance): "
-    "conforms, but is not everywhere the nearest result. ~: no proof, the verdict rests on samples. no: no chain of up "
-    "to three steps conforms; the value on which the nearest one fails, what becomes of it, and what would be right."
+    "conforms, but is not everywhere the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove "
+    "try all codes of 32 bits. no: no chain of up to three steps conforms; the value on which the nearest one fails, "
+    "what becomes of it, and what would be right."
 )
 
 

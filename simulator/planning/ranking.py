@@ -1,0 +1,89 @@
+"""Which of the chains that satisfy a request is the best: by the simulated cost of their programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, product
+from typing import Any
+
+from numpy.typing import NDArray
+
+from isa.errors import CastsimError
+from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
+from simulator.planning.primitives import Convert, Integral
+from simulator.planning.proof import Verdict, goes_by_breakpoints, graded
+from simulator.planning.request import CastRequest, Demand
+from simulator.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
+from targets import Target
+
+Codes = NDArray[Any]
+
+_SIMULATED = 6
+"""Chains of one length whose programs are simulated to rank them."""
+_SPELLINGS = 6
+
+
+def ranked(
+    chains: list[Chain], demand: Demand, target: Target, request: CastRequest, codes: Codes
+) -> list[tuple[Chain, Assembly, Cost]]:
+    """Return the most promising chains with their programs, the cheapest first.
+
+    Raises:
+        CastsimError: none of them can be written as a program; the first one's reason.
+    """
+    plain = sorted(chains, key=lambda chain: _plainness(chain, demand, codes))
+    picked: dict[tuple[Any, ...], Chain] = {}
+    for chain in (spelt for one in plain for spelt in _spellings(one)):
+        picked.setdefault(_kind(chain), chain)
+    found, reasons = [], []
+    for chain in picked.values():
+        try:
+            assembly = assembly_of(chain, demand.src, demand.dst, target, request.rows, request.cols)
+            found.append((chain, assembly, cost_of(assembly)))
+        except CastsimError as error:
+            reasons.append(error)
+        if len(found) == _SIMULATED:
+            break
+    if not found:
+        raise reasons[0]
+    order = {id(chain): place for place, chain in enumerate(picked.values())}
+    return sorted(found, key=lambda one: (one[2].rank, _plainness(one[0], demand, codes), order[id(one[0])]))
+
+
+def _plainness(chain: Chain, demand: Demand, codes: Codes) -> tuple[int, ...]:
+    """Return what makes one chain preferable to another that takes as long: exact, narrow, proven soon, plain."""
+    inexact = int(graded(demand, codes, run_chain(chain, codes)) is not Verdict.EXACT)
+    wanted = {policy.rounding for policy in demand.references}
+    strange = sum(
+        primitive.policy.rounding not in wanted
+        for primitive in primitives_of(chain)
+        if isinstance(primitive, Convert | Integral)
+    )
+    instructions = [step for step in chain if step.is_instruction]
+    width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
+    options = sum(len(step.forms[0].options) for step in chain)
+    slow = int(demand.src.bits > 16 and not goes_by_breakpoints(demand, chain))
+    return inexact, width, slow, strange, len(chain), options
+
+
+def _kind(chain: Chain) -> tuple[Any, ...]:
+    """Return what a chain's cost depends on: formats and kinds of instructions, not rounding modes or constants."""
+    return tuple(
+        (step.src.name, step.dst.name, step.name.partition(" ")[0], _switches(step.forms[0])) for step in chain
+    )
+
+
+def _switches(form: Form) -> tuple[Any, ...]:
+    return (form.saturation, form.scratch) if isinstance(form, TileCastForm) else ()
+
+
+def _spellings(chain: Chain) -> Iterator[Chain]:
+    """Yield a chain with every spelling of its steps that may take another time."""
+    choices: list[list[Step]] = []
+    for step in chain:
+        by_switches: dict[tuple[Any, ...], Form] = {}
+        for form in step.forms:
+            by_switches.setdefault(_switches(form), form)
+        choices.append([replace(step, forms=(form,)) for form in by_switches.values()])
+    yield from islice(product(*choices), _SPELLINGS)

@@ -1,0 +1,108 @@
+"""How long `castsim lower` takes: `python tests/benchmarks/answers.py [--markdown FILE]`.
+
+Every answer is a process of its own, start-up included, once with numba and once without. CPU seconds of all its
+threads are those of an idle machine too; seconds of the clock are not, where others work beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+ASKED = (
+    "f16 i8 --spec tosa --target a5",
+    "f16 i8 --spec tosa --target gaudib",
+    "bf16 u8 --spec onnx --target a2a3",
+    "i16 bool --spec tosa --target gaudi2",
+    "f16 e4m3fn --spec onnx --target a5",
+    "f32 i8 --spec tosa --target a2a3",
+    "f32 bf16 --spec tosa --target gaudi2",
+    "f32 f16 --spec tosa --target a5",
+    "i32 bf16 --spec tosa --target a5",
+    "f32 i32 --spec tosa --target a5",
+    "i32 f32 --spec tosa --target gaudi2",
+    "f32 u16 --spec onnx --target gaudi",
+    "f32 bool --spec tosa --target a2a3",
+    "i64 f32 --spec onnx --target a5",
+)
+"""Requests: sources of 16 bits, then wide ones that go by breakpoints, by all codes, by samples."""
+
+_WITHOUT = "import sys; sys.modules['numba'] = None\n"
+_RUN = "from simulator.__main__ import main; raise SystemExit(main({arguments!r}))"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Seconds that one answer took, and the line that tells how it was reached."""
+
+    asked: str
+    numba: bool
+    cpu: float
+    clock: float
+    how: str
+
+
+def ask(asked: str, *, numba: bool) -> Answer:
+    """Run one request in a process of its own."""
+    code = ("" if numba else _WITHOUT) + _RUN.format(arguments=["lower", *asked.split()])
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "COLUMNS": "400"}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    clock = time.monotonic() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in (0, 1) or "Traceback" in done.stderr:
+        raise RuntimeError(done.stderr)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    verdicts = ("exact:", "conforms:", "differs:")
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith(verdicts)]
+    return Answer(asked, numba, cpu, clock, lines[0] if lines else "nothing leads there")
+
+
+def markdown(answers: list[Answer]) -> str:
+    """Return the page."""
+    lines = [
+        "# How long `castsim lower` takes",
+        "",
+        "Written by `python tests/benchmarks/answers.py`: a process per answer, start-up included. CPU seconds add up",
+        f"those of all threads ({os.cpu_count()} processors); clock seconds depend on what else the machine does.",
+        "",
+        "| castsim lower | numba | CPU s | clock s | answer |",
+        "|---|---|---:|---:|---|",
+        *(
+            f"| {one.asked} | {'with' if one.numba else 'without'} | {one.cpu:.2f} | {one.clock:.2f} | {one.how} |"
+            for one in answers
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Measure all, print the table, and write it where asked."""
+    parser = argparse.ArgumentParser(description="Times of castsim lower.")
+    parser.add_argument("--markdown", metavar="FILE")
+    options = parser.parse_args(arguments)
+    answers = []
+    for asked in ASKED:
+        for numba in (True, False):
+            answers.append(ask(asked, numba=numba))
+            print(f"{answers[-1].cpu:7.2f} s CPU {answers[-1].clock:7.2f} s  {asked}", file=sys.stderr, flush=True)
+    text = markdown(answers)
+    if options.markdown:
+        Path(options.markdown).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
