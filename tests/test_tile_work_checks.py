@@ -152,6 +152,31 @@ def test_scratch_that_nobody_reserves_brings_a_warning() -> None:
     assert not walked(program(blocked, [F, BLOCK, D, above]), target("a2a3")).warnings
 
 
+@pytest.mark.parametrize(("element", "mode", "told"), [("i32", "lt", 1), ("i32", "eq", 0), ("f32", "lt", 0)])
+@pytest.mark.parametrize(("name", "has_it"), [("a2a3", True), ("a5", False)])
+def test_comparisons_that_act_as_equality_bring_a_warning(
+    element: str, mode: str, told: int, name: str, has_it: bool
+) -> None:
+    """A2/A3: every comparison of i32 is one for equality (pto_assembly.md section 10.3)."""
+    a, b = Spot("a", element, 4, 64, 0), Spot("b", element, 4, 64, 4096)
+    m = Spot("m", "i8", 4, 64, 8192)
+    operation = statement("tcmp", [a, b], m, f"{{cmpMode = #pto<cmp {mode}>}}")
+    found = walked(program(operation, [a, b, m]), target(name)).warnings
+    assert len(found) == told * has_it
+    assert all(f"'{mode}' acts as 'eq'" in one for one in found)
+
+
+def test_a_source_that_a_division_leaves_as_floats_brings_a_warning() -> None:
+    """A2/A3: integers are divided by a scalar as floats, into which the source is converted where it lies."""
+    for element, float_name in (("i32", "f32"), ("i16", "f16")):
+        a, d = Spot("a", element, 4, 64, 0), Spot("d", element, 4, 64, 4096)
+        for name, out, told in (("a2a3", d, 1), ("a5", d, 0), ("a2a3", a, 0)):
+            text = program(statement("tdivs", [a, ("s", element)], out), [a, d], {"s": ("3", element)})
+            found = walked(text, target(name)).warnings
+            assert len(found) == told
+            assert all(f"%a is left holding {float_name}" in one for one in found)
+
+
 # ------------------------------------------------------------------------------------------------------- overlaps
 
 

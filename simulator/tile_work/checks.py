@@ -9,7 +9,7 @@ from isa.formats import IntFormat
 from isa.pto.spelling import closest
 from isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from simulator.dataflow.checks import check_tile
-from simulator.tile_work.behaviour import behaviour_of, compared_format
+from simulator.tile_work.behaviour import behaviour_of, compared_format, float_route
 from simulator.tile_work.overlaps import check_overlaps
 from simulator.tile_work.regions import check_regions
 from simulator.tile_work.shapes import is_column
@@ -36,7 +36,24 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
     _check_scratch(target, work, operation, rule)
     check_regions(target, work, operation)
     seen = work if rule.tmp == "used" else replace(work, tmp=None)
-    return check_overlaps(target, seen, operation, behaviour_of(target, seen))
+    return _surprises(target, work) + check_overlaps(target, seen, operation, behaviour_of(target, seen))
+
+
+def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
+    """Return warnings of what the library does otherwise than the text says (pto_assembly.md section 10.3)."""
+    facts = target.tile_arithmetic
+    found = []
+    if work.mode not in (None, "eq") and compared_format(work) in facts.equality_only:
+        found.append(
+            f"pto.{work.mnemonic} of {compared_format(work)} compares for equality only on {target.name}: "
+            f"'{work.mode}' acts as 'eq'"
+        )
+    route = float_route(work, facts)
+    if route is not None and work.sources[0].address != work.dst.address:
+        found.append(
+            f"pto.{work.mnemonic} converts its source in place: %{work.sources[0].name} is left holding {route}"
+        )
+    return tuple(found)
 
 
 def _known(target: DataflowTarget, work: TileWork) -> tuple[VectorOperation, TileOperation]:
