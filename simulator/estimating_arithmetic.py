@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,12 +52,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Cycles of a cast alone, those of the pipe that converts by cause without the empty ones, busy ones of the
-    scalar unit. `before` are cycles that pass before those of the cast, as its convention counts them.
+    """Cycles of a cast alone, those of the pipe that converts by cause, busy ones of the scalar unit.
+
+    `converting` is in the order of `Cause`, without the empty cycles. `before` are cycles that pass before those of
+    the cast, as its convention counts them.
     """
 
     cycles: Number
-    converting: Mapping[Cause, Number]
+    converting: tuple[tuple[Cause, Number], ...]
     scalar: Number
     before: Number = 0
 

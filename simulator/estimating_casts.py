@@ -11,7 +11,7 @@ from isa.errors import CastsimError, ReadError, Span
 from isa.formats import format_named
 from isa.modes import Saturation
 from isa.pto.program import RoundMode
-from simulator.estimating import Estimate, Estimates, bound_by, timed_alone
+from simulator.estimating import Estimate, Estimates, timed_alone
 from simulator.estimating_arithmetic import SCALAR, Account, Arithmetic, Number, Shape, of_arrays
 from simulator.estimating_placement import Placement, Request
 from simulator.mechanisms import lowerer_of
@@ -271,22 +271,30 @@ def _integers(name: str, value: Any) -> Integers | None:
 
 def _estimate(account: Account) -> Estimate:
     """Return the estimate of one shape, in whichever pipe is occupied longer: the scalar one or that which converts."""
-    converting = {cause: cycles for cause, cycles in account.converting.items() if cycles}
-    occupied = sum(converting.values())
+    found = [item for item in account.converting if item[1]]
+    occupied = sum(cycles for _, cycles in found)
     if account.scalar >= occupied:
-        converting, occupied = ({Cause.BUSY: account.scalar} if account.scalar else {}), account.scalar
+        occupied = account.scalar
+        found = [(Cause.BUSY, occupied)] if occupied else []
     total = account.before + account.cycles
     if occupied < total:
-        converting[Cause.EMPTY] = total - occupied
-    return Estimate(account.cycles, bound_by(converting), converting)
+        found.append((Cause.EMPTY, total - occupied))
+    # They are in the order of `Cause`, and of equals max takes the first: as `bound_by`, without looking them up.
+    most = max(found, key=_cycles)[0] if found else Cause.EMPTY
+    return Estimate(account.cycles, most, dict(found))
+
+
+def _cycles(item: tuple[Cause, int]) -> int:
+    return item[1]
 
 
 def _split(account: Account, arithmetic: Arithmetic) -> dict[Cause, Number]:
     """Return the same of many shapes: their cycles by cause."""
     choose, scalar = arithmetic.choose, account.scalar
-    occupied = sum(account.converting.values())
+    converting = dict(account.converting)
+    occupied = sum(converting.values())
     by_scalar = scalar >= occupied
-    causes = {cause: choose(by_scalar, 0, cycles) for cause, cycles in account.converting.items()}
-    causes[Cause.BUSY] = choose(by_scalar, scalar, account.converting.get(Cause.BUSY, 0))
+    causes = {cause: choose(by_scalar, 0, cycles) for cause, cycles in converting.items()}
+    causes[Cause.BUSY] = choose(by_scalar, scalar, converting.get(Cause.BUSY, 0))
     causes[Cause.EMPTY] = account.before + account.cycles - choose(by_scalar, scalar, occupied)
     return causes

@@ -68,17 +68,19 @@ class DualTrips:
         import numpy as np  # noqa: PLC0415 - single shapes are estimated without it
 
         found = np.zeros((4, len(trips)), np.int64)
-        first = np.broadcast_to(first, trips.shape)
-        keys, places = np.unique(np.stack((trips, first)), axis=1, return_inverse=True)
+        width = int(np.max(first)) + 1
+        keys, places = np.unique(trips * width + first, return_inverse=True)
         order = np.argsort(places, kind="stable")
-        bounds = np.searchsorted(places[order], np.arange(keys.shape[1] + 1))
-        for number, (each, begun) in enumerate(keys.T.tolist()):
+        bounds = np.searchsorted(places[order], np.arange(len(keys) + 1))
+        for number, key in enumerate(keys.tolist()):
             part = order[bounds[number] : bounds[number + 1]]
-            most = int(rows[part].max())
+            counts = rows[part]
+            most = int(counts.max())
             if most > 0:
+                each, begun = divmod(key, width)
                 self._row(most, each, begun)
-                table = np.array(self.known[each, begun].rows)
-                found[:, part] = table[np.maximum(rows[part], 1) - 1].T
+                table = np.array(self.known[each, begun].rows[:most])
+                found[:, part] = table[np.maximum(counts, 1) - 1].T
         return tuple(found)
 
     def _row(self, rows: int, trips: int, first: int) -> Row:

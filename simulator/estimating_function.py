@@ -29,6 +29,9 @@ from targets.vector_function import VectorFunctionTarget
 _MOST_PHASES = 4
 """Rows may begin at so many different fractions of a cycle."""
 
+_LONG_AGO = -(1 << 60)
+"""A tick before all others."""
+
 _LONG, _SHORT, _PADDING = 1024, 2, 256
 """Columns of the samples that are lowered: several trips, one trip; what makes a tile padded."""
 
@@ -49,8 +52,9 @@ class Kernel:
     """One code variant with one or several trips per row: all numbers but the extents.
 
     `branch` is what a serialising branch takes, 0 if there is none. `intervals` are the ticks from the store before to
-    each store of a trip, `effect` when a trip that is sent at tick 0 lets the first store after it leave, less all
-    intervals in between. `filled` is the size of the stores that clear the destination beforehand, 0 if none do.
+    each store of a trip, `every` their sum; `effect` is when a trip that is sent at tick 0 lets the first store after
+    it leave, less all intervals in between. `filled` is the size of the stores that clear the destination beforehand,
+    0 if none do.
     """
 
     elements: int
@@ -61,17 +65,17 @@ class Kernel:
     branch: int
     chain: Chain
     intervals: tuple[int, ...]
+    every: int
     effect: int
     filled: int
     fill_is_limited: bool
     writes: int
     restores: int
+    trip_ticks: int
+    """Ticks from trip to trip of a row."""
+    phases: int
+    """Fractions of a cycle at which rows begin."""
     dual: DualTrips | None
-
-    @property
-    def trip_ticks(self) -> int:
-        """Ticks from trip to trip of a row."""
-        return self.branch + max(self.plan.shape.hold, self.branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +89,50 @@ class Stores:
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """What surrounds the trips: ticks, but for the whole cycles `before` the launch and `after` it on the scalar unit.
+
+    `unpack_first` and `unpack_fall` are what an unpacking load costs at first, and less with each step of bytes.
+    """
+
+    startup: int
+    setup: int
+    row_loop: int
+    interval: int
+    effect: int
+    drain: int
+    unpack_first: int
+    unpack_fall: int
+    before: int
+    after: int
+
+    @classmethod
+    def of(cls, target: VectorFunctionTarget, kernel: Kernel) -> Times:
+        """Return those of a kernel."""
+        timing, scalar = target.timing, target.timing.scalar
+        head = timing.unpack_head
+        return cls(
+            startup=ticks(timing.launch.startup_cycles),
+            setup=ticks(timing.loops.setup_cycles),
+            row_loop=ticks(timing.loops.row_loop_cycles),
+            interval=ticks(timing.port.store_cycles),
+            effect=ticks(timing.access.store_cycles),
+            drain=ticks(timing.launch.drain_cycles),
+            unpack_first=ticks(head.first_cycles),
+            unpack_fall=ticks(head.first_cycles - head.second_cycles),
+            before=kernel.writes * scalar.control_write_cycles + scalar.issue_cycles,
+            after=kernel.restores * scalar.control_write_cycles,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionForm:
     """The closed form of one request: its kernels, by whether tiles are contiguous and rows have several trips."""
 
     target: VectorFunctionTarget
     bits: tuple[int, int]
     kernels: Mapping[tuple[bool, bool], Kernel]
+    times: Times
 
     uses_scratch = False
     needs_apart = False
@@ -98,7 +140,7 @@ class FunctionForm:
     @classmethod
     def of(cls, target: VectorFunctionTarget, request: Request) -> FunctionForm | None:
         """Return the closed form of a request, None if the facts leave none."""
-        kernels = {}
+        kernels: dict[tuple[bool, bool], Kernel] = {}
         lowerer = lowerer_of(target)
         placement = Placement.of(target, lowerer, replace(request, scratch=False))
         try:
@@ -113,7 +155,7 @@ class FunctionForm:
                     kernels[contiguous, several] = kernel
         except CastsimError:
             return None
-        return cls(target, placement.bits, kernels)
+        return cls(target, placement.bits, kernels, Times.of(target, kernels[True, True]))
 
     def reach(self, shape: Shape) -> Number:
         """Return the bytes from the start of the destination on that are cleared beforehand."""
@@ -150,25 +192,25 @@ class FunctionForm:
                 found = self._account(self.kernels[is_contiguous, has_several], part, arithmetic)
                 for name, column in fields.items():
                     column[places] = getattr(found, name)
-                for cause, cycles in found.converting.items():
+                for cause, cycles in found.converting:
                     causes[cause][places] = cycles
-        return Account(fields["cycles"], causes, fields["scalar"], fields["before"])
+        return Account(fields["cycles"], tuple(causes.items()), fields["scalar"], fields["before"])
 
     def _account(self, kernel: Kernel, shape: Shape, arithmetic: Arithmetic) -> Account:
         """Return the cycles of shapes that run one kernel."""
-        timing, choose, larger = self.target.timing, arithmetic.choose, arithmetic.larger
+        times, choose, larger = self.times, arithmetic.choose, arithmetic.larger
         trips = _trips(kernel, shape)
         rows = choose(trips > 0, 1 if kernel.flat else shape.valid_rows, 0)
         clears = 0
         if kernel.filled:
             clears = -(-shape.valid_rows * (shape.dst_stride * self.bits[1] // 8) // kernel.filled)
-        spent = _Spent(ticks(timing.launch.startup_cycles))
+        spent = _Spent(times.startup)
         loops = (clears > 1) | ((rows > 0) & ((rows > 1) | (trips > 1)))
-        spent.add(Cause.LOOP_TURNAROUND, choose(loops, ticks(timing.loops.setup_cycles), 0))
-        interval = ticks(timing.port.store_cycles)
-        cleared = choose(clears > 0, spent.now + (clears - 1) * interval, -(interval << 40))
-        spent.add(Cause.LOOP_TURNAROUND, choose(rows > 1, ticks(timing.loops.row_loop_cycles), 0))
-        spent.add(Cause.BANK_CONFLICT, choose(rows > 0, self._unpack_head(kernel, shape, arithmetic), 0))
+        spent.turn = spent.advance(choose(loops, times.setup, 0))
+        cleared = choose(clears > 0, spent.now + (clears - 1) * times.interval, _LONG_AGO)
+        spent.turn = spent.turn + spent.advance(choose(rows > 1, times.row_loop, 0))
+        if kernel.plan.unpack_head:
+            spent.conflict = spent.advance(choose(rows > 0, self._unpack_head(kernel, shape, arithmetic), 0))
         first = spent.now + 2 * kernel.branch
         _spend_rows(spent, kernel, rows, trips, arithmetic)
         if kernel.dual is not None:
@@ -176,57 +218,74 @@ class FunctionForm:
         else:
             last = _last_store(kernel, rows, trips, first, cleared, arithmetic)
         left = choose(rows > 0, last.left, cleared)
-        end = larger(left + ticks(timing.access.store_cycles), spent.now) + ticks(timing.launch.drain_cycles)
+        end = larger(left + times.effect, spent.now) + times.drain
         cycle = (end + TICKS // 2) // TICKS
-        for cause, held in (
-            (Cause.MEMORY_BANDWIDTH, last.path),
-            (Cause.BARRIER, last.barrier),
-            (Cause.BANK_CONFLICT, last.load),
-        ):
-            spent.hold(cause, choose(rows > 0, held, 0), cycle, arithmetic)
-        spent.hold(Cause.DRAIN, cycle * TICKS, cycle, arithmetic)
-        scalar = timing.scalar
-        before = kernel.writes * scalar.control_write_cycles + scalar.issue_cycles
-        after = kernel.restores * scalar.control_write_cycles
-        return Account(larger(cycle, after), spent.causes, before + after + 0 * cycle, before + 0 * cycle)
+        if kernel.plan.path_hold:
+            spent.path = spent.hold(choose(rows > 0, last.path, 0), cycle, arithmetic)
+        if kernel.plan.shape.stores[-1].barrier:
+            spent.held = spent.hold(choose(rows > 0, last.barrier, 0), cycle, arithmetic)
+        if kernel.dual is not None:
+            spent.conflict = spent.conflict + spent.hold(choose(rows > 0, last.load, 0), cycle, arithmetic)
+        spent.drain = spent.hold(cycle * TICKS, cycle, arithmetic)
+        nothing = 0 * cycle
+        return Account(
+            larger(cycle, times.after), spent.by_cause(), times.before + times.after + nothing, times.before + nothing
+        )
 
     def _unpack_head(self, kernel: Kernel, shape: Shape, arithmetic: Arithmetic) -> Number:
         """Return the ticks by which an unpacking load delays the start (`nest_plan.head_penalty`)."""
-        if not kernel.plan.unpack_head:
-            return 0
         facts = self.target.timing.unpack_head
         count = shape.valid_rows * shape.valid_cols if kernel.flat else shape.valid_cols
         count = -(-count * kernel.timed_elements // kernel.elements)
         size = -(-count * kernel.source_bits // 8)
-        fall = ticks(facts.first_cycles - facts.second_cycles)
-        penalty = arithmetic.larger(0, ticks(facts.first_cycles) - fall * (size // facts.step_bytes))
+        fallen = self.times.unpack_fall * (size // facts.step_bytes)
+        penalty = arithmetic.larger(0, self.times.unpack_first - fallen)
         return arithmetic.choose((size % facts.line_bytes == 0) | (size >> facts.bank_bit & 1 == 1), 0, penalty)
 
 
 class _Spent:
     """The front end's time, and the whole cycles of the pipe by cause."""
 
+    __slots__ = ("branch", "busy", "conflict", "cursor", "drain", "held", "interval", "now", "path", "start", "turn")
+
     def __init__(self, startup: int) -> None:
         self.now: Number = startup
-        self.cursor: Number = startup // TICKS
-        self.causes: dict[Cause, Number] = {Cause.FILL: self.cursor}
+        self.start = self.cursor = startup // TICKS
+        self.turn: Number = 0
+        self.conflict: Number = 0
+        self.busy: Number = 0
+        self.interval: Number = 0
+        self.branch: Number = 0
+        self.path: Number = 0
+        self.held: Number = 0
+        self.drain: Number = 0
 
-    def add(self, cause: Cause, duration: Number) -> None:
-        """Work for so many ticks."""
+    def advance(self, duration: Number) -> Number:
+        """Work for so many ticks; return the whole cycles that have passed."""
+        before = self.cursor
         self.now = self.now + duration
-        reached = self.now // TICKS
-        self.count(cause, reached - self.cursor)
-        self.cursor = reached
+        self.cursor = self.now // TICKS
+        return self.cursor - before
 
-    def count(self, cause: Cause, cycles: Number) -> None:
-        """Charge cycles to a cause."""
-        self.causes[cause] = self.causes.get(cause, 0) + cycles
+    def hold(self, duration: Number, until: Number, arithmetic: Arithmetic) -> Number:
+        """Wait behind the front end's work, up to cycle `until`; return the whole cycles that have passed."""
+        before = self.cursor
+        self.cursor = arithmetic.larger(before, arithmetic.smaller(until, before + duration // TICKS))
+        return self.cursor - before
 
-    def hold(self, cause: Cause, duration: Number, until: Number, arithmetic: Arithmetic) -> None:
-        """Charge whole cycles behind the front end's work to a cause, up to cycle `until`."""
-        reached = arithmetic.larger(self.cursor, arithmetic.smaller(until, self.cursor + duration // TICKS))
-        self.count(cause, reached - self.cursor)
-        self.cursor = reached
+    def by_cause(self) -> tuple[tuple[Cause, Number], ...]:
+        """Return everything spent, in the order of `Cause`."""
+        return (
+            (Cause.BUSY, self.busy),
+            (Cause.FILL, self.start),
+            (Cause.DRAIN, self.drain),
+            (Cause.BARRIER, self.held),
+            (Cause.BANK_CONFLICT, self.conflict),
+            (Cause.INITIATION_INTERVAL, self.interval),
+            (Cause.LOOP_TURNAROUND, self.turn),
+            (Cause.SERIALISING_BRANCH, self.branch),
+            (Cause.MEMORY_BANDWIDTH, self.path),
+        )
 
 
 def _trips(kernel: Kernel, shape: Shape) -> Number:
@@ -236,29 +295,27 @@ def _trips(kernel: Kernel, shape: Shape) -> Number:
 
 def _spend_rows(spent: _Spent, kernel: Kernel, rows: Number, trips: Number, arithmetic: Arithmetic) -> None:
     """Send all trips: the front end's cycles by cause, row by row of equal fraction of a cycle."""
-    plan, branch = kernel.plan, kernel.branch
-    hold, turn = plan.shape.hold, plan.next_row
-    step = (turn + branch) % TICKS
-    phases = TICKS // gcd(step, TICKS)
+    branch, hold, turn, phases = kernel.branch, kernel.plan.shape.hold, kernel.plan.next_row, kernel.phases
     begun = spent.now + branch
     for phase in range(phases):
-        count = arithmetic.larger(0, rows - phase + phases - 1) // phases
-        start = begun + phase * step
-        turns = count - (arithmetic.smaller(rows, 1) if phase == 0 else 0)
-        spent.count(Cause.LOOP_TURNAROUND, turns * ((start - branch) // TICKS - (start - branch - turn) // TICKS))
+        count = (rows - phase + phases - 1) // phases if phases > 1 else rows
+        start = begun + phase * (turn + branch)
+        if turn:
+            turns = count - (arithmetic.smaller(rows, 1) if phase == 0 else 0)
+            spent.turn = spent.turn + turns * ((start - branch) // TICKS - (start - branch - turn) // TICKS)
         sent, held = start + branch, start + branch + hold
         if branch:
-            serial = count * (start // TICKS - (start - branch) // TICKS)
             after = arithmetic.larger(held, start + kernel.trip_ticks)
             each = sent // TICKS - start // TICKS + after // TICKS - held // TICKS
-            spent.count(Cause.SERIALISING_BRANCH, serial + count * trips * each)
-            spent.count(Cause.BUSY, count * trips * (held // TICKS - sent // TICKS))
+            serial = start // TICKS - (start - branch) // TICKS + trips * each
+            spent.branch = spent.branch + count * serial
+            spent.busy = spent.busy + count * trips * (held // TICKS - sent // TICKS)
         else:
-            busy = sent + min(hold, TICKS)
-            spent.count(Cause.BUSY, count * trips * (busy // TICKS - sent // TICKS))
-            spent.count(Cause.INITIATION_INTERVAL, count * trips * (held // TICKS - busy // TICKS))
-    any_row = arithmetic.smaller(rows, 1)
-    spent.now = spent.now + rows * (turn + branch + trips * kernel.trip_ticks) - any_row * turn
+            busy = (sent + min(hold, TICKS)) // TICKS
+            spent.busy = spent.busy + count * trips * (busy - sent // TICKS)
+            spent.interval = spent.interval + count * trips * (held // TICKS - busy)
+    turns = rows - arithmetic.smaller(rows, 1)
+    spent.now = spent.now + turns * turn + rows * (branch + trips * kernel.trip_ticks)
     spent.cursor = spent.now // TICKS
 
 
@@ -266,24 +323,25 @@ def _last_store(
     kernel: Kernel, rows: Number, trips: Number, first: Number, cleared: Number, arithmetic: Arithmetic
 ) -> Stores:
     """Return when the last store leaves whose trips are sent from tick `first` on."""
-    larger, plan, chain = arithmetic.larger, kernel.plan, kernel.chain
-    row_ticks = plan.next_row + kernel.branch + trips * kernel.trip_ticks
-    every, hold = sum(kernel.intervals), plan.path_hold
-    number = rows * trips
+    larger, chain, hold = arithmetic.larger, kernel.chain, kernel.plan.path_hold
+    row_ticks = kernel.plan.next_row + kernel.branch + trips * kernel.trip_ticks
+    every, number = kernel.every, rows * trips
     left, through = cleared + number * every, first
-    for last_row in (False, True):
-        for last_trip in (False, True):
-            row, trip = (rows - 1 if last_row else 0), (trips - 1 if last_trip else 0)
-            sent = first + row * row_ticks + trip * kernel.trip_ticks
-            behind = number - 1 - (row * trips + trip)
-            left = larger(left, sent + kernel.effect + behind * every)
-            if hold:
-                passed = sent + chain.arrival + hold
-                through = larger(through, passed + behind * hold)
-                left = larger(left, passed + behind * max(hold, every) + every - kernel.intervals[0])
-    data = first + (rows - 1) * row_ticks + (trips - 1) * kernel.trip_ticks + chain.data[-1]
+    to_row, to_trip = (rows - 1) * row_ticks, (trips - 1) * kernel.trip_ticks
+    for sent, behind in (
+        (first, number - 1),
+        (first + to_trip, number - trips),
+        (first + to_row, trips - 1),
+        (first + to_row + to_trip, 0),
+    ):
+        left = larger(left, sent + kernel.effect + behind * every)
+        if hold:
+            passed = sent + chain.arrival + hold
+            through = larger(through, passed + behind * hold)
+            left = larger(left, passed + behind * max(hold, every) + every - kernel.intervals[0])
+    data = first + to_row + to_trip + chain.data[-1]
     there = larger(data, through) if hold else data
-    barrier = left - there if plan.shape.stores[-1].barrier else 0
+    barrier = left - there if kernel.plan.shape.stores[-1].barrier else 0
     return Stores(left, there - data, barrier, 0)
 
 
@@ -311,11 +369,14 @@ def _kernel(target: VectorFunctionTarget, lowered: LoweredCast) -> Kernel | None
         branch=branch,
         chain=chain,
         intervals=intervals,
+        every=sum(intervals),
         effect=max(at + sum(intervals[place + 1 :]) for place, at in enumerate(there)),
         filled=clearing[0].elements if clearing else 0,
         fill_is_limited=bool(clearing and clearing[0].counters),
         writes=len(lowered.plan.writes),
         restores=len(lowered.plan.restores),
+        trip_ticks=branch + max(shape.hold, branch),
+        phases=TICKS // gcd(plan.next_row + branch, TICKS),
         dual=None,
     )
     if not _is_covered(target, kernel) or any(_waits(plan_nest(function, each, target)) for each in clearing):
@@ -338,8 +399,7 @@ def _is_covered(target: VectorFunctionTarget, kernel: Kernel) -> bool:
     apart = shape.hold >= TICKS and ticks(target.timing.port.store_cycles) >= TICKS
     steps = (nest.source_trip, nest.destination_trip, *(store.offset for store in shape.stores))
     aligned = all(step % target.registers.block_bytes == 0 for step in steps)
-    step = (plan.next_row + kernel.branch) % TICKS
-    few = kernel.trip_ticks % TICKS == 0 and TICKS // gcd(step, TICKS) <= _MOST_PHASES
+    few = kernel.trip_ticks % TICKS == 0 and kernel.phases <= _MOST_PHASES
     written = max(store.size for store in shape.stores) // target.registers.block_bytes
     return plain and apart and aligned and few and written <= target.banks.groups
 

@@ -162,7 +162,7 @@ class StridedForm:
         busy = (calls.head_repeats + calls.tail_repeats) * row.repeat_cycles
         drain = arithmetic.smaller(gap, row.tail_cycles)
         end = free + gap + rest_fill + calls.tail_repeats * row.repeat_cycles + row.tail_cycles
-        causes = {Cause.BUSY: busy, Cause.FILL: head_fill + rest_fill, Cause.DRAIN: drain + row.tail_cycles}
+        causes = ((Cause.BUSY, busy), (Cause.FILL, head_fill + rest_fill), (Cause.DRAIN, drain + row.tail_cycles))
         return self._finish(calls, end, causes, self._scalar(calls, self.issue, arithmetic), arithmetic)
 
     def _scaled(self, calls: Calls, arithmetic: Arithmetic) -> Account:
@@ -170,12 +170,12 @@ class StridedForm:
         row, number = self.row, calls.heads + calls.tails
         per_call = self.control + self.synchronise + self.issue
         busy = (calls.head_repeats + calls.tail_repeats) * row.repeat_cycles
-        causes = {
-            Cause.BUSY: busy,
-            Cause.FILL: number * row.head_cycles,
-            Cause.BARRIER: (number - 1) * row.tail_cycles,
-            Cause.DRAIN: row.tail_cycles,
-        }
+        causes = (
+            (Cause.BUSY, busy),
+            (Cause.FILL, number * row.head_cycles),
+            (Cause.DRAIN, row.tail_cycles),
+            (Cause.BARRIER, (number - 1) * row.tail_cycles),
+        )
         end = calls.before + per_call + busy + number * (row.head_cycles + row.tail_cycles)
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
 
@@ -188,7 +188,7 @@ class StridedForm:
         barrier = number * row.tail_cycles
         per_call = 2 * self.control + 2 * self.issue + self.synchronise
         end = calls.before + self.control + self.issue + busy + fill + barrier + row.tail_cycles
-        causes = {Cause.BUSY: busy, Cause.FILL: fill, Cause.BARRIER: barrier, Cause.DRAIN: row.tail_cycles}
+        causes = ((Cause.BUSY, busy), (Cause.FILL, fill), (Cause.DRAIN, row.tail_cycles), (Cause.BARRIER, barrier))
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
 
     def _chunked(self, calls: Calls, rest: Number, arithmetic: Arithmetic) -> Account:
@@ -196,23 +196,26 @@ class StridedForm:
         assert self.plan.sequence is not None
         chunk, rows = self.plan.sequence.chunk_lanes or self.plan.rule.lanes, self.chunk_rows
         pieces = calls.head_repeats * -(-self.plan.rule.lanes // chunk) + calls.tail_repeats * -(-rest // chunk)
-        causes = {
-            Cause.BUSY: pieces * sum(row.repeat_cycles for row in rows),
-            Cause.FILL: pieces * sum(row.head_cycles for row in rows),
-            Cause.BARRIER: pieces * sum(row.tail_cycles for row in rows),
-        }
-        end = calls.before + 2 * self.control + self.issue + sum(causes.values())
+        causes = (
+            (Cause.BUSY, pieces * sum(row.repeat_cycles for row in rows)),
+            (Cause.FILL, pieces * sum(row.head_cycles for row in rows)),
+            (Cause.BARRIER, pieces * sum(row.tail_cycles for row in rows)),
+        )
+        end = calls.before + 2 * self.control + self.issue + sum(cycles for _, cycles in causes)
         # CTRL is written twice per sub-chunk, the mask at its start and behind the last one of a call.
         per_piece = 3 * self.control + len(rows) * (self.issue + self.synchronise)
         scalar = self._scalar(calls, self.control, arithmetic) + pieces * per_piece
         return self._finish(calls, end, causes, scalar, arithmetic)
 
     def _finish(
-        self, calls: Calls, end: Number, causes: dict[Cause, Number], scalar: Number, arithmetic: Arithmetic
+        self,
+        calls: Calls,
+        end: Number,
+        causes: tuple[tuple[Cause, Number], ...],
+        scalar: Number,
+        arithmetic: Arithmetic,
     ) -> Account:
         """Return the account of a cast whose vector pipe is empty at `end`; nothing happens there without a call."""
         any_call = calls.heads + calls.tails > 0
         cycles = arithmetic.choose(any_call, arithmetic.larger(end, scalar), scalar)
-        return Account(
-            cycles, {cause: arithmetic.choose(any_call, value, 0) for cause, value in causes.items()}, scalar
-        )
+        return Account(cycles, tuple((cause, arithmetic.choose(any_call, value, 0)) for cause, value in causes), scalar)
