@@ -285,3 +285,14 @@ def test_too_many_segments_are_cut_and_said() -> None:
     view = make_timeline("x", loaded.tree, timing, recorder, Window())
     assert view.cut == view.end < timing.total
     assert len(recorder.segments) == 5
+
+
+def test_a_program_without_cycles_has_empty_views(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.pto"
+    path.write_text("func.func @k() attributes {pto.entry} {\nreturn\n}\n")
+    files = ["--trace", str(tmp_path / "t.json"), "--kanata", str(tmp_path / "t.kanata")]
+    assert main(["run", str(path), "--target", "a2a3", "--timing-only", "--timeline", *files]) == 0
+    out = capsys.readouterr().out
+    assert "trace: no cycles written" in out
+    assert "kanata: no cycles written" in out
+    assert "timeline: no cycles" in out

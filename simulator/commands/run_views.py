@@ -148,7 +148,8 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
         except OSError as error:
             raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
         cut = "" if timeline.cut is None else ", cut there: there was more than can be kept; choose a --window"
-        told.append(f"{name}: cycles {timeline.start} .. {timeline.end - 1} written to {text}{cut}")
+        shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
+        told.append(f"{name}: {shown} written to {text}{cut}")
     return told
 
 

@@ -22,6 +22,9 @@ _MARK = 5
 
 def pipeline_lines(timeline: Timeline, width: int) -> Iterator[str]:
     """Yield the lines of the view for a terminal of `width` columns, in panels of as many cycles as fit."""
+    if timeline.end <= timeline.start:
+        yield "timeline: no cycles"
+        return
     yield f"timeline: cycles {timeline.start} .. {timeline.end - 1} of {timeline.total}; {LEGEND}"
     if timeline.cut is not None:
         yield f"the view ends in cycle {timeline.end}: more would not fit into memory; choose a later window"
