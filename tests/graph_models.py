@@ -32,14 +32,14 @@ def model(
 
 
 def quantise_block() -> onnx.ModelProto:
-    """Scale, clip, quantise to int8, and back: what a quantised layer does with its activations."""
+    """Scale, clip, quantise to int8, and back, and to f16: what a quantised layer does with its activations."""
     nodes = [
         helper.make_node("Mul", ["x", "gain"], ["scaled"], name="gain"),
         helper.make_node("Add", ["scaled", "bias"], ["biased"], name="bias"),
         helper.make_node("Clip", ["biased", "low", "high"], ["bounded"], name="bound"),
         helper.make_node("QuantizeLinear", ["bounded", "scale", "zero"], ["q"], name="quantise"),
-        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["wide"], name="dequantise"),
-        helper.make_node("Cast", ["wide"], ["y"], name="narrow", to=TensorProto.INT32),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["y"], name="dequantise"),
+        helper.make_node("Cast", ["q"], ["half"], name="widen", to=TensorProto.FLOAT16),
     ]
     constants = {
         "gain": np.float32(0.75),
@@ -53,7 +53,7 @@ def quantise_block() -> onnx.ModelProto:
     return model(
         nodes,
         {"x": (TensorProto.FLOAT, shape)},
-        {"q": (TensorProto.INT8, shape), "y": (TensorProto.INT32, shape)},
+        {"q": (TensorProto.INT8, shape), "y": (TensorProto.FLOAT, shape), "half": (TensorProto.FLOAT16, shape)},
         {name: np.asarray(value) for name, value in constants.items()},
     )
 

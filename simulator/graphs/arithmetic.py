@@ -120,7 +120,9 @@ def _broadcast(bench: Bench, tensor: Tensor, shape: tuple[int, ...]) -> Codes:
 def _wide(bench: Bench, kernel: Kernel, value: Value) -> Value:
     fmt = value.format
     if isinstance(fmt, IntFormat) and fmt.bits > 16:
-        raise IllegalError(f"{bench.chip.target.name} does not compute with {fmt.name}, and f32 does not hold it")
+        raise IllegalError(
+            f"{bench.chip.target.name} has no such operation on elements of {fmt.name}, and f32 does not hold them"
+        )
     return bench.widened(kernel, value)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.errors import IllegalError
-from isa.formats import FORMATS, Format, IntFormat
+from isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
 from isa.modes import Rounding
 from simulator.graphs.bench import Bench, clamped, f32
 from simulator.graphs.chip import F32
@@ -124,8 +124,17 @@ def _quotient(bench: Bench, kernel: Kernel, value: Value, factor: float, fmt: Fo
     return quotient if fmt == F32 else bench.widened(kernel, bench.rounded(kernel, quotient, fmt))
 
 
-def _as_float(bench: Bench, kernel: Kernel, value: Value, codes: Codes, dst: Format, saturate: str) -> Codes:
+def _as_float(
+    bench: Bench, kernel: Kernel, value: Value, codes: Codes, dst: FloatFormat | TaperedFormat, saturate: str
+) -> Codes:
     found = bench.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
+    if found.verdict is Verdict.DIFFERS and saturate == "1" and bench.chip.numbers(F32, dst) is not None:
+        largest = _number(dst.max_finite_code, dst)
+        bench.remark(
+            f"no chain saturates f32 -> {dst.name}: bounded by {largest:g} before the cast, which may lose NaN"
+        )
+        value = bench.rounded(kernel, clamped(kernel, value, -largest, largest), dst)
+        return bench.finish(kernel, value, codes, dst)
     if found.verdict is Verdict.DIFFERS:
         bench.remark(f"no chain gives ONNX's f32 -> {dst.name}; the nearest one runs")
     if not found.chain:

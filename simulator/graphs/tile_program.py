@@ -25,6 +25,7 @@ _COLUMNS = 256
 _FEWEST = 64
 """Least elements of a row: a block of the narrowest format."""
 _SCRATCH = FORMATS["i32"]
+_BYTE = 8
 
 
 def tile_program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
@@ -34,7 +35,9 @@ def tile_program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
         IllegalError: a format that the text cannot spell.
         TileError: one row of every tile at once is more than the buffer holds.
     """
-    cols = min(_COLUMNS, -(-max(elements, 1) // _FEWEST) * _FEWEST)
+    # Rows of 4-bit formats are whole repeats: some casts of them mistake the length of what remains.
+    fewest = _COLUMNS if any(fmt.bits < _BYTE for fmt in kernel.formats()) else _FEWEST
+    cols = min(_COLUMNS, -(-max(elements, 1) // fewest) * fewest)
     rows = -(-max(elements, 1) // cols)
     capacity = target.memories["ub"].capacity_bytes
     most = rows

@@ -1,0 +1,150 @@
+"""`castsim graph`, and `castsim run` of graphs: reports, files, programs that run again, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graph_models import PROGRAMS, quantise_block
+
+from simulator import run
+from simulator.__main__ import main
+
+BLOCK = str(PROGRAMS / "quantise_block.onnx")
+CASTS = str(PROGRAMS / "casts_and_rescales.mlir")
+
+
+def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_report_names_nodes_chains_cycles_and_comparisons(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = called(capsys, "graph", BLOCK, "--target", "a2a3", "--in", "x=random:1", "--arg", "rows=4")
+    assert code == 0
+    for said in (
+        "every node conforms",
+        "quantise",
+        "QuantizeLinear",
+        "i8 -> f16",
+        "loads and",
+        "0 of 256 elements",
+        "whole graph",
+    ):
+        assert said in out
+
+
+def test_programs_written_give_the_reported_cycles_and_values(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Each program is run by itself, from its file, on what the program before it gave."""
+    x = np.linspace(-90, 90, 5 * 64, dtype=np.float32).reshape(5, 64)
+    np.save(tmp_path / "x.npy", x)
+    for target in ("a5", "gaudi2"):
+        emitted = tmp_path / target
+        code, out, _ = called(
+            capsys,
+            "run",
+            BLOCK,
+            "--target",
+            target,
+            "--in",
+            f"x={tmp_path / 'x.npy'}",
+            "--json",
+            "-",
+            "--out",
+            str(tmp_path / f"{target}_out"),
+        )
+        assert code == 0
+        reported = json.loads(out)
+        code, out, _ = called(
+            capsys,
+            "graph",
+            BLOCK,
+            "--target",
+            target,
+            "--in",
+            f"x={tmp_path / 'x.npy'}",
+            "--emit",
+            str(emitted),
+            "--json",
+            "-",
+        )
+        document = json.loads(out)
+        assert document["total_cycles"] == reported["total_cycles"]
+        value, bias = x.reshape(-1), np.tile(np.linspace(-1, 1, 64, dtype=np.float32), 5)
+        by_name = {node["name"]: node["programs"][0] for node in document["nodes"]}
+        assert set(by_name) == {"gain", "bias", "bound", "quantise", "dequantise", "widen"}
+        for name in ("gain", "bias", "bound", "quantise"):
+            program = by_name[name]
+            whole = np.zeros(program["elements_with_filling"], np.float32)
+            inputs = {"src": whole.copy()}
+            inputs["src"][: value.size] = value
+            if name == "bias":
+                inputs["other"] = whole.copy()
+                inputs["other"][: bias.size] = bias
+            again = run(program["file"], target, inputs=inputs)
+            assert again.cycles == program["cycles"]
+            value = again.outputs["dst"].reshape(-1)[: value.size]
+        written = np.load(tmp_path / f"{target}_out" / "q.npy")
+        assert (written.reshape(-1) == value).all()
+
+
+def test_tosa_text_by_run(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = called(
+        capsys, "run", CASTS, "--target", "gaudi", "--in", "arg0=random:1", "--in", "arg1=random:2", "--json", "-"
+    )
+    document = json.loads(out)
+    assert code == 0
+    assert document["conforms"]
+    assert [node["operator"] for node in document["nodes"]] == [
+        "tosa.rescale", "tosa.reshape", "tosa.cast", "tosa.identity", "tosa.cast",
+    ]  # fmt: skip
+    assert document["nodes"][0]["comparisons"][0]["elements"] == 64
+    assert document["nodes"][2]["plan"]["verdict"] == "exact"
+
+
+def test_a_node_that_differs_gives_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = (
+        "func.func @f(%x: tensor<3xf16>) -> tensor<3xf16> {\n  %y = tosa.cast %x : (tensor<3xf16>) -> tensor<3xf16>\n"
+    )
+    path = tmp_path / "same.mlir"
+    path.write_text(text + "  return %y : tensor<3xf16>\n}\n", encoding="utf-8")
+    code, out, _ = called(capsys, "graph", str(path), "--target", "a5", "--in", "x=zeros")
+    assert code == 1
+    assert "not run: tosa 1.1 has no cast f16 -> f16" in out
+    assert "same.mlir:2:8" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("run", BLOCK), 2, "--target T"),
+        (("run", BLOCK, "--target", "a5", "--timing-only"), 2, "--timing-only is for programs"),
+        (("graph", BLOCK, "--target", "a6"), 2, "a6"),
+        (("graph", BLOCK, "--target", "a5", "--tosa-version", "1.0"), 2, "opset itself"),
+        (("graph", CASTS, "--target", "a5"), 2, "no input given for arg0, arg1"),
+        (("graph", "nothing.onnx", "--target", "a5"), 2, "No such file"),
+        (("graph", BLOCK, "--target", "a5", "--in", "x=zeros", "--arg", "rows=0x"), 2, "not a number"),
+    ],
+)
+def test_what_is_typed_wrongly(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    found, _, err = called(capsys, *arguments)
+    assert found == code
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_an_unsupported_node_ends_with_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made = quantise_block()
+    made.graph.node[2].op_type = "Max"
+    path = tmp_path / "max.onnx"
+    path.write_bytes(made.SerializeToString())
+    code, _, err = called(capsys, "run", str(path), "--target", "a5", "--in", "x=zeros")
+    assert code == 1
+    assert "node 'bound': operator Max is not supported" in err

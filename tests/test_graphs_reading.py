@@ -1,0 +1,214 @@
+"""Graphs that cannot be read or are not supported: the class of the error, its place, its words; never another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from graph_models import quantise_block
+from onnx import TensorProto, helper
+
+from isa.errors import CastsimError, IllegalError, ReadError
+from simulator.graphs import Graph, make_tensors, read_graph
+
+SAMPLE = Path(__file__).parent.parent / "programs" / "casts_and_rescales.mlir"
+CAST = """func.func @main(%arg0: tensor<2x3xf32>) -> tensor<2x3xi8> {
+  %0 = tosa.cast %arg0 : (tensor<2x3xf32>) -> tensor<2x3xi8>
+  return %0 : tensor<2x3xi8>
+}
+"""
+
+
+def read(tmp_path: Path, content: str | bytes, suffix: str = ".mlir") -> Graph:
+    path = tmp_path / f"graph{suffix}"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_graph(path)
+
+
+def test_the_forms_of_tosa_text_that_say_the_same(tmp_path: Path) -> None:
+    plain = read(tmp_path, CAST)
+    generic = CAST.replace("tosa.cast %arg0 :", '"tosa.cast"(%arg0) :')
+    wrapped = f"module attributes {{a.b = 1 : i32}} {{\n{CAST}}}\n"
+    commented = CAST.replace("return", "// the result\n  func.return")
+    for text in (generic, wrapped, commented, CAST.replace("func.func @main", "func.func private @main")):
+        other = read(tmp_path, text)
+        assert (other.inputs, other.outputs) == (plain.inputs, plain.outputs)
+        assert [node.op for node in other.nodes] == ["tosa.cast"]
+
+
+def test_operands_of_rescale_as_attributes(tmp_path: Path) -> None:
+    text = """func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {
+  %y = tosa.rescale %x {double_round = false, input_zp = 3 : i32, multiplier = array<i32: 1073741824>,
+    output_zp = -2 : i32,
+    per_channel = false, scale32 = true, shift = array<i8: 31>} : (tensor<4xi8>) -> tensor<4xi8>
+  return %y : tensor<4xi8>
+}
+"""
+    from simulator.graphs.tosa_nodes import rescale_of  # noqa: PLC0415
+
+    graph = read(tmp_path, text)
+    found = rescale_of(graph, graph.nodes[0])
+    assert (found.multiplier, found.shift, found.input_zp, found.output_zp) == ((1 << 30,), (31,), 3, -2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "said"),
+    [
+        ("%arg0 : (", "%arg1 : (", (2, 18), "%arg1 is not defined"),
+        ("tosa.cast", "tosa.exp", (2, 8), "operator tosa.exp is not supported"),
+        ("-> tensor<2x3xi8>\n  return", "-> tensor<2x4xi8>\n  return", (2, 8), "another shape"),
+        ("(tensor<2x3xf32>) ->", "(tensor<2x3xf16>) ->", (2, 26), "of another type"),
+        ("tensor<2x3xf32>) -> tensor<2x3xi8> {", "tensor<2x3xui8>) -> tensor<2x3xi8> {", (1, 24), "element type 'ui8'"),
+        ("tensor<2x3xf32>) -> tensor<2x3xi8> {", "tensor<*xf32>) -> tensor<2x3xi8> {", (1, 24), "element type"),
+        ("  return", "  %0 = tosa.identity %0 : (tensor<2x3xi8>) -> tensor<2x3xi8>\nreturn", (3, 3), "defined already"),
+        ("return %0 : tensor<2x3xi8>\n}\n", "return %0 : tensor<2x3xi8>", (3, 29), "'}', found the end of the file"),
+        ("return %0 : tensor<2x3xi8>\n}", "return\n}", (3, 3), "0 results returned, 1 declared"),
+        ("@main", "main", (1, 11), "expected the name of the function"),
+        ("func.func", "func", (1, 1), "expected 'func.func'"),
+        ("return", "&", (3, 3), "unexpected character '&'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_text_and_where(
+    tmp_path: Path, before: str, after: str, place: tuple[int, int], said: str
+) -> None:
+    assert before in CAST
+    with pytest.raises(CastsimError, match=said.replace("(", r"\(")) as caught:
+        read(tmp_path, CAST.replace(before, after, 1))
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == place
+
+
+def test_an_unsupported_operator_is_refused_and_not_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(IllegalError) as caught:
+        read(tmp_path, CAST.replace("tosa.cast", "tosa.matmul"))
+    assert caught.value.exit_code == 1
+    assert "tosa.rescale" in caught.value.legal
+
+
+def test_texts_with_anything_in_them_are_read_or_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(11)
+    text = SAMPLE.read_text(encoding="utf-8")
+    pieces = [
+        "<",
+        ">",
+        "{",
+        "}",
+        "(",
+        ")",
+        ",",
+        ":",
+        "=",
+        '"',
+        "%",
+        "@",
+        "#",
+        "x",
+        "-",
+        "9" * 30,
+        "tensor<",
+        "dense<",
+        "\n",
+        "é",
+    ]
+    refused = 0
+    for _ in range(400):
+        at = int(rng.integers(len(text)))
+        end = at + int(rng.integers(0, 12))
+        changed = text[:at] + str(rng.choice(pieces)) * int(rng.integers(0, 2)) + text[end:]
+        try:
+            read(tmp_path, changed)
+        except CastsimError as error:
+            refused += 1
+            assert error.message
+    assert refused > 200
+
+
+def test_models_with_anything_in_them_are_read_or_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(12)
+    data = quantise_block().SerializeToString()
+    refused = 0
+    for _ in range(150):
+        changed = bytearray(data[: int(rng.integers(1, len(data) + 1))])
+        for _ in range(int(rng.integers(0, 4))):
+            changed[int(rng.integers(len(changed)))] = int(rng.integers(256))
+        try:
+            read(tmp_path, bytes(changed), ".onnx")
+        except CastsimError as error:
+            refused += 1
+            assert error.message
+    assert refused > 75
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    for content in (b"", b"no model at all", SAMPLE.read_bytes()):
+        with pytest.raises(ReadError, match="is no ONNX model"):
+            read(tmp_path, content, ".onnx")
+    with pytest.raises(ReadError, match="No such file"):
+        read_graph(tmp_path / "missing.onnx")
+    with pytest.raises(ReadError, match="No such file"):
+        read_graph(tmp_path / "missing.mlir")
+    with pytest.raises(ReadError, match="no UTF-8"):
+        read(tmp_path, b"\xff\xfe", ".mlir")
+
+
+@pytest.mark.parametrize("version", [0, 99])
+def test_an_opset_that_does_not_exist(tmp_path: Path, version: int) -> None:
+    made = quantise_block()
+    made.opset_import[0].version = version
+    with pytest.raises(ReadError, match=f"unknown opset of ai.onnx: {version}") as caught:
+        read(tmp_path, made.SerializeToString(), ".onnx")
+    assert caught.value.legal == (f"1 to {onnx.defs.onnx_opset_version()}",)
+
+
+def test_a_node_that_is_not_supported_is_named(tmp_path: Path) -> None:
+    made = quantise_block()
+    made.graph.node[1].op_type = "Sub"
+    with pytest.raises(IllegalError, match="node 'bias': operator Sub is not supported") as caught:
+        read(tmp_path, made.SerializeToString(), ".onnx")
+    assert "QuantizeLinear" in caught.value.legal
+    made.graph.node[1].op_type, made.graph.node[1].domain = "Add", "my.domain"
+    with pytest.raises(IllegalError, match=r"my\.domain\.Add is not supported"):
+        read(tmp_path, made.SerializeToString(), ".onnx")
+
+
+def test_text_and_wrong_models(tmp_path: Path) -> None:
+    text = quantise_block()
+    text.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    with pytest.raises(ReadError):
+        read(tmp_path, text.SerializeToString(), ".onnx")
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)
+    ports = [
+        helper.make_tensor_value_info(*what)
+        for what in (("x", TensorProto.STRING, [2]), ("y", TensorProto.STRING, [2]))
+    ]
+    made = helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), ir_version=10)
+    with pytest.raises(ReadError, match="element type STRING has no format"):
+        read(tmp_path, made.SerializeToString(), ".onnx")
+    unknown = quantise_block()
+    unknown.graph.node[0].input[0] = "nothing"
+    with pytest.raises(ReadError, match="nothing"):
+        read(tmp_path, unknown.SerializeToString(), ".onnx")
+
+
+def test_inputs_that_do_not_fit(tmp_path: Path) -> None:
+    graph = read(tmp_path, quantise_block().SerializeToString(), ".onnx")
+    good = np.zeros((3, 64), np.float32)
+    assert make_tensors(graph, {"x": good}, {})["x"].shape == (3, 64)
+    assert make_tensors(graph, {"x": "random:1"}, {"rows": 2})["x"].shape == (2, 64)
+    for given, sizes, said in (
+        ({}, {}, "no input given for x"),
+        ({"z": good}, {}, "no input 'z'"),
+        ({"x": good[:, :5]}, {}, "the graph wants \\?x64"),
+        ({"x": good.reshape(-1)}, {}, "shape"),
+        ({"x": good}, {"rows": 4}, "4x64"),
+        ({"x": good.astype(np.float64)}, {}, "input 'x'"),
+        ({"x": "random:1"}, {}, "extent 'rows' is dynamic"),
+        ({"x": "random:1"}, {"rows": 2.5}, "extent 'rows'"),
+        ({"x": "random:zero"}, {"rows": 1}, "seed"),
+        ({"x": good}, {"cols": 4}, "no dynamic extent 'cols'"),
+        ({"x": str(tmp_path / "none.npy")}, {}, "does not exist"),
+    ):
+        with pytest.raises(ReadError, match=said):
+            make_tensors(graph, given, sizes)

@@ -1,0 +1,207 @@
+"""TOSA text on simulated targets: the golden results of the TOSA reference model, and the outcomes of RESCALE."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden import VECTORS, as_codes
+from numpy.typing import NDArray
+
+from isa.formats import format_named
+from simulator.graphs import GraphRun, Tensor, read_graph, run_graph
+from targets import load_target
+
+CASTS = np.load(VECTORS / "golden_tosa_cast.npz", allow_pickle=False)
+RESCALES = np.load(VECTORS / "golden_tosa_rescale.npz", allow_pickle=False)
+COLUMNS = [str(name) for name in RESCALES["meta_cols"]]
+MODES = {1: "SINGLE_ROUND", 2: "INEXACT_ROUND", 3: "DOUBLE_ROUND"}
+
+SPELLING = {"fp16": "f16", "fp32": "f32", "bf16": "bf16", "e4m3fn": "f8E4M3FN", "e5m2": "f8E5M2", "bool": "i1"}
+SPELLING |= {f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)}
+
+
+def ran(tmp_path: Path, text: str, target: str, *codes: NDArray[np.generic]) -> GraphRun:
+    path = tmp_path / "graph.mlir"
+    path.write_text(text, encoding="utf-8")
+    graph = read_graph(path)
+    inputs = {port.name: Tensor(port.format, array) for port, array in zip(graph.inputs, codes, strict=True)}
+    return run_graph(graph, load_target(target), inputs)
+
+
+def cast_text(src: str, dst: str, size: int) -> str:
+    before, after = f"tensor<{size}x{SPELLING[src]}>", f"tensor<{size}x{SPELLING[dst]}>"
+    return (
+        f"func.func @main(%x: {before}) -> {after} {{\n"
+        f"  %y = tosa.cast %x : ({before}) -> {after}\n"
+        f"  return %y : {after}\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "target"),
+    [
+        ("bf16", "int8", "gaudi2"),
+        ("fp16", "int16", "a5"),
+        ("fp16", "int8", "a2a3"),
+        ("fp16", "fp32", "a2a3"),
+        ("e4m3fn", "fp32", "a5"),
+        ("e5m2", "fp32", "gaudi2"),
+        ("int8", "int32", "a5"),
+        ("int16", "fp32", "goya"),
+        ("int16", "int8", "gaudi"),
+    ],
+)
+def test_golden_casts_of_the_reference_model(tmp_path: Path, src: str, dst: str, target: str) -> None:
+    given, wanted = CASTS[f"{src}__{dst}__in"], CASTS[f"{src}__{dst}__out"]
+    given, wanted = given[:: max(1, given.size // 4096)], wanted[:: max(1, wanted.size // 4096)]
+    codes = as_codes(given, SPELLING.get(src, src)) if src.startswith("int") else given
+    found = ran(tmp_path, cast_text(src, dst, given.size), target, codes.view(f"u{codes.dtype.itemsize}"))
+    result = found.outputs["y"]
+    assert found.conforms
+    assert found.nodes[0].plan is not None
+    source, expected, got = (
+        Tensor(format_named(name), array.view(f"u{array.dtype.itemsize}")).array.astype(np.float64)
+        for name, array in ((src, given), (dst, wanted), (dst, result.codes))
+    )
+    nan = np.isnan(source) if not dst.startswith("int") else np.zeros(source.shape, bool)
+    free = np.isnan(source) & dst.startswith("int")
+    assert ((got == expected) | (nan & np.isnan(got)) | free).all()
+
+
+def rescale_text(case: dict[str, int], multiplier: list[int], shift: list[int]) -> str:
+    src, dst = f"i{case['in_bits']}", f"i{case['out_bits']}"
+    wide = "i32" if case["scale32"] else "i16"
+    shape = f"{case['rows']}x{case['channels']}"
+    length = len(multiplier)
+    flags = ", ".join(
+        f"{name} = {str(bool(case[key])).lower()}"
+        for name, key in (
+            ("scale32", "scale32"),
+            ("per_channel", "per_channel"),
+            ("input_unsigned", "in_unsigned"),
+            ("output_unsigned", "out_unsigned"),
+        )
+    )
+    types = f"tensor<{shape}x{src}>, tensor<{length}x{wide}>, tensor<{length}xi8>, tensor<1x{src}>, tensor<1x{dst}>"
+
+    def constant(name: str, values: object, kind: str) -> str:
+        return f'  %{name} = "tosa.const"() <{{values = dense<{values}> : {kind}}}> : () -> {kind}\n'
+
+    return (
+        f"func.func @main(%x: tensor<{shape}x{src}>) -> tensor<{shape}x{dst}> {{\n"
+        + constant("m", multiplier, f"tensor<{length}x{wide}>")
+        + constant("s", shift, f"tensor<{length}xi8>")
+        + constant("a", case["input_zp"], f"tensor<1x{src}>")
+        + constant("b", case["output_zp"], f"tensor<1x{dst}>")
+        + f"  %y = tosa.rescale %x, %m, %s, %a, %b {{rounding_mode = {MODES[case['rounding_mode']]}, {flags}}} : "
+        f"({types}) -> tensor<{shape}x{dst}>\n"
+        f"  return %y : tensor<{shape}x{dst}>\n}}\n"
+    )
+
+
+def rescale_cases(count: int, seed: int) -> list[int]:
+    rows = RESCALES["meta"]
+    able = np.flatnonzero(rows[:, COLUMNS.index("in_bits")] != 48)  # no chip holds 48 bits
+    return sorted(np.random.default_rng(seed).choice(able, count, replace=False).tolist())
+
+
+@pytest.mark.parametrize(("target", "number"), [("a2a3", 24), ("a5", 8), ("gaudi2", 6)])
+def test_golden_rescales_of_the_reference_model(tmp_path: Path, target: str, number: int) -> None:
+    inexact = 0
+    for row in rescale_cases(number, 2025 + number):
+        case = dict(zip(COLUMNS, RESCALES["meta"][row].tolist(), strict=True))
+        at, channels, rows = case["io_offset"], case["channels"], case["rows"]
+        operands = slice(case["mult_offset"], case["mult_offset"] + (channels if case["per_channel"] else 1))
+        multiplier, shift = (RESCALES[name][operands].tolist() for name in ("mult", "shift"))
+        given, wanted = (RESCALES[name][at : at + rows * channels].reshape(rows, channels) for name in ("inp", "out"))
+        codes = given.astype(np.int64).astype(f"u{case['in_bits'] // 8}")
+        found = ran(tmp_path, rescale_text(case, multiplier, shift), target, codes)
+        result = found.outputs["y"].codes
+        kind = "u" if case["out_unsigned"] else "i"
+        got = result.view(f"{kind}{case['out_bits'] // 8}").astype(np.int64)
+        assert found.conforms, case
+        if case["rounding_mode"] != 2:
+            assert (got == wanted).all(), case
+            continue
+        inexact += 1
+        low, high = np.iinfo(f"{kind}{case['out_bits'] // 8}").min, np.iinfo(f"{kind}{case['out_bits'] // 8}").max
+        for (place, channel), value in np.ndenumerate(got):
+            m, s = (operand[channel if case["per_channel"] else 0] for operand in (multiplier, shift))
+            exact = Fraction((int(given[place, channel]) - case["input_zp"]) * m, 1 << s)
+            error = Fraction(1, 2) + 3 * abs(exact) / (1 << 24)
+            least, most = (min(max(exact + sign * error + case["output_zp"], low), high) for sign in (-1, 1))
+            assert least <= int(value) <= most, (case, exact)
+    assert inexact < number
+
+
+def one_rescale(**changes: object) -> str:
+    case = {"in_bits": 32, "out_bits": 8, "in_unsigned": 0, "out_unsigned": 0, "scale32": 1, "rounding_mode": 1}
+    case |= {"per_channel": 0, "channels": 1, "rows": 4, "input_zp": 0, "output_zp": 0, **changes}
+    return rescale_text(case, [1 << 30], [int(changes.get("shift", 31))])
+
+
+def test_a_value_beyond_the_shift_is_unpredictable_and_said_so(tmp_path: Path) -> None:
+    """Shift 31 with -2**31: semantics_tosa_onnx.md section 2.2."""
+    codes = np.array([[1], [3], [1 << 31], [5]], np.uint32)
+    found = ran(tmp_path, one_rescale(), "a2a3", codes)
+    assert found.conforms
+    assert any("unpredictable" in remark for remark in found.nodes[0].remarks)
+    assert found.nodes[0].comparisons[0].undefined == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"input_zp": 1}, "input_zp 1 with i32"),
+        ({"in_bits": 16, "out_bits": 8, "input_zp": 7}, "input_zp 7 with i16"),
+        ({"scale32": 0, "rounding_mode": 3, "in_bits": 16}, "DOUBLE_ROUND without scale32"),
+        ({"in_bits": 8, "in_unsigned": 1, "out_unsigned": 1}, "together"),
+    ],
+)
+def test_illegal_rescales_are_refused_with_the_reason(tmp_path: Path, changes: dict[str, int], said: str) -> None:
+    text = one_rescale(**changes).replace("1073741824", "16384" if changes.get("scale32") == 0 else "1073741824")
+    codes = np.zeros((4, 1), f"u{changes.get('in_bits', 32) // 8}")
+    found = ran(tmp_path, text, "a5", codes)
+    assert not found.conforms
+    assert said in str(found.nodes[0].refusal)
+
+
+def test_a_shift_that_no_rescale_has(tmp_path: Path) -> None:
+    found = ran(tmp_path, one_rescale(shift=63), "a5", np.zeros((4, 1), np.uint32))
+    assert "shift 63 is outside 2 to 62" in str(found.nodes[0].refusal)
+
+
+def test_casts_that_tosa_does_not_have(tmp_path: Path) -> None:
+    found = ran(tmp_path, cast_text("bf16", "fp16", 4), "a5", np.zeros(4, np.uint16))
+    assert found.nodes[0].refusal is not None
+    assert "tosa 1.1 has no cast bf16 -> f16" in found.nodes[0].refusal
+
+
+def test_the_sample_text_with_rescale_per_channel_in_exact_arithmetic() -> None:
+    graph = read_graph(Path(__file__).parent.parent / "programs" / "casts_and_rescales.mlir")
+    rng = np.random.default_rng(5)
+    sums = rng.integers(-(1 << 31), 1 << 31, (16, 4), dtype=np.int64)
+    branch = (rng.standard_normal((16, 4)) * 90).astype(np.float32)
+    inputs = {"arg0": sums.astype(np.uint32), "arg1": branch.view(np.uint32)}
+    tensors = {port.name: Tensor(port.format, inputs[port.name]) for port in graph.inputs}
+    found = run_graph(graph, load_target("a2a3"), tensors)
+    assert found.conforms
+    multiplier, shift = [1073741824, 1717986918, 1374389535, 2147483647], [37, 38, 40, 33]
+    scaled = [
+        min(
+            max(
+                ((v * multiplier[c] + (1 << (shift[c] - 1)) + (1 << 30 if v >= 0 else -(1 << 30))) >> shift[c]) - 5,
+                -128,
+            ),
+            127,
+        )
+        for row in sums.tolist()
+        for c, v in enumerate(row)
+    ]
+    flat, narrow, wide = (found.outputs[name].array for name in graph.outputs)
+    assert flat.tolist() == scaled
+    assert (narrow == np.clip(np.rint(branch), -128, 127)).all()
+    assert (wide == narrow).all()
