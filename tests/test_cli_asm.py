@@ -174,3 +174,17 @@ def test_refusals(argv: str, code: int, message: str, kernel: str, tmp_path: Pat
     found, text = refused(capsys, *(files.get(word, word) for word in argv.split()))
     assert found == code
     assert message in text
+
+
+@pytest.mark.parametrize("command", ["asm", "disasm"])
+def test_what_was_read_is_not_replaced(command: str, kernel: str, tmp_path: Path, capsys: Capture) -> None:
+    binary = str(tmp_path / "k.bin")
+    shown(capsys, "asm", kernel, "--out", binary)
+    file = kernel if command == "asm" else binary
+    before = Path(file).read_bytes()
+    for option in ("--out", "--json"):
+        code, err = refused(capsys, command, file, "--target", "gaudi2", option, file)
+        assert code == 2
+        assert f"{option} " in err
+        assert "would replace" in err
+        assert Path(file).read_bytes() == before

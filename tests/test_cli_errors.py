@@ -323,6 +323,8 @@ ASSEMBLY = "// castsim: target goya\nnop; halt; halt; nop\n"
         ("--kanata -", "--kanata takes a file"),
         ("--trace T --kanata T", "--trace and --kanata name the same file"),
         ("--json T --kanata ./T", "--json and --kanata name the same file"),
+        ("--trace P.pto", "PROGRAM and --trace name the same file"),
+        ("--json ./P.pto", "--json would replace './P.pto'"),
         ("--timeline --window -5:5", "--window -5:5: not of the form A:B"),
         ("--arg eps=1_0", "--arg eps=1_0: not a number"),
         ("--arg eps=\u0663.5", "not a number"),
@@ -332,8 +334,10 @@ def test_options_of_a_run(
     words: str, message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, err = refusal(capsys, "run", written(tmp_path), "--timing-only", *words.split())
+    program = written(tmp_path, name="P.pto")
+    code, err = refusal(capsys, "run", program, "--timing-only", *words.split())
     assert (code, message in err) == (2, True), err
+    assert Path(program).read_text() == NARROW
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".pto"] in ([], ["T"])
 
 

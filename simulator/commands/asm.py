@@ -54,13 +54,13 @@ def execute(options: Namespace) -> Outcome:
     target, encoding = encoded_target(name)
     if options.text:
         canonical = canonical_text(text, target.dialect, file)
-        written = write_out(options.out, canonical.encode())
+        written = write_out(options.out, canonical.encode(), options.file)
         return Outcome(
             {"file": file, "target": target.name, "text": canonical, "output": written},
             lambda _: plain_text(canonical) if written is None else f"{written}: canonical text",
         )
     assembled = assemble(parse(text, target.dialect, file), encoding)
-    written = write_out(options.out, assembled.code)
+    written = write_out(options.out, assembled.code, options.file)
     document = assembled_document(file, target.name, assembled, written)
 
     def shown(_: int) -> Any:
@@ -107,11 +107,11 @@ def encoded_target(name: str) -> tuple[VliwTarget, Encoding]:
     return target, encoding_of(target)
 
 
-def write_out(name: str | None, data: bytes) -> Path | None:
+def write_out(name: str | None, data: bytes, source: str | None = None) -> Path | None:
     """Write a file, completely or not at all, and return its path; None if there is none to write.
 
     Raises:
-        ReadError: it cannot be written.
+        ReadError: it cannot be written, or is the one that `source` names.
     """
     from pathlib import Path  # noqa: PLC0415
 
@@ -121,6 +121,8 @@ def write_out(name: str | None, data: bytes) -> Path | None:
     if name is None:
         return None
     path = Path(name)
+    if source is not None and path.is_file() and path.resolve() == Path(source).resolve():
+        raise ReadError(f"--out {name} would replace what was read")
     try:
         with whole_file(path) as file:
             file.write(data)

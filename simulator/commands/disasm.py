@@ -48,7 +48,7 @@ def execute(options: Namespace) -> Outcome:
     target, encoding = encoded_target(options.target)
     file, data = read_bytes(options.file)
     found = disassemble(program_bytes(data, (*encoding.machines, *more), file), encoding, file)
-    written = write_out(options.out, source_text(found, target.name).encode())
+    written = write_out(options.out, source_text(found, target.name).encode(), options.file)
 
     def shown(_: int) -> Any:
         if options.text and written is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from argparse import Namespace
 from importlib import import_module
@@ -106,7 +107,15 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
 
 
 def json_destination(arguments: Sequence[str]) -> str | None:
-    """Return what `--json` names, also on a command line that cannot be parsed; None if it is not there."""
+    """Return what `--json` names, also on a command line that cannot be parsed.
+
+    None if it is not there, or names a file that another argument names too: that must not be lost.
+    """
+    found = _json_argument(arguments)
+    return None if found is None or _is_shared(found, arguments) else found
+
+
+def _json_argument(arguments: Sequence[str]) -> str | None:
     found = None
     for position, text in enumerate(arguments):
         if text == "--":
@@ -118,6 +127,14 @@ def json_destination(arguments: Sequence[str]) -> str | None:
     return found
 
 
+def _is_shared(document: str, arguments: Sequence[str]) -> bool:
+    """Whether an existing file that the JSON document would replace is named a second time."""
+    if not os.path.isfile(document):  # noqa: PTH113 - the help must not wait for pathlib
+        return False
+    named = [text.rpartition("=")[2] for text in arguments if "\0" not in text]
+    return sum(os.path.realpath(text) == os.path.realpath(document) for text in named) > 1
+
+
 def _check(arguments: Sequence[str]) -> None:
     """Refuse arguments that are neither a name nor a number, before some library does in words of its own."""
     for text in arguments:
@@ -126,6 +143,11 @@ def _check(arguments: Sequence[str]) -> None:
             from isa.errors import ReadError  # noqa: PLC0415
 
             raise ReadError(f"the argument {text[:40]!r} {fault}", legal=(f"up to {LONGEST} characters",))
+    document = _json_argument(arguments)
+    if document is not None and _is_shared(document, arguments):
+        from isa.errors import ReadError  # noqa: PLC0415
+
+        raise ReadError(f"--json would replace '{document}', which another argument names")
 
 
 def _main_parser() -> Parser:

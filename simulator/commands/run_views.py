@@ -54,7 +54,7 @@ def check_views(options: Namespace) -> None:
     window_of(options)
     if wanted(options) and options.engine not in (None, ENGINE):
         raise ReadError(f"engine '{options.engine}' tells only results; views need another", legal=(ENGINE,))
-    files: dict[Path, str] = {}
+    files = {Path(options.program).resolve(): "PROGRAM"}
     for name, text in (("--json", options.json), ("--trace", options.trace), ("--kanata", options.kanata)):
         if text is None or (name == "--json" and text == "-"):
             continue
