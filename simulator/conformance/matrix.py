@@ -106,7 +106,12 @@ def _chosen(
     names = tuple(dict.fromkeys(targets)) or tuple(target_names())
     for name in names:
         load_target(name)
-    casts = tuple(cast for cast in legal_casts(spec, version) if _fits(cast.src, src) and _fits(cast.dst, dst))
+    wanted = [None if name is None else format_named(name).name for name in (src, dst)]
+    casts = tuple(
+        cast
+        for cast in legal_casts(spec, version)
+        if wanted[0] in (None, _named(cast.src, cast)) and wanted[1] in (None, _named(cast.dst, cast))
+    )
     if not casts:
         raise IllegalError(f"{spec.name} {version} has no cast {src or 'any'} -> {dst or 'any'}")
     return names, casts
@@ -121,7 +126,3 @@ def _named(fmt: object, cast: SpecifiedCast) -> str:
         if row.effect == "reads the source as unsigned"
     )
     return f"i{name[1:]}" if unsigned and fmt is cast.src and name.startswith("u") else name
-
-
-def _fits(fmt: object, wanted: str | None) -> bool:
-    return wanted is None or getattr(fmt, "name", None) == format_named(wanted).name

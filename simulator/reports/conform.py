@@ -10,7 +10,7 @@ from isa.formats import format_named
 from simulator.conformance import Matrix, Settled
 from simulator.conformance.cells import changed
 from simulator.planning import Counterexample, Verdict, Way
-from simulator.reports.lower import counterexample_document, number_text
+from simulator.reports.lower import code_text, counterexample_document, number_text
 from simulator.specifications import SpecifiedCast
 
 SAMPLED = "~"
@@ -82,14 +82,16 @@ def cell_text(entry: Settled) -> str:
 
 
 def _failure(found: Counterexample) -> str:
-    values = " -> ".join(number_text(hop.value) for hop in _changing(found))
-    required = found.required
+    required, result = found.required, found.result
     right = []
     if required.lowest is not None and required.highest is not None:
         low, high = number_text(required.lowest[1]), number_text(required.highest[1])
         right.append(low if low == high else f"{low} to {high}")
     right += ["NaN"] if required.nan else []
-    return f"{values}, not {' or '.join(right)}"
+    values = [number_text(hop.value) for hop in _changing(found)]
+    if values[-1] in right:  # a boolean that is true, but not 1
+        values[-1] = code_text(result.code, result.format)
+    return f"{' -> '.join(values)}, not {' or '.join(right)}"
 
 
 def _changing(found: Counterexample) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from isa.formats import Format
+from isa.formats import Format, IntFormat
 from simulator.planning import Counterexample, Plan, Refuted, Step
 from simulator.planning.counterexample import Number, Required
 from simulator.reports.numbers import bits_text, json_value
@@ -68,7 +68,7 @@ def counterexample_document(found: Counterexample | None, dst: Format) -> Mappin
             {
                 "step": hop.step,
                 "format": hop.format.name,
-                "bits": bits_text(hop.code, hop.format),
+                "bits": code_text(hop.code, hop.format),
                 "value": json_value(hop.value, hop.format),
             }
             for hop in found.hops
@@ -87,7 +87,7 @@ def refuted_document(one: Refuted, dst: Format) -> Mapping[str, Any]:
 
 def _required_document(required: Required, dst: Format) -> Mapping[str, Any]:
     def end(found: tuple[int, Number] | None) -> dict[str, Any] | None:
-        return None if found is None else {"bits": bits_text(found[0], dst), "value": json_value(found[1], dst)}
+        return None if found is None else {"bits": code_text(found[0], dst), "value": json_value(found[1], dst)}
 
     return {
         "lowest": end(required.lowest),
@@ -95,6 +95,12 @@ def _required_document(required: Required, dst: Format) -> Mapping[str, Any]:
         "further": end(required.further),
         "nan": required.nan,
     }
+
+
+def code_text(code: int, fmt: Format) -> str:
+    """Return a code in hexadecimal; of a boolean the whole byte, which may be true without being 1."""
+    whole = isinstance(fmt, IntFormat) and fmt.boolean
+    return f"0x{code:02x}" if whole else bits_text(code, fmt)
 
 
 def number_text(value: Number) -> str:
@@ -111,11 +117,11 @@ def required_text(required: Required, dst: Format) -> str:
     parts = []
     if required.lowest is not None and required.highest is not None:
         low, high = (
-            f"{number_text(value)} ({bits_text(code, dst)})" for code, value in (required.lowest, required.highest)
+            f"{number_text(value)} ({code_text(code, dst)})" for code, value in (required.lowest, required.highest)
         )
         parts.append(low if required.lowest == required.highest else f"{low} to {high}")
         if required.further is not None:
-            parts.append(f"{number_text(required.further[1])} ({bits_text(required.further[0], dst)})")
+            parts.append(f"{number_text(required.further[1])} ({code_text(required.further[0], dst)})")
     if required.nan:
         parts.append("NaN")
     return " or ".join(parts)

@@ -7,8 +7,7 @@ from rich.text import Text
 
 from simulator.planning import Chain, Cost, Counterexample, Plan, Way
 from simulator.planning.steps import path_of
-from simulator.reports.lower import number_text, required_text
-from simulator.reports.numbers import bits_text
+from simulator.reports.lower import code_text, number_text, required_text
 from simulator.reports.terminal import indented, table
 
 
@@ -67,7 +66,7 @@ def _cost(cost: Cost) -> str:
 def _counterexample(found: Counterexample, plan: Plan) -> list[RenderableType]:
     rows = table("after", "format", "bits", "value", numbers=("bits", "value"))
     for hop in found.hops:
-        rows.add_row(hop.step or "input", hop.format.name, bits_text(hop.code, hop.format), number_text(hop.value))
+        rows.add_row(hop.step or "input", hop.format.name, code_text(hop.code, hop.format), number_text(hop.value))
     right = required_text(found.required, plan.demand.dst)
     return [indented(rows), indented(Text(f"right would be {right}"))]
 
