@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from isa.errors import IllegalError, TileError
-from isa.formats import FORMATS, Format, IntFormat
+from isa.errors import TileError
+from isa.formats import Format, IntFormat
 from isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from isa.pto.types import format_type
 from simulator.graphs.kernel import Combined, Converted, Kernel, Value, operands
 from simulator.graphs.program import Program
-from simulator.planning.steps import RereadForm, Step, TileCastForm, TileWorkForm
+from simulator.planning.steps import RereadForm
 from simulator.planning.tile_arithmetic import shown
+from simulator.planning.tile_steps import step_lines
 from targets.strided_repeat import StridedRepeatTarget
 from targets.vector_function import VectorFunctionTarget
 
@@ -24,7 +25,6 @@ _COLUMNS = 256
 """Elements of a row: whole blocks of every format."""
 _FEWEST = 64
 """Least elements of a row: a block of the narrowest format."""
-_SCRATCH = FORMATS["i32"]
 _BYTE = 8
 
 
@@ -71,6 +71,11 @@ class _Tile:
     name: str
     kind: str
     root: str
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """Name and type."""
+        return self.name, self.kind
 
 
 @dataclass
@@ -142,20 +147,14 @@ class _Writer:
 
     def _convert(self, instruction: Converted) -> None:
         step, source = instruction.step, self.held[instruction.source.number]
-        form = step.forms[0]
-        if isinstance(form, RereadForm):
+        if isinstance(step.forms[0], RereadForm):
             name, kind = f"%a{len(self.body)}", self._kind(step.dst, self.rows, self.cols)
             self.held[instruction.result.number] = _Tile(name, kind, source.root)
             self.body.append(f"{name} = pto.bitcast {source.name} : {source.kind} -> {kind}")
             return
         result = self._take(step.dst)
         self.held[instruction.result.number] = result
-        if isinstance(form, TileCastForm):
-            self._cast(step, form, source, result)
-        elif isinstance(form, TileWorkForm) and form.constant is not None:
-            self._with_constant(form.mnemonic, source, form.constant, step.src, result)
-        else:
-            raise IllegalError(f"{step.name} is no operation on one tile")
+        self.body += step_lines(step, source.named, result.named, self)
 
     def _combine(self, instruction: Combined) -> None:
         first, function = self.held[instruction.first.number], instruction.function
@@ -174,21 +173,31 @@ class _Writer:
             self._with_constant(f"t{function}s", first, second, fmt, result)
 
     def _with_constant(self, mnemonic: str, source: _Tile, constant: int, fmt: Format, result: _Tile) -> None:
-        scalar, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
-        self.head.append(f"{scalar} = arith.constant {shown(constant, fmt)} : {kind}")
+        scalar, kind = self.scalar(constant, fmt)
         self.body.append(
             f"pto.{mnemonic} ins({source.name}, {scalar} : {source.kind}, {kind}) outs({result.name} : {result.kind})"
         )
 
-    def _cast(self, step: Step, form: TileCastForm, source: _Tile, result: _Tile) -> None:
-        words = [] if form.rounding is None else [f"rmode = #pto<round_mode {form.rounding.name}>"]
-        words += [] if form.saturation is None else [f"sat_mode = #pto<saturation_mode {form.saturation.name}>"]
-        attributes = f" {{{', '.join(words)}}}" if words else ""
-        names, kinds = source.name, source.kind
-        if form.scratch:
-            tmp = self._scratch(step, form)
-            names, kinds = f"{names}, {tmp.name}", f"{kinds}, {tmp.kind}"
-        self.body.append(f"pto.tcvt ins({names}{attributes} : {kinds}) outs({result.name} : {result.kind})")
+    # ----------------------------------------------------------------------------------------------------- declarations
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Rows and columns of a tile."""
+        return self.rows, self.cols
+
+    def tile(self, fmt: Format) -> tuple[str, str]:
+        """Declare a tile that nothing else uses."""
+        return self._fresh(fmt).named
+
+    def scratch(self, fmt: Format, rows: int, cols: int) -> tuple[str, str]:
+        """Declare a tmp tile."""
+        return self._allocated(fmt, rows, cols).named
+
+    def scalar(self, constant: int, fmt: Format) -> tuple[str, str]:
+        """Declare a constant; return its name and type."""
+        name, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
+        self.head.append(f"{name} = arith.constant {shown(constant, fmt)} : {kind}")
+        return name, kind
 
     # ------------------------------------------------------------------------------------------------------------ tiles
 
@@ -206,16 +215,6 @@ class _Writer:
         self.buffer_bytes += -(-rows * cols * bits // 8 // self._block) * self._block
         self.roots[name] = fmt, _Tile(name, kind, name)
         return self.roots[name][1]
-
-    def _scratch(self, step: Step, form: TileCastForm) -> _Tile:
-        """Return a tmp tile of whole blocks."""
-        from simulator.strided.plan import plan_cast  # noqa: PLC0415 - only where a form has scratch
-        from simulator.strided.scratch import scratch_need  # noqa: PLC0415
-
-        assert isinstance(self.target, StridedRepeatTarget)
-        plan = plan_cast(self.target, step.src, step.dst, form.rounding, form.saturation, scratch=True)
-        size = scratch_need(plan, self.target.repeat, self.rows, self.cols, self.cols).total
-        return self._allocated(_SCRATCH, 1, max(1, -(-size // self._block)) * self._block * 8 // _SCRATCH.bits)
 
     def _release(self, value: Value, place: int, last: dict[int, int]) -> None:
         """Free the tile of a value read for the last time, unless another name of its bytes is still needed."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from isa.errors import IllegalError
-from isa.formats import Format, format_named
+from isa.formats import Format
 from isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from isa.pto.types import format_type
 from simulator.planning.assembly import Assembly, machine_formats
-from simulator.planning.steps import Chain, RereadForm, Step, TileCastForm, TileWorkForm
-from simulator.planning.tile_arithmetic import TRUTH, shown
-from simulator.tile_work.shapes import BLOCK
+from simulator.planning.steps import Chain, RereadForm, Step
+from simulator.planning.tile_arithmetic import shown
+from simulator.planning.tile_steps import step_lines
 from targets import Target
-from targets.strided_repeat import StridedRepeatTarget
-
-_SCRATCH = "i32"
-"""Element type of tmp tiles."""
 
 
 def tile_assembly(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
@@ -64,7 +59,7 @@ class _Writer:
 
     def load(self, fmt: Format) -> tuple[str, str]:
         part = self._view("src", fmt)
-        tile, kind = self._tile(fmt)
+        tile, kind = self.tile(fmt)
         self.body.append(f"pto.tload ins(%psrc : {part}) outs({tile} : {kind})")
         return tile, kind
 
@@ -73,16 +68,10 @@ class _Writer:
         self.body.append(f"pto.tstore ins({tile[0]} : {tile[1]}) outs(%pdst : {part})")
 
     def step(self, step: Step, source: tuple[str, str]) -> tuple[str, str]:
-        form = step.forms[0]
-        if isinstance(form, RereadForm):
+        if isinstance(step.forms[0], RereadForm):
             return self._alias(step, source)
-        result = self._tile(step.dst)
-        if isinstance(form, TileCastForm):
-            self._cast(step, form, source, result)
-        elif isinstance(form, TileWorkForm):
-            self._work(step, form, source, result)
-        else:
-            raise IllegalError(f"{step.name} is no tile operation")
+        result = self.tile(step.dst)
+        self.body += step_lines(step, source, result, self)
         return result
 
     def text(self, head: str) -> str:
@@ -117,7 +106,8 @@ class _Writer:
         )
         return part
 
-    def _tile(self, fmt: Format) -> tuple[str, str]:
+    def tile(self, fmt: Format) -> tuple[str, str]:
+        """Declare a tile of the extent."""
         return self._alloc(fmt, *self.extent)
 
     def _alloc(self, fmt: Format, rows: int, cols: int) -> tuple[str, str]:
@@ -128,60 +118,16 @@ class _Writer:
         self.buffer_bytes += rows * cols * fmt.storage_bits // 8
         return name, kind
 
-    def _cast(self, step: Step, form: TileCastForm, source: tuple[str, str], result: tuple[str, str]) -> None:
-        words = [] if form.rounding is None else [f"rmode = #pto<round_mode {form.rounding.name}>"]
-        words += [] if form.saturation is None else [f"sat_mode = #pto<saturation_mode {form.saturation.name}>"]
-        attributes = f" {{{', '.join(words)}}}" if words else ""
-        names, kinds = source
-        if form.scratch:
-            size = self._scratch_words(step, form)
-            tmp, kind = self._alloc(format_named(_SCRATCH), 1, size)
-            names, kinds = f"{names}, {tmp}", f"{kinds}, {kind}"
-            self.scratch_bytes += size * 4
-        self.body.append(f"pto.tcvt ins({names}{attributes} : {kinds}) outs({result[0]} : {result[1]})")
+    def scratch(self, fmt: Format, rows: int, cols: int) -> tuple[str, str]:
+        """Declare a tmp tile."""
+        self.scratch_bytes += rows * cols * fmt.storage_bits // 8
+        return self._alloc(fmt, rows, cols)
 
-    def _scratch_words(self, step: Step, form: TileCastForm) -> int:
-        """Return the length of the tmp tile, whole blocks of int32."""
-        from simulator.strided.plan import plan_cast  # noqa: PLC0415 - only where a form has scratch
-        from simulator.strided.scratch import scratch_need  # noqa: PLC0415
-
-        assert isinstance(self.target, StridedRepeatTarget)
-        rows, cols = self.extent
-        plan = plan_cast(self.target, step.src, step.dst, form.rounding, form.saturation, scratch=True)
-        size = scratch_need(plan, self.target.repeat, rows, cols, cols).total
-        block = self.target.repeat.block_bytes
-        return max(block, -(-size // block) * block) // 4
-
-    def _work(self, step: Step, form: TileWorkForm, source: tuple[str, str], result: tuple[str, str]) -> None:
-        assert form.constant is not None
-        if form.mnemonic == TRUTH:
-            self._truth(step, form.constant, source, result)
-            return
-        scalar, kind = self._scalar(form.constant, step.src)
-        self.body.append(
-            f"pto.{form.mnemonic} ins({source[0]}, {scalar} : {source[1]}, {kind}) outs({result[0]} : {result[1]})"
-        )
-
-    def _scalar(self, constant: int, fmt: Format) -> tuple[str, str]:
+    def scalar(self, constant: int, fmt: Format) -> tuple[str, str]:
         """Declare a constant; return its name and type."""
         scalar, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
         self.head.append(f"{scalar} = arith.constant {shown(constant, fmt)} : {kind}")
         return scalar, kind
-
-    def _truth(self, step: Step, one: int, source: tuple[str, str], result: tuple[str, str]) -> None:
-        """Compare with zero; where that holds keep the zero, elsewhere take 1."""
-        mask, mask_kind = self._tile(format_named("i8"))  # a bit per element, but the valid region of the source
-        tmp, tmp_kind = self._alloc(step.src, 1, BLOCK)
-        (zero, kind), (single, _) = self._scalar(0, step.src), self._scalar(one, step.src)
-        self.body.append(
-            f"pto.tcmps ins({source[0]}, {zero} {{cmpMode = #pto<cmp eq>}} : {source[1]}, {kind}) "
-            f"outs({mask} : {mask_kind})"
-        )
-        self.body.append(
-            f"pto.tsels ins({mask}, {source[0]}, {tmp}, {single} : {mask_kind}, {source[1]}, {tmp_kind}, {kind}) "
-            f"outs({result[0]} : {result[1]})"
-        )
-        self.scratch_bytes += BLOCK * step.src.storage_bits // 8
 
     def _alias(self, step: Step, source: tuple[str, str]) -> tuple[str, str]:
         """Give the bytes of a tile another element type."""

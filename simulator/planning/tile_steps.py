@@ -1,0 +1,102 @@
+"""Steps of chains as lines of `.pto` text, whoever declares the tiles and constants."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from isa.errors import IllegalError
+from isa.formats import FORMATS, Format
+from simulator.planning.steps import Step, TileCastForm, TileWorkForm
+from simulator.planning.tile_arithmetic import TRUTH
+from simulator.tile_work.shapes import BLOCK
+from targets import Target
+from targets.strided_repeat import StridedRepeatTarget
+
+Named = tuple[str, str]
+"""The name of a value of the text and the spelling of its type."""
+
+_SCRATCH = FORMATS["i32"]
+"""Element type of tmp tiles."""
+_MASK = FORMATS["i8"]
+"""Element type of the tiles that hold the bits of a comparison."""
+
+
+class Declarations(Protocol):
+    """What a program offers to the steps in it: its extent, further tiles, constants."""
+
+    @property
+    def target(self) -> Target:
+        """The chip."""
+        ...
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Rows and columns of every tile."""
+        ...
+
+    def tile(self, fmt: Format) -> Named:
+        """Declare a tile of the extent."""
+        ...
+
+    def scratch(self, fmt: Format, rows: int, cols: int) -> Named:
+        """Declare a tmp tile."""
+        ...
+
+    def scalar(self, constant: int, fmt: Format) -> Named:
+        """Declare a constant, given by its code."""
+        ...
+
+
+def step_lines(step: Step, source: Named, result: Named, declarations: Declarations) -> list[str]:
+    """Return the lines of one instruction from tile to tile.
+
+    Raises:
+        IllegalError: no operation on tiles.
+    """
+    form = step.forms[0]
+    if isinstance(form, TileCastForm):
+        return [_cast(step, form, source, result, declarations)]
+    if not isinstance(form, TileWorkForm) or form.constant is None:
+        raise IllegalError(f"{step.name} is no tile operation")
+    if form.mnemonic == TRUTH:
+        return _truth(step, form.constant, source, result, declarations)
+    scalar, kind = declarations.scalar(form.constant, step.src)
+    return [f"pto.{form.mnemonic} ins({source[0]}, {scalar} : {source[1]}, {kind}) outs({result[0]} : {result[1]})"]
+
+
+def _cast(step: Step, form: TileCastForm, source: Named, result: Named, declarations: Declarations) -> str:
+    words = [] if form.rounding is None else [f"rmode = #pto<round_mode {form.rounding.name}>"]
+    words += [] if form.saturation is None else [f"sat_mode = #pto<saturation_mode {form.saturation.name}>"]
+    attributes = f" {{{', '.join(words)}}}" if words else ""
+    names, kinds = source
+    if form.scratch:
+        tmp, kind = declarations.scratch(_SCRATCH, 1, _scratch_words(step, form, declarations))
+        names, kinds = f"{names}, {tmp}", f"{kinds}, {kind}"
+    return f"pto.tcvt ins({names}{attributes} : {kinds}) outs({result[0]} : {result[1]})"
+
+
+def _scratch_words(step: Step, form: TileCastForm, declarations: Declarations) -> int:
+    """Return the length of the tmp tile, whole blocks of int32."""
+    from simulator.strided.plan import plan_cast  # noqa: PLC0415 - only where a form has scratch
+    from simulator.strided.scratch import scratch_need  # noqa: PLC0415
+
+    target = declarations.target
+    assert isinstance(target, StridedRepeatTarget)
+    rows, cols = declarations.extent
+    plan = plan_cast(target, step.src, step.dst, form.rounding, form.saturation, scratch=True)
+    size = scratch_need(plan, target.repeat, rows, cols, cols).total
+    block = target.repeat.block_bytes
+    return max(block, -(-size // block) * block) // 4
+
+
+def _truth(step: Step, one: int, source: Named, result: Named, declarations: Declarations) -> list[str]:
+    """Compare with zero; where that holds keep the zero, elsewhere take 1."""
+    mask, mask_kind = declarations.tile(_MASK)  # a bit per element, but the source's region
+    tmp, tmp_kind = declarations.scratch(step.src, 1, BLOCK)
+    (zero, kind), (single, _) = declarations.scalar(0, step.src), declarations.scalar(one, step.src)
+    return [
+        f"pto.tcmps ins({source[0]}, {zero} {{cmpMode = #pto<cmp eq>}} : {source[1]}, {kind}) "
+        f"outs({mask} : {mask_kind})",
+        f"pto.tsels ins({mask}, {source[0]}, {tmp}, {single} : {mask_kind}, {source[1]}, {tmp_kind}, {kind}) "
+        f"outs({result[0]} : {result[1]})",
+    ]
