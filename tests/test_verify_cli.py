@@ -183,9 +183,12 @@ def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: 
     assert main(["verify", "--record", str(path), "--resume"]) == 130
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_interrupting_the_command(tmp_path: Path, workers: str) -> None:
-    """A real process, a real SIGINT to the whole group as a terminal sends it, and the rest afterwards."""
+@pytest.mark.parametrize(("workers", "delay"), [("1", 1.0), ("2", 1.0), ("2", 0.2)])
+def test_interrupting_the_command(tmp_path: Path, workers: str, delay: float) -> None:
+    """A real process, a real SIGINT to the whole group as a terminal sends it, and the rest afterwards.
+
+    After the short delay the workers are still starting.
+    """
     path = tmp_path / "r.json"
     argv = [sys.executable, "-m", "simulator", "verify"]
     cast = ["f32", "f16", "--tier", "table", "--against", "reference", "--rounding", "rint", "--overflow", "special"]
@@ -194,7 +197,7 @@ def test_interrupting_the_command(tmp_path: Path, workers: str) -> None:
     deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
-    time.sleep(1.0)
+    time.sleep(delay)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

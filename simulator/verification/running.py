@@ -112,7 +112,8 @@ def _in_processes(ledger: _Ledger, workers: int, interrupted: threading.Event) -
             while True:
                 while not interrupted.is_set() and len(running) <= workers and (piece := next(pieces, None)):
                     one, start, stop = piece
-                    running[pool.submit(compare, one.part, start, stop)] = one
+                    with _interrupts_later():  # a process may be started here
+                        running[pool.submit(compare, one.part, start, stop)] = one
                 if not running:
                     return
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -123,6 +124,19 @@ def _in_processes(ledger: _Ledger, workers: int, interrupted: threading.Event) -
                 raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Hold SIGINT back; a process started meanwhile never gets it, not even before its initializer has run."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_interrupts_to_the_parent() -> None:
