@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,10 @@ def test_standard_input_cannot_be_read_twice(capsys: pytest.CaptureFixture[str])
 def test_facts_that_cannot_be_edited(facts: dict[str, object], said: str) -> None:
     with pytest.raises(TargetDataError, match=said):
         with_facts(load_target("a2a3"), facts)
+
+
+def test_a_pipe_cannot_be_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.pto"
+    os.mkfifo(path)
+    assert main(["run", str(path), "--timing-only", "--what-if", "all"]) == 2
+    assert "has it only once" in capsys.readouterr().err

@@ -24,12 +24,19 @@ def check_what_if(options: Namespace) -> None:
     """Refuse a program that cannot be read again.
 
     Raises:
-        ReadError: it comes from standard input.
+        ReadError: it comes from standard input or another pipe.
     """
+    from pathlib import Path  # noqa: PLC0415
+
     from isa.errors import ReadError  # noqa: PLC0415
 
-    if options.what_if is not None and options.program == "-":
+    if options.what_if is None:
+        return
+    if options.program == "-":
         raise ReadError("--what-if reads the program more than once, standard input has it only once", legal=("FILE",))
+    path = Path(options.program)
+    if path.is_fifo() or path.is_char_device():
+        raise ReadError(f"--what-if reads the program more than once, '{path}' has it only once", legal=("FILE",))
 
 
 def names_of(options: Namespace, target: Target) -> tuple[str, ...]:
