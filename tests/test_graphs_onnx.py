@@ -169,6 +169,66 @@ def test_a_nan_that_a_bound_replaces_is_told(tmp_path: Path) -> None:
     assert lost.nodes[0].comparisons[0].witness.index == (1,)  # type: ignore[union-attr]
 
 
+def test_what_the_evaluator_leaves_open_is_never_wrong(tmp_path: Path) -> None:
+    """It converts quotients to int32, which says nothing about NaN, infinity and what is beyond."""
+    x = np.array([np.nan, np.inf, -np.inf, 1e30, -2.25, 2.25], np.float32)
+    made = one("QuantizeLinear", {"x": F32}, I8, [6], {"s": np.array(0.5, np.float32), "z": np.array(-3, np.int8)})
+    found = ran(tmp_path, made, "a5", x=x)
+    assert found.conforms
+    assert found.nodes[0].comparisons[0].undefined == 4
+    assert found.outputs["y"].array[1:].tolist() == [127, -128, 127, -7, 1]
+
+
+@pytest.mark.parametrize("shape", [[0, 4], [], [1]])
+def test_tensors_of_no_element_and_of_one(tmp_path: Path, shape: list[int]) -> None:
+    x = np.full(shape, 7.5, np.float32)
+    found = ran(tmp_path, one("Clip", {"x": F32}, F32, shape, {"low": np.array(8, np.float32)}), "gaudi", x=x)
+    assert found.conforms
+    assert found.outputs["y"].array.shape == tuple(shape)
+    assert (found.outputs["y"].array == 8).all()
+
+
+@pytest.mark.parametrize(
+    ("made", "inputs", "said"),
+    [
+        (one("Reshape", {"x": F32}, F32, [7], {"to": np.array([5, -1])}), {"x": np.ones(7, np.float32)}, "reshaped to"),
+        (
+            one("QuantizeLinear", {"x": F32}, U8, [2], {"s": np.array(0, np.float32)}),
+            {"x": np.ones(2, np.float32)},
+            "scale 0.0",
+        ),
+        (
+            one("QuantizeLinear", {"x": F32}, U8, [2, 3], {"s": np.ones(2, np.float32)}),
+            {"x": np.ones((2, 3), np.float32)},
+            "for axis 1",
+        ),
+        (
+            one("Add", {"x": TensorProto.INT64, "w": TensorProto.INT64}, TensorProto.INT64, [2]),
+            {"x": np.ones(2, np.int64), "w": np.ones(2, np.int64)},
+            "no target computes with i64",
+        ),
+        (
+            one("DynamicQuantizeLinear", {"x": F32}, U8, [2]),
+            {"x": np.array([1, np.nan], np.float32)},
+            "no NaN",
+        ),
+    ],
+)
+def test_nodes_that_cannot_be_run_say_why(
+    tmp_path: Path, made: object, inputs: dict[str, NDArray[np.generic]], said: str
+) -> None:
+    if said == "no NaN":
+        made.graph.node[0].output.extend(["s", "z"])  # type: ignore[attr-defined]
+    if said == "reshaped to":
+        made.graph.ClearField("output")  # type: ignore[attr-defined]
+        made.graph.output.append(helper.make_tensor_value_info("y", F32, [5, None]))  # type: ignore[attr-defined]
+        made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"  # type: ignore[attr-defined]
+    found = ran(tmp_path, made, "a5", **inputs)
+    assert not found.conforms
+    assert said in str(found.nodes[0].refusal)
+    assert not found.outputs
+
+
 NODES = {
     "test_cast_BFLOAT16_to_FLOAT": "a5",
     "test_cast_FLOAT8E4M3FN_to_FLOAT": "a5",

@@ -36,6 +36,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--arg", metavar="NAME=N", dest="args", action="append", default=[], help="a dynamic extent")
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
     add("--emit", metavar="DIR", help="write every program to DIR")
+    add("--engine", metavar="E", default="event", help="event (default)")
     add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
 
@@ -49,20 +50,24 @@ def execute(options: Namespace) -> Outcome:
     """
     from pathlib import Path  # noqa: PLC0415
 
+    from isa.errors import ReadError  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.engines import ENGINES  # noqa: PLC0415
     from simulator.graphs import make_tensors, read_graph, run_graph  # noqa: PLC0415
     from simulator.reports.graph import graph_document  # noqa: PLC0415
     from simulator.reports.stages import watching  # noqa: PLC0415
     from targets import load_target  # noqa: PLC0415
     from targets.options import with_options  # noqa: PLC0415
 
+    if options.engine not in ENGINES:
+        raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
     target = with_options(load_target(options.target), assignments("--option", options.options))
     graph = read_graph(Path(options.program), options.tosa_version)
     sizes = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     inputs = make_tensors(graph, assignments("--in", options.inputs), sizes)
     folder, programs = output_folder(options.out), output_folder(options.emit)
     with watching(quiet=options.quiet) as heard:
-        found = run_graph(graph, target, inputs, heard)
+        found = run_graph(graph, target, inputs, heard, options.engine)
     files = _write_outputs(found, folder)
     emitted = _write_programs(found, programs)
 

@@ -7,7 +7,7 @@ found.cycles, found.conforms, found.nodes[0].plan, found.nodes[0].comparisons, f
 """
 
 from simulator.graphs.comparison import Comparison, Witness
-from simulator.graphs.execution import GraphRun, NodeRun, is_graph, make_tensors, read_graph, run_graph
+from simulator.graphs.execution import GraphRun, NodeRun, make_tensors, read_graph, run_graph
 from simulator.graphs.model import Graph, Input, Node, Tensor
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "NodeRun",
     "Tensor",
     "Witness",
-    "is_graph",
     "make_tensors",
     "read_graph",
     "run_graph",

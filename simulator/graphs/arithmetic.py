@@ -62,7 +62,10 @@ def combined(bench: Bench, function: str, a: Tensor, b: Tensor, constant: Tensor
     """
     fmt = a.format
     _check_width(fmt)
-    shape = np.broadcast_shapes(a.shape, b.shape)
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        raise IllegalError(f"shapes {list(a.shape)} and {list(b.shape)} do not broadcast") from None
     signed = FORMATS[f"i{fmt.bits}"] if isinstance(fmt, IntFormat) and not fmt.signed else fmt
     if bench.chip.has(function, fmt):
         worked = fmt

@@ -40,6 +40,7 @@ class Bench:
 
     chip: Chip
     name: str
+    engine: str = "event"
     stages: list[Stage] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
@@ -51,7 +52,7 @@ class Bench:
         """
         size = next(iter(inputs.values())).size
         program = program_of(kernel, self.chip.target, max(size, 1))
-        ran = run_program(program, inputs, self.name)
+        ran = run_program(program, inputs, self.name, self.engine)
         words = tuple(_words(instruction) for instruction in kernel.instructions)
         self.stages.append(Stage(kernel.title, words, program, ran.cycles, size))
         return dict(ran.outputs)

@@ -21,9 +21,6 @@ from simulator.planning import Plan
 from simulator.specifications import acceptance
 from targets import Target
 
-SUFFIXES = (".onnx", ".mlir", ".tosa")
-"""Suffixes of graphs: ONNX models, and TOSA text."""
-
 
 @dataclass(frozen=True, slots=True)
 class NodeRun:
@@ -74,13 +71,8 @@ class GraphRun:
         return all(node.conforms for node in self.nodes)
 
 
-def is_graph(path: Path) -> bool:
-    """Whether a file is one of these graphs, by its suffix."""
-    return path.suffix in SUFFIXES
-
-
 def read_graph(path: Path, version: str | None = None) -> Graph:
-    """Read an ONNX model or TOSA text; `version` is TOSA's.
+    """Read an ONNX model (`.onnx`) or TOSA text (any other suffix); `version` is TOSA's.
 
     Raises:
         ReadError: it cannot be read, with the place where there is one.
@@ -129,7 +121,13 @@ def make_tensors(
     return {port.name: _tensor(port, given[port.name], sizes, generators) for port in graph.inputs}
 
 
-def run_graph(graph: Graph, target: Target, inputs: Mapping[str, Tensor], heard: Heard = lambda *_: None) -> GraphRun:
+def run_graph(
+    graph: Graph,
+    target: Target,
+    inputs: Mapping[str, Tensor],
+    heard: Heard = lambda *_: None,
+    engine: str = "event",
+) -> GraphRun:
     """Run every node on the target, and compare.
 
     Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
@@ -142,7 +140,7 @@ def run_graph(graph: Graph, target: Target, inputs: Mapping[str, Tensor], heard:
     for place, node in enumerate(graph.nodes):
         heard(f"{node.name} ({node.op})", place, len(graph.nodes))
         given = [None if name is None else values[name] for name in node.inputs]
-        found, outputs = _run_node(chip, graph, node, given)
+        found, outputs = _run_node(Bench(chip, node.name.lstrip("%"), engine), graph, node, given)
         done.append(found)
         if found.refusal is not None:
             break
@@ -153,8 +151,9 @@ def run_graph(graph: Graph, target: Target, inputs: Mapping[str, Tensor], heard:
     return GraphRun(graph, target, tuple(done), results, whole)
 
 
-def _run_node(chip: Chip, graph: Graph, node: Node, given: Sequence[Tensor | None]) -> tuple[NodeRun, Sequence[Tensor]]:
-    bench = Bench(chip, node.name.lstrip("%"))
+def _run_node(
+    bench: Bench, graph: Graph, node: Node, given: Sequence[Tensor | None]
+) -> tuple[NodeRun, Sequence[Tensor]]:
     try:
         outputs, found, comparisons = _judged(bench, graph, node, given)
     except ReadError as error:

@@ -66,6 +66,8 @@ def read_onnx(path: Path) -> Graph:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
         raise ReadError(f"{path}: {_first_line(error)}") from None
     graph = model.graph
+    if graph.sparse_initializer:
+        raise ReadError(f"graph '{path}': sparse constants are not read")
     constants = {each.name: _tensor(path, each, onnx) for each in graph.initializer}
     nodes = []
     for place, each in enumerate(graph.node):

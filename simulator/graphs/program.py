@@ -60,10 +60,11 @@ def program_of(kernel: Kernel, target: Target, elements: int) -> Program:
     return tile_program(kernel, target, elements)
 
 
-def run_program(program: Program, inputs: Mapping[str, Codes], name: str) -> Executed:
+def run_program(program: Program, inputs: Mapping[str, Codes], name: str, engine: str) -> Executed:
     """Run a program on flat codes of one length, filled up with zeros to whole tiles.
 
     Raises:
+        ReadError: unknown engine.
         IllegalError, TileError: the target refuses it.
         EngineError: the cycle limit.
     """
@@ -74,7 +75,7 @@ def run_program(program: Program, inputs: Mapping[str, Codes], name: str) -> Exe
         key: array_from_codes(_filled(inputs[key], fmt, program.elements), fmt) for key, fmt in program.inputs.items()
     }
     loaded = load_text(program.text, f"{name}{program.suffix}", program.target)
-    result = run_loaded(loaded, arrays)
+    result = run_loaded(loaded, arrays, engine=engine)
     outputs = {}
     for key, fmt in program.outputs.items():
         found = codes_from_array(result.outputs[key], fmt).reshape(-1)
