@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from isa.errors import CastsimError, ReadError, Span
 from isa.formats import format_named
 from isa.modes import Saturation
 from isa.pto.program import RoundMode
-from simulator.estimating import Estimate, Estimates, timed_alone
-from simulator.estimating_arithmetic import SCALAR, Account, Arithmetic, Number, Shape, of_arrays
+from simulator.estimating import Estimate, timed_alone
+from simulator.estimating_arithmetic import SCALAR, Account, Arithmetic, Number, Shape
+from simulator.estimating_arrays import PLACE, ArrayEstimator, shape_of
 from simulator.estimating_placement import Placement, Request
 from simulator.mechanisms import lowerer_of
 from simulator.timing import Cause
@@ -22,23 +23,13 @@ from targets.vector_function import VectorFunctionTarget
 from targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Integers = NDArray[np.int64]
-
-_CHUNK = 1 << 14
-"""Shapes of an array that are worked on together: their columns stay in the processor's cache."""
+    from simulator.estimating_arrays import Integers
 
 _SIMULATED = 1 << 16
 """Simulated shapes that one estimator remembers."""
 
 _RESOLVED = 256
 """Requests that are kept resolved."""
-
-_PLACE = {cause: place for place, cause in enumerate(Cause)}
-
-_NAMES = ("rows", "cols", "row_stride", "dst_row_stride", "valid_rows", "valid_cols")
 
 
 class Form(Protocol):
@@ -63,19 +54,7 @@ class Form(Protocol):
         ...
 
 
-class Estimator(Protocol):
-    """Estimates of one request on one target."""
-
-    def one(self, *extents: int | None) -> Estimate:
-        """Return the estimate of one shape; the order is that of `estimate`."""
-        ...
-
-    def many(self, *extents: Any) -> Estimates:
-        """Return the estimates of the shapes to which the arguments broadcast."""
-        ...
-
-
-class TileEstimator:
+class TileEstimator(ArrayEstimator):
     """Casts from tile to tile: a closed form where one holds, simulations that are remembered elsewhere."""
 
     def __init__(self, target: StridedRepeatTarget | VectorFunctionTarget, request: Request) -> None:
@@ -89,33 +68,11 @@ class TileEstimator:
 
     def one(self, *extents: int | None) -> Estimate:
         """Return the estimate of one shape."""
-        shape = _shape(*extents)
+        shape = shape_of(*extents)
         if not self.is_closed(shape, SCALAR):
             return self.simulated(shape)
         assert self._form is not None
         return _estimate(self._form.account(shape, SCALAR))
-
-    def many(self, *extents: Any) -> Estimates:
-        """Return the estimates of the shapes to which the arguments broadcast."""
-        import numpy as np  # noqa: PLC0415 - single shapes are estimated without it
-
-        given = [_integers(name, value) for name, value in zip(_NAMES, extents, strict=True)]
-        known = np.broadcast_arrays(*(value for value in given if value is not None))
-        columns, extent = iter(value.reshape(-1) for value in known), known[0].shape
-        flat = [None if value is None else next(columns) for value in given]
-        size = known[0].size
-        cycles = np.zeros(size, np.int64)
-        causes = np.zeros((len(Cause), size), np.int64)
-        for start in range(0, size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            shape = _shape(*(None if value is None else value[part] for value in flat))
-            self._fill(start, shape, cycles[part], causes[:, part])
-        bounds = np.where(causes.any(0), causes.argmax(0), _PLACE[Cause.EMPTY])
-        return Estimates(
-            cycles.reshape(extent),
-            np.array(list(Cause), object)[bounds].reshape(extent),
-            {cause: row.reshape(extent) for cause, row in zip(Cause, causes, strict=True) if row.any()},
-        )
 
     def is_closed(self, shape: Shape, arithmetic: Arithmetic) -> Number:
         """Whether the closed form gives the cycles of a shape."""
@@ -134,18 +91,17 @@ class TileEstimator:
         text = f"tcvt {self._request.src.name} -> {self._request.dst.name}"
         return timed_alone(self._target, lowerer_of(self._target).cast(cast), text)
 
-    def _fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers) -> None:
+    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: Arithmetic) -> None:
         """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`."""
         import numpy as np  # noqa: PLC0415 - as above
 
-        arithmetic = of_arrays()
         closed = self.is_closed(shape, arithmetic)
         if self._form is not None and closed.any():
             # Shapes that are not closed yield numbers that nobody reads.
             account = self._form.account(shape, arithmetic)
             np.copyto(cycles, account.cycles)
             for cause, row in _split(account, arithmetic).items():
-                causes[_PLACE[cause]] = row
+                causes[PLACE[cause]] = row
         columns = (shape.rows, shape.src_stride, shape.dst_stride, shape.valid_rows, shape.valid_cols, shape.cols)
         for index in np.flatnonzero(~closed).tolist():
             try:
@@ -159,7 +115,7 @@ class TileEstimator:
 
 def estimator_of(
     target: str | Path | Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
-) -> Estimator:
+) -> ArrayEstimator:
     """Return the estimator of one request; those of shipped targets and of the same target object are kept.
 
     Raises:
@@ -190,30 +146,31 @@ class _Identity:
 @lru_cache(_RESOLVED)
 def _of_shipped(
     name: str, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
-) -> Estimator:
+) -> ArrayEstimator:
     return _resolve(load_target(name), src, dst, rounding, saturation, scratch)
 
 
 @lru_cache(_RESOLVED)
 def _of_object(
     key: _Identity, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
-) -> Estimator:
+) -> ArrayEstimator:
     return _resolve(key.target, src, dst, rounding, saturation, scratch)
 
 
 def _resolve(
     target: Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
-) -> Estimator:
+) -> ArrayEstimator:
     wanted = None
     if saturation is not None:
         if saturation not in tuple(Saturation):
             raise ReadError(f"unknown saturation '{saturation}'", legal=[str(each) for each in Saturation])
         wanted = Saturation(saturation)
     formats = format_named(src), format_named(dst)
-    mode = None if rounding is None else _mode(rounding)
     if isinstance(target, VliwTarget):
-        lowerer_of(target)
-        raise AssertionError
+        from simulator.estimating_vliw import KernelEstimator  # noqa: PLC0415 - only its mechanism is loaded
+
+        return KernelEstimator(target, *formats, rounding)
+    mode = None if rounding is None else _mode(rounding)
     return TileEstimator(target, Request(*formats, mode, wanted, bool(scratch)))
 
 
@@ -233,40 +190,6 @@ def _form_of(target: StridedRepeatTarget | VectorFunctionTarget, request: Reques
     from simulator.estimating_strided import StridedForm  # noqa: PLC0415
 
     return StridedForm.of(target, request)
-
-
-def _shape(
-    rows: Number,
-    cols: Number,
-    row_stride: Number | None,
-    dst_row_stride: Number | None,
-    valid_rows: Number | None,
-    valid_cols: Number | None,
-) -> Shape:
-    return Shape(
-        rows=rows,
-        src_stride=cols if row_stride is None else row_stride,
-        dst_stride=cols if dst_row_stride is None else dst_row_stride,
-        valid_rows=rows if valid_rows is None else valid_rows,
-        valid_cols=cols if valid_cols is None else valid_cols,
-        cols=cols,
-    )
-
-
-def _integers(name: str, value: Any) -> Integers | None:
-    """Return an argument as int64.
-
-    Raises:
-        ReadError: it holds something else.
-    """
-    import numpy as np  # noqa: PLC0415 - single shapes are estimated without it
-
-    if value is None:
-        return None
-    found = np.asarray(value)
-    if found.dtype.kind not in "iu":
-        raise ReadError(f"{name}: integers are wanted, not {found.dtype}")
-    return found.astype(np.int64, copy=False)
 
 
 def _estimate(account: Account) -> Estimate:
