@@ -140,6 +140,7 @@ def test_json(capsys):
         ("scratch f32 i16 --rows x --cols 1", 2, "--rows x: no number"),
         ("scratch f32 i16 --rows 5:1 --cols 1 --sweep", 2, "the range is empty"),
         ("scratch f32 i16 --rows 1:5 --cols 1", 2, "a range needs --sweep"),
+        ("scratch f32 i16 --rows 99999999999999 --cols 1", 2, "no tile is that large"),
         ("scratch f32 i16 --rows 1 --cols 9 --row-stride 8", 2, "--row-stride 8 is less than --cols 9"),
         ("scratch f32 i99 --rows 1 --cols 1", 2, "unknown format 'i99'"),
         ("scratch f32 i16 --rows 1 --cols 1 --rounding up", 2, "unknown rounding mode 'up'"),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SUMMARY = "how large a tmp tile a cast needs: the formula, and the bytes really touched"
 
+_LARGEST = 1_000_000
+"""Beyond all tiles, and small enough for any shape up to it to be looked at in a second."""
 _RANGE = re.compile(r"(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
 
 
@@ -111,6 +113,8 @@ def numbers(option: str, text: str) -> range:
     if match is None:
         raise ReadError(f"{option} {text}: no number and no range", legal=("128", "0:256", "0:256:8"))
     first, last, step = match[1], match[2] or match[1], match[3] or "1"
+    if int(last) > _LARGEST:
+        raise ReadError(f"{option} {text}: no tile is that large", legal=(f"0 to {_LARGEST}",))
     if int(step) == 0 or int(last) < int(first):
         raise ReadError(
             f"{option} {text}: the range is empty", legal=("FIRST:LAST:STEP with FIRST <= LAST, STEP >= 1",)

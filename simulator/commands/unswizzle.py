@@ -55,7 +55,7 @@ def execute(options: Namespace) -> Outcome:
             raise ReadError(f"--in {given.strip()}: not NAME=VALUE", legal=("NAME=FILE.npy", "NAME=random:SEED"))
         inputs[name] = value
     found = compared(source, file, chosen_target(source, file, options.target), inputs)
-    written = write_out(options.out, found.elimination.text.encode())
+    written = write_out(options.out, found.elimination.text.encode(), options.program)
 
     def text(_: int) -> Any:
         from simulator.reports.unswizzle_text import unswizzle_text  # noqa: PLC0415 - rich, only if printed

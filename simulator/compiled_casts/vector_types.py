@@ -57,7 +57,10 @@ def vector_type(text: str) -> VectorType:
     found = _FLOAT_LIKE.fullmatch(text) or _SPELLED.fullmatch(text)
     rows = {row.name: row for row in c_types()}
     if found and found[1] in rows and (found[2] or found[1] not in FORMATS):
-        return VectorType(rows[found[1]].element, int(found[2]) if found[2] else None)
+        count = int(found[2]) if found[2] else None
+        if count == 0:
+            raise ReadError(f"'{text}' has no elements", legal=(f"{found[1]}128",))
+        return VectorType(rows[found[1]].element, count)
     if text == "i1":
         return VectorType(text)
     try:
