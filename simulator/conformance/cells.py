@@ -70,10 +70,10 @@ def specified_version(spec: Specification, version: str | None) -> str:
     Raises:
         ReadError: an unknown version.
     """
-    row = spec.casts[-1]
-    src, dst = next((pair for pair in spec.pairs(row)), ("f32", "f32"))
     if version is None:
         return spec.versions.default
+    pairs = ((row, pair) for row in spec.casts for pair in spec.pairs(row))
+    _, (src, dst) = min(pairs, key=lambda one: spec.rank(spec.since(one[0], *one[1])))  # the longest known cast
     return specified_cast(spec, src, dst, version=version).version
 
 

@@ -125,14 +125,18 @@ def _loaded(assembly: Assembly) -> Loaded | Assembled:
     return load_text(assembly.text, f"{_NAME}{assembly.suffix}", assembly.target)
 
 
-def machine_formats(chain: Chain, src: Format, dst: Format) -> tuple[Format, Format]:
+def machine_formats(chain: Chain, src: Format, dst: Format, target: Target) -> tuple[Format, Format]:
     """Return the formats of the first and the last instruction, by which the text declares its arguments.
 
-    Rereads at the ends are those declarations; a chain without instructions copies.
+    Rereads at the ends are those declarations; a chain without instructions copies whatever of the width the target
+    knows.
     """
     working = [step for step in chain if step.is_instruction]
     if working:
         return working[0].src, working[-1].dst
-    # Whatever of the width is copied; a boolean lies in a byte, which has a spelling everywhere.
-    copied = next((fmt for fmt in (src, dst) if not (isinstance(fmt, IntFormat) and fmt.boolean)), FORMATS["u8"])
+    known = {name for row in target.casts for name in (row.src, row.dst)}
+    # A boolean lies in a byte.
+    width = FORMATS["u8"].bits if isinstance(src, IntFormat) and src.boolean else src.bits
+    likely = (src, dst, *FORMATS.values())
+    copied = next((fmt for fmt in likely if fmt.name in known and fmt.bits == width), src)
     return copied, copied

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from simulator.numerics import value_of
 from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
 from simulator.planning.catalogue import Catalogue, catalogue_of
 from simulator.planning.counterexample import Counterexample, counterexample
-from simulator.planning.primitives import Primitive
+from simulator.planning.primitives import Arithmetic, Primitive
 from simulator.planning.proof import Evidence, Judgement, Verdict, judge
 from simulator.planning.ranking import ranked
 from simulator.planning.request import CastRequest, Demand, settle
@@ -190,8 +191,7 @@ def _settled(request: CastRequest) -> tuple[Demand, Target]:
     if min(request.rows, request.cols) < 1:
         raise ReadError(f"a tensor of {request.rows} x {request.cols} elements", legal=("1 x 1 and more",))
     demand = settle(request)
-    target = request.target if not isinstance(request.target, str) and hasattr(request.target, "mechanism") else None
-    chip: Target = load_target(request.target) if target is None else target  # type: ignore[arg-type, assignment]
+    chip = load_target(request.target) if isinstance(request.target, str | Path) else request.target
     _check_satisfiable(demand)
     return demand, chip
 
@@ -306,7 +306,11 @@ def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:
     """Return the plain native cast of the pair where the chain is something else and the plain one fails."""
     demand = task.demand
     options = sum(len(step.forms[0].options) for step in chain)
-    native = [step for step in task.catalogue.from_format(demand.src) if step.dst == demand.dst]
+    native = [
+        step
+        for step in task.catalogue.from_format(demand.src)
+        if step.dst == demand.dst and not any(isinstance(primitive, Arithmetic) for primitive in step.primitives)
+    ]
     plain = min(native, key=lambda step: len(step.forms[0].options), default=None)
     if plain is None or (plain.primitives == primitives_of(chain)):
         return ()

@@ -18,7 +18,7 @@ def tile_assembly(chain: Chain, src: Format, dst: Format, target: Target, rows: 
     Raises:
         IllegalError: a format that the text cannot spell.
     """
-    first, last = machine_formats(chain, src, dst)
+    first, last = machine_formats(chain, src, dst, target)
     writer = _Writer(target, rows, cols)
     current = writer.load(first)
     for step in between_ends(chain):

@@ -33,7 +33,7 @@ def vector_assembly(chain: Chain, src: Format, dst: Format, target: VliwTarget, 
     Raises:
         IllegalError: a 4-bit format within the chain.
     """
-    first, last = machine_formats(chain, src, dst)
+    first, last = machine_formats(chain, src, dst, target)
     steps = tuple(step for step in chain if step.is_instruction)
     emitter = _Emitter(target, first, last, steps)
     kernel = schedule(emitter.sequence(), target)
