@@ -6,10 +6,10 @@ cycles from the start of the program. The causes of a pipe partition [0, total):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 
 class Cause(StrEnum):
@@ -104,3 +104,28 @@ class Observer(Listener, Protocol):
 
     def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
         """A 32-byte block at byte `address` crossed a buffer port in `cycle`, having asked for it at `asked`."""
+
+
+Record = TypeVar("Record")
+Record_co = TypeVar("Record_co", covariant=True)
+
+
+@runtime_checkable
+class Repeating(Protocol[Record_co]):
+    """Records of which many are copies of others, each some cycles behind the one before."""
+
+    def repeated(self) -> Iterator[tuple[Record_co, Record_co, int]]:
+        """Yield records with their last copies and how many there are; with nothing skipped, each is its own."""
+        ...
+
+
+def repeated(records: Sequence[Record]) -> Iterator[tuple[Record, Record, int]]:
+    """Yield every record with its last copy and their number, in time that skipped repetitions do not count for.
+
+    Copies differ in their cycles and in what numbers them. Their order is not that of the records.
+    """
+    if isinstance(records, Repeating):
+        yield from records.repeated()
+    else:
+        for record in records:
+            yield record, record, 1

@@ -12,10 +12,9 @@ Rules beyond the obvious:
 
 from __future__ import annotations
 
-from simulator.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from simulator.engines.event_dataflow.naming import operation_name
 from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
 from simulator.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
-from simulator.tree import Operation
 
 _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
@@ -88,7 +87,7 @@ class Ledger:
         self.latest = max(self.latest, end)
         self.finished += 1
         if entry.causes is not None:
-            name = _name(entry.operation)
+            name = operation_name(entry.operation)
             self._operations.append(
                 OperationTiming(entry.index, entry.execution_index, entry.pipe, name, entry.start, end, entry.causes)
             )
@@ -102,22 +101,3 @@ class Ledger:
     def executed(self) -> tuple[Execution, ...]:
         """Return the executions in program order."""
         return tuple(Execution(record.instruction, record.start, record.end) for record in self.executions)
-
-
-def _name(operation: Operation) -> str:
-    """Return what reports call an operation."""
-    match operation:
-        case Transfer():
-            return f"{'load' if operation.load else 'store'} {operation.argument}"
-        case ControlWrite():
-            return f"set {operation.register}"
-        case ScalarWork():
-            return operation.kind
-        case SetFlag():
-            return f"set_flag {operation.pipe} -> {operation.waiter} id {operation.event}"
-        case WaitFlag():
-            return f"wait_flag {operation.signaller} -> {operation.pipe} id {operation.event}"
-        case Barrier():
-            return f"barrier {operation.pipe}"
-        case _:
-            return str(getattr(operation, "name", type(operation).__name__))
