@@ -91,7 +91,8 @@ def test_the_shape_of_the_document(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path)
     found = document(capsys, path, "--in", "x=zeros")
     assert list(found) == [
-        "schema_version", "program", "entry", "target", "engine", "total_cycles", "seconds", "pipes", "instructions",
+        "schema_version", "program", "entry", "target", "engine", "total_cycles", "seconds", "pipes", "lost_most",
+        "instructions",
         "outputs", "facts_assumed", "warnings", "synchronisation", "races",
     ]  # fmt: skip
     assert (found["schema_version"], found["program"], found["entry"]) == (1, path, "narrow")

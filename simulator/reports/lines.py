@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isa.errors import Span
-from simulator.timing import Execution, Timing
+from simulator.timing import Timing, repeated
 from simulator.tree import Instruction, Tree
 
 BOOKKEEPING = frozenset({"index arithmetic", "loop"})
@@ -39,8 +39,8 @@ def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
     """Return one row per source instruction that was executed, in the order of the source; those that are `listed`."""
     spent = _pipe_cycles(timing)
     found = [
-        _line(tree.instructions[number], executions, spent.get(number, 0))
-        for number, executions in _by_instruction(timing).items()
+        _line(tree.instructions[number], spans, spent.get(number, 0))
+        for number, spans in _by_instruction(timing).items()
         if listed(tree.instructions[number])
     ]
     return tuple(sorted(found, key=lambda line: (line.span.line, line.span.column)))
@@ -48,40 +48,55 @@ def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
 
 def bookkeeping(tree: Tree, timing: Timing) -> tuple[int, int]:
     """Return executions and cycles of index arithmetic and loop turnarounds, which are not listed by line."""
-    ours = [e for e in timing.executions if tree.instructions[e.instruction].text in BOOKKEEPING]
-    return len(ours), sum(execution.end - execution.start for execution in ours)
+    ours = [s for number, s in _by_instruction(timing).items() if tree.instructions[number].text in BOOKKEEPING]
+    return sum(spans.count for spans in ours), sum(spans.cycles for spans in ours)
 
 
 def inserted(tree: Tree, timing: Timing) -> tuple[int, int]:
     """Return executions of inserted flags and barriers, and the cycles that pipes waited at them."""
-    spent = _pipe_cycles(timing)
-    executions = sum(tree.instructions[execution.instruction].inserted for execution in timing.executions)
+    spent, spans = _pipe_cycles(timing), _by_instruction(timing)
+    executions = sum(each.count for number, each in spans.items() if tree.instructions[number].inserted)
     return executions, sum(cycles for number, cycles in spent.items() if tree.instructions[number].inserted)
 
 
-def _by_instruction(timing: Timing) -> dict[int, list[Execution]]:
-    found: dict[int, list[Execution]] = {}
-    for execution in timing.executions:
-        found.setdefault(execution.instruction, []).append(execution)
+@dataclass(slots=True)
+class _Spans:
+    """The executions of one instruction together."""
+
+    first_start: int
+    last_end: int
+    count: int = 0
+    cycles: int = 0
+
+
+def _by_instruction(timing: Timing) -> dict[int, _Spans]:
+    found: dict[int, _Spans] = {}
+    for execution, last, times in repeated(timing.executions):
+        spans = found.setdefault(execution.instruction, _Spans(execution.start, last.end))
+        spans.first_start = min(spans.first_start, execution.start)
+        spans.last_end = max(spans.last_end, execution.end, last.end)
+        spans.count += times
+        spans.cycles += times * (execution.end - execution.start)
     return found
 
 
 def _pipe_cycles(timing: Timing) -> dict[int, int]:
     found: dict[int, int] = {}
-    for operation in timing.operations:
-        number = timing.executions[operation.execution].instruction
-        found[number] = found.get(number, 0) + sum(operation.causes.values())
+    executions = timing.executions
+    for operation, _, times in repeated(timing.operations):
+        number = executions[operation.execution].instruction
+        found[number] = found.get(number, 0) + times * sum(operation.causes.values())
     return found
 
 
-def _line(instruction: Instruction, executions: list[Execution], pipe_cycles: int) -> SourceLine:
+def _line(instruction: Instruction, spans: _Spans, pipe_cycles: int) -> SourceLine:
     return SourceLine(
         text=instruction.text,
         pipe=instruction.pipe,
         span=instruction.span,
-        executions=len(executions),
-        first_start=min(execution.start for execution in executions),
-        last_end=max(execution.end for execution in executions),
-        cycles=sum(execution.end - execution.start for execution in executions),
+        executions=spans.count,
+        first_start=spans.first_start,
+        last_end=spans.last_end,
+        cycles=spans.cycles,
         pipe_cycles=pipe_cycles,
     )

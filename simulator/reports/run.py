@@ -16,17 +16,23 @@ from simulator.reports.buffers import BufferUse, buffer_use
 from simulator.reports.exposed import finding_entry, stale_entry
 from simulator.reports.facts import NamedFact, doubtful_facts
 from simulator.reports.lines import SourceLine, bookkeeping, inserted, listed, source_lines
+from simulator.reports.losses import Loss, lost_most
 from simulator.reports.operations import OperationNote, operation_entry, operation_notes
 from simulator.reports.pipes import causes_of
 from simulator.reports.races import race_entry
 from simulator.reports.synchronisation import synchronisation_document
 from simulator.reports.what_if import what_if_entries
 from simulator.running import Loaded, Result
+from simulator.timing import repeated
+from targets import Target
 from targets.dataflow import DataflowTarget
 
 if TYPE_CHECKING:
     from simulator.vliw.lint import Finding
     from simulator.what_if import Gain
+
+_LISTED = 1 << 16
+"""Executions up to which the JSON document lists every one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class RunReport:
     lines: tuple[SourceLine, ...]
     bookkeeping: tuple[int, int]
     inserted: tuple[int, int]
+    lost_most: Loss | None
+    """Where most cycles went that no pipe worked; None if there are none."""
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     facts: tuple[NamedFact, ...]
@@ -80,6 +88,7 @@ class RunReport:
             lines=source_lines(loaded.tree, timing),
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing),
+            lost_most=lost_most(loaded.tree, timing, _scalar_pipe(target)),
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(_output(result, name, files.get(name)) for name in result.outputs),
             facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
@@ -88,6 +97,11 @@ class RunReport:
             show_synchronisation=show_synchronisation,
             gains=gains,
         )
+
+
+def _scalar_pipe(target: Target) -> str | None:
+    """Return the pipe that issues for all others."""
+    return target.pipes.scalar if isinstance(target, DataflowTarget) else None
 
 
 def _more_facts(loaded: Loaded) -> tuple[str, ...]:
@@ -113,6 +127,7 @@ def run_document(report: RunReport) -> dict[str, Any]:
             name: {"busy_cycles": pipe.busy, "causes": {str(c): cycles for c, cycles in causes_of(pipe).items()}}
             for name, pipe in result.pipes.items()
         },
+        "lost_most": None if report.lost_most is None else report.lost_most.entry(),
         "instructions": _instructions(result),
         "outputs": [
             {
@@ -159,15 +174,31 @@ def _output(result: Result, name: str, file: Path | None) -> Output:
 
 
 def _instructions(result: Result) -> list[dict[str, Any]]:
-    """Return one entry per execution in program order, of what `listed` lets through."""
+    """Return one entry per execution in program order, of what `listed` lets through.
+
+    Where there are very many, one entry stands for all copies that an engine has skipped.
+    """
     named = [
         {"line": instruction.span.line, "op": instruction.text.split(" ", 1)[0], "pipe": instruction.pipe}
         if listed(instruction)
         else None
         for instruction in result.loaded.tree.instructions
     ]
+    executions = result.timing.executions
+    if len(executions) > _LISTED:
+        return [
+            {
+                **entry,
+                "start_cycle": execution.start,
+                "end_cycle": execution.end,
+                "executions": times,
+                "last_end_cycle": last.end,
+            }
+            for execution, last, times in repeated(executions)
+            if (entry := named[execution.instruction]) is not None
+        ]
     return [
         {**entry, "start_cycle": execution.start, "end_cycle": execution.end}
-        for execution in result.timing.executions
+        for execution in executions
         if (entry := named[execution.instruction]) is not None
     ]

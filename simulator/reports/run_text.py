@@ -35,6 +35,8 @@ def _sections(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield from _head(report)
     yield Text()
     yield _pipe_table(report)
+    if report.lost_most is not None:
+        yield Text(report.lost_most.sentence())
     yield Text()
     yield _line_table(report, width)
     yield indented(Text(_LEGEND, style="dim"))

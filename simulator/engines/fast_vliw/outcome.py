@@ -120,6 +120,10 @@ class Rows:
     def __iter__(self) -> Iterator[tuple[int, Shift]]:
         return _each(self._parts, Shift())
 
+    def repeated(self) -> Iterator[tuple[int, Shift, Shift, int]]:
+        """Yield every stepped row, part by part: the shifts of its first and last copy, and how many there are."""
+        return _repeated(self._parts, Shift(), Shift(), 1)
+
     def find(self, number: int) -> tuple[int, Shift]:
         """Return stepped row and shift of a real row."""
         parts, extra = self._parts, Shift()
@@ -160,6 +164,16 @@ def _each(parts: Sequence[Part], extra: Shift) -> Iterator[tuple[int, Shift]]:
                 yield from _each(part.parts, extra.plus(part.repetition, copy))
 
 
+def _repeated(parts: Sequence[Part], first: Shift, last: Shift, times: int) -> Iterator[tuple[int, Shift, Shift, int]]:
+    for part in parts:
+        if isinstance(part, Stretch):
+            for row in range(part.first, part.end):
+                yield row, part.shift + first, part.shift + last, times
+        else:
+            copies = part.repetition.times
+            yield from _repeated(part.parts, first, last.plus(part.repetition, copies - 1), times * copies)
+
+
 class Executions(Sequence[Execution]):
     """The issued bundles in order."""
 
@@ -180,6 +194,11 @@ class Executions(Sequence[Execution]):
 
     def __iter__(self) -> Iterator[Execution]:
         return (self._make(row, shift) for row, shift in self._rows)
+
+    def repeated(self) -> Iterator[tuple[Execution, Execution, int]]:
+        """Yield every stepped bundle: its first and its last copy, and how many there are."""
+        for row, first, last, times in self._rows.repeated():
+            yield self._make(row, first), self._make(row, last), times
 
     def _make(self, row: int, shift: Shift) -> Execution:
         history = self._rows.history
@@ -212,6 +231,12 @@ class Operations(Sequence[OperationTiming]):
     def __iter__(self) -> Iterator[OperationTiming]:
         for row, shift in self._rows:
             yield from self._make(row, shift)
+
+    def repeated(self) -> Iterator[tuple[OperationTiming, OperationTiming, int]]:
+        """Yield every stepped instruction: its first and its last copy, and how many there are."""
+        for row, first, last, times in self._rows.repeated():
+            for one, other in zip(self._make(row, first), self._make(row, last), strict=True):
+                yield one, other, times
 
     def _row_of(self, number: int) -> int:
         """Return the real row of an operation: the last one before which no more operations lie."""

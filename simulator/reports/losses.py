@@ -1,0 +1,75 @@
+"""Which instruction of a run lost most cycles, and to what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.timing import Cause, Timing, repeated
+from simulator.tree import Instruction, Tree
+
+_NOT_LOST = (Cause.BUSY, Cause.EMPTY, Cause.FLAG_WAIT, Cause.OPERAND_WAIT)
+"""Causes of cycles in which a pipe works, has nothing to do, or waits for another pipe, which then lost them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The cycles that pipes spent on an instruction, all its executions together, without working for it."""
+
+    instruction: Instruction
+    causes: Mapping[Cause, int]
+
+    @property
+    def cycles(self) -> int:
+        """All of them."""
+        return sum(self.causes.values())
+
+    @property
+    def cause(self) -> Cause:
+        """What took most of them, of equals the first one in the order of `Cause`."""
+        return max(Cause, key=lambda cause: self.causes.get(cause, 0))
+
+    def sentence(self) -> str:
+        """Return the loss as a report says it."""
+        most, cause = self.causes[self.cause], self.cause
+        instruction = self.instruction
+        inserted = ", inserted" if instruction.inserted else ""
+        share = f"all to {cause}" if most == self.cycles else f"{most} of them to {cause}"
+        return (
+            f"lost most: {instruction.text} in line {instruction.span.line} ({instruction.pipe}{inserted}), "
+            f"{self.cycles} cycles, {share}"
+        )
+
+    def entry(self) -> dict[str, Any]:
+        """Return the loss as JSON."""
+        return {
+            "line": self.instruction.span.line,
+            "op": self.instruction.text.split(" ", 1)[0],
+            "pipe": self.instruction.pipe,
+            "inserted": self.instruction.inserted,
+            "lost_cycles": self.cycles,
+            "cause": str(self.cause),
+            "causes": {str(cause): self.causes[cause] for cause in Cause if cause in self.causes},
+        }
+
+
+def lost_most(tree: Tree, timing: Timing, scalar: str | None) -> Loss | None:
+    """Return the instruction on which most cycles were lost, of equals the first one; None if none lost any.
+
+    `scalar` is the pipe that issues for all others, None if there is none: whatever it waits for, usually the end of
+    the program, others lose.
+    """
+    found: dict[int, dict[Cause, int]] = {}
+    executions = timing.executions
+    for operation, _, times in repeated(timing.operations):
+        if operation.pipe == scalar:
+            continue
+        for cause, cycles in operation.causes.items():
+            if cause not in _NOT_LOST and cycles:
+                lost = found.setdefault(executions[operation.execution].instruction, {})
+                lost[cause] = lost.get(cause, 0) + times * cycles
+    if not found:
+        return None
+    number = max(sorted(found), key=lambda number: sum(found[number].values()))
+    return Loss(tree.instructions[number], found[number])

@@ -1,0 +1,116 @@
+"""Which instruction lost most cycles: counted by hand in small runs, the same however many trips an engine skips."""
+
+from __future__ import annotations
+
+import json
+import time
+from random import Random
+
+import pytest
+from bundle_trees import NOWHERE, Mix, random_tree
+
+from isa.errors import Span
+from simulator import run
+from simulator.__main__ import main
+from simulator.engines.fast_vliw import simulate_bundles
+from simulator.reports.lines import source_lines
+from simulator.reports.losses import Loss, lost_most
+from simulator.timing import Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
+from simulator.tree import Block, Instruction, Loop, Lowered, Tree
+from simulator.vliw.operations import BundleOperation
+from targets import load_target
+from targets.vliw import VliwTarget
+
+GAUDI = load_target("gaudi")
+assert isinstance(GAUDI, VliwTarget)
+
+
+def instruction(text: str, line: int, pipe: str = "V") -> Instruction:
+    return Instruction(text, pipe, Span("x.pto", line, 1))
+
+
+def timing_of(*waits: tuple[int, str, dict[Cause, int]]) -> Timing:
+    """One operation per entry: the number of its instruction, its pipe, its causes."""
+    executions = tuple(Execution(number, 0, 1) for number, _, _ in waits)
+    operations = tuple(
+        OperationTiming(index, index, pipe, "x", 0, 1, causes) for index, (_, pipe, causes) in enumerate(waits)
+    )
+    return Timing(1, {"V": PipeTiming({})}, executions, operations, frozenset())
+
+
+TREE = Tree(Block(()), (instruction("tcvt a", 3), instruction("tadd b", 4), instruction("tload c", 5)), False)
+
+
+def test_all_executions_of_an_instruction_count_together() -> None:
+    found = lost_most(
+        TREE,
+        timing_of(
+            (0, "V", {Cause.BUSY: 90, Cause.FILL: 9}),
+            (1, "V", {Cause.BANK_CONFLICT: 4, Cause.FILL: 2}),
+            (1, "V", {Cause.BANK_CONFLICT: 1, Cause.FILL: 3, Cause.EMPTY: 50}),
+        ),
+        "S",
+    )
+    assert found == Loss(TREE.instructions[1], {Cause.BANK_CONFLICT: 5, Cause.FILL: 5})
+    assert found.cause is Cause.FILL  # of equals the first in the order of causes
+    assert found.sentence() == "lost most: tadd b in line 4 (V), 10 cycles, 5 of them to fill"
+
+
+def test_the_pipe_that_issues_loses_nothing_and_work_is_no_loss() -> None:
+    assert lost_most(TREE, timing_of((0, "S", {Cause.BARRIER: 99}), (1, "V", {Cause.BUSY: 7})), "S") is None
+    found = lost_most(TREE, timing_of((0, "S", {Cause.BARRIER: 99}), (2, "V", {Cause.DRAIN: 7})), "S")
+    assert found is not None
+    assert found.sentence() == "lost most: tload c in line 5 (V), 7 cycles, all to drain"
+
+
+def test_waiting_for_other_pipes_is_their_loss() -> None:
+    found = lost_most(TREE, timing_of((2, "MTE3", {Cause.FLAG_WAIT: 900}), (0, "V", {Cause.FILL: 1})), "S")
+    assert found == Loss(TREE.instructions[0], {Cause.FILL: 1})
+
+
+def test_the_a5_cliff_of_padded_tiles_explains_itself() -> None:
+    """a5.md section 6.2: serialising branches around every trip, 2n + 1 of 39.5 cycles per row of n trips."""
+    result = run("programs/a5_f32_to_e4m3fn_padded.pto", timing_only=True)
+    found = lost_most(result.loaded.tree, result.timing, "S")
+    assert found is not None
+    assert found.instruction.text.startswith("tcvt")
+    assert found.cause is Cause.SERIALISING_BRANCH
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_was_skipped_counts_as_what_was_not(seed: int) -> None:
+    assert isinstance(GAUDI, VliwTarget)
+    tree = random_tree(Random(seed), Mix(trips=60))
+    skipped, stepped = (simulate_bundles(tree, GAUDI, 10**9, skip=skip) for skip in (True, False))
+    assert lost_most(tree, skipped, None) == lost_most(tree, stepped, None)
+    assert source_lines(tree, skipped) == source_lines(tree, stepped)
+    for records in (skipped.operations, skipped.executions):
+        assert sum(times for _, _, times in repeated(records)) == len(records)
+
+
+def test_a_thousand_million_trips_are_summed_up_at_once() -> None:
+    assert isinstance(GAUDI, VliwTarget)
+    load = BundleOperation((1, 0, 0, 0), ("ld_tnsr", "", "", ""), 1, 0, 4, 5, 0)
+    body = Block((Lowered(0, Block((load,))),))
+    tree = Tree(Block((Loop(10**9, body, ((), ())),)), (Instruction("ld_tnsr", "LOAD", NOWHERE),), False)
+    timing = simulate_bundles(tree, GAUDI, 10**13)
+    begun = time.thread_time()
+    found, lines = lost_most(tree, timing, None), source_lines(tree, timing)
+    assert time.thread_time() - begun < 1
+    assert found is not None
+    waited = timing.pipes["LOAD"].causes
+    assert found.cycles == sum(cycles for cause, cycles in waited.items() if cause in found.causes)
+    assert lines[0].executions == 10**9
+
+
+def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "programs/f32_to_i16_partial.pto", "--in", "src=random:0"]
+    assert main(words) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("lost most: ")]
+    assert main([*words, "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)["lost_most"]
+    (line,) = shown
+    assert f"{document['lost_cycles']} cycles" in line
+    assert f"line {document['line']}" in line
+    assert sum(document["causes"].values()) == document["lost_cycles"]
+    assert document["causes"][document["cause"]] == max(document["causes"].values())
