@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from simulator.timing import Cause
 
@@ -35,8 +35,7 @@ def of_arrays() -> Arithmetic:
     return Arithmetic(np.maximum, np.minimum, np.where)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """What the cycles of a cast depend on: extents in elements, strides from row to row of both tiles.
 
     Every field is an int, or an array of int64; all arrays have one length.
@@ -50,8 +49,7 @@ class Shape:
     cols: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(NamedTuple):
     """Cycles of a cast alone, those of the pipe that converts by cause, busy ones of the scalar unit.
 
     `converting` is in the order of `Cause`, without the empty cycles. `before` are cycles that pass before those of

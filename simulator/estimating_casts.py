@@ -102,10 +102,9 @@ class TileEstimator(ArrayEstimator):
             np.copyto(cycles, account.cycles)
             for cause, row in _split(account, arithmetic).items():
                 causes[PLACE[cause]] = row
-        columns = (shape.rows, shape.src_stride, shape.dst_stride, shape.valid_rows, shape.valid_cols, shape.cols)
         for index in np.flatnonzero(~closed).tolist():
             try:
-                found = self.simulated(Shape(*(int(column[index]) for column in columns)))
+                found = self.simulated(Shape(*(int(column[index]) for column in shape)))
             except CastsimError as error:
                 error.span = Span(f"<estimate of shape {start + index}>", 1, 1)
                 raise

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from isa.errors import CastsimError
 from simulator.engines.event_function.shape import TICKS, ticks
@@ -29,8 +30,7 @@ _LONG, _SHORT, _PADDING = 1024, 2, 256
 """Columns of the samples that are lowered: several trips, one trip; what makes a tile padded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
+class Stores(NamedTuple):
     """The last store: when it leaves, and for how long it has waited for the memory path, its barrier, its load."""
 
     left: Number
@@ -132,14 +132,13 @@ class FunctionForm:
         size = contiguous.size
         fields = {name: np.zeros(size, np.int64) for name in ("cycles", "scalar", "before")}
         causes = {cause: np.zeros(size, np.int64) for cause in Cause}
-        columns = (shape.rows, shape.src_stride, shape.dst_stride, shape.valid_rows, shape.valid_cols, shape.cols)
         for is_contiguous in (True, False):
             several = _trips(self.kernels[is_contiguous, True], shape) > 1
             for has_several in (True, False):
                 places = np.flatnonzero((contiguous == is_contiguous) & (several == has_several))
                 if not places.size:
                     continue
-                part = Shape(*(column[places] for column in columns))
+                part = Shape(*(column[places] for column in shape))
                 found = self._account(self.kernels[is_contiguous, has_several], part, arithmetic)
                 for name, column in fields.items():
                     column[places] = getattr(found, name)
@@ -173,15 +172,12 @@ class FunctionForm:
         cycle = (end + TICKS // 2) // TICKS
         if kernel.plan.path_hold:
             spent.path = spent.hold(choose(rows > 0, last.path, 0), cycle, arithmetic)
-        if kernel.plan.shape.stores[-1].barrier:
+        if kernel.last_waits:
             spent.held = spent.hold(choose(rows > 0, last.barrier, 0), cycle, arithmetic)
         if kernel.dual is not None:
             spent.conflict = spent.conflict + spent.hold(choose(rows > 0, last.load, 0), cycle, arithmetic)
         spent.drain = spent.hold(cycle * TICKS, cycle, arithmetic)
-        nothing = 0 * cycle
-        return Account(
-            larger(cycle, times.after), spent.by_cause(), times.before + times.after + nothing, times.before + nothing
-        )
+        return Account(larger(cycle, times.after), spent.by_cause(), times.before + times.after, times.before)
 
     def _unpack_head(self, kernel: Kernel, shape: Shape, arithmetic: Arithmetic) -> Number:
         """Return the ticks by which an unpacking load delays the start (`nest_plan.head_penalty`)."""
@@ -276,21 +272,17 @@ def _last_store(
     """Return when the last store leaves whose trips are sent from tick `first` on."""
     larger, chain, hold = arithmetic.larger, kernel.chain, kernel.plan.path_hold
     row_ticks = kernel.plan.next_row + kernel.branch + trips * kernel.trip_ticks
-    every, number = kernel.every, rows * trips
-    left, through = cleared + number * every, first
-    to_row, to_trip = (rows - 1) * row_ticks, (trips - 1) * kernel.trip_ticks
-    for sent, behind in (
-        (first, number - 1),
-        (first + to_trip, number - trips),
-        (first + to_row, trips - 1),
-        (first + to_row + to_trip, 0),
-    ):
-        left = larger(left, sent + kernel.effect + behind * every)
-        if hold:
-            passed = sent + chain.arrival + hold
-            through = larger(through, passed + behind * hold)
-            left = larger(left, passed + behind * max(hold, every) + every - kernel.intervals[0])
-    data = first + to_row + to_trip + chain.data[-1]
-    there = larger(data, through) if hold else data
-    barrier = left - there if kernel.plan.shape.stores[-1].barrier else 0
-    return Stores(left, there - data, barrier, 0)
+    every, before, last_row = kernel.every, rows * trips - 1, rows - 1
+
+    def decisive(interval: int) -> Number:
+        """Return when a trip was sent and `interval` passed for each one behind it, for the trip with the largest."""
+        late_row = larger(0, last_row * (row_ticks - trips * interval))
+        return first + before * interval + late_row + (trips - 1) * max(0, kernel.trip_ticks - interval)
+
+    left = larger(cleared + (before + 1) * every, kernel.effect + decisive(every))
+    data = there = first + last_row * row_ticks + (trips - 1) * kernel.trip_ticks + chain.data[-1]
+    if hold:
+        passed = chain.arrival + hold
+        there = larger(data, passed + decisive(hold))
+        left = larger(left, passed + decisive(max(hold, every)) + every - kernel.intervals[0])
+    return Stores(left, there - data, left - there if kernel.last_waits else 0, 0)

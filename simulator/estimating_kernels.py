@@ -56,6 +56,8 @@ class Kernel:
     """Ticks from trip to trip of a row."""
     phases: int
     """Fractions of a cycle at which rows begin."""
+    last_waits: bool
+    """Whether a barrier stands before the last store."""
     dual: DualTrips | None
 
 
@@ -90,6 +92,7 @@ def kernel_of(target: VectorFunctionTarget, lowered: LoweredCast) -> Kernel | No
         writes=len(lowered.plan.writes),
         restores=len(lowered.plan.restores),
         trip_ticks=branch + max(shape.hold, branch),
+        last_waits=shape.stores[-1].barrier,
         phases=TICKS // gcd(plan.next_row + branch, TICKS),
         dual=None,
     )

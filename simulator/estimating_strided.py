@@ -9,6 +9,7 @@ operand: the blocks of one repeat lie in different groups, and no two repeats as
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from isa.errors import CastsimError
 from simulator.estimating_arithmetic import Account, Arithmetic, Number, Shape
@@ -25,8 +26,7 @@ _CHUNK_STEPS = {
 """Timing rows of the instructions of one sub-chunk; a barrier follows each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(NamedTuple):
     """How a shape splits into calls of the conversion: whole repeats of rows, then the rest of all rows together.
 
     `before` are the cycles of the scalar unit until it begins the first call.

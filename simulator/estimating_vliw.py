@@ -99,10 +99,7 @@ class KernelEstimator(ArrayEstimator):
         good = _is_legal(shape)
         if not good.all():
             place = int((~good).argmax())
-            columns = (shape.rows, shape.src_stride, shape.dst_stride, shape.valid_rows, shape.valid_cols, shape.cols)
-            _check(
-                Shape(*(int(column[place]) for column in columns)), Span(f"<estimate of shape {start + place}>", 1, 1)
-            )
+            _check(Shape(*(int(column[place]) for column in shape)), Span(f"<estimate of shape {start + place}>", 1, 1))
         found, bundles, busy = self._extent(self._steps(shape, arithmetic), arithmetic)
         cycles[:] = found
         causes[PLACE[Cause.BUSY]] = busy

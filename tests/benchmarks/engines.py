@@ -1,0 +1,277 @@
+"""Speed of the engines: `python tests/benchmarks/engines.py [--largest 1e7] [--markdown FILE] [--json FILE]`.
+
+Thread CPU time of one call on a tree in memory, without a trace: the least of a few calls, engines in turn in one
+process. Memory is the largest resident size of a process of its own, what the interpreter and imports take included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from benchmarks.engine_cases import Program, every_program
+from benchmarks.table import machine
+from simulator import estimate
+from simulator.engines import ENGINES, simulate
+from simulator.engines.fast_vliw import simulate_bundles
+from simulator.tree import Tree
+from targets import Target
+from targets.vliw import VliwTarget
+
+_EVENT_LIMIT = 10_000
+"""Instructions beyond which the event engine is not waited for."""
+_LIMIT = 10**15
+_ONCE = 1.0
+"""Seconds from which a call is timed once."""
+_CALLS = 5
+_ESTIMATED = (("a2a3", "f32", "f16"), ("a2a3", "i32", "f16"), ("a5", "f32", "bf16"), ("a5", "f32", "e4m3fn"))
+_ESTIMATED += (("goya", "f32", "i32"), ("gaudi2", "f32", "f8_143"))
+_COMMANDS = ("run", "targets", "cast", "scratch", "asm", "disasm", "lower", "conform", "accuracy", "verify")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One program of `count` instructions, in a row or in a loop, on one engine."""
+
+    program: str
+    form: str
+    count: int
+    engine: str
+    seconds: float
+    blocks: int
+
+    @property
+    def rate(self) -> float:
+        """Instructions per second."""
+        return self.count / self.seconds
+
+
+def engines_of(target: Target) -> dict[str, Callable[[Tree], object]]:
+    """Return the engines that there are for a target."""
+    found: dict[str, Callable[[Tree], object]] = {
+        "event": lambda tree: simulate(tree, target, max_cycles=_LIMIT, record_operations=False)
+    }
+    if "fast" in ENGINES:
+        found["fast"] = lambda tree: simulate(tree, target, engine="fast", max_cycles=_LIMIT, record_operations=False)
+    elif isinstance(target, VliwTarget):
+        found["fast"] = lambda tree: simulate_bundles(tree, target, _LIMIT, record_operations=False)
+    return found
+
+
+def seconds_of(run: Callable[[], object]) -> float:
+    """Return the thread CPU time of a call: the least of some, behind one that warms up."""
+    taken = []
+    for _ in range(_CALLS):
+        begun = time.thread_time()
+        run()
+        taken.append(time.thread_time() - begun)
+        if taken[0] > _ONCE:
+            break
+    return max(min(taken), 1e-9)
+
+
+def measured(programs: tuple[Program, ...], largest: int) -> Iterator[Row]:
+    """Yield every program in a row, from one instruction up, and in loops of up to a thousand million trips."""
+    for program in programs:
+        engines = engines_of(program.target)
+        counts = [10**power for power in range(8) if 10**power <= largest]
+        trips = [10**power for power in range(2, 10)]
+        for form, sizes, make in (("row", counts, program.straight), ("loop", trips, program.loop)):
+            for count in sizes:
+                tree = make(count)
+                for name, run in engines.items():
+                    if name == "event" and count > min(_EVENT_LIMIT, largest):
+                        continue
+                    taken = seconds_of(lambda run=run, tree=tree: run(tree))  # type: ignore[misc]
+                    row = Row(program.name, form, count, name, taken, program.blocks)
+                    print(f"{row.program} {form} {count} {name}: {taken:.6f} s", file=sys.stderr, flush=True)
+                    yield row
+
+
+def exponent(rows: list[Row]) -> float | None:
+    """Return the slope of time over count in logarithms, between the two largest counts that take a millisecond."""
+    large = sorted((row for row in rows if row.seconds > 1e-3), key=lambda row: row.count)[-2:]
+    if len(large) < 2:
+        return None
+    first, second = large
+    return math.log(second.seconds / first.seconds) / math.log(second.count / first.count)
+
+
+def estimates() -> Iterator[dict[str, Any]]:
+    """Yield the rates of `estimate`: distinct shapes one by one, warm, and a million in arrays."""
+    rng = np.random.default_rng(1)
+    size = 1_000_000
+    rows, cols = rng.integers(1, 60, size), rng.integers(1, 8, size) * 64
+    valid = np.minimum(rng.integers(1, 257, size) * 2, cols)
+    for target, src, dst in _ESTIMATED:
+        given = list(dict.fromkeys(zip(rows.tolist(), cols.tolist(), valid.tolist(), strict=True)))[:20_000]
+        warm, timed = given[:10_000], given[10_000:]
+        for shape in warm:
+            estimate(src, dst, *shape[:2], valid_cols=shape[2], target=target)
+        begun = time.thread_time()
+        for shape in timed:
+            estimate(src, dst, *shape[:2], valid_cols=shape[2], target=target)
+        single = (time.thread_time() - begun) / len(timed)
+        begun = time.thread_time()
+        estimate(src, dst, rows, cols, valid_cols=valid, target=target)
+        found = {"cast": f"{target} {src} -> {dst}", "microseconds": single * 1e6}
+        yield {**found, "shapes_per_second": size / (time.thread_time() - begun)}
+
+
+def command_times() -> Iterator[tuple[str, float]]:
+    """Yield the processor time that the help of every command takes."""
+    for words in ((), *((name,) for name in _COMMANDS)):
+        taken = []
+        for _ in range(_CALLS):
+            command = [sys.executable, "-m", "simulator", *words, "--help"]
+            child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            taken.append(used.ru_utime + used.ru_stime)
+        yield " ".join(("castsim", *words, "--help")), min(taken)
+
+
+def memory_of(number: int, count: int) -> int:
+    """Return the largest resident size, in bytes, of a process that simulates `count` instructions of a program."""
+    command = [sys.executable, str(Path(__file__)), "--memory", str(number), "--largest", str(count)]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return int(found.stdout)
+
+
+def _hold(number: int, count: int) -> int:
+    program = every_program()[number]
+    run = engines_of(program.target).get("fast")
+    if run is not None:
+        run(program.straight(count))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def document(largest: int) -> dict[str, Any]:
+    """Measure everything."""
+    programs = every_program()
+    rows = list(measured(programs, largest))
+    held = []
+    for number, program in enumerate(programs):
+        if "fast" in engines_of(program.target):
+            held.append({"program": program.name, "count": largest, "bytes": memory_of(number, largest)})
+    return {
+        "machine": machine(),
+        "rows": [{**asdict(row), "per_second": row.rate} for row in rows],
+        "exponents": [
+            {"program": name, "form": form, "engine": engine, "exponent": exponent(found)}
+            for (name, form, engine), found in _grouped(rows).items()
+        ],
+        "memory": held,
+        "estimates": list(estimates()),
+        "commands": [{"command": name, "seconds": taken} for name, taken in command_times()],
+    }
+
+
+def _grouped(rows: list[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.program, row.form, row.engine), []).append(row)
+    return found
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """Return all measurements as a page."""
+    lines = [
+        "# Engines",
+        "",
+        "Written by `python tests/benchmarks/engines.py --markdown docs/benchmark-engines.md`. Thread CPU time of one",
+        "simulation of a lowered tree in memory, without a trace and without records of operations: the least of five",
+        "calls, of one call where it takes more than a second. Instructions are tile casts or bundles.",
+        "",
+        ", ".join(f"{name} {value}" for name, value in found["machine"].items()),
+    ]
+    by_form = {"row": "Instructions in a row", "loop": "Trips of a loop of one instruction"}
+    for form, title in by_form.items():
+        lines += ["", f"## {title}", "", "| program | count | engine | seconds | per second | blocks per second |"]
+        lines += ["| --- | --- | --- | --- | --- | --- |"]
+        for row in (row for row in found["rows"] if row["form"] == form):
+            blocks = f"{row['per_second'] * row['blocks']:.3g}" if row["blocks"] else "-"
+            cells = (row["program"], f"{row['count']:,}", row["engine"], f"{row['seconds']:.3g}")
+            lines.append(_cells(*cells, f"{row['per_second']:.3g}", blocks))
+    lines += ["", "## Fast against event, per instruction in a row", ""]
+    lines += ["| program | count | times as fast |", "| --- | --- | --- |"]
+    lines += [_cells(name, f"{count:,}", f"{ratio:.0f}") for name, count, ratio in _ratios(found["rows"])]
+    lines += ["", "## Scaling: exponent of time over count", "", "| program | form | engine | exponent |"]
+    lines += ["| --- | --- | --- | --- |"]
+    for row in found["exponents"]:
+        shown = "-" if row["exponent"] is None else f"{row['exponent']:.2f}"
+        lines.append(_cells(row["program"], row["form"], row["engine"], shown))
+    lines += [
+        "",
+        "## Largest resident size, tree included",
+        "",
+        "| program | instructions | MiB |",
+        "| --- | --- | --- |",
+    ]
+    lines += [_cells(row["program"], f"{row['count']:,}", f"{row['bytes'] / 2**20:.0f}") for row in found["memory"]]
+    lines += [
+        "",
+        "## estimate()",
+        "",
+        "| cast | single shape, us | shapes per second, in arrays |",
+        "| --- | --- | --- |",
+    ]
+    for row in found["estimates"]:
+        lines.append(_cells(row["cast"], f"{row['microseconds']:.1f}", f"{row['shapes_per_second']:.3g}"))
+    lines += ["", "## Start-up: processor time", "", "| command | ms |", "| --- | --- |"]
+    lines += [_cells(f"`{row['command']}`", f"{row['seconds'] * 1e3:.0f}") for row in found["commands"]]
+    return "\n".join(lines) + "\n"
+
+
+def _ratios(rows: list[dict[str, Any]]) -> Iterator[tuple[str, int, float]]:
+    """Yield how many times as fast the fast engine is as the event engine, at the largest count both have."""
+    taken = {(row["program"], row["count"], row["engine"]): row["seconds"] for row in rows if row["form"] == "row"}
+    for name in dict.fromkeys(row["program"] for row in rows):
+        both = [count for (own, count, engine) in taken if own == name and engine == "event"]
+        both = [count for count in both if (name, count, "fast") in taken]
+        if both:
+            count = max(both)
+            yield name, count, taken[name, count, "event"] / taken[name, count, "fast"]
+
+
+def _cells(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python tests/benchmarks/engines.py", description="Speed of the engines.")
+    parser.add_argument("--largest", type=lambda text: int(float(text)), default=10**7, help="instructions in a row")
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables")
+    parser.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
+    parser.add_argument("--memory", type=int, metavar="N", help="only simulate program N and say what it held")
+    options = parser.parse_args(arguments)
+    if options.memory is not None:
+        print(_hold(options.memory, options.largest))
+        return 0
+    found = document(options.largest)
+    if options.markdown:
+        Path(options.markdown).write_text(markdown(found))
+    if options.json == "-":
+        json.dump(found, sys.stdout)
+    elif options.json:
+        Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

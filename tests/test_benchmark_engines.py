@@ -1,0 +1,51 @@
+"""The engines' benchmark runs, on programs too short to mean anything, and writes what it says."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from benchmarks import engines as benchmark
+from benchmarks.engine_cases import every_program, tile_cast
+
+from simulator.engines import simulate
+from simulator.tree import Loop
+
+
+def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "_CALLS", 1)
+    monkeypatch.setattr(benchmark, "_COMMANDS", ("cast",))
+    monkeypatch.setattr(benchmark, "_ESTIMATED", (("a2a3", "f32", "f16"),))
+    monkeypatch.setattr(benchmark, "_EVENT_LIMIT", 100)
+    page, data = tmp_path / "engines.md", tmp_path / "engines.json"
+    assert benchmark.main(["--largest", "100", "--markdown", str(page), "--json", str(data)]) == 0
+    found = json.loads(data.read_text())
+    assert {row["count"] for row in found["rows"] if row["form"] == "row"} == {1, 10, 100}
+    loops = {row["count"] for row in found["rows"] if row["form"] == "loop" and row["engine"] == "fast"}
+    assert loops == {10**power for power in range(2, 10)}
+    assert all(row["seconds"] > 0 for row in found["rows"])
+    assert all(row["bytes"] > 1 << 20 for row in found["memory"])
+    assert [row["command"] for row in found["commands"]] == ["castsim --help", "castsim cast --help"]
+    text = page.read_text()
+    assert all(program.name in text for program in every_program())
+    assert "| a2a3 f32 -> f16 |" in text
+
+
+def test_programs_are_what_they_are_called() -> None:
+    for program in every_program():
+        tree = program.loop(7)
+        (loop,) = tree.root.items
+        assert isinstance(loop, Loop)
+        straight, looped = (simulate(each, program.target).total for each in (program.straight(7), program.loop(7)))
+        assert straight == looped > 0
+    assert tile_cast("a2a3", "f32", "i32", 4, 64).blocks == 64  # 4 x 64 x (4 + 4) bytes
+
+
+def test_the_exponent_of_a_square_is_two() -> None:
+    rows = [benchmark.Row("x", "row", count, "event", 1e-6 * count**2, 0) for count in (10, 100, 1000)]
+    found = benchmark.exponent(rows)
+    assert found is not None
+    assert math.isclose(found, 2)
+    assert benchmark.exponent(rows[:2]) is None  # one of them takes less than a millisecond
