@@ -10,10 +10,14 @@ from itertools import accumulate
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.engines.fast_vliw.history import History, Repetition
 from simulator.timing import Cause, Execution, OperationTiming
 from simulator.vliw.operations import SLOTS
+
+_AT_ONCE = 1 << 16
+"""Rows that are worked on together: what is made on the way is to stay small beside the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +88,23 @@ def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: Shift)
 
 
 class Finishes:
-    """The cycle after the last effect of every stepped row, in stepped cycles."""
+    """The cycle after the last effect of every stepped row, in stepped cycles, worked out when asked for."""
 
     def __init__(self, history: History) -> None:
-        effects = np.array([max(kind.effect, 1) for kind in history.kinds], np.int64)
-        kind = np.frombuffer(history.kind, np.int32) if history.kind else np.empty(0, np.int32)
-        clock = np.frombuffer(history.clock, np.int64) if history.clock else np.empty(0, np.int64)
-        done = np.frombuffer(history.done_at, np.int64) if history.done_at else np.empty(0, np.int64)
-        issued = np.frombuffer(history.issued_at, np.int64)
-        self.of = np.maximum(issued[clock + effects[kind]], done) if kind.size else done
+        self._effects = np.array([max(kind.effect, 1) for kind in history.kinds], np.int64)
+        self._kind = np.frombuffer(history.kind, np.int32) if history.kind else np.empty(0, np.int32)
+        self._clock = np.frombuffer(history.clock, np.int64) if history.clock else np.empty(0, np.int64)
+        self._done = np.frombuffer(history.done_at, np.int64) if history.done_at else np.empty(0, np.int64)
+        self._issued = np.frombuffer(history.issued_at, np.int64)
+
+    def of(self, first: int, end: int) -> NDArray[np.int64]:
+        """Return those of rows [first, end)."""
+        found = np.empty(end - first, np.int64)
+        for start in range(first, end, _AT_ONCE):
+            part = slice(start, min(end, start + _AT_ONCE))
+            effects = self._issued[self._clock[part] + self._effects[self._kind[part]]]
+            np.maximum(effects, self._done[part], out=found[part.start - first : part.stop - first])
+        return found
 
     def latest(self, parts: Sequence[Part], shift: Shift | None = None) -> int:
         """Return the real cycle of the last effect of all parts."""
@@ -100,7 +112,9 @@ class Finishes:
         found = 0
         for part in parts:
             if isinstance(part, Stretch):
-                found = max(found, int(self.of[part.first : part.end].max()) + part.shift.cycles + extra.cycles)
+                for start in range(part.first, part.end, _AT_ONCE):
+                    last = int(self.of(start, min(part.end, start + _AT_ONCE)).max())
+                    found = max(found, last + part.shift.cycles + extra.cycles)
             else:
                 found = max(found, self.latest(part.parts, extra.plus(part.repetition, part.repetition.times - 1)))
         return found
@@ -111,7 +125,6 @@ class Rows:
 
     def __init__(self, history: History, parts: tuple[Part, ...]) -> None:
         self.history = history
-        self.finishes = Finishes(history).of
         self._parts = parts
         last = parts[-1] if parts else None
         # Parts end with the stretch behind the last repetition, or with copies if nothing came after them.
@@ -135,6 +148,11 @@ class Rows:
                 return number - shift.rows, shift
             behind = number - (_start_of(part) + extra.rows)
             parts, extra = part.parts, extra.plus(part.repetition, behind // part.repetition.rows)
+
+    @cached_property
+    def finishes(self) -> NDArray[np.int64]:
+        """For every stepped row the cycle after its last effect, in stepped cycles."""
+        return Finishes(self.history).of(0, len(self.history.kind))
 
     @cached_property
     def operations_before(self) -> Sequence[int]:
