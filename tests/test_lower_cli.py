@@ -149,5 +149,5 @@ def test_progress_is_told() -> None:
 
     listener: Heard = listen
     plan(CastRequest("f32", "i16", "a5", spec="tosa"), listener)
-    assert {stage for stage, _, _ in heard} >= {"0 steps", "1 steps", "breakpoints"}
+    assert {stage for stage, _, _ in heard} >= {"1 steps", "breakpoints"}
     assert all(0 <= done <= total for stage, done, total in heard if total)

@@ -117,11 +117,17 @@ class _Runner:
         self.expected = np.empty(_BLOCK, code_dtype(demand.dst))
 
     def first_failing(self, start: int) -> Codes:
-        """Return the codes of the first block from a magnitude on, within a chunk, on which the chain fails."""
-        for begin in range(start, start + _CHUNK, _BLOCK):
-            wrong = np.concatenate([self.failing(codes) for codes in _both_signs(self.demand, begin)])
+        """Return the codes of the first block from a magnitude on, within a chunk, on which the chain fails.
+
+        A sign for which anything is accepted from the beginning of the chunk is left out; see `_free`.
+        """
+        signs = [sign for sign, codes in enumerate(_both_signs(self.demand, start)) if not self._free(codes)]
+        wrong = np.zeros(0, code_dtype(self.demand.src))
+        for begin in range(start, start + _CHUNK, _BLOCK) if signs else ():
+            blocks = _both_signs(self.demand, begin)
+            wrong = np.concatenate([self.failing(blocks[sign]) for sign in signs])
             if wrong.size:
-                return wrong
+                break
         return wrong
 
     def failing(self, codes: Codes) -> Codes:

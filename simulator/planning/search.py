@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain as all_of
 from typing import Any
 
 import numpy as np
@@ -50,17 +51,21 @@ def search(
     All of one length are returned, one for every behaviour on the codes and every sequence of formats.
     """
     judge = _Judge(demand, codes)
-    frontier = [Prefix((), codes, demand.src, 0)]
     seen: set[tuple[str, bytes]] = set()
-    for length in range(steps + 1):
-        heard(f"{length} steps")
-        frontier = _with_rereads(catalogue, frontier, demand, inside=length == 0 or catalogue.rereads_inside)
-        found = [chain for prefix in frontier for chain in _ends(catalogue, prefix, demand, judge)]
+    frontier = _with_rereads(catalogue, [Prefix((), codes, demand.src, 0)], demand, inside=True)
+    found = [chain for prefix in frontier for chain in _ends(catalogue, prefix, demand, judge)]
+    for length in range(1, steps + 1):
         if found:
-            return list(dict.fromkeys(found))
-        if length < steps:
-            frontier = list(_grown(catalogue, frontier, demand, judge, seen, last=length + 1 == steps))
-    return []
+            break
+        heard(f"{length} steps")
+        # What may be the end comes first: only where nothing is found is the rest worth running.
+        arriving = list(_grown(catalogue, frontier, demand, leading=True))
+        found = [chain for prefix in arriving for chain in _ends(catalogue, prefix, demand, judge)]
+        if not found and length < steps:
+            others = _grown(catalogue, frontier, demand, leading=False)
+            kept = [prefix for prefix in all_of(arriving, others) if _goes_on(prefix, judge, seen)]
+            frontier = _with_rereads(catalogue, kept, demand, inside=catalogue.rereads_inside)
+    return list(dict.fromkeys(found))
 
 
 def nearest(catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2) -> tuple[Chain, int] | None:
@@ -159,29 +164,22 @@ def _leads_to(catalogue: Catalogue, step: Step, demand: Demand) -> bool:
     return step.dst == demand.dst or any(other.dst == demand.dst for other in catalogue.rereads_of(step.dst))
 
 
-def _grown(
-    catalogue: Catalogue,
-    frontier: list[Prefix],
-    demand: Demand,
-    judge: _Judge,
-    seen: set[tuple[str, bytes]],
-    *,
-    last: bool,
-) -> Iterator[Prefix]:
-    """Yield the prefixes that are one instruction longer and still may lead somewhere."""
+def _grown(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, leading: bool) -> Iterator[Prefix]:
+    """Yield the prefixes that are one instruction longer, by those that lead to the destination or by the others."""
     for prefix in frontier:
         for step in catalogue.from_format(prefix.fmt):
-            arrives = _leads_to(catalogue, step, demand)
-            if last and not arrives:
-                continue
-            codes = step.run(prefix.codes, _TIER)
-            key = (step.dst.name, codes.tobytes())
-            if not arrives:
-                if key in seen:
-                    continue
-                seen.add(key)
-            if arrives or judge.can_still_tell(codes):
+            if _leads_to(catalogue, step, demand) == leading:
+                codes = step.run(prefix.codes, _TIER)
                 yield Prefix((*prefix.chain, step), codes, step.dst, prefix.length + 1)
+
+
+def _goes_on(prefix: Prefix, judge: _Judge, seen: set[tuple[str, bytes]]) -> bool:
+    """Whether a prefix may still lead somewhere, and is the first with its codes."""
+    key = (prefix.fmt.name, prefix.codes.tobytes())
+    if key in seen:
+        return False
+    seen.add(key)
+    return judge.can_still_tell(prefix.codes)
 
 
 class _Judge:

@@ -1,0 +1,143 @@
+"""`castsim conform`: which cells there are, what they say, and whether the committed pages are current."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simulator.__main__ import main
+from simulator.conformance import Cell, conform, legal_casts, settle_cell
+from simulator.planning import Verdict, Way
+from simulator.reports.conform import cast_text, cell_text
+from simulator.reports.conform_text import conform_markdown
+from targets import load_specification, target_names
+
+THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = {"tosa": DOCS / "conformance-tosa.md", "onnx": DOCS / "conformance-onnx.md"}
+SAMPLE = 6
+QUICK = ("bool", "i4", "u4", "i8", "u8", "i16", "u16", "f16", "bf16", "e4m3fn", "e5m2")
+"""Sources whose cells take well below a second."""
+
+
+def page_cells(spec: str) -> dict[tuple[str, str], str]:
+    """The cells of the committed page by cast and target."""
+    lines = PAGES[spec].read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    head = next(row for row in rows if row[0] == "cast")
+    body = rows[rows.index(head) + 1 :]
+    assert all(len(row) == len(head) for row in body)
+    return {(row[0], target): cell for row in body for target, cell in zip(head[1:], row[1:], strict=True)}
+
+
+@pytest.mark.parametrize("spec", PAGES)
+def test_pages_hold_every_legal_cast_and_target(spec: str) -> None:
+    found = load_specification(spec)
+    named = set()
+    for cast in legal_casts(found):
+        attributes = "".join(
+            f", {name}={value}" for name, value in cast.attributes.items() if value != found.attributes[name].default
+        )
+        unsigned = any(row.effect == "reads the source as unsigned" for row in found.attributes.values())
+        src = cast.src.name
+        if unsigned and cast.attributes.get("input_unsigned") == "1":
+            src = src.replace("u", "i", 1)
+        named |= {(f"{src} -> {cast.dst.name}{attributes}", target) for target in target_names()}
+    assert set(page_cells(spec)) == named
+
+
+@pytest.mark.parametrize("spec", PAGES)
+def test_pages_are_current(spec: str) -> None:
+    """A seeded sample of cells in CI, the whole page with CASTSIM_THOROUGH=1."""
+    if THOROUGH:
+        assert conform_markdown(conform(spec, workers=os.cpu_count() or 1)) == PAGES[spec].read_text(encoding="utf-8")
+        return
+    found = load_specification(spec)
+    page = page_cells(spec)
+    casts = [cast for cast in legal_casts(found) if cast.src.name in QUICK]
+    rng = np.random.default_rng(5)
+    checked = 0
+    while checked < SAMPLE:
+        cast = casts[int(rng.integers(len(casts)))]
+        target = str(rng.choice(target_names()))
+        setting = tuple(
+            (name, value) for name, value in cast.attributes.items() if value != found.attributes[name].default
+        )
+        src = cast.src.name.replace("u", "i", 1) if ("input_unsigned", "1") in setting else cast.src.name
+        entry = settle_cell(Cell(src, cast.dst.name, setting, target), found, found.versions.default)
+        assert page[cast_text(cast, entry), target] == cell_text(entry)
+        checked += page[cast_text(cast, entry), target] != "no: nothing leads there"
+
+
+def test_a_matrix_has_a_cell_per_cast_and_target() -> None:
+    found = conform("tosa", ("a5", "gaudi2"), src="f16", dst="i8")
+    assert [(entry.cell.src, entry.cell.target) for entry in found.entries] == [("f16", "a5"), ("f16", "gaudi2")]
+    assert [entry.way for entry in found.row(0)] == [Way.OPTIONS, Way.NATIVE]
+    assert found.entries[0].options == ("saturation ON",)
+    assert found.entries[0].verdict is Verdict.EXACT
+
+
+def test_attributes_that_select_a_rule_make_rows() -> None:
+    casts = [
+        cast for cast in legal_casts(load_specification("onnx")) if (cast.src.name, cast.dst.name) == ("f16", "e5m2")
+    ]
+    assert [cast.attributes["saturate"] for cast in casts] == ["1", "0"]
+    # Round modes matter for powers of two only: three for each of two.
+    powers = [
+        cast for cast in legal_casts(load_specification("onnx")) if (cast.src.name, cast.dst.name) == ("f32", "e8m0")
+    ]
+    assert len(powers) == 6
+
+
+def test_older_versions_have_fewer_casts() -> None:
+    new, old = (legal_casts(load_specification("tosa"), version) for version in (None, "1.0"))
+    assert {cast.version for cast in old} == {"1.0"}
+    assert len(old) < len(new)
+    # i64 and boolean floats came with 1.1 (semantics_tosa_onnx.md section 1.1).
+    assert not any("i64" in (cast.src.name, cast.dst.name) for cast in old)
+
+
+def test_json_and_text(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["conform", "--spec", "tosa", "--target", "a5", "a2a3", "--src", "f16", "--dst", "i8"]
+    assert main([*arguments, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [cell["way"] for cell in found["cells"]] == ["native with options"] * 2
+    assert found["cells"][0]["instructions"] == [{"instruction": "tcvt f16 -> i8", "options": "saturation ON"}]
+    assert found["totals"]["a5"]["native with options"] == 1
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "saturation ON" in out
+    assert main([*arguments, "--markdown"]) == 0
+    assert "| f16 -> i8 | saturation ON" in capsys.readouterr().out
+
+
+def test_failures_tell_the_value(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conform", "--spec", "onnx", "--target", "a5", "--src", "i32", "--dst", "f16"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "not inf" in out or "not -inf" in out
+    assert "65504" in out
+
+
+def test_workers_give_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    alone, together = (conform("tosa", ("a5",), src="i8", workers=workers) for workers in (1, 2))
+    assert conform_markdown(alone) == conform_markdown(together)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "--spec"),
+        (("--spec", "nope"), 2, "nope"),
+        (("--spec", "tosa", "--target", "a9"), 2, "unknown target"),
+        (("--spec", "tosa@7"), 2, "no version '7'"),
+        (("--spec", "tosa", "--src", "zz"), 2, "unknown format"),
+        (("--spec", "tosa", "--src", "hif8"), 1, "no cast hif8"),
+        (("--spec", "tosa", "--workers", "0"), 2, "--workers 0"),
+        (("--spec", "onnx:saturate=0"), 2, "all attributes"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conform", *arguments]) == code
+    assert message in capsys.readouterr().err
