@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simulator.estimating import Estimate, estimate
     from simulator.running import Result, run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["BuiltinResult", "Estimate", "Result", "__version__", "builtin", "cast", "estimate", "run"]
 
 _HOMES = {
