@@ -82,7 +82,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("simpy", ("simulator.engines",)),
         ("pydantic", ("targets",)),
         ("rich", ("simulator.reports", "simulator.commands", "simulator.__main__")),
-        ("numba", ("simulator.numerics",)),
+        ("numba", ("simulator.numerics", "simulator.engines.fast_dataflow.compiling")),
         ("numpy", ("simulator", "isa.tpc")),
         ("gfloat", ()),
         ("en_dtypes", ()),

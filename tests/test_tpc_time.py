@@ -248,8 +248,8 @@ def test_what_the_engine_refuses() -> None:
     tree = ran(nops(20), target).tree
     with pytest.raises(EngineError, match="cycle limit of 10 reached at 'nop'"):
         simulate(tree, target, max_cycles=10)
-    with pytest.raises(ReadError, match="engine 'fast' is not available yet"):
-        simulate(tree, target, engine="fast")
+    with pytest.raises(ReadError, match="unknown engine 'quick'"):
+        simulate(tree, target, engine="quick")
     strange = run(expected_reports.PROGRAMS / "f32_to_f16.pto", timing_only=True).loaded.tree
     with pytest.raises(IllegalError, match="goya issues bundles"):
         simulate(strange, target)

@@ -15,6 +15,9 @@ Steps = Generator[Event, Any, None]
 """A simpy process, or part of one."""
 
 
+_BEFORE_ALL = (-1, -1)
+
+
 @dataclass(slots=True, eq=False)
 class Completion:
     """Something that ends in cycle `end`; `known` becomes True as soon as that cycle is certain."""
@@ -60,6 +63,11 @@ class ExecutionRecord(Completion):
             self.start += cycle - entry.arrival - self.queued
             self.queued = cycle - entry.arrival
             self.begun = (cycle, entry.index)
+
+    def start_at(self, cycle: int) -> None:
+        """Note that it starts in `cycle`, whatever else begins in it."""
+        self.start = cycle
+        self.begun = _BEFORE_ALL
 
     def close_one(self, end: int) -> None:
         """Note that one operation ends in cycle `end`."""

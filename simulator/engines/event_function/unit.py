@@ -30,7 +30,7 @@ class FunctionUnit:
         pipe.machine.facts.update(FACTS)
         # The published cycles of a cast count from here: they leave out the control writes.
         entry.begin(int(env.now))
-        entry.execution.start = entry.start
+        entry.execution.start_at(entry.start)
         front_end = FrontEnd(pipe, entry, function, self._target)
         stores = front_end.stores
         served = env.process(stores.serve())

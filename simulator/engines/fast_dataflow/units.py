@@ -1,0 +1,79 @@
+"""What a mechanism adds to the fast engine: its operations as rows of numbers, its banks.
+
+A unit is to a vector pipe what `event_dataflow.machine.VectorUnit` is in the event engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from simulator.engines.fast_dataflow.ports import BLOCK
+from simulator.tree import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Banking:
+    """The buffer's ports: where each block of a `period` lies, after which the pattern starts over.
+
+    `port_of` holds the ports for reads, then those for writes. `grouped`: a group serves several reads per cycle
+    (`reads_per_group`, `reads_beside_write`), and there are no banks.
+    """
+
+    period: int
+    port_of: list[int]
+    bank_of: list[int]
+    ports: int
+    banks: int
+    grouped: bool = False
+    reads_per_group: int = 0
+    reads_beside_write: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes after which addresses start over."""
+        return self.period * BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An operation of the vector unit as numbers: its kind, its values, and the facts it rests on.
+
+    `lists` are numbers that stand elsewhere: value `at` gets the place of the list.
+    """
+
+    kind: int
+    values: tuple[int, ...]
+    facts: tuple[str, ...]
+
+
+class Places(Protocol):
+    """Where numbers go that operations share."""
+
+    def values(self, numbers: Iterable[int]) -> int:
+        """Store numbers and return where they begin."""
+
+    def distances(self, blocks: tuple[int, ...]) -> int:
+        """Store distances in blocks from the first block of a repeat and return where they begin."""
+
+    def function_room(self, trips: int, stores: int, registers: int, special_ports: int) -> None:
+        """See to it that a vector function of this size has room at work."""
+
+
+class Unit(Protocol):
+    """The vector unit of one target."""
+
+    @property
+    def banking(self) -> Banking:
+        """Ports and banks of the buffer."""
+
+    def check(self, operation: object) -> None:
+        """Refuse an operation of the vector pipe that the unit cannot execute.
+
+        Raises:
+            IllegalError: it is of another mechanism, or needs a fact that the target does not have.
+        """
+
+    def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
+        """Return the operation with its addresses as numbers."""
