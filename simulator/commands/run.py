@@ -64,7 +64,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
-    add("--engine", metavar="E", default="event", help="event (default)")
+    add("--engine", metavar="E", default="event", help="event (default), or fast: the same cycles sooner")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     add("--max-cycles", metavar="N", help="give up after N cycles")
     add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")

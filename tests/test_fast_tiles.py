@@ -1,0 +1,75 @@
+"""The fast engine of tile programs against the event engine: cycle for cycle, cause for cause."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import fast_programs
+import pytest
+
+from isa.errors import EngineError
+from simulator.engines import simulate
+from simulator.running import load
+from simulator.timing import Timing
+from simulator.vliw.assembled import Assembled
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+SEEDS = 3000 if os.environ.get("CASTSIM_THOROUGH") else 160
+SCALARS = {
+    "rms_norm": {"eps": 1e-6},
+    "rotary_cache": {"position": 1},
+    "softmax_prepare": {"scale": 0.5},
+}
+
+
+def plain(timing: Timing) -> dict[str, Any]:
+    return {
+        "total": timing.total,
+        "pipes": {name: {c: n for c, n in pipe.causes.items() if n} for name, pipe in timing.pipes.items()},
+        "executions": tuple(timing.executions),
+        "operations": tuple(timing.operations),
+        "facts": timing.facts,
+    }
+
+
+def outcome(*args: Any, **options: Any) -> Any:
+    try:
+        return plain(simulate(*args, **options))
+    except EngineError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_take_the_same_cycles_for_the_same_reasons(part: int) -> None:
+    for seed in range(part, SEEDS, 4):
+        tree, target = fast_programs.strided(seed)
+        expected = outcome(tree, target, engine="event", max_cycles=10**6)
+        assert outcome(tree, target, engine="fast", max_cycles=10**6) == expected, seed
+        assert outcome(tree, target, engine="fast", max_cycles=10**6, skip=False) == expected, seed
+
+
+@pytest.mark.parametrize("path", sorted(PROGRAMS.rglob("*.pto")), ids=lambda path: path.stem)
+def test_sample_programs_take_the_same_cycles(path: Path) -> None:
+    scalars = next((given for name, given in SCALARS.items() if path.stem.startswith(name)), {})
+    loaded = load(path, None, None, scalars)
+    assert not isinstance(loaded, Assembled)
+    expected = outcome(loaded.tree, loaded.target, engine="event")
+    assert outcome(loaded.tree, loaded.target, engine="fast") == expected
+    assert outcome(loaded.tree, loaded.target, engine="fast", skip=False) == expected
+
+
+def test_simpy_is_not_needed() -> None:
+    program = PROGRAMS / "f32_to_f16.pto"
+    code = (
+        "import sys; from simulator import run\n"
+        f"run({str(program)!r}, timing_only=True, engine='fast')\n"
+        "print('simpy' in sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PROGRAMS.parent
+    )
+    assert found.stdout.strip() == "False"
