@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from isa import pto
 from isa.errors import IllegalError, ReadError
-from simulator.engines import simulate
+from simulator.engines import engine_for, simulate
 from simulator.execution import ArgumentUse, Executed, Lowerer, execute
 from simulator.inputs import check_known, empty_memory, from_memory, make_inputs, to_memory
 from simulator.mechanisms import compute_of, lowerer_of
@@ -40,18 +40,9 @@ PIPELINES = ("checked", "hardware")
 """What an exposed pipeline does about stale reads: report them, or say nothing. The values are the same."""
 
 __all__ = [
-    "DEFAULT_ARCHITECTURE",
-    "MAX_CYCLES",
-    "PIPELINES",
-    "Loaded",
-    "Result",
-    "load",
-    "load_program",
-    "load_text",
-    "program_text",
-    "run",
-    "run_loaded",
-]
+    "DEFAULT_ARCHITECTURE", "MAX_CYCLES", "PIPELINES", "Loaded", "Result", "load", "load_program", "load_text",
+    "program_text", "run", "run_loaded",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +116,7 @@ def run(
     sync: str = "insert",
     races: str = STOP,
     declare: str | Path | None = None,
+    skip: bool = True,
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
@@ -134,7 +126,7 @@ def run(
         entry: function to run; None takes the entry, or the only function.
         inputs: arrays by argument name (native dtype or codes, any shape of the right size), or what `--in` takes.
         args: values of scalar arguments; of S registers in assembly.
-        engine: `event`.
+        engine: `fast` (default), or `event`, the discrete-event reference: cycles and causes are the same.
         timing_only: compute no values; no inputs are needed.
         max_cycles: limit after which the simulation is given up.
         pipeline: `checked` reports stale reads of an exposed pipeline, `hardware` does not; the values are the same.
@@ -142,6 +134,7 @@ def run(
             instructions wait for each other's bytes without any.
         races: `stop` refuses a tile program with races, `report` runs it and returns them, `ignore` does not look.
         declare: file with the declarations of a binary; None takes the one beside it.
+        skip: False makes the fast engine execute every trip of every loop.
 
     Raises:
         ReadError, IllegalError, TileError, ScratchError, RaceError: see `isa.errors`.
@@ -157,6 +150,7 @@ def run(
         max_cycles=max_cycles,
         pipeline=pipeline,
         races=races,
+        skip=skip,
     )
 
 
@@ -282,6 +276,7 @@ def run_loaded(
     stage: Callable[[str], None] = lambda _: None,
     pipeline: str = "checked",
     races: str = STOP,
+    skip: bool = True,
 ) -> Result:
     """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine."""
     if pipeline not in PIPELINES:
@@ -289,7 +284,8 @@ def run_loaded(
     if races not in RACE_MODES:
         raise ReadError(f"unknown way to treat races '{races}'", legal=RACE_MODES)
     if not isinstance(loaded, Loaded):
-        return _run_assembled(loaded, inputs, engine or "event", timing_only, max_cycles, observer, stage, pipeline)
+        name = engine_for(engine, observer)
+        return _run_assembled(loaded, inputs, name, timing_only, max_cycles, observer, stage, pipeline, skip=skip)
     found = _races(loaded, races)
     outputs: dict[str, NDArray[Any]] = {}
     if not timing_only:
@@ -302,8 +298,8 @@ def run_loaded(
         for name in inputs:
             check_known(name, loaded.arguments)
     stage("time")
-    name = engine or "event"
-    timing = simulate(loaded.tree, loaded.target, observer, engine=name, max_cycles=max_cycles)
+    name = engine_for(engine, observer)
+    timing = simulate(loaded.tree, loaded.target, observer, engine=name, max_cycles=max_cycles, skip=skip)
     return Result(loaded, name, outputs, timing, races=found)
 
 
@@ -330,6 +326,8 @@ def _run_assembled(
     observer: Listener | None,
     stage: Callable[[str], None],
     pipeline: str,
+    *,
+    skip: bool,
 ) -> Result:
     from simulator.vliw.assembled import execute as execute_assembled  # noqa: PLC0415 - the other mechanism
 
@@ -345,7 +343,7 @@ def _run_assembled(
     )
     executed = Executed(ran.tree, assembled.arguments, ran.warnings)
     stage("time")
-    timing = simulate(ran.tree, assembled.target, observer, engine=engine, max_cycles=max_cycles)
+    timing = simulate(ran.tree, assembled.target, observer, engine=engine, max_cycles=max_cycles, skip=skip)
     loaded = Loaded(assembled.file, assembled.entry, assembled.target, executed)
     return Result(loaded, engine, ran.outputs, timing, ran.stale_reads if checked else None)
 

@@ -37,7 +37,7 @@ def refusal(capsys: Capture, *argv: str) -> tuple[int, str]:
         ("run", 2, "required: PROGRAM"),
         ("run nowhere.pto", 2, "program 'nowhere.pto': No such file"),
         ("run a.pto b.pto", 2, "unrecognized arguments: b.pto"),
-        ("run a.pto --engine quick", 2, "engine 'quick' is not available\n  legal: event, fast"),
+        ("run a.pto --engine quick", 2, "engine 'quick' is not available\n  legal: fast, event"),
         ("run a.pto --engine slow", 2, "engine 'slow' is not available"),
         ("run a.pto --max-cycles -5", 2, "--max-cycles -5: not a positive integer"),
         ("run a.pto --max-cycles 0", 2, "--max-cycles 0: not a positive integer"),

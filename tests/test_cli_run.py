@@ -96,7 +96,7 @@ def test_the_shape_of_the_document(tmp_path: Path, capsys: Capture) -> None:
         "outputs", "facts_assumed", "warnings", "synchronisation", "races",
     ]  # fmt: skip
     assert (found["schema_version"], found["program"], found["entry"]) == (1, path, "narrow")
-    assert (found["target"], found["engine"], found["warnings"]) == ("a2a3", "event", [])
+    assert (found["target"], found["engine"], found["warnings"]) == ("a2a3", "fast", [])
     assert found["seconds"] == pytest.approx(found["total_cycles"] / (A2A3.frequency.megahertz * 1e6))
 
 

@@ -191,7 +191,7 @@ def test_the_text_fits_100_columns_and_says_what_limits(
     assert main(["run", "kernel.pto", "--in", "x=zeros"]) == 0
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 100
-    assert text.startswith("kernel.pto @narrow\ntarget a2a3 (Ascend A2/A3 vector core), engine event\n")
+    assert text.startswith("kernel.pto @narrow\ntarget a2a3 (Ascend A2/A3 vector core), engine fast\n")
     for word in (
         "bound by ",
         "utilisation (busy)",

@@ -64,7 +64,8 @@ def declare(parser: ArgumentParser) -> None:
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
-    add("--engine", metavar="E", default="event", help="event (default), or fast: the same cycles sooner")
+    add("--engine", metavar="E", help="fast (default, but for views), or event: the reference, with the same cycles")
+    add("--no-skip", action="store_true", help="fast engine: execute every trip of every loop")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     add("--max-cycles", metavar="N", help="give up after N cycles")
     add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")
@@ -149,6 +150,7 @@ def _simulate(
                 stage=progress.stage if progress else lambda _: None,
                 pipeline=options.pipeline,
                 races=options.races,
+                skip=not options.no_skip,
             )
 
         recorder = recorder_of(options, progress)
@@ -204,8 +206,10 @@ def scalar(name: str, text: str) -> int | float:
 def _check_options(options: Namespace, engines: Sequence[str]) -> None:
     from isa.errors import ReadError  # noqa: PLC0415
 
-    if options.engine not in engines:
+    if options.engine is not None and options.engine not in engines:
         raise ReadError(f"engine '{options.engine}' is not available", legal=engines)
+    if options.no_skip and options.engine == "event":
+        raise ReadError("--no-skip is about the fast engine; engine 'event' skips nothing")
     if options.timing_only and options.out is not None:
         raise ReadError("--timing-only computes no values, so --out would have nothing to write")
     assignments("--in", options.inputs)

@@ -11,9 +11,9 @@ from targets.loader import Target
 from targets.vector_function import VectorFunctionTarget
 from targets.vliw import VliwTarget
 
-__all__ = ["CYCLE_LIMIT", "ENGINES", "simulate"]
+__all__ = ["CYCLE_LIMIT", "ENGINES", "engine_for", "simulate"]
 
-ENGINES = ("event", "fast")
+ENGINES = ("fast", "event")
 """Engines that can be asked for; the first is taken where nobody asks."""
 
 CYCLE_LIMIT = 10**10
@@ -36,8 +36,8 @@ def simulate(
         tree: what the machine issues; only addresses, shapes and order matter, never values.
         target: supplies every number.
         observer: hears how far the run has come; an `Observer` of segments and block accesses too.
-        engine: `event` is the discrete-event reference, `fast` a recurrence with the same cycles and causes,
-            which tells nobody of segments. None takes `event`.
+        engine: `event` is the discrete-event reference, `fast` a recurrence with the same cycles and causes. None
+            takes `fast`, unless the observer wants to hear of segments, which only `event` tells.
         max_cycles: a run that would take longer is given up.
         record_operations: False leaves `Timing.operations` empty.
         skip: False makes the fast engine execute every trip of every loop, as the event engine always does.
@@ -47,17 +47,21 @@ def simulate(
         IllegalError: an operation names a pipe or a timing row that the target does not have.
         EngineError: deadlock (says who waits for whom); cycle limit (says where).
     """
-    listens_closely = isinstance(observer, Observer)
-    name = engine or ENGINES[0]
+    name = engine_for(engine, observer)
     if name not in ENGINES:
         raise ReadError(f"unknown engine '{name}'", legal=ENGINES)
     if max_cycles < 1:
         raise ReadError(f"cycle limit {max_cycles} is not positive")
     if name == "event":
         return _event(tree, target, observer, record_operations=record_operations).run(max_cycles)
-    if listens_closely:
+    if isinstance(observer, Observer):
         raise ReadError("engine 'fast' tells nobody of segments and block accesses", legal=("event",))
     return _fast(tree, target, observer, max_cycles, record_operations=record_operations, skip=skip)
+
+
+def engine_for(engine: str | None, observer: Listener | None) -> str:
+    """Return the engine that `simulate` takes: the one asked for, else the first that tells the observer enough."""
+    return engine or ("event" if isinstance(observer, Observer) else ENGINES[0])
 
 
 class _Simulation(Protocol):

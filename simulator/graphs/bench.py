@@ -40,7 +40,7 @@ class Bench:
 
     chip: Chip
     name: str
-    engine: str = "event"
+    engine: str | None = None
     stages: list[Stage] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 

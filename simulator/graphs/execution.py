@@ -126,7 +126,7 @@ def run_graph(
     target: Target,
     inputs: Mapping[str, Tensor],
     heard: Heard = lambda *_: None,
-    engine: str = "event",
+    engine: str | None = None,
 ) -> GraphRun:
     """Run every node on the target, and compare.
 

@@ -60,7 +60,7 @@ def program_of(kernel: Kernel, target: Target, elements: int) -> Program:
     return tile_program(kernel, target, elements)
 
 
-def run_program(program: Program, inputs: Mapping[str, Codes], name: str, engine: str) -> Executed:
+def run_program(program: Program, inputs: Mapping[str, Codes], name: str, engine: str | None) -> Executed:
     """Run a program on flat codes of one length, filled up with zeros to whole tiles.
 
     Raises:
