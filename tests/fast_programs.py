@@ -41,9 +41,10 @@ STRIDED_TARGETS = (
 
 
 class Programs:
-    """A generator of trees from one seed."""
+    """A generator of trees from one seed; small ones have next to no loops."""
 
-    def __init__(self, seed: int, work) -> None:
+    def __init__(self, seed: int, work, *, small: bool = False) -> None:
+        self.small = small
         self.random = random.Random(seed)
         self.work = work
         self.open_flags: list[SetFlag] = []
@@ -98,7 +99,7 @@ class Programs:
     def block(self, depth: int) -> Block:
         items = []
         for _ in range(self.random.randint(0 if depth == 0 else 1, 6 if depth == 0 else 4)):
-            if depth < 2 and self.random.random() < 0.3:
+            if depth < (1 if self.small else 2) and self.random.random() < (0.1 if self.small else 0.3):
                 items.append(self.loop(self.block(depth + 1)))
             else:
                 items.append(self.instruction(self.random.randrange(32)))
@@ -112,7 +113,7 @@ class Programs:
             tuple(0 if odd and self.random.random() < 0.5 else step for _ in element.addresses)
             for element in elements(body)
         )
-        return Loop(self.random.choice((0, 1, 2, 3, 5, 9, 20, 45)), body, steps)
+        return Loop(self.random.choice((0, 1, 2, 3, 5) if self.small else (0, 1, 2, 3, 5, 9, 20, 45)), body, steps)
 
     def tree(self):
         self.open_flags = []
@@ -135,9 +136,9 @@ def strided_work(programs: Programs):
     )
 
 
-def strided(seed: int):
+def strided(seed: int, *, small: bool = False):
     """Return a tree and a target."""
-    programs = Programs(seed, strided_work)
+    programs = Programs(seed, strided_work, small=small)
     return programs.tree(), programs.random.choice(STRIDED_TARGETS)
 
 
@@ -254,7 +255,7 @@ def function_work(programs: Programs):
     return _Functions(programs).function()
 
 
-def functions(seed: int):
+def functions(seed: int, *, small: bool = False):
     """Return a tree and a target."""
-    programs = Programs(seed, function_work)
+    programs = Programs(seed, function_work, small=small)
     return programs.tree(), programs.random.choice(FUNCTION_TARGETS)

@@ -211,7 +211,7 @@ def test_every_cycle_has_one_cause(body: str, trips: int, target: VliwTarget) ->
     text = f"{TENSORS}nop; loop 0, {trips}, 1, <, End; nop; nop\n{NOP}{body}End:\n{body}"
     tree = ran(text, target, values=False).tree
     recorder = Recorder()
-    timing = simulate(tree, target, recorder)
+    timing = simulate(tree, target, recorder, engine="event")
     for pipe, account in timing.pipes.items():
         assert sum(account.causes.values()) == timing.total
         position = 0

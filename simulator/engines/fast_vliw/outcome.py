@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from operator import eq
 from typing import overload
 
 import numpy as np
@@ -198,6 +199,11 @@ class Executions(Sequence[Execution]):
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __len__(self) -> int:
         return self._rows.count
 
@@ -231,6 +237,11 @@ class Operations(Sequence[OperationTiming]):
     def __init__(self, rows: Rows, count: int) -> None:
         self._rows = rows
         self._count = count
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return self._count
