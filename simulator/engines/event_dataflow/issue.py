@@ -109,7 +109,8 @@ class Issuer:
             pipe = self._pipes[entry.pipe]
             pipe.remaining -= 1
             self._remaining -= 1
-            self._demanding.discard(entry.pipe)
+            if pipe.wait is None:  # else it wants a flag of the scalar unit
+                self._demanding.discard(entry.pipe)
             pipe.push(entry)
 
     def _cost(self, operation: Operation) -> tuple[int, Cause]:

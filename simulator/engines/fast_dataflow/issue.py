@@ -8,6 +8,7 @@ from __future__ import annotations
 from simulator.engines.fast_dataflow.executions import at
 from simulator.engines.fast_dataflow.layout import (
     ALL_ISSUED,
+    AWAITING_FLAG,
     BARRIER,
     BEGIN,
     BEYOND,
@@ -63,6 +64,7 @@ from simulator.engines.fast_dataflow.layout import (
     P_DEMANDS,
     P_PATIENT,
     P_REMAINING,
+    P_STATUS,
     PART,
     PIPES,
     REMAINING,
@@ -222,7 +224,8 @@ def _issue(m: Cells, row: int) -> None:
         m[e + E_ARRIVAL] = m[CLOCK]
         m[P_REMAINING + p] -= 1
         m[REMAINING] -= 1
-        _satisfy(m, p)
+        if m[P_STATUS + p] != AWAITING_FLAG:  # else it wants a flag of the scalar unit
+            _satisfy(m, p)
         push(m, p, e)
 
 

@@ -54,7 +54,7 @@ from simulator.engines.fast_dataflow.layout import (
 from simulator.engines.fast_dataflow.pipes import free_entry
 from simulator.engines.fast_dataflow.records import Jump, Shift
 from simulator.engines.fast_dataflow.report import causes_of
-from simulator.engines.fast_dataflow.snapshots import Look, Snapshot, chain
+from simulator.engines.fast_dataflow.snapshots import Account, Look, Snapshot, chain
 from simulator.engines.fast_dataflow.tokens import Frame
 from simulator.timing import Cause
 
@@ -154,7 +154,7 @@ class Skipper:
         for p, (one, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
             if one is None or two is None:
                 continue
-            if one.version == two.version:
+            if one.version == two.version or _stood_still(before, after, one.state, two.state):
                 frozen.append(p)
             elif one.state == two.state:
                 oldest = min(oldest, two.oldest)
@@ -256,6 +256,22 @@ class Skipper:
         if m[EXECUTION] == NONE or m[at(m, int(m[EXECUTION])) + X_OPEN] & ISSUED:
             return None
         return at(m, int(m[EXECUTION]))
+
+
+def _stood_still(before: Snapshot, after: Snapshot, one: Account, two: Account) -> bool:
+    """Whether the account of an idle pipe is what it was: all that the pipe did was to come to barriers."""
+    if one.flight or two.flight:
+        return False
+    passed, issued = after.now - before.now, after.index - before.index
+    return two == Account(
+        one.cursor - passed,
+        one.local - passed,
+        one.drain_end if one.drain_end == NO_TIME else one.drain_end - passed,
+        one.draining if one.draining == NONE else one.draining + issued,
+        one.latest_end if one.latest_end == NO_TIME else one.latest_end - passed,
+        one.latest if one.latest == NONE else one.latest + issued,
+        (),
+    )
 
 
 def _retire_all(m: Cells, p: int) -> None:

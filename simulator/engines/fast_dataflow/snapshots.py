@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from simulator.engines.fast_dataflow.executions import at, over
 from simulator.engines.fast_dataflow.function_snapshots import function_state
@@ -99,12 +100,24 @@ from simulator.engines.fast_dataflow.layout import (
 State = tuple[object, ...]
 
 
+class Account(NamedTuple):
+    """What the account of a pipe and its later operations depend on: cycles since now, operations since the latest."""
+
+    cursor: int
+    local: int
+    drain_end: int
+    draining: int
+    latest_end: int
+    latest: int
+    flight: State
+
+
 @dataclass(frozen=True, slots=True)
 class Idle:
     """A pipe that stands idle; `oldest` is the index of the oldest operation that its account may still charge."""
 
     version: int
-    state: State
+    state: Account
     oldest: int
 
 
@@ -214,11 +227,10 @@ class Look:
 
     # ------------------------------------------------------------------------------------------------------- pipes
 
-    def _account(self, p: int) -> State:
-        """Return what a pipe's account and its later operations depend on."""
+    def _account(self, p: int) -> Account:
         m, now = self._m, self._now
         flight = tuple(self._in_flight(e) for e in chain(m, m[P_FLIGHT + p], E_NEXT))
-        return (
+        return Account(
             int(m[P_CURSOR + p]) - now,
             int(m[P_LOCAL + p]) - now,
             self._time(m[P_DRAIN_END + p]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from isa.errors import TargetDataError
 from simulator.engines.event_strided.legality import always_fills, check_vector, facts_of
@@ -53,13 +54,17 @@ def _banking(banks: Banks) -> Banking:
     """Return port and bank of every block; addresses beyond the buffer start over."""
     if banks.bank_bytes % BLOCK:
         raise TargetDataError(f"banks.bank_bytes {banks.bank_bytes} is no multiple of the block, {BLOCK} bytes")
-    rows = banks.bank_bytes // BLOCK
-    period = banks.groups * banks.banks_per_group * rows
-    groups = [block % banks.groups for block in range(period)]
+    return _places(banks.groups, banks.banks_per_group, banks.bank_bytes // BLOCK)
+
+
+@lru_cache(maxsize=16)
+def _places(groups: int, banks: int, rows: int) -> Banking:
+    period = groups * banks * rows
+    group_of = [block % groups for block in range(period)]
     return Banking(
         period=period,
-        port_of=[*groups, *(group + banks.groups for group in groups)],
-        bank_of=[group * banks.banks_per_group + block // banks.groups // rows for block, group in enumerate(groups)],
-        ports=2 * banks.groups,
-        banks=banks.groups * banks.banks_per_group,
+        port_of=[*group_of, *(group + groups for group in group_of)],
+        bank_of=[group * banks + block // groups // rows for block, group in enumerate(group_of)],
+        ports=2 * groups,
+        banks=groups * banks,
     )
