@@ -128,7 +128,7 @@ def test_cost_is_that_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("f32", "i8", "--target", "a5", "--rounding", "nearest"), 2, "unknown rounding mode"),
         (("f32", "i8", "--target", "a5", "--via", "bf16", "q3"), 2, "unknown format 'q3'"),
         (("f32", "i8", "--target", "a5", "--via", "i64"), 1, "no chain f32 -> i64"),
-        (("f32", "i8", "--target", "a5", "--steps", "7"), 2, "7 steps"),
+        (("f32", "i8", "--target", "a5", "--steps", "7"), 2, "--steps 7: .*up to 3(.|\n)*legal: 1, 2, 3"),
         (("f32", "i8", "--target", "a5", "--rows", "0"), 2, "--rows 0"),
         (("f16", "i8", "--target", "a5", "--rows", "100000"), 1, "buffer|capacity|bytes"),
         (("f16", "i8", "--target", "a5", "--out", "/nowhere/x.pto"), 2, "cannot write program"),
@@ -139,6 +139,35 @@ def test_bad_input(arguments: tuple[str, ...], code: int, message: str, capsys: 
     assert found == code, err
     assert re.search(message, err)
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("target", "rows", "cols"), [("a5", 16, 1), ("a2a3", 20, 3100), ("a5", 2, 10**9)])
+def test_a_shape_that_does_not_go_is_refused_by_the_options_with_the_largest_that_goes(
+    target: str, rows: int, cols: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cast = ("f32", "i8", "--spec", "tosa", "--target", target)
+    code, _, err = lower(capsys, *cast, "--rows", str(rows), "--cols", str(cols))
+    assert code == 1
+    assert err.startswith(f"error: --rows {rows} --cols {cols}: ")
+    assert "lowered.pto" not in err
+    found = re.search(r"--cols: a multiple of (\d+) up to (\d+), --rows with --cols (\d+): up to (\d+)", err)
+    assert found
+    block, widest, wide, most = map(int, found.groups())
+    assert wide == min(-(-cols // block) * block, widest)
+    trials = [(most, wide, 0), (most + 1, wide, 1), (1, widest, 0), (1, widest + block, 1), (1, block // 2, 1)]
+    for rows_, cols_, expected in trials:
+        shape = ("--rows", str(rows_), "--cols", str(cols_))
+        assert lower(capsys, *cast, *shape, "--quiet")[0] == expected, shape
+
+
+@pytest.mark.parametrize("size", ["5000000", "1" + "0" * 30])
+def test_a_tensor_that_would_take_minutes_to_simulate_is_refused(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = lower(capsys, "f32", "i8", "--target", "gaudi2", "--cols", size)
+    assert code == 2
+    assert f"--cols {size}: more than" in err
+    most = re.search(r"--cols up to (\d+)", err)
+    assert most
+    assert 16 * int(most[1]) <= int(re.findall(r"more than (\d+)", err)[0]) < 16 * (int(most[1]) + 1)
 
 
 def test_progress_is_told() -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 SUMMARY = "a specification's cast on a target: by which instructions, proven, at what cost, as a program"
 
+_LONGEST = 3
+"""Instructions of the longest chain that the search follows."""
+
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `lower`."""
@@ -46,8 +49,10 @@ def execute(options: Namespace) -> Outcome:
     Raises:
         ReadError: what was typed; a file that cannot be written.
         IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
+        TileError: no program holds a tensor of that shape.
     """
     from simulator.commands.delivery import STDOUT  # noqa: PLC0415
+    from simulator.commands.lower_shape import planned  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.planning import CastRequest, Verdict, plan, plan_through  # noqa: PLC0415
     from simulator.reports.lower import lower_document  # noqa: PLC0415
@@ -66,10 +71,10 @@ def execute(options: Namespace) -> Outcome:
         saturate=options.saturate,
         rows=_number("--rows", options.rows),
         cols=_number("--cols", options.cols),
-        steps=_number("--steps", options.steps),
+        steps=_steps(options.steps),
     )
     with watching(quiet=options.quiet) as heard:
-        found = plan_through(request, options.via, heard) if options.via else plan(request, heard)
+        found = planned(request, lambda one: plan_through(one, options.via, heard) if options.via else plan(one, heard))
     if options.out not in (None, STDOUT) and found.text is not None:
         _write(Path(options.out), found.text)
 
@@ -91,6 +96,19 @@ def _number(option: str, text: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
         raise ReadError(f"{option} {text}: not an integer of at least 1")
     return int(text)
+
+
+def _steps(text: str) -> int:
+    from isa.errors import ReadError  # noqa: PLC0415
+
+    steps = _number("--steps", text)
+    if steps > _LONGEST:
+        raise ReadError(
+            f"--steps {steps}: chains have up to {_LONGEST} instructions; every further one multiplies what is "
+            "searched by all casts of the target",
+            legal=[str(number + 1) for number in range(_LONGEST)],
+        )
+    return steps
 
 
 def _write(path: Path, text: str) -> None:
