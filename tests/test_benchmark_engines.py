@@ -16,9 +16,8 @@ from simulator.tree import Loop
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "_CALLS", 1)
-    monkeypatch.setattr(benchmark, "_COMMANDS", ("cast",))
+    monkeypatch.setattr(benchmark, "_STARTS", (("--help",), ("cast", "--help")))
     monkeypatch.setattr(benchmark, "_ESTIMATED", (("a2a3", "f32", "f16"),))
-    monkeypatch.setattr(benchmark, "_EVENT_LIMIT", 100)
     page, data = tmp_path / "engines.md", tmp_path / "engines.json"
     assert benchmark.main(["--largest", "100", "--markdown", str(page), "--json", str(data)]) == 0
     found = json.loads(data.read_text())
@@ -26,6 +25,8 @@ def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loops = {row["count"] for row in found["rows"] if row["form"] == "loop" and row["engine"] == "fast"}
     assert loops == {10**power for power in range(2, 10)}
     assert all(row["seconds"] > 0 for row in found["rows"])
+    each = {row["count"] for row in found["rows"] if row["form"] == "loop" and row["engine"] != "fast"}
+    assert each == {100}
     assert all(row["bytes"] > 1 << 20 for row in found["memory"])
     assert [row["command"] for row in found["commands"]] == ["castsim --help", "castsim cast --help"]
     text = page.read_text()

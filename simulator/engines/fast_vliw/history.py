@@ -114,7 +114,8 @@ class History:
 
     kinds: Sequence[Kind]
     kind: array[int] = field(default_factory=lambda: array("i"))
-    clock: array[int] = field(default_factory=lambda: array("q"))
+    clock: array[int] = field(default_factory=lambda: array("I"))
+    """The bundle slot of each row; `issued_at`, with eight bytes for each slot, outgrows memory long before this."""
     done_at: array[int] = field(default_factory=lambda: array("q"))
     """The cycle in which the last access of the bundle is done, 0 for bundles without."""
     issued_at: array[int] = field(default_factory=lambda: array("q"))

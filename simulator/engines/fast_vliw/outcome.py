@@ -94,7 +94,7 @@ class Finishes:
     def __init__(self, history: History) -> None:
         self._effects = np.array([max(kind.effect, 1) for kind in history.kinds], np.int64)
         self._kind = np.frombuffer(history.kind, np.int32) if history.kind else np.empty(0, np.int32)
-        self._clock = np.frombuffer(history.clock, np.int64) if history.clock else np.empty(0, np.int64)
+        self._clock = np.frombuffer(history.clock, np.uint32) if history.clock else np.empty(0, np.uint32)
         self._done = np.frombuffer(history.done_at, np.int64) if history.done_at else np.empty(0, np.int64)
         self._issued = np.frombuffer(history.issued_at, np.int64)
 
