@@ -8,6 +8,7 @@ examples:
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
 
 SUMMARY = "TPC binary to assembly: a listing, or text that assembles to the same bytes"
 
+_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
+_LAST_MACHINE = 0xFFFF
+"""`e_machine` of an ELF header is an Elf32_Half or Elf64_Half, 16 bits (System V ABI)."""
+
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `disasm`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="raw binary or ELF file; - reads standard input")
     add("--target", metavar="T", required=True, help="name or path of a target description")
-    add("--machine", metavar="N", help="accept this ELF machine number too")
+    add("--machine", metavar="N", help="accept this ELF machine number too, 0 to 65535")
     add("--text", action="store_true", help="print text that `castsim asm` reads, without addresses and bytes")
     add("--out", metavar="FILE", help="write that text to FILE")
 
@@ -62,11 +67,14 @@ def machine_number(text: str) -> int:
     """Return the number that `--machine` gives.
 
     Raises:
-        ReadError: it is none.
+        ReadError: it is none, or none that the ELF header can hold.
     """
     from isa.errors import ReadError  # noqa: PLC0415
 
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise ReadError(f"--machine {text}: not a number", legal=("62", "0x3e")) from None
+    text, legal = text.strip(), (f"0 to {_LAST_MACHINE}", f"0x0 to {_LAST_MACHINE:#x}")
+    if _NUMBER.fullmatch(text) is None:
+        raise ReadError(f"--machine {text}: not a number", legal=legal)
+    number = int(text, 16 if "x" in text.lower() else 10)
+    if not 0 <= number <= _LAST_MACHINE:
+        raise ReadError(f"--machine {text}: no ELF machine number, which has 16 bits", legal=legal)
+    return number
