@@ -72,8 +72,8 @@ class TransferLimits(Fact):
 class Banks(Fact):
     """Buffer banking: block b of `block_bytes` lies in group b mod `groups`.
 
-    A group serves one block per cycle in each direction; a read and a write in one cycle must hit different banks.
-    `bank_bytes` is the size of one bank; `banks_per_group` of them make a group.
+    `bank_bytes` is the size of one bank; `banks_per_group` of them make a group. A mechanism adds which accesses
+    exclude each other.
     """
 
     groups: Count

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from isa.errors import IllegalError
 from isa.modes import Rounding
-from targets.dataflow import DataflowTarget, DataflowTiming
+from targets.dataflow import Banks, DataflowTarget, DataflowTiming
 from targets.schema import Count, Cycles, Fact, Table
 
 
@@ -146,10 +146,23 @@ class StridedCast(Table):
     note: str
 
 
+class BufferPorts(Banks):
+    """Banking of the buffer, the banks of a group one behind the other; which accesses exclude each other in a cycle.
+
+    Accesses that do not exclude each other pass together, however many they are.
+    """
+
+    exclusive_ports: bool
+    """Whether a group has one port for reads and one for writes: two reads of it exclude each other, and two writes."""
+    exclusive_banks: bool
+    """Whether a bank is either read or written: a read and a write of it exclude each other."""
+
+
 class StridedRepeatTarget(DataflowTarget):
     """A chip of this mechanism."""
 
     mechanism: Literal["strided-repeat"]
+    banks: BufferPorts
     repeat: RepeatInstruction
     narrow_strides: tuple[NarrowStrideField, ...]
     control: ControlBits

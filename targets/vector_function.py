@@ -44,6 +44,8 @@ class BufferPorts(Banks):
     """Reads of one group in a cycle without a write."""
     reads_beside_write: Cycles
     """Reads of one group in a cycle with a write."""
+    writes_per_group: Count
+    """Writes of one group in a cycle."""
 
 
 class ControlBits(Fact):

@@ -7,7 +7,6 @@ from engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly
 
 from simulator.engines import simulate
 from simulator.engines.event_strided import EventSimulation
-from targets.dataflow import Banks
 
 LIMIT = 10**6
 
@@ -93,7 +92,7 @@ def test_a_held_port_delays_loads():
 def test_bank_facts_decide():
     # With half as many groups of twice as many banks, 8 blocks 8 blocks apart fall into one group.
     target = a2a3()
-    banks = Banks(groups=8, banks_per_group=6, bank_bytes=4096, source="test", status="assumed")
+    banks = target.banks.model_copy(update={"groups": 8, "banks_per_group": 6})
     narrow = target.model_copy(update={"banks": banks})
     tree = singly(cast(4, block_stride=8, repeat_strides=(1, 4)))
     assert simulate(tree, narrow).total - simulate(tree, target).total == 4 * (8 - 4)

@@ -1,4 +1,4 @@
-"""Ports of the buffer by bank group (a5.md section 8): per group and cycle so many reads, fewer beside one write.
+"""Ports of the buffer by bank group (a5.md section 8): so many reads or writes per cycle, fewer reads beside a write.
 
 Blocks of a group are served first come, first served; those of different groups do not wait for each other.
 """
@@ -52,5 +52,5 @@ class GroupPorts(BufferPorts):
         """Whether the group's latest cycle has room for one more block."""
         reads, writes = self._reads[group], self._writes[group]
         if write:
-            return writes == 0 and reads <= self._facts.reads_beside_write
+            return writes < self._facts.writes_per_group and reads <= self._facts.reads_beside_write
         return reads < (self._facts.reads_beside_write if writes else self._facts.reads_per_group)

@@ -1,7 +1,8 @@
 """Ports and banks of the unified buffer, block by block (a2a3.md section 8).
 
-Block n lies in group n mod `groups`; each group has one read port and one write port, each passing one block per
-cycle, and each of its banks does one access per cycle, read or write. Blocks are served first come, first served.
+Block n lies in group n mod `groups`. With exclusive ports, each group has one read port and one write port, each
+passing one block per cycle; with exclusive banks, no bank is read and written in the same cycle. Blocks are served
+first come, first served.
 """
 
 from __future__ import annotations
@@ -13,35 +14,44 @@ from simulator.dataflow.operations import BLOCK
 from simulator.engines.event_dataflow.ports import BufferPorts, Cell, Pattern
 from simulator.engines.event_dataflow.records import Entry
 from simulator.timing import Observer
-from targets.dataflow import Banks
+from targets.strided_repeat import BufferPorts as BankFacts
 
 
 class Ports(BufferPorts):
-    """When each port and bank is free next."""
+    """When each port is free next, and each bank: for a read, then for a write. What excludes nothing stays free."""
 
-    def __init__(self, banks: Banks, observer: Observer | None) -> None:
+    def __init__(self, banks: BankFacts, observer: Observer | None) -> None:
         if banks.bank_bytes % BLOCK:
             raise TargetDataError(f"banks.bank_bytes {banks.bank_bytes} is no multiple of the block, {BLOCK} bytes")
         shape = (banks.groups, banks.banks_per_group, banks.bank_bytes // BLOCK)
         cells = {write: _cells(*shape, write) for write in (False, True)}
         super().__init__(banks.groups, cells, banks.groups, observer)
         self._port_free = [0] * (2 * banks.groups)
-        self._bank_free = [0] * (banks.groups * banks.banks_per_group)
+        self._banks = banks.groups * banks.banks_per_group
+        self._bank_free = [0] * (2 * self._banks)
+        self._exclusive_ports = banks.exclusive_ports
+        self._exclusive_banks = banks.exclusive_banks
 
     def grant(self, now: int, pattern: Pattern, block: int, entry: Entry) -> int:
         """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
         if self._observer is not None or self._holds:
             return self._grant_watched(now, pattern, block, entry)
         port_free, bank_free = self._port_free, self._bank_free
+        ports, banks = self._exclusive_ports, self._exclusive_banks
+        own = self._banks if pattern.write else 0
+        other = self._banks - own
         last = now
         # The innermost loop of the simulation: comparisons are three times as fast as calls of max.
         for port, bank in pattern.at(block):
             cycle = now
             if port_free[port] > cycle:  # noqa: PLR1730
                 cycle = port_free[port]
-            if bank_free[bank] > cycle:  # noqa: PLR1730
-                cycle = bank_free[bank]
-            port_free[port] = bank_free[bank] = cycle + 1
+            if bank_free[own + bank] > cycle:  # noqa: PLR1730
+                cycle = bank_free[own + bank]
+            if ports:
+                port_free[port] = cycle + 1
+            if banks:
+                bank_free[other + bank] = cycle + 1
             if cycle > last:  # noqa: PLR1730
                 last = cycle
         return last
@@ -49,12 +59,17 @@ class Ports(BufferPorts):
     def _grant_watched(self, now: int, pattern: Pattern, block: int, entry: Entry) -> int:
         """Do the same with held ports and an observer."""
         last = now
+        own = self._banks if pattern.write else 0
+        other = self._banks - own
         self.held = 0
         for (port, bank), distance in zip(pattern.at(block), pattern.distances, strict=True):
-            free = max(now, self._port_free[port], self._bank_free[bank])
+            free = max(now, self._port_free[port], self._bank_free[own + bank])
             cycle, held = self._beyond_holds(port, now, free)
             self.held = max(self.held, held)
-            self._port_free[port] = self._bank_free[bank] = cycle + 1
+            if self._exclusive_ports:
+                self._port_free[port] = cycle + 1
+            if self._exclusive_banks:
+                self._bank_free[other + bank] = cycle + 1
             last = max(last, cycle)
             self._tell(cycle, now, (block + distance) * BLOCK, pattern.write, entry)
         return last

@@ -34,6 +34,7 @@ class FunctionRows:
             grouped=True,
             reads_per_group=banks.reads_per_group,
             reads_beside_write=banks.reads_beside_write,
+            writes_per_group=banks.writes_per_group,
         )
         object.__setattr__(self, "banking", banking)
 

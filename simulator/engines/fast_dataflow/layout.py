@@ -109,6 +109,9 @@ MOST_PIPES = 16
     GROUPED,
     READS_PER_GROUP,
     READS_BESIDE_WRITE,
+    WRITES_PER_GROUP,
+    EXCLUSIVE_PORTS,
+    EXCLUSIVE_BANKS,
     PIPES,
     TOKEN,
     TOKEN_END,
@@ -126,7 +129,7 @@ MOST_PIPES = 16
     PENDING,
     READY,
     SPECIAL,
-) = range(59)
+) = range(62)
 """Registers. `..._AT`, `PORT_OF` and the like are addresses of tables.
 
 `DEMANDS` are the pipes that want something to do now, the patient ones left out; `URGENT`: nobody else has anything
@@ -134,6 +137,7 @@ to do. The scalar unit does not fill queues beyond `PATIENCE` entries; `CROWDED`
 that was served late should have begun to ask for blocks in the past.
 `EXECUTION` is the row of the execution being issued and `INDEX` that of the next operation; `SIGNIFICANT` counts how
 often a time of the scalar unit has delayed anything; `LATEST` is the latest end of an operation of a pipe.
+`BANK_FREE` holds when each of the `BANKS` is free for a read, then when each is free for a write.
 """
 
 # Cells of every pipe; queue, operations in flight and actions that wait for these are lists of entries.
@@ -167,9 +171,9 @@ often a time of the scalar unit has delayed anything; `LATEST` is the latest end
     P_BEGAN_AT,
     P_BEGAN_INDEX,
     P_BEGAN_ARRIVAL,
-) = range(59, 59 + 29 * MOST_PIPES, MOST_PIPES)
+) = range(62, 62 + 29 * MOST_PIPES, MOST_PIPES)
 
-CAUSES_AT = 59 + 29 * MOST_PIPES
+CAUSES_AT = 62 + 29 * MOST_PIPES
 """Cycles of every pipe by cause, `WIDTH` cells each."""
 FUNCTION_AT = CAUSES_AT + MOST_PIPES * WIDTH
 """Registers of the vector function at work (`function_layout`)."""

@@ -1,7 +1,8 @@
 """Ports and banks of the buffer: blocks are served first come, first served.
 
 Two rules (see `event_strided.ports`, `event_function.ports`). Banked: each group has a port for reads and one for
-writes, and every bank does one access per cycle. Grouped: a group serves so many reads per cycle, fewer beside a write.
+writes, and no bank is read and written in one cycle, as far as the facts say so. Grouped: a group serves so many reads
+and writes per cycle, fewer reads beside a write.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 from simulator.engines.fast_dataflow.layout import (
     BANK_FREE,
     BANK_OF,
+    BANKS,
+    EXCLUSIVE_BANKS,
+    EXCLUSIVE_PORTS,
     GROUPED,
     PERIOD,
     PORT_FREE,
     PORT_OF,
     READS_BESIDE_WRITE,
     READS_PER_GROUP,
+    WRITES_PER_GROUP,
     Cells,
 )
 
@@ -26,20 +31,26 @@ def grant_pattern(m: Cells, now: int, block: int, first: int, count: int, write:
     period = m[PERIOD]
     phase = block % period
     port_of, bank_of = m[PORT_OF] + period * write, m[BANK_OF]
-    port_free, bank_free = m[PORT_FREE], m[BANK_FREE]
+    ports, banks = m[EXCLUSIVE_PORTS], m[EXCLUSIVE_BANKS]
+    port_free = m[PORT_FREE]
+    own = m[BANK_FREE] + m[BANKS] * write
+    other = m[BANK_FREE] + m[BANKS] * (1 - write)
     last = now
     for k in range(first, first + count):
         cell = phase + m[k]
         if cell >= period:
             cell -= period
         port = port_free + m[port_of + cell]
-        bank = bank_free + m[bank_of + cell]
+        bank = m[bank_of + cell]
         cycle = now
         if m[port] > cycle:  # noqa: PLR1730 - max would be a call
             cycle = m[port]
-        if m[bank] > cycle:  # noqa: PLR1730
-            cycle = m[bank]
-        m[port] = m[bank] = cycle + 1
+        if m[own + bank] > cycle:  # noqa: PLR1730
+            cycle = m[own + bank]
+        if ports:
+            m[port] = cycle + 1
+        if banks:
+            m[other + bank] = cycle + 1
         if cycle > last:  # noqa: PLR1730
             last = cycle
     return last
@@ -52,8 +63,11 @@ def grant_block(m: Cells, now: int, block: int, write: int) -> int:
         return _pass(m, cell, now, write)
     port = m[PORT_FREE] + m[m[PORT_OF] + m[PERIOD] * write + cell]
     bank = m[BANK_FREE] + m[m[BANK_OF] + cell]
-    cycle = max(now, m[port], m[bank])
-    m[port] = m[bank] = cycle + 1
+    cycle = max(now, m[port], m[bank + m[BANKS] * write])
+    if m[EXCLUSIVE_PORTS]:
+        m[port] = cycle + 1
+    if m[EXCLUSIVE_BANKS]:
+        m[bank + m[BANKS] * (1 - write)] = cycle + 1
     return cycle
 
 
@@ -69,7 +83,7 @@ def grant_bytes(m: Cells, now: int, address: int, size: int, write: int) -> int:
 def _pass(m: Cells, group: int, now: int, write: int) -> int:
     """Serve a block of a group in its latest cycle, if there is room, or later.
 
-    `port_free` holds that cycle, `bank_free` the reads it serves, plus a number beyond all reads if it serves a write.
+    `port_free` holds that cycle, `bank_free` the reads it serves, plus a number beyond all reads for each write.
     """
     latest = m[m[PORT_FREE] + group]
     served = m[m[BANK_FREE] + group]
@@ -77,7 +91,7 @@ def _pass(m: Cells, group: int, now: int, write: int) -> int:
     if cycle == latest:
         writes, reads = served // WRITE_SERVED, served % WRITE_SERVED
         if write:
-            fits = writes == 0 and reads <= m[READS_BESIDE_WRITE]
+            fits = writes < m[WRITES_PER_GROUP] and reads <= m[READS_BESIDE_WRITE]
         else:
             fits = reads < (m[READS_BESIDE_WRITE] if writes else m[READS_PER_GROUP])
         if not fits:

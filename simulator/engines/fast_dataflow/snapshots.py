@@ -182,7 +182,7 @@ class Look:
             between = last - first
             groups = range(int(m[PORT_FREE]), int(m[PORT_FREE]) + int(m[PERIOD]))
             return tuple((k, int(m[k]) - now, int(m[k + between])) for k in groups if m[k] >= now)
-        end = last + int(m[BANKS])
+        end = last + 2 * int(m[BANKS])
         return tuple((k, int(free) - now) for k, free in enumerate(m[first:end]) if free > now)
 
     def idle(self) -> tuple[Idle | None, ...]:

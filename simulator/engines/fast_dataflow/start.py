@@ -17,6 +17,8 @@ from simulator.engines.fast_dataflow.layout import (
     BEYOND,
     BLOCKED_ENTRY,
     ENTRY_FREE,
+    EXCLUSIVE_BANKS,
+    EXCLUSIVE_PORTS,
     EXECUTION,
     FLIGHTS,
     GROUPED,
@@ -55,6 +57,7 @@ from simulator.engines.fast_dataflow.layout import (
     REMAINING,
     RESUMED_AT,
     SPECIAL,
+    WRITES_PER_GROUP,
 )
 
 _NONE_AT_FIRST = (
@@ -80,12 +83,14 @@ def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, re
         m[REMAINING] += m[P_REMAINING + p]
     m[BANKS] = banking.banks
     m[PERIOD], m[GROUPED] = banking.period, int(banking.grouped)
+    m[EXCLUSIVE_PORTS], m[EXCLUSIVE_BANKS] = int(banking.exclusive_ports), int(banking.exclusive_banks)
     m[READS_PER_GROUP], m[READS_BESIDE_WRITE] = banking.reads_per_group, banking.reads_beside_write
+    m[WRITES_PER_GROUP] = banking.writes_per_group
     tables = (
         (PORT_OF, heap.put(banking.port_of)),
         (BANK_OF, heap.put(banking.bank_of)),
         (PORT_FREE, heap.take(banking.ports, NONE if banking.grouped else 0)),
-        (BANK_FREE, heap.take(banking.banks)),
+        (BANK_FREE, heap.take(2 * banking.banks)),
     )
     for register, place in tables:
         heap.cells[register] = place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from isa.errors import TargetDataError
@@ -13,8 +13,7 @@ from simulator.engines.fast_dataflow.units import Banking, Places, Work
 from simulator.strided.geometry import repeat_blocks
 from simulator.strided.operations import VectorOperation
 from simulator.tree import Operation
-from targets.dataflow import Banks
-from targets.strided_repeat import StridedRepeatTarget
+from targets.strided_repeat import BufferPorts, StridedRepeatTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +49,12 @@ class StridedRows:
         return Work(VECTOR, tuple(values), facts_of(operation))
 
 
-def _banking(banks: Banks) -> Banking:
-    """Return port and bank of every block; addresses beyond the buffer start over."""
+def _banking(banks: BufferPorts) -> Banking:
+    """Return port and bank of every block, and what they exclude; addresses beyond the buffer start over."""
     if banks.bank_bytes % BLOCK:
         raise TargetDataError(f"banks.bank_bytes {banks.bank_bytes} is no multiple of the block, {BLOCK} bytes")
-    return _places(banks.groups, banks.banks_per_group, banks.bank_bytes // BLOCK)
+    places = _places(banks.groups, banks.banks_per_group, banks.bank_bytes // BLOCK)
+    return replace(places, exclusive_ports=banks.exclusive_ports, exclusive_banks=banks.exclusive_banks)
 
 
 @lru_cache(maxsize=16)

@@ -17,8 +17,9 @@ from simulator.tree import Operation
 class Banking:
     """The buffer's ports: where each block of a `period` lies, after which the pattern starts over.
 
-    `port_of` holds the ports for reads, then those for writes. `grouped`: a group serves several reads per cycle
-    (`reads_per_group`, `reads_beside_write`), and there are no banks.
+    `port_of` holds the ports for reads, then those for writes; which accesses exclude each other say
+    `exclusive_ports` and `exclusive_banks`. `grouped`: instead, a group serves so many accesses per cycle
+    (`reads_per_group`, `reads_beside_write`, `writes_per_group`), and there are no banks.
     """
 
     period: int
@@ -26,9 +27,12 @@ class Banking:
     bank_of: list[int]
     ports: int
     banks: int
+    exclusive_ports: bool = False
+    exclusive_banks: bool = False
     grouped: bool = False
     reads_per_group: int = 0
     reads_beside_write: int = 0
+    writes_per_group: int = 0
 
     @property
     def bytes(self) -> int:
