@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from isa.errors import IllegalError, ReadError, Span, TargetDataError
 from targets.schema import Kind
@@ -25,14 +25,11 @@ SHIPPED = Path(__file__).parent
 Target = StridedRepeatTarget | VectorFunctionTarget | VliwTarget
 """Any loaded target; one class per mechanism."""
 
-_MECHANISMS: dict[
-    str, TypeAdapter[StridedRepeatTarget] | TypeAdapter[VectorFunctionTarget] | TypeAdapter[VliwTarget]
-] = {
-    "strided-repeat": TypeAdapter(StridedRepeatTarget),
-    "vector-function": TypeAdapter(VectorFunctionTarget),
-    "vliw": TypeAdapter(VliwTarget),
+_MECHANISMS: dict[str, type[Target]] = {
+    "strided-repeat": StridedRepeatTarget,
+    "vector-function": VectorFunctionTarget,
+    "vliw": VliwTarget,
 }
-_SPECIFICATION = TypeAdapter(Specification)
 _KIND = re.compile(r'^kind *= *"(\w+)"', re.MULTILINE)
 _LIST_SEPARATOR = ";"
 
@@ -137,7 +134,7 @@ def _load_specification(path: Path) -> Specification:
     if data.get("kind") != Kind.SPECIFICATION:
         raise TargetDataError(f"{path.name}: is the description of a chip, not of a specification")
     try:
-        return _SPECIFICATION.validate_python(data)
+        return Specification.model_validate(data)
     except ValidationError as error:
         raise TargetDataError(_sentence(path, error)) from None
 
@@ -150,7 +147,7 @@ def _load(path: Path) -> Target:
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path.name}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
     try:
-        return _MECHANISMS[mechanism].validate_python(data)
+        return _MECHANISMS[mechanism].model_validate(data)
     except ValidationError as error:
         raise TargetDataError(_sentence(path, error)) from None
 

@@ -34,9 +34,9 @@ class Status(StrEnum):
 
 
 class Table(BaseModel):
-    """Base of all tables: frozen, no unknown keys."""
+    """Base of all tables: frozen, no unknown keys; the check of a table is built when a description needs it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Fact(Table):

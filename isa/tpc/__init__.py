@@ -1,34 +1,41 @@
-"""The assembly text of Habana TPC: reading, printing, the instruction table."""
+"""The assembly text of Habana TPC: reading, printing, the instruction table.
+
+A module is imported when one of its names is used: a description of a chip names registers but parses no text.
+"""
 
 from __future__ import annotations
 
-from isa.tpc.dialect import Dialect, Feature
-from isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
-from isa.tpc.instructions import FORMS, available, forms_of, mnemonics
-from isa.tpc.parser import parse, target_named_in
-from isa.tpc.printer import canonical_text, print_bundle, print_declaration, print_instruction, print_program
-from isa.tpc.program import (
-    Bundle,
-    Comparison,
-    Declaration,
-    DimensionMask,
-    Directive,
-    File,
-    Immediate,
-    Instruction,
-    Label,
-    LabelUse,
-    Operand,
-    Predicate,
-    Program,
-    Register,
-    RegisterDeclaration,
-    Slot,
-    Special,
-    TargetDeclaration,
-    TensorDeclaration,
-    VlmDeclaration,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isa.tpc.dialect import Dialect, Feature
+    from isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
+    from isa.tpc.instructions import FORMS, available, forms_of, mnemonics
+    from isa.tpc.parser import parse, target_named_in
+    from isa.tpc.printer import canonical_text, print_bundle, print_declaration, print_instruction, print_program
+    from isa.tpc.program import (
+        Bundle,
+        Comparison,
+        Declaration,
+        DimensionMask,
+        Directive,
+        File,
+        Immediate,
+        Instruction,
+        Label,
+        LabelUse,
+        Operand,
+        Predicate,
+        Program,
+        Register,
+        RegisterDeclaration,
+        Slot,
+        Special,
+        TargetDeclaration,
+        TensorDeclaration,
+        VlmDeclaration,
+    )
 
 __all__ = [
     "FORMS",
@@ -70,3 +77,31 @@ __all__ = [
     "print_program",
     "target_named_in",
 ]
+
+_HOMES = {
+    "Dialect": "dialect",
+    "Feature": "dialect",
+    "Form": "forms",
+    "OperandSpec": "forms",
+    "Predication": "forms",
+    "Switch": "forms",
+    "Value": "forms",
+    "FORMS": "instructions",
+    "available": "instructions",
+    "forms_of": "instructions",
+    "mnemonics": "instructions",
+    "parse": "parser",
+    "target_named_in": "parser",
+    "canonical_text": "printer",
+    "print_bundle": "printer",
+    "print_declaration": "printer",
+    "print_instruction": "printer",
+    "print_program": "printer",
+}
+"""Where a name lives, if not in the module `program`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'isa.tpc' has no attribute '{name}'")
+    return getattr(import_module(f"isa.tpc.{_HOMES.get(name, 'program')}"), name)
