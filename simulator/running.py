@@ -22,7 +22,7 @@ from simulator.races import MODES as RACE_MODES
 from simulator.synchronisation import INTERLOCK, MODES, Synchronised, insert
 from simulator.timing import Listener, PipeTiming, Timing
 from simulator.tree import Tree
-from simulator.vliw.source import is_assembly, is_binary
+from simulator.vliw.source import is_assembly, is_binary, targets_running
 from targets import Target, load_target, target_for_architecture
 from targets.dataflow import DataflowTarget
 
@@ -254,7 +254,7 @@ def _walked(
     parsed = pto.parse(text, str(path))
     chosen = prepare(_choose_target(parsed.target_arch, target))
     if "pto" not in chosen.languages:
-        raise IllegalError(f"{chosen.name} does not run .pto programs", legal=chosen.languages)
+        raise IllegalError(f"{chosen.name} does not run .pto programs", legal=targets_running("pto"))
     function = _choose_entry(parsed, path, entry)
     executed = execute(parsed, function, make_lowerer(chosen), args, opaque=opaque)
     if sync == INTERLOCK and not executed.tree.interlocked:

@@ -179,6 +179,33 @@ def test_refusals(argv: str, code: int, message: str, kernel: str, tmp_path: Pat
     assert message in text
 
 
+@pytest.mark.parametrize("options", [(), ("--target", "a5"), ("--target", "goya")])
+@pytest.mark.parametrize("command", ["asm", "lint", "unswizzle"])
+def test_other_languages_than_assembly_are_sent_to_their_command(
+    command: str, options: tuple[str, ...], capsys: Capture
+) -> None:
+    for file, use in (("kernel.pto", "tile program 'kernel.pto'"), ("model.onnx", "`castsim graph`")):
+        code, err = refused(capsys, command, file, *options)
+        assert code == 2
+        assert err.startswith(f"error: castsim {command} takes TPC assembly; ")
+        assert use in err
+        assert "legal: a .tpc file, a .s file" in err
+
+
+@pytest.mark.parametrize("file", ["kernel.tpc", "kernel.pto", "model.mlir"])
+def test_text_is_not_disassembled(file: str, capsys: Capture) -> None:
+    code, err = refused(capsys, "disasm", file, "--target", "goya")
+    assert code == 2
+    assert f"castsim disasm takes a TPC binary; '{file}'" in err
+
+
+def test_a_target_without_the_language_names_those_that_have_it(kernel: str, capsys: Capture) -> None:
+    for command in ("run", "lint", "unswizzle"):
+        code, err = refused(capsys, command, kernel, "--target", "a5")
+        assert code == 1
+        assert err == "error: a5 does not run .tpc programs\n  legal: gaudi, gaudi2, gaudib, goya, greco\n"
+
+
 @pytest.mark.parametrize("command", ["asm", "disasm"])
 def test_what_was_read_is_not_replaced(command: str, kernel: str, tmp_path: Path, capsys: Capture) -> None:
     binary = str(tmp_path / "k.bin")

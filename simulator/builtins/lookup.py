@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from isa.errors import CastsimError, IllegalError, ReadError
-from targets import Target, load_target, target_names
+from simulator.vliw.source import targets_running
+from targets import Target, load_target
 from targets.tpc_builtins import BuiltinRow, all_builtins, builtins_of, special_functions
 from targets.vliw import VliwTarget
 
@@ -49,7 +50,7 @@ def builtin_target(target: str | Path | Target) -> VliwTarget:
 
 def generations() -> Iterator[str]:
     """Yield the names of the shipped targets that have builtins."""
-    yield from (name for name in target_names() if isinstance(load_target(name), VliwTarget))
+    yield from targets_running("tpc")
 
 
 def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimError:

@@ -43,11 +43,7 @@ def execute(options: Namespace) -> Outcome:
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.reports.listing import assembled_document, assembled_text, plain_text  # noqa: PLC0415
 
-    file, data = read_bytes(options.file)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ReadError(f"program '{file}': byte {error.start} is no UTF-8 text; is it a binary?") from None
+    file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
     name = options.target or target_named_in(text, file)
     if name is None:
         raise ReadError(f"program '{file}' declares no target; name one by --target")
@@ -67,6 +63,33 @@ def execute(options: Namespace) -> Outcome:
         return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)
 
     return Outcome(document, shown)
+
+
+def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
+    """Return what to call a file of assembly in messages, and its text.
+
+    `tiles` says what a tile program is to the command, which does not take one.
+
+    Raises:
+        ReadError: it is missing or unreadable, no text, or by its suffix in another language.
+    """
+    from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.commands.run import GRAPHS  # noqa: PLC0415
+    from simulator.vliw.source import ASSEMBLY_SUFFIXES, TILE_SUFFIX  # noqa: PLC0415
+
+    legal = [f"a {suffix} file" for suffix in ASSEMBLY_SUFFIXES]
+    if name.endswith(TILE_SUFFIX):
+        raise ReadError(f"castsim {command} takes TPC assembly; the tile program '{name}' {tiles}", legal=legal)
+    if name.endswith(GRAPHS):
+        raise ReadError(f"castsim {command} takes TPC assembly; '{name}' is a graph for `castsim graph`", legal=legal)
+    file, data = read_bytes(name)
+    try:
+        return file, data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ReadError(
+            f"program '{file}': byte {error.start} is no UTF-8 text; is it a binary? `castsim disasm` reads those",
+            legal=legal,
+        ) from None
 
 
 def read_bytes(name: str) -> tuple[str, bytes]:
@@ -96,14 +119,14 @@ def encoded_target(name: str) -> tuple[VliwTarget, Encoding]:
         IllegalError: a target of another kind.
     """
     from isa.errors import IllegalError  # noqa: PLC0415
-    from targets import load_target, target_names  # noqa: PLC0415
+    from simulator.vliw.source import targets_running  # noqa: PLC0415
+    from targets import load_target  # noqa: PLC0415
     from targets.tpc_encoding import encoding_of  # noqa: PLC0415
     from targets.vliw import VliwTarget  # noqa: PLC0415
 
     target = load_target(name)
     if not isinstance(target, VliwTarget):
-        legal = [other for other in target_names() if isinstance(load_target(other), VliwTarget)]
-        raise IllegalError(f"{target.name} has no TPC assembly", legal=legal)
+        raise IllegalError(f"{target.name} has no TPC assembly", legal=targets_running("tpc"))
     return target, encoding_of(target)
 
 

@@ -39,18 +39,26 @@ def execute(options: Namespace) -> Outcome:
         ReadError: what was typed; a file of the wrong size, a damaged ELF file or one of another machine.
         TargetDataError: a bad target description.
     """
+    from isa.errors import ReadError  # noqa: PLC0415
     from isa.tpc.encoding import disassemble, program_bytes  # noqa: PLC0415
     from simulator.commands.asm import encoded_target, read_bytes, write_out  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.commands.run import GRAPHS  # noqa: PLC0415
     from simulator.reports.listing import (  # noqa: PLC0415
         disassembled_document,
         disassembled_text,
         plain_text,
         source_text,
     )
+    from simulator.vliw.source import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX  # noqa: PLC0415
 
     more = () if options.machine is None else (machine_number(options.machine),)
     target, encoding = encoded_target(options.target)
+    if options.file.endswith((*ASSEMBLY_SUFFIXES, TILE_SUFFIX, *GRAPHS)):
+        raise ReadError(
+            f"castsim disasm takes a TPC binary; '{options.file}' is by its suffix none, `castsim run` takes it",
+            legal=("a raw binary", "an ELF file", *(f"*{suffix}" for suffix in BINARY_SUFFIXES)),
+        )
     file, data = read_bytes(options.file)
     found = disassemble(program_bytes(data, (*encoding.machines, *more), file), encoding, file)
     written = write_out(options.out, source_text(found, target.name).encode(), options.file)

@@ -1,4 +1,5 @@
-"""Findings give exit code 1.
+"""PROGRAM is TPC assembly. Findings give exit code 1. Tile programs (.pto) are checked by `castsim run --timing-only`:
+whatever their target cannot do, tmp tiles that are too small, races.
 
 examples:
   castsim lint kernel.tpc
@@ -20,7 +21,7 @@ SUMMARY = "check the issue rules of an assembly program without running it"
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `lint`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", help="a .tpc file; - reads standard input")
+    add("program", metavar="PROGRAM", help="a .tpc or .s file; - reads standard input")
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
 
 
@@ -31,21 +32,20 @@ def execute(options: Namespace) -> Outcome:
         ReadError: the program cannot be read, or names no target.
         IllegalError: the target lacks an instruction, or the machine would refuse the program before running it.
     """
-    from pathlib import Path  # noqa: PLC0415
-
     from isa.tpc import parse  # noqa: PLC0415
+    from simulator.commands.asm import read_assembly  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.reports.exposed import finding_entry  # noqa: PLC0415
-    from simulator.running import program_text  # noqa: PLC0415
     from simulator.vliw.lint import RULES, lint  # noqa: PLC0415
     from simulator.vliw.source import chosen_target  # noqa: PLC0415
 
-    path = Path("/dev/stdin" if options.program == "-" else options.program)
-    source = program_text(path)
-    target = chosen_target(source, str(path), options.target)
-    findings = lint(parse(source, target.dialect, str(path)), target)
+    file, source = read_assembly(
+        options.program, "lint", "has no issue rules; `castsim run --timing-only` checks all that it has"
+    )
+    target = chosen_target(source, file, options.target)
+    findings = lint(parse(source, target.dialect, file), target)
     document = {
-        "program": str(path),
+        "program": file,
         "target": target.name,
         "rules": list(RULES),
         "lint": [finding_entry(found) for found in findings],

@@ -1,7 +1,8 @@
-"""PROGRAM is TPC assembly. In every block without control flow it is followed, byte by byte, which loaded element each
-stored element is made of. Where that is the element of the same place, by the same work for all, the lane moves between
-(PACK, UNPACK, MOV_DG, MOV_G) are removed: the work is done in the order that all_lanes conversions leave. Both programs
-are run on the same inputs, --in NAME=FILE.npy|random:SEED|zeros (default random:0), and timed.
+"""PROGRAM is TPC assembly; tile programs (.pto) have no lanes to move. In every block without control flow it is
+followed, byte by byte, which loaded element each stored element is made of. Where that is the element of the same
+place, by the same work for all, the lane moves between (PACK, UNPACK, MOV_DG, MOV_G) are removed: the work is done in
+the order that all_lanes conversions leave. Both programs are run on the same inputs, --in NAME=FILE.npy|random:SEED or
+NAME=zeros (default random:0), and timed.
 
 examples:
   castsim unswizzle programs/tpc_bf16_scale_linear_gaudi.tpc
@@ -22,7 +23,7 @@ SUMMARY = "remove lane moves around element-wise work from an assembly program"
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `unswizzle`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", help="a .tpc file; - reads standard input")
+    add("program", metavar="PROGRAM", help="a .tpc or .s file; - reads standard input")
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
     add("--in", metavar="NAME=..", dest="inputs", action="append", default=[], help="an input; default random:0")
     add("--out", metavar="FILE", help="write the new program to FILE")
@@ -37,17 +38,13 @@ def execute(options: Namespace) -> Outcome:
         EngineError: the program does not end.
     """
     from isa.errors import ReadError  # noqa: PLC0415
-    from simulator.commands.asm import read_bytes, write_out  # noqa: PLC0415
+    from simulator.commands.asm import read_assembly, write_out  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
     from simulator.reports.unswizzle import unswizzle_document  # noqa: PLC0415
     from simulator.swizzles.comparing import compared  # noqa: PLC0415
     from simulator.vliw.source import chosen_target  # noqa: PLC0415
 
-    file, data = read_bytes(options.program)
-    try:
-        source = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ReadError(f"program '{file}': byte {error.start} is no UTF-8 text; is it a binary?") from None
+    file, source = read_assembly(options.program, "unswizzle", "has no lanes to move")
     inputs = {}
     for given in options.inputs:
         name, equals, value = given.strip().partition("=")

@@ -34,7 +34,8 @@ from simulator.compiled_casts.vector_types import (
 )
 from simulator.emission import Execution, Kernel, execute, schedule
 from simulator.numerics import code_dtype
-from targets import load_target, target_names
+from simulator.vliw.source import targets_running
+from targets import load_target
 from targets.schema import Status
 from targets.tpc_compiler import Kind, Reading, lowering_matrix
 from targets.vliw import VliwTarget
@@ -228,8 +229,8 @@ def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
     """
     found = target if isinstance(target, VliwTarget) else load_target(target)
     if not isinstance(found, VliwTarget):
-        known = [name for name in target_names() if isinstance(load_target(name), VliwTarget)]
-        raise IllegalError(f"{found.name} is no TPC: its compiler's casts are not known", legal=known)
+        message = f"{found.name} is no TPC: its compiler's casts are not known"
+        raise IllegalError(message, legal=targets_running("tpc"))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from isa.errors import IllegalError, ReadError
 from isa.tpc import target_named_in
-from targets import Target, load_target
+from targets import Target, load_target, target_names
 from targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
@@ -81,5 +81,10 @@ def chosen_target(
         )
     chosen = prepare(load_target(named) if isinstance(named, str | Path) else named)
     if not isinstance(chosen, VliwTarget):
-        raise IllegalError(f"{chosen.name} does not run .{_LANGUAGE} programs", legal=chosen.languages)
+        raise IllegalError(f"{chosen.name} does not run .{_LANGUAGE} programs", legal=targets_running(_LANGUAGE))
     return chosen
+
+
+def targets_running(language: str) -> tuple[str, ...]:
+    """Return the names of the shipped targets that run a language: `pto` or `tpc`."""
+    return tuple(name for name in target_names() if language in load_target(name).languages)
