@@ -67,6 +67,7 @@ def test_each_what_if_is_a_run_on_an_edited_description(name: str, options: dict
     for gain in found:
         file = edited_file(tmp_path, target.name, dict(target.what_if[gain.name].set))
         after = run(program, target=file, timing_only=True).cycles
+        assert run(program, target=file, timing_only=True, engine="event").cycles == after, gain.name
         assert gain.cycles == after, gain.name
         assert gain.gained == before.cycles - after
     assert [gain.gained for gain in found] == sorted((gain.gained for gain in found), reverse=True)
