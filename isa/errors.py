@@ -48,8 +48,11 @@ class CastsimError(ValueError):
         return self
 
     def render(self) -> str:
-        """Return the message as `file:line:col: message`, the source line, a caret, and the legal alternatives."""
-        head = f"{self.span}: {self.message}" if self.span else self.message
+        """Return the message as `file:line:col: message`, the source line, a caret, and the legal alternatives.
+
+        A message that names the place itself, in brackets, for those who read it alone, does not repeat it here.
+        """
+        head = f"{self.span}: {self.message.replace(f' ({self.span})', '')}" if self.span else self.message
         lines = [head]
         if self.span and self.span.text:
             lines.append(f"  {self.span.text}")

@@ -162,12 +162,14 @@ def test_programs(text: str, code: int, place: str, message: str, tmp_path: Path
         ("--in x=zeros --option vector_tail=1", 2, "a2a3 has no option 'vector_tail'\n  legal: float_saturation"),
         ("--in x=zeros --option vector_head=never", 2, "vector_head cannot be 'never'\n  legal: idle, always"),
         ("--in x=zeros --max-cycles 100", 1, "cycle limit of 100 reached"),
+        ("--in x=zeros --max-cycles 100 --engine event", 1, "cycle limit of 100 reached"),
         ("--timing-only --in z=zeros", 2, "no tensor argument 'z'"),
     ],
 )
 def test_options_of_a_program(extra: str, code: int, message: str, tmp_path: Path, capsys: Capture) -> None:
     found, err = refusal(capsys, "run", written(tmp_path), *extra.split())
     assert (found, message in err) == (code, True), err
+    assert err.count(".pto:") <= 1, "a place is named once"
 
 
 def test_a_scalar_argument_needs_a_value(tmp_path: Path, capsys: Capture) -> None:

@@ -250,6 +250,45 @@ def test_wrong_command_lines(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("shape", "elements", "array", "legal"),
+    [
+        ("64, 4", "64 x 4 = 256 elements", (4, 63), "[4, 64]"),
+        ("64, 2, 3", "64 x 2 x 3 = 384 elements", (256,), "[3, 2, 64]"),
+        ("64", "64 elements", (), "[64]"),
+    ],
+)
+def test_an_array_of_another_size_is_refused_at_the_declaration(
+    shape: str, elements: str, array: tuple[int, ...], legal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, f"// castsim: target greco\n// castsim: tensor 0 x in f32 [{shape}]\n{END}")
+    np.save(tmp_path / "x.npy", np.zeros(array, np.float32))
+    assert main(["run", path, "--in", f"x={tmp_path / 'x.npy'}"]) == 2
+    found = f"shape {list(array)}, {np.prod(array, dtype=int)} elements"
+    err = capsys.readouterr().err
+    assert f"{path}:2:13: input 'x' has {found}; its declaration asks for {elements}\n" in err
+    assert f"legal: shape {legal}: dimension 0 " in err
+
+
+@pytest.mark.parametrize("shape", ["2000000000, 2000000000", "2000000000, 2000000000, 2000000000"])
+def test_a_tensor_too_large_for_memory_is_named(shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, f"// castsim: target greco\n// castsim: tensor 0 x in f32 [{shape}]\n{END}")
+    assert main(["run", path, "--in", "x=zeros"]) == 1
+    assert f"{path}:2:13: not enough memory: x has 2000000000 x " in capsys.readouterr().err
+
+
+def test_a_size_beyond_all_coordinates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, f"// castsim: target greco\n// castsim: tensor 0 x in f32 [64, 2147483649]\n{END}")
+    assert main(["run", path, "--in", "x=zeros"]) == 2
+    assert "found '2147483649' in [64, 2147483649]" in capsys.readouterr().err
+
+
+def test_the_cycle_limit_names_its_place_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path)
+    assert main(["run", path, "--in", "x=zeros", "--max-cycles", "3"]) == 1
+    assert capsys.readouterr().err.count(f"{path}:") == 1
+
+
 def test_a_program_without_a_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, END)
     assert main(["run", path]) == 2

@@ -31,6 +31,7 @@ _TENSOR = re.compile(rf"{_NUMBER}\s+{_DATA}")
 _VLM = re.compile(rf"{_NUMBER}\s+{_DATA}")
 _REG = re.compile(r"(?P<register>%?\w+)\s*=\s*(?P<values>\[[^\]]*\]|[-+]?\w+)")
 _MOST_DIMENSIONS = 5  # an index register has five coordinates
+_LARGEST_SIZE = 1 << 31  # coordinates are signed integers of 32 bits
 _ADDRESS_BITS = 64
 
 _SHAPES = {
@@ -125,8 +126,13 @@ def _format(match: re.Match[str], span: Span) -> str:
 
 def _shape(text: str, span: Span) -> tuple[int, ...]:
     sizes = [size.strip() for size in text.split(",")]
-    if not all(size.isdecimal() and len(size) < 12 and int(size) > 0 for size in sizes):
-        raise ReadError(f"a shape is a list of positive sizes, found [{text[:40]}]", span=span, legal=("[64, 1024]",))
+    for size in sizes:
+        if not (size.isascii() and size.isdecimal() and 0 < int(size) <= _LARGEST_SIZE):
+            raise ReadError(
+                f"a shape is a list of positive sizes, found '{size[:40]}' in [{text[:40]}]",
+                span=span,
+                legal=(f"sizes of 1 to {_LARGEST_SIZE}, such as [64, 1024]",),
+            )
     if len(sizes) > _MOST_DIMENSIONS:
         raise ReadError(f"a shape has at most {_MOST_DIMENSIONS} dimensions, found {len(sizes)}", span=span)
     return tuple(map(int, sizes))

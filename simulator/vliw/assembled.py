@@ -5,15 +5,17 @@ Grammar of the declarations: design of castsim, section 5.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import ReadError, Span, TileError
+from isa.errors import EngineError, ReadError, Span, TileError
 from isa.formats import Format, format_named
 from isa.tpc import Program, Register, RegisterDeclaration, TensorDeclaration, VlmDeclaration, parse
 from isa.tpc.program import File
@@ -30,6 +32,8 @@ Data = TensorDeclaration | VlmDeclaration
 Codes = NDArray[Any]
 
 _WORD_BITS = 32
+_MOST_ELEMENTS = sys.maxsize // 8
+"""Elements of up to eight bytes that NumPy takes for an array before it asks whether there is memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ def execute(
         EngineError: the limit, or a program that will never end.
     """
     uses = assembled.arguments
-    codes = _inputs(uses, inputs) if values else _none(uses, inputs)
+    codes = _inputs(assembled, inputs) if values else _none(uses, inputs)
     declared = assembled.program.declarations
     tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
     vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
@@ -130,7 +134,7 @@ def execute(
 
 
 def _use(declared: Data) -> ArgumentUse:
-    elements = int(np.prod(declared.shape))
+    elements = prod(declared.shape)
     return ArgumentUse(
         format=format_named(declared.format),
         elements=elements,
@@ -141,8 +145,14 @@ def _use(declared: Data) -> ArgumentUse:
     )
 
 
-def _inputs(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
-    """Return the codes of all data, one per element, in C order."""
+def _inputs(assembled: Assembled, inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
+    """Return the codes of all data, one per element, in C order.
+
+    Raises:
+        ReadError: an unknown name, none where one is needed, an array of another size than is declared.
+        EngineError: more elements than there is memory for.
+    """
+    uses = assembled.arguments
     for name in inputs:
         check_known(name, uses)
     missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
@@ -152,13 +162,37 @@ def _inputs(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, NDArray[Any] |
             legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
         )
     arrays: dict[str, NDArray[Any]] = {name: each for name, each in inputs.items() if not isinstance(each, str)}
-    arrays |= make_inputs({name: each for name, each in inputs.items() if isinstance(each, str)}, uses)
-    return {
-        name: _unpacked(to_memory(arrays[name], name, use), use.format, use.elements)
-        if name in arrays
-        else np.zeros(use.elements, code_dtype(use.format))
-        for name, use in uses.items()
-    }
+    data = [each for each in assembled.program.declarations if isinstance(each, Data)]
+    try:
+        if any(use.elements > _MOST_ELEMENTS for use in uses.values()):
+            raise MemoryError
+        arrays |= make_inputs({name: each for name, each in inputs.items() if isinstance(each, str)}, uses)
+        return {each.name: _codes_of(each, uses[each.name], arrays.get(each.name)) for each in data}
+    except MemoryError:
+        largest = max(data, key=lambda each: uses[each.name].elements)
+        raise EngineError(
+            f"not enough memory: {largest.name} has {_sizes(largest)} of {largest.format}", span=largest.span
+        ) from None
+
+
+def _codes_of(declared: Data, use: ArgumentUse, array: NDArray[Any] | None) -> Codes:
+    """Return the codes of one tensor or piece of vector memory, zeros if nothing is given."""
+    if array is None:
+        return np.zeros(use.elements, code_dtype(use.format))
+    if np.size(array) != use.elements:
+        found = f"shape {list(np.shape(array))}, {np.size(array)} elements"
+        raise ReadError(
+            f"input '{declared.name}' has {found}; its declaration asks for {_sizes(declared)}",
+            span=declared.span,
+            legal=(f"shape {list(use.shape)}: dimension 0 of a declaration is the last of an array",),
+        )
+    return _unpacked(to_memory(array, declared.name, use), use.format, use.elements)
+
+
+def _sizes(declared: Data) -> str:
+    """Return how many elements a declaration has, and how that comes about."""
+    factors = " x ".join(map(str, declared.shape))
+    return f"{factors} = {prod(declared.shape)} elements" if len(declared.shape) > 1 else f"{factors} elements"
 
 
 def _none(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
@@ -187,7 +221,7 @@ def _fill_vlm(machine: Machine, declared: tuple[VlmDeclaration, ...], codes: Map
     taken: list[tuple[int, int, str]] = []
     for each in declared:
         fmt = format_named(each.format)
-        size = -(-int(np.prod(each.shape)) * fmt.bits // 8)
+        size = -(-prod(each.shape) * fmt.bits // 8)
         if each.address + size > machine.local.vlm.capacity:
             raise TileError(
                 f"{each.name} ends at VLM address {each.address + size:#x}, beyond the {machine.local.vlm.capacity} "

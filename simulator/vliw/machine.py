@@ -95,7 +95,7 @@ class Machine:
         while not control.ended:
             if issued == max_bundles:
                 span = self.program.bundles[control.pc].span
-                raise EngineError(f"cycle limit of {max_bundles} reached in bundle {control.pc} ({span})", span=span)
+                raise EngineError(f"cycle limit of {max_bundles} reached in bundle {control.pc}", span=span)
             index = control.pc
             loads, stores = self._issue(index, now)
             bubbles = jump_bubbles if control.jumping else 0
