@@ -8,6 +8,7 @@ counters; all other trips are copies of a traced one, moved.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from simulator.vector_function.operations import (
     Load,
     Nest,
     Store,
+    TripSelect,
     VectorFunction,
 )
 
@@ -81,11 +83,12 @@ def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
     for operation in nest.row:
         tracer.state.step(operation)
     counters.update(tracer.state.scalars)
+    selects = any(isinstance(operation, TripSelect) for operation in nest.trip)
     proven: dict[tuple[object, ...], int] = {}
     chain: Chain | None = None
     for trip in range(nest.trips):
         last = trip == nest.trips - 1
-        key = (last, *(min(counters[name], reach) for name, reach in taken.items() if name in counters))
+        key = (last and selects, *(min(counters[name], reach) for name, reach in taken.items() if name in counters))
         if key not in proven:
             tracer.state.scalars.update(counters)
             found = tracer.trip(nest, last=last, chains=chains)
@@ -103,30 +106,41 @@ def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
 
 @dataclass(frozen=True, slots=True)
 class _Symbol:
-    """Provenance of a register, arrays of shape (bytes, 2): low nibble first.
+    """Provenance of a register, three numbers per nibble: an array of shape (3, bytes, 2), low nibble first.
 
     `origin` is the number of the source nibble (RAW) or of the source nibble in which the element begins; `part`
     counts the nibbles inside the element's code; `chain` numbers the steps it has been through.
     """
 
-    origin: Nibbles
-    part: Nibbles
-    chain: Nibbles
+    fields: Nibbles
+
+    @property
+    def chain(self) -> Nibbles:
+        """The third of the numbers."""
+        chain: Nibbles = self.fields[2]
+        return chain
 
     def take(self, places: NDArray[np.int64]) -> _Symbol:
         """Return the bytes at `places`; -1 gives what the proof cannot use."""
-        known = (places >= 0)[:, None]
-        return _Symbol(
-            np.where(known, self.origin[places], 0),
-            np.where(known, self.part[places], 0),
-            np.where(known, self.chain[places], UNKNOWN),
-        )
+        taken = self.fields[:, places]
+        taken[:, places < 0] = _NOTHING
+        return _Symbol(taken)
+
+    def with_chain(self, chain: Nibbles) -> _Symbol:
+        """Return the same nibbles after other steps."""
+        fields = self.fields.copy()
+        fields[2] = chain
+        return _Symbol(fields)
+
+
+_NOTHING = np.array((0, 0, UNKNOWN))[:, None, None]
 
 
 def _constant(values: NDArray[np.uint8]) -> _Symbol:
-    nothing = np.zeros((values.size, 2), np.int64)
+    fields = np.zeros((3, values.size, 2), np.int64)
     zero = np.stack((values & 15, values >> 4), axis=1) == 0
-    return _Symbol(nothing, nothing, np.where(zero, ZERO, UNKNOWN))
+    fields[2] = np.where(zero, ZERO, UNKNOWN)
+    return _Symbol(fields)
 
 
 class _Tracer:
@@ -146,8 +160,7 @@ class _Tracer:
         for operation in nest.trip:
             match operation:
                 case Load(results, distribution):
-                    for name, places in zip(results, load_maps(distribution, self.size), strict=True):
-                        symbols[name] = _loaded(places)
+                    symbols.update(zip(results, _loaded(distribution, self.size), strict=True))
                 case Store():
                     stored.append(self._store(operation, symbols))
                 case Convert():
@@ -185,44 +198,39 @@ class _Tracer:
     def _convert(self, operation: Convert, source: _Symbol, chains: list[Chain]) -> _Symbol:
         places = convert_map(operation.src, operation.dst, operation.part, self.size)
         wide, narrow = (_bits(fmt) // 4 for fmt in (operation.src, operation.dst))
-        read = places.source[:, None] * wide + np.arange(wide)
-        origin, part, chain = (field.reshape(-1)[read] for field in (source.origin, source.part, source.chain))
         inside = np.arange(wide)
-        whole = (chain == chain[:, :1]).all(axis=1)
-        raw = (origin == origin[:, :1] + inside).all(axis=1) & (part == 0).all(axis=1)
-        done = (origin == origin[:, :1]).all(axis=1) & (part == inside).all(axis=1)
+        read = places.source[:, None] * wide + inside
+        origin, part, chain = source.fields.reshape(3, -1)[:, read]
+        begun, before_all = origin[:, 0], chain[:, 0]
+        whole = (chain == before_all[:, None]).all(axis=1)
         step = (
             IntegralStep(operation.dst, operation.policy)
             if operation.integral
             else ConvertStep(operation.src, operation.dst, operation.policy)
         )
-        begun = origin[:, 0]
         number = np.full(begun.size, UNKNOWN)
-        for before in np.unique(chain[:, 0]):
-            if before < 0:
+        for before in set(before_all.tolist()):
+            if before < 0 or _format_after(chains[before], self.function.source_format) != operation.src:
                 continue
-            comes = done if chains[before] else raw
-            fits = _format_after(chains[before], self.function.source_format) == operation.src
-            number[(chain[:, 0] == before) & whole & comes & fits] = _intern(chains, (*chains[before], step))
+            # Loaded elements are runs of source nibbles; converted ones carry where they began.
+            ahead, counted = (0, inside) if chains[before] else (inside, 0)
+            comes = ((origin == begun[:, None] + ahead) & (part == counted)).all(axis=1)
+            number[(before_all == before) & whole & comes] = _intern(chains, (*chains[before], step))
         active = self.state.predicates[operation.predicate][places.governor]
-        number = np.where(active, number, ZERO)
-        result = [np.zeros(self.size * 2, np.int64), np.zeros(self.size * 2, np.int64), np.full(self.size * 2, ZERO)]
+        result = np.zeros((3, self.size * 2), np.int64)
+        result[2] = ZERO
         write = places.destination[:, None] * narrow + np.arange(narrow)
-        result[0][write] = begun[:, None]
-        result[1][write] = np.arange(narrow)
-        result[2][write] = number[:, None]
-        return _Symbol(*(field.reshape(-1, 2) for field in result))
+        result[0, write] = begun[:, None]
+        result[1, write] = np.arange(narrow)
+        result[2, write] = np.where(active, number, ZERO)[:, None]
+        return _Symbol(result.reshape(3, -1, 2))
 
     def _merge(self, operation: Bitwise, symbols: dict[str, _Symbol]) -> _Symbol:
         one, other = (self._of(name, symbols) for name in operation.sources)
         first, second = one.chain == ZERO, other.chain == ZERO
         chain = np.where(first, other.chain, np.where(second, one.chain, UNKNOWN))
         active = self.state.predicates[operation.predicate][lane_starts(operation.width, self.size)][:, None]
-        return _Symbol(
-            np.where(first, other.origin, one.origin),
-            np.where(first, other.part, one.part),
-            np.where(active, chain, ZERO),
-        )
+        return _Symbol(np.where(first, other.fields, one.fields)).with_chain(np.where(active, chain, ZERO))
 
     def _mask(self, operation: Bitwise, symbols: dict[str, _Symbol], chains: list[Chain]) -> _Symbol:
         """AND with a constant register whose lanes are all equal."""
@@ -231,51 +239,46 @@ class _Tracer:
         lanes = self.state.registers[constant].view(f"<u{operation.width // 8}")
         number = np.full(source.chain.shape, UNKNOWN)
         if (lanes == lanes[0]).all():
-            for before in np.unique(source.chain):
+            for before in set(source.chain.reshape(-1).tolist()):
                 if (
                     before > RAW
                     and _bits(_format_after(chains[before], self.function.source_format)) == operation.width
                 ):
                     number[source.chain == before] = _intern(chains, (*chains[before], MaskStep(int(lanes[0]))))
         active = self.state.predicates[operation.predicate][lane_starts(operation.width, self.size)][:, None]
-        return _Symbol(source.origin, source.part, np.where(active, number, ZERO))
+        return source.with_chain(np.where(active, number, ZERO))
 
     def _elements(
         self, stored: list[tuple[NDArray[np.int64], _Symbol]], chains: list[Chain]
     ) -> tuple[Chain, int] | None:
         """Check that the stored nibbles are whole elements 0, 1, 2, ... each from its own source element."""
         places = np.concatenate([(bytes_of[:, None] * 2 + (0, 1)).reshape(-1) for bytes_of, _ in stored])
-        symbol = [
-            np.concatenate([getattr(part, field).reshape(-1) for _, part in stored])
-            for field in ("origin", "part", "chain")
-        ]
         order = np.argsort(places, kind="stable")
-        places, (origin, part, chain) = places[order], (field[order] for field in symbol)
-        numbers = np.unique(chain)
-        if not places.size or numbers.size != 1 or numbers[0] <= RAW:
+        places = places[order]
+        origin, part, chain = np.concatenate([symbol.fields.reshape(3, -1) for _, symbol in stored], axis=1)[:, order]
+        if not places.size or chain[0] <= RAW or (chain != chain[0]).any():
             return None
         wide, narrow = (_bits(fmt) // 4 for fmt in (self.function.source_format, self.function.destination_format))
         element, inside = np.divmod(places, narrow)
         straight = np.array_equal(places, np.arange(places.size)) and places.size % narrow == 0
         if not straight or not (np.array_equal(origin, element * wide) and np.array_equal(part, inside)):
             return None
-        found = chains[int(numbers[0])]
+        found = chains[int(chain[0])]
         ends = _format_after(found, self.function.source_format) == self.function.destination_format
         return (found, places.size // narrow) if ends else None
 
 
-def _loaded(places: NDArray[np.int64]) -> _Symbol:
-    nibbles = np.where(places >= 0, places * 2, 0)[:, None] + np.array((0, 1))
-    chain = np.where((places >= 0)[:, None], RAW, UNKNOWN) + np.zeros((1, 2), np.int64)
-    return _Symbol(nibbles, np.zeros_like(nibbles), chain)
+@lru_cache(maxsize=64)
+def _loaded(distribution: str, register_bytes: int) -> tuple[_Symbol, ...]:
+    """Return the registers that a load fills."""
+    maps = load_maps(distribution, register_bytes)
+    everything = np.arange(2 * (1 + max(int(places.max()) for places in maps))).reshape(-1, 2)
+    memory = _Symbol(np.stack((everything, np.zeros_like(everything), np.full_like(everything, RAW))))
+    return tuple(memory.take(places) for places in maps)
 
 
 def _joined(one: _Symbol, other: _Symbol) -> _Symbol:
-    return _Symbol(
-        np.concatenate((one.origin, other.origin)),
-        np.concatenate((one.part, other.part)),
-        np.concatenate((one.chain, other.chain)),
-    )
+    return _Symbol(np.concatenate((one.fields, other.fields), axis=1))
 
 
 def _format_after(chain: Chain, source: Format) -> Format:
