@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isa.errors import IllegalError, ReadError
-from isa.tpc import target_named_in
 from targets import Target, load_target, target_names
 from targets.vliw import VliwTarget
 
@@ -32,8 +31,11 @@ def is_assembly(path: Path, text: str, target: str | Path | Target | None) -> bo
     """Whether a program is TPC assembly: suffix first, then a declared target, then the languages of the target."""
     if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
         return path.suffix != TILE_SUFFIX
-    if "castsim:" in text and target_named_in(text, str(path)) is not None:
-        return True
+    if "castsim:" in text:
+        from isa.tpc import target_named_in  # noqa: PLC0415 - tile programs need no parser of assembly
+
+        if target_named_in(text, str(path)) is not None:
+            return True
     if target is None:
         return False
     chosen = load_target(target) if isinstance(target, str | Path) else target
@@ -73,6 +75,8 @@ def chosen_target(
         ReadError: neither names one.
         IllegalError: it runs no assembly.
     """
+    from isa.tpc import target_named_in  # noqa: PLC0415 - as above
+
     named = target_named_in(text, file) if target is None else target
     if named is None:
         raise ReadError(
