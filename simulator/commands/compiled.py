@@ -34,8 +34,17 @@ def declare(parser: ArgumentParser) -> None:
     add("values", metavar="VALUE", nargs="*", help="number, nan, inf, -inf, or 0x bits")
     add("--target", metavar="T", required=True, help="a TPC generation, or the path of a description")
     add("--form", metavar="F", default="as", help="as (default), implicit, explicit, reinterpret, ir")
-    add("--rounding", metavar="M", help="mode of as_T(x, mode): SW_RHNE, SW_RZ, SW_RU, SW_RD, SW_SR, SW_CSR, SW_RHAZ")
-    add("--reading", metavar="R", default="compiler", help="compiler (default) or document: whose chain to follow")
+    add(
+        "--rounding",
+        metavar="M",
+        help="mode of as_T(x, mode): SW_RHNE, SW_RZ, SW_RU, SW_RD, SW_SR, SW_CSR, SW_RHAZ, SW_SR_RNE; a path has some",
+    )
+    add(
+        "--reading",
+        metavar="R",
+        default="compiler",
+        help="whose chain to follow: compiler (default), document, or, with --order scalar, scalar",
+    )
     add(
         "--order",
         metavar="O",

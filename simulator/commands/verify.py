@@ -39,8 +39,13 @@ def declare(parser: ArgumentParser) -> None:
     add("pair", metavar="SRC DST", nargs="*", help="formats to cast from and to; not with --matrix")
     add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic ones")
     add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; default: both legal")
-    add("--tier", metavar="T", help="what is judged; default: default, the tier that casts take by themselves")
-    add("--against", metavar="T", help="what it is compared with: oracle (default) or a tier")
+    add(
+        "--tier",
+        metavar="T",
+        help="what is judged: default, the tier that casts take by themselves (default), "
+        "reference, table, compiled or generic",
+    )
+    add("--against", metavar="T", help="what it is compared with: oracle (default), or a tier as above")
     add("--exhaustive", action="store_true", help="all codes of the source")
     add("--structured", action="store_true", help="every sign, exponent and kept bits, with six kinds of dropped bits")
     add("--samples", metavar="N", help="N pseudo-random codes, half of them near rounding boundaries")

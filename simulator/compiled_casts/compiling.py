@@ -6,6 +6,7 @@ reinterpret_cast). Values are those of the emitted assembly in the machine.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import StrEnum
@@ -306,7 +307,7 @@ def _mode(path: Path, form: Form, asked: str | None, target: VliwTarget) -> str 
     word = asked.strip().lower().removeprefix(_PREFIX)
     word = _ALIASES.get(word, word)
     if word not in _WORDS:
-        raise ReadError(f"unknown rounding mode '{asked}'", legal=[f"SW_{each.upper()}" for each in _WORDS])
+        raise ReadError(f"unknown rounding mode '{asked}'", legal=_spelled(_WORDS))
     if form is not Form.AS:
         raise IllegalError(
             f"{form} conversions round to nearest even; a mode is given to as_T(x, mode)", legal=("--form as",)
@@ -317,8 +318,13 @@ def _mode(path: Path, form: Form, asked: str | None, target: VliwTarget) -> str 
             legal=("no mode",),
         )
     if word not in modes:
-        raise IllegalError(f"the path {path} on {target.name} has no rounding mode {word}", legal=modes)
+        raise IllegalError(f"the path {path} on {target.name} has no rounding mode {word}", legal=_spelled(modes))
     return word
+
+
+def _spelled(words: Iterable[str]) -> list[str]:
+    """Return rounding words as C has them."""
+    return [f"{_PREFIX}{word}".upper() for word in words]
 
 
 def compiled_cast(
