@@ -182,6 +182,22 @@ def test_refusals(argv: list[str], code: int, words: str, capsys: Capture) -> No
     assert words in message
 
 
+def test_halves_in_wide_lanes_say_what_their_upper_bits_must_be(tmp_path: Path, capsys: Capture) -> None:
+    command = ["f16_to_f32", "--target", "gaudi2"]
+    assert "elements of x: u32 with the code of f16 in the lower 16 bits, 0 above" in shown(capsys, *command)
+    codes = np.arange(64, dtype=np.uint32) * 1024
+    np.save(tmp_path / "x.npy", codes)
+    command += ["--in", f"x={tmp_path / 'x.npy'}"]
+    assert "warning" not in shown(capsys, *command)
+    codes[[7, 9]] += np.array([0x10000, 0x80000000], np.uint32)
+    np.save(tmp_path / "x.npy", codes)
+    text = " ".join(shown(capsys, *command).split())
+    assert "warning: x: 2 of 64 elements have bits above the 16 of f16, the first element 7, 0x11c00;" in text
+    assert "elements of x" not in shown(capsys, NARROW, "--target", "gaudi2")
+    (warning,) = json.loads(shown(capsys, *command, "--json", "-", "--quiet"))["warnings"]
+    assert "2 of 64 elements" in warning
+
+
 def test_the_undocumented_builtin_is_emitted_and_counted(capsys: Capture) -> None:
     text = shown(capsys, "i16_to_32bits", "--target", "gaudib")
     assert "VPU operations: 4 counted in the run, 4 documented" in text

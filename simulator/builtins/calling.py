@@ -14,6 +14,7 @@ from isa.errors import ReadError
 from isa.formats import format_named
 from simulator.builtins.lookup import builtin_target, find_builtin
 from simulator.builtins.sequences import INPUT, OUTPUT, Built, build
+from simulator.builtins.signature import Vectors
 from simulator.emission import Execution, Kernel, execute, issue, schedule
 from simulator.engines import simulate
 from simulator.numerics import array_from_codes, codes_from_array
@@ -137,6 +138,7 @@ def call(found: Builtin, x: NDArray[Any], args: Mapping[str, int | float]) -> Bu
     if codes.size == 0 or codes.size % source.elements:
         message = f"{INPUT} has {codes.size} elements; a call of {found.row.builtin} takes {source.elements}"
         raise ReadError(message, legal=(f"{source.elements}", f"a multiple of {source.elements}"))
+    beyond = _beyond_held(codes, source)
     ran = execute(found.kernel, {INPUT: array_from_codes(codes, fmt)}, args, target=found.target)
     shape = (ran.tiles, result.elements) if ran.tiles > 1 else (result.elements,)
     outputs = {OUTPUT: array_from_codes(ran.outputs[OUTPUT].reshape(shape), format_named(result.format))}
@@ -146,9 +148,25 @@ def call(found: Builtin, x: NDArray[Any], args: Mapping[str, int | float]) -> Bu
         ran.tiles,
         ran.vector_operations,
         ran.stale_reads,
-        ran.warnings,
+        (*beyond, *ran.warnings),
         simulate(ran.tree, found.target),
         found.text(ran.tiles, args),
+    )
+
+
+def _beyond_held(codes: NDArray[Any], source: Vectors) -> tuple[str, ...]:
+    """Return a warning if lanes have bits above the narrower codes that they should hold."""
+    if source.held is None:
+        return ()
+    bits = format_named(source.held).bits
+    wrong = np.flatnonzero(codes >> bits)
+    if wrong.size == 0:
+        return ()
+    first = wrong[0]
+    return (
+        f"{INPUT}: {wrong.size} of {codes.size} elements have bits above the {bits} of {source.held}, the first "
+        f"element {first}, {codes[first]:#x}; the instructions take those for 0, and what they make of them need not be "
+        f"the value of the lower {bits} bits",
     )
 
 

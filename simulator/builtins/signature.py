@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isa.errors import TargetDataError
 from isa.formats import format_named
-from targets.tpc_builtins import BuiltinRow
+from targets.tpc_builtins import BuiltinRow, Recipe
 from targets.vliw import VliwTarget
 
 _SIGNATURE = re.compile(r"(?P<result>\w+) \((?P<arguments>[^)]*)\)")
@@ -15,6 +15,7 @@ _VECTOR = re.compile(r"[a-z]+(?P<elements>\d+)(?P<pair>_pair_t)?")
 _BYTE_BITS = 8
 _SCALARS = {"int": ("shift", "i32"), "float": ("scale", "f32")}
 """What the scalar argument of a cast builtin is for, and its format, by its type."""
+_HELD = {Recipe.HALF_IN_WIDE_LANES: "f16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class Vectors:
     registers: int
     lanes: int
     """Elements of one register."""
+    held: str | None = None
+    """A narrower format whose codes are in the low bits of the elements, the bits above being 0; None: elements fill
+    their lanes."""
 
     @property
     def elements(self) -> int:
@@ -59,7 +63,7 @@ def read_signature(row: BuiltinRow, target: VliwTarget) -> Signature:
         raise TargetDataError(f"{row.builtin}: '{row.signature}' is no signature of a cast")
     return Signature(
         text=row.signature,
-        source=_vectors(row, vectors, row.source, target),
+        source=replace(_vectors(row, vectors, row.source, target), held=_HELD.get(row.recipe)),
         result=_vectors(row, [match["result"]], row.result, target),
         scalar=scalars[0] if scalars else None,
     )

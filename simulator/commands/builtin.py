@@ -1,5 +1,6 @@
 """NAME may leave out __builtin_cast_; without NAME the builtins are listed. The array x holds the elements of all
-source registers one after the other, of one call or several. --rounding is the build option of the helpers on goya and
+source registers one after the other, of one call or several; f16_to_f32 takes codes of f16 as uint32, the upper
+halves 0, and warns of others, such as random ones. --rounding is the build option of the helpers on goya and
 gaudi; elsewhere it is what the rounding register is set to. The assembly runs as it is: castsim run FILE.tpc.
 
 examples:

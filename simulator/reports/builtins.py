@@ -20,6 +20,7 @@ def builtin_document(
         "builtin": row.builtin,
         "target": found.target.name,
         "signature": row.signature,
+        "source_holds": found.built.signature.source.held,
         "result_order": str(row.result_order),
         "rounding": found.built.rounding,
         "vpu_operations": {"counted": found.vector_operations, "documented": row.vector_operations},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.console import RenderableType
 from rich.text import Text
 
+from isa.formats import FORMATS
 from simulator.reports.terminal import indented
 from targets import Target
 from targets.tpc_builtins import ResultOrder, builtins_of, special_functions
@@ -83,6 +84,10 @@ def _builtin(found: Builtin, document: Mapping[str, Any]) -> Iterator[str]:
     yield f"VPU operations: {found.vector_operations} counted in the run, {row.vector_operations} documented"
     yield f"one call: {len(found.kernel.body)} bundles with loads and stores, {found.timing.total} cycles to the end"
     yield f"rounding: {found.built.rounding}"
+    source = found.built.signature.source
+    if source.held is not None:
+        bits = FORMATS[source.held].bits
+        yield f"elements of x: {source.format} with the code of {source.held} in the lower {bits} bits, 0 above"
     if row.note:
         yield f"note ({row.status.value}): {row.note}"
     yield ""
