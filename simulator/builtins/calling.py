@@ -165,7 +165,7 @@ def _beyond_held(codes: NDArray[Any], source: Vectors) -> tuple[str, ...]:
     first = wrong[0]
     return (
         f"{INPUT}: {wrong.size} of {codes.size} elements have bits above the {bits} of {source.held}, the first "
-        f"element {first}, {codes[first]:#x}; the instructions take those for 0, and what they make of them need not be "
+        f"element {first}, {codes[first]:#x}; the instructions take those for 0, what they make of them need not be "
         f"the value of the lower {bits} bits",
     )
 
