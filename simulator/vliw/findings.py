@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from isa.errors import Span
-from isa.tpc import Instruction, Slot, print_instruction
+from isa.tpc import Instruction, Slot
 
 
 class Kind(StrEnum):
@@ -38,6 +38,8 @@ class Site:
     @property
     def text(self) -> str:
         """The instruction as canonical text."""
+        from isa.tpc import print_instruction  # noqa: PLC0415 - loads the table of instructions
+
         return print_instruction(self.instruction)
 
 
