@@ -10,7 +10,8 @@ import pytest
 
 from isa.errors import IllegalError
 from simulator.__main__ import main
-from simulator.reports.sweeping import sweep
+from simulator.reports import sweeping
+from simulator.reports.sweeping import shape_count, shapes, sweep
 from simulator.strided import audit as audit_module
 from simulator.strided import sequences
 from simulator.strided.audit import UNEXPLAINED, ScratchAuditor
@@ -97,6 +98,21 @@ def test_sweep_counts_and_explains():
     assert found.equal + sum(found.reasons.values()) == found.shapes
 
 
+@pytest.mark.parametrize("strides", [None, range(8, 65, 4), range(9, 10)])
+def test_shapes_are_counted_without_being_made(strides):
+    auditor = ScratchAuditor(A2A3, "f16", "i8")
+    ranges = (range(0, 20, 3), range(0, 70, 7), strides)
+    assert shape_count(auditor, *ranges) == len(list(shapes(auditor, *ranges)))
+
+
+def test_a_large_sweep_says_how_large_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(sweeping, "_MANY", 12)
+    command = ["scratch", "f32", "i16", "--rows", "1:4", "--sweep", "--cols"]
+    for cols, extra, expected in (("1:2", [], ""), ("1:3", [], "12 shapes to audit\n"), ("1:3", ["--quiet"], "")):
+        assert main([*command, cols, *extra]) == 0
+        assert capsys.readouterr().err == expected
+
+
 def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
     right = sequences._Sequence.via_int32
 
@@ -146,6 +162,10 @@ def test_json(capsys):
         ("scratch f32 i16 --rows 1 --cols 1 --rounding up", 2, "unknown rounding mode 'up'"),
         ("scratch f32 i8 --rows 1 --cols 1", 1, "no cast f32 -> i8"),
         ("scratch f32 i32 --rows 1 --cols 1", 1, "uses no scratch"),
+        ("scratch f32 i16 --rows 1 --cols 1 --target a5", 1, "use no scratch tile\n  legal: --target a2a3"),
+        ("scratch f32 i16 --rows 1:100000 --cols 1:100000 --sweep", 1, "10000000000 shapes: 100000 rows, 100000 col"),
+        ("scratch f32 i16 --rows 1:1000001:1 --cols 1 --sweep", 2, "--rows 1:1000001:1: no tile"),
+        ("scratch f32 i16 --rows 1 --cols 0:999999 --row-stride 8:1000000 --sweep", 1, "up to 1000000 shapes"),
     ],
 )
 def test_wrong_input(line, code, words, capsys):

@@ -1,5 +1,6 @@
 """R, C and S take a number or, with --sweep, a range FIRST:LAST[:STEP]. Without --row-stride rows follow each other at
 the next whole block. A program instead of two formats: the smallest tmp tile of each of its casts, and what all takes.
+A sweep has up to 1000000 shapes; from 10000 on it says how many.
 
 examples:
   castsim scratch f32 i16 --rows 4 --cols 200 --row-stride 256
@@ -85,7 +86,7 @@ def _pair(options: Namespace, src: str, dst: str) -> Outcome:
     rows, cols = numbers("--rows", options.rows), numbers("--cols", options.cols)
     strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
     if options.sweep:
-        found = sweep(auditor, rows, cols, strides)
+        found = sweep(auditor, rows, cols, strides, quiet=options.quiet)
         return Outcome(sweep_document(found), lambda _: sweep_text(found), 0 if found.explained else 1)
     if any(len(values) != 1 for values in (rows, cols, strides or range(1))):
         raise ReadError("a range needs --sweep")
@@ -126,7 +127,7 @@ def _auditor(options: Namespace, src: str, dst: str) -> ScratchAuditor:
     from isa.errors import IllegalError, ReadError  # noqa: PLC0415
     from isa.pto.program import RoundMode  # noqa: PLC0415
     from simulator.strided.audit import ScratchAuditor  # noqa: PLC0415
-    from targets import load_target  # noqa: PLC0415
+    from targets import load_target, target_names  # noqa: PLC0415
     from targets.strided_repeat import StridedRepeatTarget  # noqa: PLC0415
 
     mode = None
@@ -137,5 +138,6 @@ def _auditor(options: Namespace, src: str, dst: str) -> ScratchAuditor:
         mode = RoundMode[name]
     target = load_target(options.target or "a2a3")
     if not isinstance(target, StridedRepeatTarget):
-        raise IllegalError(f"casts on {target.name} use no scratch tile")
+        having = [name for name in target_names() if isinstance(load_target(name), StridedRepeatTarget)]
+        raise IllegalError(f"casts on {target.name} use no scratch tile", legal=[f"--target {name}" for name in having])
     return ScratchAuditor(target, src, dst, mode)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from isa.errors import IllegalError
 from simulator.strided.audit import ScratchAudit, ScratchAuditor
 
 SHOWN = 5
 """Example shapes kept per reason."""
 
-_INTERVAL = 512
-"""Shapes between two movements of the bar."""
+MOST = 1_000_000
+"""Shapes of the largest sweep: some minutes, if they have few rows."""
+
+_MANY = 10_000
+"""Shapes that take seconds, so that it is said how many there are."""
 
 
 @dataclass(slots=True)
@@ -42,10 +47,23 @@ class Sweep:
                 shown.append(audit)
 
 
-def sweep(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None) -> Sweep:
-    """Audit every shape whose columns fit its row stride; a stride must be whole blocks of the source."""
+def sweep(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None, *, quiet: bool = False) -> Sweep:
+    """Audit every shape whose columns fit its row stride; a stride must be whole blocks of the source.
+
+    Many shapes are announced on standard error, with a bar if that is a terminal, unless `quiet`.
+
+    Raises:
+        IllegalError: more than `MOST` shapes.
+    """
+    count = shape_count(auditor, rows, cols, strides)
+    if count > MOST:
+        raise IllegalError(
+            f"the ranges have {count} shapes: {len(rows)} rows, {len(cols)} columns"
+            + ("" if strides is None else f", {len(strides)} row strides"),
+            legal=(f"up to {MOST} shapes; a larger step, such as FIRST:LAST:{-(-count // MOST)}, makes fewer",),
+        )
     found = Sweep(auditor)
-    for rows_, cols_, stride in _watched(list(shapes(auditor, rows, cols, strides))):
+    for rows_, cols_, stride in _watched(shapes(auditor, rows, cols, strides), count, quiet=quiet):
         found.add(auditor.audit(rows_, cols_, stride))
     return found
 
@@ -59,11 +77,22 @@ def shapes(auditor: ScratchAuditor, rows: range, cols: range, strides: range | N
                 yield row, col, stride
 
 
-def _watched(items: list[tuple[int, int, int]]) -> Iterable[tuple[int, int, int]]:
-    """Show a bar on a terminal."""
-    if not sys.stderr.isatty() or len(items) < _INTERVAL:
+def shape_count(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None) -> int:
+    """Return how many shapes `shapes` yields, without making them."""
+    if strides is None:
+        return len(rows) * len(cols)
+    whole = [stride for stride in strides if auditor.takes(0, stride)]
+    return len(rows) * sum(len(whole) - bisect_left(whole, col) for col in cols)
+
+
+def _watched(items: Iterator[tuple[int, int, int]], count: int, *, quiet: bool) -> Iterable[tuple[int, int, int]]:
+    """Announce many shapes; show a bar on a terminal."""
+    if quiet or count < _MANY:
+        return items
+    if not sys.stderr.isatty():
+        print(f"{count} shapes to audit", file=sys.stderr)
         return items
     from rich.console import Console  # noqa: PLC0415 - only a watched sweep pays for it
     from rich.progress import track  # noqa: PLC0415
 
-    return track(items, "shapes", console=Console(stderr=True), transient=True)
+    return track(items, f"{count} shapes", total=count, console=Console(stderr=True), transient=True)
