@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from simulator.engines.event_dataflow.records import ExecutionRecord
-from simulator.tree import Access, Lowered, Tree, elements
+from simulator.engines.event_dataflow.survey import Survey
+from simulator.tree import Access, Tree
 
-_GLOBAL_MEMORY = "gm:"
 _FIRST_SWEEP = 64
 """Intervals of a space before ended instructions are looked for."""
 
@@ -101,23 +101,10 @@ class _Space:
 
 
 class Scoreboard:
-    """The bytes in flight.
-
-    Global memory that the whole program only reads, or only writes, is not followed: loads do not disturb each
-    other, and stores never overlap in time because one pipe does them one by one.
-    """
+    """The bytes in flight, in the address spaces in which they are followed."""
 
     def __init__(self, tree: Tree) -> None:
-        touched: dict[str, set[bool]] = {}
-        for element in elements(tree.root):
-            if isinstance(element, Lowered):
-                for access in element.accesses:
-                    touched.setdefault(access.space, set()).add(access.write)
-        self._spaces = {
-            space: _Space()
-            for space, writes in touched.items()
-            if True in writes and (len(writes) > 1 or not space.startswith(_GLOBAL_MEMORY))
-        }
+        self._spaces = {space: _Space() for space in Survey(tree).followed_spaces()}
 
     def enter(self, execution: ExecutionRecord, accesses: tuple[Access, ...], now: int) -> tuple[ExecutionRecord, ...]:
         """Note the accesses of the next execution in program order; return the earlier ones it has to wait for."""

@@ -12,7 +12,7 @@ from simulator.engines.event_dataflow.machine import Machine, VectorUnit
 from simulator.engines.event_dataflow.pipes import Pipe
 from simulator.engines.event_dataflow.ports import BufferPorts
 from simulator.engines.event_dataflow.process import serve
-from simulator.engines.event_dataflow.survey import check, count_operations
+from simulator.engines.event_dataflow.survey import Survey
 from simulator.timing import Cause, Listener, Observer, Timing
 from simulator.tree import Tree
 from targets.dataflow import DataflowTarget
@@ -35,7 +35,8 @@ class DataflowSimulation:
         *,
         record_operations: bool = True,
     ) -> None:
-        check(tree, target, vector.check)
+        survey = Survey(tree)
+        survey.check(target, vector.check)
         self._tree = tree
         self._listener = observer
         details = self._observer = observer if isinstance(observer, Observer) else None
@@ -47,7 +48,7 @@ class DataflowSimulation:
             flags=Flags(),
             ledger=Ledger(observer, record_operations),
         )
-        counts = count_operations(tree.root)
+        counts = survey.operations
         working = (target.pipes.vector, target.pipes.load, target.pipes.store)
         touched = [name for name in target.pipes.others if counts[name]]
         self._pipes = {name: Pipe(name, self._machine, counts[name], details) for name in (*working, *touched)}

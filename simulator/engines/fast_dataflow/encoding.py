@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from simulator.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
-from simulator.engines.event_dataflow.survey import ALL_PIPES
+from simulator.engines.event_dataflow.survey import ALL_PIPES, Survey
 from simulator.engines.fast_dataflow.heap import Heap
 from simulator.engines.fast_dataflow.layout import (
     ACCESS_WIDTH,
@@ -26,7 +26,6 @@ from simulator.engines.fast_dataflow.layout import (
     WAIT,
 )
 from simulator.engines.fast_dataflow.requests import TICKS
-from simulator.engines.fast_dataflow.survey import Survey
 from simulator.engines.fast_dataflow.units import Unit
 from simulator.tree import Access, Deltas, Operation, Tree
 from targets.dataflow import DataflowTarget

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from simulator.engines.event_dataflow.survey import Survey
 from simulator.engines.fast_dataflow import explain
 from simulator.engines.fast_dataflow.driving import Driver
 from simulator.engines.fast_dataflow.encoding import Encoder
@@ -41,7 +42,6 @@ from simulator.engines.fast_dataflow.report import executions, operations
 from simulator.engines.fast_dataflow.skipping import Skipper
 from simulator.engines.fast_dataflow.start import FunctionRoom, start
 from simulator.engines.fast_dataflow.strided_unit import StridedRows
-from simulator.engines.fast_dataflow.survey import Survey
 from simulator.engines.fast_dataflow.tokens import Piece, Stream
 from simulator.engines.fast_dataflow.units import Unit
 from simulator.timing import Listener, OperationTiming, PipeTiming, Timing
