@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,6 +51,24 @@ def test_a_wide_source_takes_the_structured_set_and_says_why(capsys: Capture) ->
     assert "structured: Every sign and exponent" in text
     assert "sees only the kept bits, the half bit, the sticky bit and the sign" in text
     assert text.endswith("no mismatch")
+
+
+@pytest.mark.parametrize(
+    ("modes", "least"), [([], 1 << 16), (["--rounding", "rint"], 1 << 19), (["--overflow", "special"], 1 << 16)]
+)
+def test_the_samples_that_nobody_counts_are_shared_among_the_modes(
+    modes: list[str], least: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """So that a pair takes seconds, whatever its modes; how many there are is said before they are tried."""
+
+    def interrupted(record: Record, **_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verification, "verify", interrupted)
+    assert main(["verify", "i64", "f32", *modes]) == 130
+    said, total = re.findall(r"^trying (\d+) casts? on (\d+) codes: samples", capsys.readouterr().err)[0]
+    assert int(total) <= 1 << 20
+    assert least <= int(total) // int(said)
 
 
 def test_64_bit_sources_are_sampled_where_the_set_is_too_large(capsys: Capture) -> None:
@@ -183,28 +202,35 @@ def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: 
     assert main(["verify", "--record", str(path), "--resume"]) == 130
 
 
-@pytest.mark.parametrize(("workers", "delay"), [("1", 1.0), ("2", 1.0), ("2", 0.2)])
-def test_interrupting_the_command(tmp_path: Path, workers: str, delay: float) -> None:
+SAVING_OFTEN = """
+import sys
+from simulator.__main__ import main
+from simulator.verification import running
+running.SAVE_SECONDS = 0.1
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("workers", "least"), [("1", 1), ("2", 1), ("2", 0)])
+def test_interrupting_the_command(tmp_path: Path, workers: str, least: int) -> None:
     """A real process, a real SIGINT to the whole group as a terminal sends it, and the rest afterwards.
 
-    After the short delay the workers are still starting.
+    It is sent when the record has at least so many codes; with none the workers are still starting.
     """
     path = tmp_path / "r.json"
-    argv = [sys.executable, "-m", "simulator", "verify"]
+    argv = [sys.executable, "-c", SAVING_OFTEN, "verify"]
     cast = ["f32", "f16", "--tier", "table", "--against", "reference", "--rounding", "rint", "--overflow", "special"]
-    few = ["--samples", str(1 << 31), "--record", str(path), "--workers", workers]
+    few = ["--samples", str(1 << 31), "--record", str(path), "--workers", workers, "--quiet"]
     process = subprocess.Popen([*argv, *cast, *few], stderr=subprocess.PIPE, text=True, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
+    while process.poll() is None and not (path.exists() and Record.load(path).progress[0].checked >= least):
         time.sleep(0.02)
-    time.sleep(delay)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert f"saved in {path}; go on with --resume" in err
     (one,) = Record.load(path).progress
-    assert 0 <= one.checked < one.size
+    assert least <= one.checked < one.size
     assert err.startswith(f"{one.checked} of {one.size} codes tried, 0 mismatches")
     assert [file.name for file in tmp_path.iterdir()] == ["r.json"]
 

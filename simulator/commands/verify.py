@@ -1,7 +1,7 @@
 """Compares bit by bit what a tier makes of many codes with what the independent oracle makes of them, or two tiers
 with each other. Without --rounding and --overflow under every mode that the pair has, without a set of codes on all
 codes of a source of up to 16 bits, else on the structured set (which decides all codes) where that is quick, else on
-a million samples. Sources of 64 bits cannot be tried on all codes.
+a million samples, shared among the modes. Sources of 64 bits cannot be tried on all codes.
 --against oracle needs the source checkout. The exit code is 1 if anything differs, 130 after Ctrl-C: then the record
 holds everything done so far, and --resume goes on from there, also without SRC and DST.
 
@@ -81,9 +81,9 @@ def execute(options: Namespace) -> Outcome:
     workers = _number("--workers", options.workers, least=1)
     record = _resumed(options, path) if options.resume and path else _started(options)
     record.begin_run()
-    if path is not None:
-        record.save(path)  # now, so that a long run does not end with nowhere to write
     try:
+        if path is not None:
+            record.save(path)  # now, so that a long run does not end with nowhere to write
         with watching(record, quiet=options.quiet) as observer:
             verify(record, workers=workers, save=None if path is None else lambda: record.save(path), observer=observer)
     except KeyboardInterrupt:
@@ -250,4 +250,6 @@ def _tell_interrupted(record: Record, path: Path | None) -> None:
     checked = sum(one.checked for one in record.progress)
     total = sum(one.size for one in record.progress)
     kept = f"saved in {path}; go on with --resume" if path is not None else "not kept: there was no --record FILE"
+    if path is not None and not path.exists():  # interrupted before the first save
+        kept = f"{path} is not written yet"
     print(f"{checked} of {total} codes tried, {record.mismatches} mismatches; {kept}", file=sys.stderr)

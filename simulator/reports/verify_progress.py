@@ -12,10 +12,21 @@ from simulator.verification import Progress, Record
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
+_MANY = 1_000_000
+"""Codes that take so long that it is said how many there are."""
+
 
 @contextmanager
 def watching(record: Record, *, quiet: bool) -> Iterator[Watcher | None]:
-    """Show the progress of a record while the block lasts; None if standard error is no terminal or on `quiet`."""
+    """Show the progress of a record while the block lasts; None if standard error is no terminal or on `quiet`.
+
+    Work that takes longer than some seconds is announced: which sets of codes, and how many.
+    """
+    total = sum(one.size - one.checked for one in record.progress)
+    if not quiet and total >= _MANY:
+        kinds = ", ".join(dict.fromkeys(one.part.inputs for one in record.progress))
+        casts = f"{len(record.progress)} cast{'s' if len(record.progress) > 1 else ''}"
+        print(f"trying {casts} on {total} codes: {kinds}", file=sys.stderr)
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -15,7 +15,10 @@ from simulator.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLE
 from simulator.verification.structured import NARROW, Structured
 
 SAMPLE_COUNT = 1 << 20
-"""Samples taken where nobody says how many."""
+"""Samples taken for all modes of a pair together where nobody says how many: so that a pair takes some seconds."""
+
+LEAST_SAMPLES = 1 << 16
+"""Samples taken at least for each mode."""
 
 QUICK = 1 << 26
 """A structured set of up to this many codes is taken without being asked for."""
@@ -46,9 +49,12 @@ def plan(
     policies = [_word(Overflow, text, "overflow") for text in overflows]
     modes = modes or [mode for mode in legal_roundings(source, destination) if mode is not Rounding.STOCHASTIC]
     policies = policies or list(legal_overflows(destination))
+    kinds = {(mode, overflow): inputs or _quick_inputs(source, destination, mode, overflow)
+             for mode, overflow in product(modes, policies)}  # fmt: skip
+    if count is None:
+        count = max(SAMPLE_COUNT // max(list(kinds.values()).count(SAMPLES), 1), LEAST_SAMPLES)
     parts = []
-    for mode, overflow in product(modes, policies):
-        kind = inputs or _quick_inputs(source, destination, mode, overflow)
+    for (mode, overflow), kind in kinds.items():
         sampled = kind == SAMPLES
         part = Part(
             src=source.name,
@@ -58,7 +64,7 @@ def plan(
             tier=tier or DEFAULT_TIER,
             against=against or ORACLE,
             inputs=kind,
-            count=(count or SAMPLE_COUNT) if sampled else 0,
+            count=count if sampled else 0,
             seed=seed if sampled or mode is Rounding.STOCHASTIC else 0,
         )
         part.check()
