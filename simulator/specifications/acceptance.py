@@ -143,8 +143,15 @@ def _undefined(codes: Codes, cast: SpecifiedCast, src: Format, dst: Format) -> M
 
 
 def _out_of_range(values: NDArray[np.float64], rounding: Rounding, dst: IntFormat) -> Mask:
-    """Return which numbers round to integers beyond the destination; both bounds are powers of two or 0, so exact."""
+    """Return which numbers round to integers beyond the destination; both bounds are powers of two or 0, so exact.
+
+    Rounding moves a number by less than 1, so only those within 1 of a bound have to be rounded.
+    """
+    lowest, beyond = float(dst.minimum), float(dst.maximum + 1)
+    with np.errstate(invalid="ignore"):  # signalling NaNs among the sources
+        near = (np.abs(values - lowest) <= 1) | (np.abs(values - beyond) <= 1)
+    rounded = values.copy()
     policy = Policy(rounding, Overflow.SPECIAL)
-    rounded = round_to_integral_codes(values.view(np.uint64), FORMATS["f64"], policy).view(np.float64)
-    out: Mask = (rounded < float(dst.minimum)) | (rounded >= float(dst.maximum + 1))
+    rounded[near] = round_to_integral_codes(values[near].view(np.uint64), FORMATS["f64"], policy).view(np.float64)
+    out: Mask = (rounded < lowest) | (rounded >= beyond)
     return out & np.isfinite(values)
