@@ -67,6 +67,17 @@ class Parser(argparse.ArgumentParser):
         raise ReadError(f"{message} (see `{self.prog} --help`)")
 
 
+class _MainParser(Parser):
+    """Lists the commands under its help; loads their modules only then."""
+
+    def format_help(self) -> str:
+        """Return the help."""
+        width = max(map(len, COMMANDS))
+        listed = "\n".join(f"  {name:{width}}  {_load(name).SUMMARY}" for name in COMMANDS)
+        self.epilog = f"commands:\n{listed}\n\n`castsim COMMAND --help` tells more."
+        return super().format_help()
+
+
 class _Version(argparse.Action):
     """Prints the version; reads it only then."""
 
@@ -150,14 +161,11 @@ def _check(arguments: Sequence[str]) -> None:
         raise ReadError(f"--json would replace '{document}', which another argument names")
 
 
-def _main_parser() -> Parser:
-    width = max(map(len, COMMANDS))
-    listed = "\n".join(f"  {name:{width}}  {_load(name).SUMMARY}" for name in COMMANDS)
-    parser = Parser(
+def _main_parser() -> _MainParser:
+    parser = _MainParser(
         prog="castsim",
         usage="castsim [--version] [--json FILE|-] [--quiet] COMMAND ...",
         description="Cycle-approximate, bit-exact simulator of the vector cast units of NPUs.",
-        epilog=f"commands:\n{listed}\n\n`castsim COMMAND --help` tells more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
