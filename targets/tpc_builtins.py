@@ -6,24 +6,19 @@ counts, lane orders of the helper headers), section 2.5 (what moves lanes).
 
 from __future__ import annotations
 
-import csv
 import re
 from enum import StrEnum
-from functools import cache
-from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field
 
-from isa.errors import TargetDataError
+from targets.csv_rows import csv_rows
 from targets.schema import Status, Table
 from targets.vliw import VliwTarget
 from targets.vliw_pipeline import Listed
 
-_FOLDER = Path(__file__).parent
 _CASTS, _ROUNDING, _SPECIAL = "tpc_builtins.csv", "tpc_builtin_rounding.csv", "tpc_special_functions.csv"
 _STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")
-_Row = TypeVar("_Row", bound=Table)
 
 
 class ResultOrder(StrEnum):
@@ -134,32 +129,20 @@ class BuiltinRounding(Table):
 
 def builtins_of(target: VliwTarget) -> tuple[BuiltinRow, ...]:
     """Return the cast builtins of a target: those of the generation that it is or inherits from."""
-    return tuple(row for row in _read(_CASTS, BuiltinRow) if row.generation in target.architectures)
+    return tuple(row for row in csv_rows(_CASTS, BuiltinRow) if row.generation in target.architectures)
 
 
 def all_builtins() -> tuple[BuiltinRow, ...]:
     """Return the cast builtins of all generations."""
-    return _read(_CASTS, BuiltinRow)
+    return csv_rows(_CASTS, BuiltinRow)
 
 
 def special_functions() -> tuple[SpecialFunction, ...]:
     """Return the builtins that are no casts; the source gives them for no particular generation."""
-    return _read(_SPECIAL, SpecialFunction)
+    return csv_rows(_SPECIAL, SpecialFunction)
 
 
 def builtin_rounding(target: VliwTarget) -> BuiltinRounding | None:
     """Return how the builtins of a target round; None: it is of no known generation."""
-    rows = _read(_ROUNDING, BuiltinRounding)
+    rows = csv_rows(_ROUNDING, BuiltinRounding)
     return next((row for row in rows if row.generation in target.architectures), None)
-
-
-@cache
-def _read(name: str, model: type[_Row]) -> tuple[_Row, ...]:
-    with (_FOLDER / name).open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, strict=True))
-    try:
-        return TypeAdapter(tuple[model, ...]).validate_python(rows)  # type: ignore[valid-type]
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise TargetDataError(f"{name}: row {place}: {first['msg']}") from None

@@ -7,21 +7,17 @@ lowering matrix is the compiler's own table, documented as a whole.
 
 from __future__ import annotations
 
-import csv
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field
 
-from isa.errors import TargetDataError
+from targets.csv_rows import csv_rows
 from targets.schema import Status, Table
 
-_FOLDER = Path(__file__).parent
 _CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_matrix.csv"
 _BETWEEN = {">": True, "~": False}
-_Row = TypeVar("_Row", bound=Table)
 
 
 class Reading(StrEnum):
@@ -120,27 +116,16 @@ class LoweringRow(Table):
 @cache
 def chains() -> tuple[ChainRow, ...]:
     """Return the pairs that need more than an instruction."""
-    return _read(_CHAINS, ChainRow)
+    return csv_rows(_CHAINS, ChainRow)
 
 
 @cache
 def c_types() -> tuple[CType, ...]:
     """Return the element types of TPC-C."""
-    return _read(_TYPES, CType)
+    return csv_rows(_TYPES, CType)
 
 
 @cache
 def lowering_matrix(generation: str) -> tuple[LoweringRow, ...]:
     """Return the compiler's table of a generation; of one that it does not know, none."""
-    return tuple(row for row in _read(_MATRIX, LoweringRow) if row.generation == generation)
-
-
-@cache
-def _read(name: str, model: type[_Row]) -> tuple[_Row, ...]:
-    with (_FOLDER / name).open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, strict=True))
-    try:
-        return TypeAdapter(tuple[model, ...]).validate_python(rows)  # type: ignore[valid-type]
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise TargetDataError(f"{name}: row {first['loc'][0]}: {first['msg']}") from None
+    return tuple(row for row in csv_rows(_MATRIX, LoweringRow) if row.generation == generation)
