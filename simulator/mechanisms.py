@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,14 @@ from isa.errors import IllegalError, ReadError
 from isa.formats import Format
 from isa.modes import Rounding, Saturation
 from isa.pto.program import RoundMode
-from simulator.execution import Lowerer
-from simulator.target_cast import TargetCast
-from simulator.tree import Tree
 from targets import Target
 from targets.vector_function import VectorFunctionTarget
 from targets.vliw import VliwTarget
+
+if TYPE_CHECKING:
+    from simulator.execution import Lowerer
+    from simulator.target_cast import TargetCast
+    from simulator.tree import Tree
 
 Bytes = NDArray[np.uint8]
 

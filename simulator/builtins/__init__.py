@@ -1,6 +1,29 @@
-"""The cast builtins of TPC-C, emitted as assembly and run on the machine."""
+"""The cast builtins of TPC-C, emitted as assembly and run on the machine.
 
-from simulator.builtins.calling import Builtin, BuiltinResult, builtin, emitted
-from simulator.builtins.lookup import find_builtin
+A module is imported when one of its names is used: the lane moves do not wait for the lists of builtins.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.builtins.calling import Builtin, BuiltinResult, builtin, emitted
+    from simulator.builtins.lookup import find_builtin
 
 __all__ = ["Builtin", "BuiltinResult", "builtin", "emitted", "find_builtin"]
+
+_HOMES = {
+    "Builtin": "calling",
+    "BuiltinResult": "calling",
+    "builtin": "calling",
+    "emitted": "calling",
+    "find_builtin": "lookup",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'simulator.builtins' has no attribute '{name}'")
+    return getattr(import_module(f"simulator.builtins.{_HOMES[name]}"), name)

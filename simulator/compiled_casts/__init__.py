@@ -4,13 +4,21 @@ cast = compile_cast("float128", "ushort128", "gaudi")    # as_ushort128(x)
 cast.path                                                # f32 -> i32 -> u32 -> u16
 cast.values(codes)                                       # what its assembly computes
 cast.kernel.text()                                       # the assembly
+
+A module is imported when one of its names is used: planning takes the lane moves and none of the rules.
 """
 
-from simulator.compiled_casts.building import Order
-from simulator.compiled_casts.c_table import CastTable, cast_table
-from simulator.compiled_casts.comparing import Column, Comparison, Difference, compare, source_format
-from simulator.compiled_casts.compiling import CompiledCast, Form, compile_cast, compiled_cast, tpc_target
-from simulator.compiled_casts.matrix import Entry, entries, lowered
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.compiled_casts.building import Order
+    from simulator.compiled_casts.c_table import CastTable, cast_table
+    from simulator.compiled_casts.comparing import Column, Comparison, Difference, compare, source_format
+    from simulator.compiled_casts.compiling import CompiledCast, Form, compile_cast, compiled_cast, tpc_target
+    from simulator.compiled_casts.matrix import Entry, entries, lowered
 
 __all__ = [
     "CastTable",
@@ -30,3 +38,28 @@ __all__ = [
     "source_format",
     "tpc_target",
 ]
+
+_HOMES = {
+    "Order": "building",
+    "CastTable": "c_table",
+    "cast_table": "c_table",
+    "Column": "comparing",
+    "Comparison": "comparing",
+    "Difference": "comparing",
+    "compare": "comparing",
+    "source_format": "comparing",
+    "CompiledCast": "compiling",
+    "Form": "compiling",
+    "compile_cast": "compiling",
+    "compiled_cast": "compiling",
+    "tpc_target": "compiling",
+    "Entry": "matrix",
+    "entries": "matrix",
+    "lowered": "matrix",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'simulator.compiled_casts' has no attribute '{name}'")
+    return getattr(import_module(f"simulator.compiled_casts.{_HOMES[name]}"), name)
