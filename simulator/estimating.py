@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from isa.errors import ReadError
+from isa.pto.program import Pipe
 from simulator.engines import simulate
 from simulator.estimating_placement import HERE
 from simulator.execution.lowerer import LoweredInstruction
+from simulator.execution.structure import bare
 from simulator.timing import Cause, Timing
 from simulator.tree import Block, Instruction, Lowered, Tree
 from targets import Target
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Cycles of an operation alone: first control write until the vector pipe is empty.
+    """Cycles of an operation alone, as the published convention of its mechanism counts them.
 
-    `causes` are those of the pipe that computes, `bound_by` its largest.
+    For strided instructions: from the first control write until the vector pipe is empty; for a vector function: from
+    its launch until it has drained, without what the scalar unit does beforehand. `causes` are those of the pipe that
+    computes in these cycles and add up to them; `bound_by` is the largest.
     """
 
     cycles: int
@@ -141,8 +145,14 @@ def timed_alone(chip: Target, lowered: LoweredInstruction, text: str) -> Estimat
 def of_timing(timing: Timing) -> Estimate:
     """Return the estimate of the one instruction that was simulated."""
     execution = timing.executions[0]
+    found = []
+    for name, pipe in timing.pipes.items():
+        # Before it starts, as its convention has it, the scalar unit works for it and no other pipe has anything to do.
+        spent = Cause.BUSY if name == bare(Pipe.S) else Cause.EMPTY
+        left = {cause: cycles - execution.start * (cause is spent) for cause, cycles in pipe.causes.items()}
+        found.append({cause: cycles for cause, cycles in left.items() if cycles})
     # Whoever converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.
-    causes = min((pipe.causes for pipe in timing.pipes.values()), key=lambda causes: causes.get(Cause.EMPTY, 0))
+    causes = min(found, key=lambda causes: causes.get(Cause.EMPTY, 0))
     return Estimate(execution.end - execution.start, bound_by(causes), causes)
 
 

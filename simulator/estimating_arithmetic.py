@@ -52,14 +52,13 @@ class Shape(NamedTuple):
 class Account(NamedTuple):
     """Cycles of a cast alone, those of the pipe that converts by cause, busy ones of the scalar unit.
 
-    `converting` is in the order of `Cause`, without the empty cycles. `before` are cycles that pass before those of
-    the cast, as its convention counts them.
+    `converting` is in the order of `Cause`, without the empty cycles. All three count the cycles of the cast and none
+    that its convention leaves out.
     """
 
     cycles: Number
     converting: tuple[tuple[Cause, Number], ...]
     scalar: Number
-    before: Number = 0
 
 
 def up(number: Number, step: int) -> Number:

@@ -198,9 +198,8 @@ def _estimate(account: Account) -> Estimate:
     if account.scalar >= occupied:
         occupied = account.scalar
         found = [(Cause.BUSY, occupied)] if occupied else []
-    total = account.before + account.cycles
-    if occupied < total:
-        found.append((Cause.EMPTY, total - occupied))
+    if occupied < account.cycles:
+        found.append((Cause.EMPTY, account.cycles - occupied))
     # They are in the order of `Cause`, and of equals max takes the first: as `bound_by`, without looking them up.
     most = max(found, key=_cycles)[0] if found else Cause.EMPTY
     return Estimate(account.cycles, most, dict(found))
@@ -218,5 +217,5 @@ def _split(account: Account, arithmetic: Arithmetic) -> dict[Cause, Number]:
     by_scalar = scalar >= occupied
     causes = {cause: choose(by_scalar, 0, cycles) for cause, cycles in converting.items()}
     causes[Cause.BUSY] = choose(by_scalar, scalar, converting.get(Cause.BUSY, 0))
-    causes[Cause.EMPTY] = account.before + account.cycles - choose(by_scalar, scalar, occupied)
+    causes[Cause.EMPTY] = account.cycles - choose(by_scalar, scalar, occupied)
     return causes

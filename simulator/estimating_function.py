@@ -41,7 +41,7 @@ class Stores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What surrounds the trips: ticks, but for the whole cycles `before` the launch and `after` it on the scalar unit.
+    """What surrounds the trips: ticks, but for the whole cycles that the scalar unit works `after` the launch.
 
     `unpack_first` and `unpack_fall` are what an unpacking load costs at first, and less with each step of bytes.
     """
@@ -54,13 +54,12 @@ class Times:
     drain: int
     unpack_first: int
     unpack_fall: int
-    before: int
     after: int
 
     @classmethod
     def of(cls, target: VectorFunctionTarget, kernel: Kernel) -> Times:
         """Return those of a kernel."""
-        timing, scalar = target.timing, target.timing.scalar
+        timing = target.timing
         head = timing.unpack_head
         return cls(
             startup=ticks(timing.launch.startup_cycles),
@@ -71,8 +70,7 @@ class Times:
             drain=ticks(timing.launch.drain_cycles),
             unpack_first=ticks(head.first_cycles),
             unpack_fall=ticks(head.first_cycles - head.second_cycles),
-            before=kernel.writes * scalar.control_write_cycles + scalar.issue_cycles,
-            after=kernel.restores * scalar.control_write_cycles,
+            after=kernel.restores * timing.scalar.control_write_cycles,
         )
 
 
@@ -130,7 +128,7 @@ class FunctionForm:
         import numpy as np  # noqa: PLC0415 - single shapes are estimated without it
 
         size = contiguous.size
-        fields = {name: np.zeros(size, np.int64) for name in ("cycles", "scalar", "before")}
+        fields = {name: np.zeros(size, np.int64) for name in ("cycles", "scalar")}
         causes = {cause: np.zeros(size, np.int64) for cause in Cause}
         for is_contiguous in (True, False):
             several = _trips(self.kernels[is_contiguous, True], shape) > 1
@@ -144,7 +142,7 @@ class FunctionForm:
                     column[places] = getattr(found, name)
                 for cause, cycles in found.converting:
                     causes[cause][places] = cycles
-        return Account(fields["cycles"], tuple(causes.items()), fields["scalar"], fields["before"])
+        return Account(fields["cycles"], tuple(causes.items()), fields["scalar"])
 
     def _account(self, kernel: Kernel, shape: Shape, arithmetic: Arithmetic) -> Account:
         """Return the cycles of shapes that run one kernel."""
@@ -177,7 +175,7 @@ class FunctionForm:
         if kernel.dual is not None:
             spent.conflict = spent.conflict + spent.hold(choose(rows > 0, last.load, 0), cycle, arithmetic)
         spent.drain = spent.hold(cycle * TICKS, cycle, arithmetic)
-        return Account(larger(cycle, times.after), spent.by_cause(), times.before + times.after, times.before)
+        return Account(larger(cycle, times.after), spent.by_cause(), times.after)
 
     def _unpack_head(self, kernel: Kernel, shape: Shape, arithmetic: Arithmetic) -> Number:
         """Return the ticks by which an unpacking load delays the start (`nest_plan.head_penalty`)."""

@@ -50,7 +50,6 @@ class Kernel:
     effect: int
     filled: int
     fill_is_limited: bool
-    writes: int
     restores: int
     trip_ticks: int
     """Ticks from trip to trip of a row."""
@@ -89,7 +88,6 @@ def kernel_of(target: VectorFunctionTarget, lowered: LoweredCast) -> Kernel | No
         effect=max(at + sum(intervals[place + 1 :]) for place, at in enumerate(there)),
         filled=clearing[0].elements if clearing else 0,
         fill_is_limited=bool(clearing and clearing[0].counters),
-        writes=len(lowered.plan.writes),
         restores=len(lowered.plan.restores),
         trip_ticks=branch + max(shape.hold, branch),
         last_waits=shape.stores[-1].barrier,
