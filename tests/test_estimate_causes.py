@@ -23,6 +23,8 @@ from targets.vliw import VliwTarget
 
 EXAMPLES = 3000 if "CASTSIM_THOROUGH" in os.environ else 60
 CHIPS = target_names()
+asked: Any = estimate
+"""Whose extents may be of either kind."""
 
 
 @cache
@@ -64,14 +66,13 @@ def test_causes_of_a_cast_add_up_to_its_cycles(
 ) -> None:
     src, dst = data.draw(st.sampled_from(pairs(name)))
     try:
-        found: Any = estimate(src, dst, **shape, target=name, scratch=scratch)
+        found = asked(src, dst, **shape, target=name, scratch=scratch)
     except CastsimError:
         assume(False)
     assert sum(found.causes.values()) == found.cycles
     assert all(cycles > 0 for cycles in found.causes.values())
-    many: Any = estimate(
-        src, dst, **{key: np.array([value, value]) for key, value in shape.items()}, target=name, scratch=scratch
-    )
+    twice = {key: np.array([value, value]) for key, value in shape.items()}
+    many = asked(src, dst, **twice, target=name, scratch=scratch)
     assert (sum(many.causes.values()) == many.cycles).all()
     assert many.cycles.tolist() == [found.cycles] * 2
 

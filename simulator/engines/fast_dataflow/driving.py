@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -14,8 +15,8 @@ from simulator.engines.fast_dataflow.machine import run
 Step = Callable[[Cells], int]
 
 _COMPILING = "simulator.engines.fast_dataflow.compiling"
-_KEPT = "compiling._machine.*.nbc"
-"""What numba calls the file in which it keeps the machine."""
+_KEPT = f"compiling._machine.*.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}.*.nbc"
+"""What numba calls the file in which it keeps the machine for this version of Python."""
 
 _LOADED, _ON_DISK, _TO_COMPILE = (5, 20), (200, 1000), (3000, 40_000)
 """Milliseconds that a run must have taken, and promise still to take, until compiled code pays: it is loaded, lies on
@@ -57,6 +58,39 @@ class Driver:
 @cache
 def _is_kept() -> bool:
     """Whether the machine has been compiled since its sources were written."""
-    folder = Path(__file__).parent
-    kept = [file.stat().st_mtime for file in (folder / "__pycache__").glob(_KEPT)]
-    return bool(kept) and max(kept) > max(file.stat().st_mtime for file in folder.glob("*.py"))
+    sources = Path(__file__).parent
+    folder = next((each for each in _folders(sources) if _is_writable(each)), None)
+    kept = [] if folder is None else [file.stat().st_mtime for file in folder.glob(_KEPT)]
+    return bool(kept) and max(kept) > max(file.stat().st_mtime for file in sources.glob("*.py"))
+
+
+def _folders(sources: Path) -> Iterator[Path]:
+    """Yield the folders of which numba takes the first that it can write to (the locators of `numba.core.caching`).
+
+    numba itself is not asked: importing it takes longer than most runs.
+    """
+    from hashlib import sha1  # noqa: PLC0415 - short runs never get here
+
+    own = f"{sources.name}_{sha1(str(sources).encode(), usedforsecurity=False).hexdigest()}"
+    settings = sys.modules.get("numba.core.config")
+    asked = os.environ.get("NUMBA_CACHE_DIR", "") if settings is None else settings.CACHE_DIR
+    if asked:
+        yield Path(asked) / own
+    yield sources / "__pycache__"
+    yield _user_wide() / own
+
+
+def _user_wide() -> Path:
+    """Return numba's folder among the user's caches."""
+    home = Path.home()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "numba" / "Cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "numba"
+    return Path(os.environ.get("XDG_CACHE_HOME", home / ".cache")) / "numba"
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, which need not be there yet."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
