@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from simulator.__main__ import main
+from simulator.commands.line import COMMANDS
 
 Capture = pytest.CaptureFixture[str]
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -49,3 +54,96 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
     assert "zz" in error["message"]
     told = shown(capsys, words.split(maxsplit=1)[0])[option]
     assert [word for word in error["legal"] if word != "PATH.toml" and word not in told] == []
+
+
+# ---------------------------------------------------------------------------------------------------------- examples
+
+LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lowering", "conform --spec tosa --markdown")
+"""Examples that take minutes or more, or go on with one that does."""
+SECONDS = ("scratch f32 i16 --rows 0:300:50",)
+"""Examples that take many seconds."""
+REFUTED = ("lower f16 i8 --spec tosa --target greco --via",)
+"""Examples that show why something is not right: their exit code is 1."""
+
+
+def examples() -> list[str]:
+    """Return the command lines of all help texts."""
+    modules = (import_module(f"simulator.commands.{name}") for name in COMMANDS)
+    lines = [
+        line.strip() for module in modules for line in (module.__doc__ or "").partition("examples:")[2].split("\n")
+    ]
+    found = [line.removeprefix("castsim ") for line in lines if line.startswith("castsim ")]
+    left_out = LONG if "CASTSIM_THOROUGH" in os.environ else (*LONG, *SECONDS)
+    return [line for line in found if not line.startswith(left_out)]
+
+
+def kernel(rows: str, argument: str) -> str:
+    """Return a tile program from %x to %y, i16 from f32 with a tmp tile."""
+    view, part = "!pto.tensor_view<?x64xf32>", "!pto.partition_tensor_view<4x64xf32>"
+    source, result, tmp = (f"!pto.tile_buf<vec, {what}>" for what in ("4x64xf32", "4x64xi16", "1x256xi32"))
+    return f"""module attributes {{pto.target_arch = "a3"}} {{
+  func.func @kernel(%x: !pto.ptr<f32>, %y: !pto.ptr<i16>{argument}) attributes {{pto.entry}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c64 = arith.constant 64 : index
+    {rows}
+    %vx = pto.make_tensor_view %x, shape = [%rows, %c64], strides = [%c64, %c1] : {view}
+    %vy = pto.make_tensor_view %y, shape = [%rows, %c64], strides = [%c64, %c1] : {view.replace("f32", "i16")}
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c4, %c64] : {view} -> {part}
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c4, %c64] : {view.replace("f32", "i16")} -> \
+{part.replace("f32", "i16")}
+    %wide = pto.alloc_tile : {source}
+    %slim = pto.alloc_tile : {result}
+    %tmp = pto.alloc_tile : {tmp}
+    pto.tload ins(%px : {part}) outs(%wide : {source})
+    pto.tcvt ins(%wide, %tmp {{sat_mode = #pto<saturation_mode OFF>}} : {source}, {tmp}) outs(%slim : {result})
+    pto.tstore ins(%slim : {result}) outs(%py : {part.replace("f32", "i16")})
+    return
+  }}
+}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with the files that the examples name, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "programs").symlink_to(PROGRAMS)
+    text = (PROGRAMS / "tpc_bf16_scale_linear_gaudi.tpc").read_text().replace("target gaudi\n", "target gaudi2\n")
+    for name in ("kernel.tpc", "kernel.s"):
+        (tmp_path / name).write_text(text)
+    for name in ("kernel.bin", "kernel.o"):
+        target = ["--target", "greco"] if name == "kernel.o" else []
+        assert main(["asm", "kernel.tpc", "--out", name, "--quiet", *target]) == 0
+    (tmp_path / "my.toml").write_text('base = "a2a3"\nname = "my"\n')
+    (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
+    (tmp_path / "casts.mlir").write_text(CASTS)
+    measured = (PROGRAMS.parent / "targets" / "a5_measured_casts.csv").read_text().splitlines()[:9]
+    (tmp_path / "mine.csv").write_text("\n".join(measured) + "\n")
+    return tmp_path
+
+
+CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
+  %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
+  return %0 : tensor<4x64xi16>
+}
+"""
+
+
+@pytest.mark.parametrize("line", examples())
+def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture) -> None:
+    scalar = "--arg rows" in line
+    rows, argument = ("", ", %rows: index") if scalar else ("%rows = arith.constant 128 : index", "")
+    (folder / "kernel.pto").write_text(kernel(rows, argument))
+    np.save(
+        folder / "x.npy",
+        np.linspace(-9, 9, 128 * 64).astype(np.float32).reshape(-1, 64)[: 4 if "model" in line else 128],
+    )
+    if "--target goya" in line:
+        (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())
+    words = shlex.split(line.partition(" > ")[0])
+    if "model.onnx" in words and "--arg" not in words:
+        words += ["--arg", "rows=2"]
+    expected = 1 if line.startswith(REFUTED) else 0
+    assert main(words) == expected, capsys.readouterr().err

@@ -6,7 +6,7 @@ cannot be run or has an element that is wrong.
 
 examples:
   castsim graph model.onnx --target a5 --in x=random:1
-  castsim graph model.onnx --target gaudi2 --in x=x.npy --arg batch=4 --out results --emit programs
+  castsim graph model.onnx --target gaudi2 --in x=x.npy --arg rows=4 --out results --emit programs
   castsim graph casts.mlir --target a2a3 --in arg0=random:1 --json -
 """
 
