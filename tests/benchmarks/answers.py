@@ -1,7 +1,8 @@
 """How long `castsim lower` takes: `python tests/benchmarks/answers.py [--markdown FILE]`.
 
 Every answer is a process of its own, start-up included, once with numba and once without. CPU seconds of all its
-threads are those of an idle machine too; seconds of the clock are not, where others work beside it.
+threads are those of an idle machine too; seconds of the clock are not, where others work beside it. Python finds its
+byte code, as in every run but the first; quick answers are asked for a few times, and the quickest counts.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ ASKED = (
 )
 """Requests: sources of 16 bits, then wide ones that go by breakpoints, by all codes, by samples."""
 
+_QUICK, _TIMES = 3.0, 5
+"""Seconds of an answer that is asked for so many times."""
+
 _WITHOUT = "import sys; sys.modules['numba'] = None\n"
 _RUN = "from simulator.__main__ import main; raise SystemExit(main({arguments!r}))"
 
@@ -50,12 +54,21 @@ class Answer:
     how: str
 
 
+def quickest(asked: str, *, numba: bool) -> Answer:
+    """Return the quickest of a few answers, or the only one where it takes long."""
+    found = [ask(asked, numba=numba)]
+    while found[0].cpu < _QUICK and len(found) < _TIMES:
+        found.append(ask(asked, numba=numba))
+    return min(found, key=lambda one: one.cpu)
+
+
 def ask(asked: str, *, numba: bool) -> Answer:
     """Run one request in a process of its own."""
     code = ("" if numba else _WITHOUT) + _RUN.format(arguments=["lower", *asked.split()])
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "COLUMNS": "400"}, capture_output=True, text=True,
+        [sys.executable, "-c", code], cwd=ROOT, env={**environment, "COLUMNS": "400"}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     clock = time.monotonic() - began
@@ -74,7 +87,8 @@ def markdown(answers: list[Answer]) -> str:
         "# How long `castsim lower` takes",
         "",
         "Written by `python tests/benchmarks/answers.py`: a process per answer, start-up included. CPU seconds add up",
-        f"those of all threads ({os.cpu_count()} processors); clock seconds depend on what else the machine does.",
+        f"those of all threads ({os.cpu_count()} processors); clock seconds depend on what else the machine does. Byte",
+        f"code is there, as in every run but the first; the quickest of {_TIMES} where an answer takes under {_QUICK:g} s.",
         "",
         "| castsim lower | numba | CPU s | clock s | answer |",
         "|---|---|---:|---:|---|",
@@ -94,7 +108,7 @@ def main(arguments: list[str]) -> int:
     answers = []
     for asked in ASKED:
         for numba in (True, False):
-            answers.append(ask(asked, numba=numba))
+            answers.append(quickest(asked, numba=numba))
             print(f"{answers[-1].cpu:7.2f} s CPU {answers[-1].clock:7.2f} s  {asked}", file=sys.stderr, flush=True)
     text = markdown(answers)
     if options.markdown:
