@@ -88,7 +88,7 @@ def markdown(answers: list[Answer]) -> str:
         "",
         "Written by `python tests/benchmarks/answers.py`: a process per answer, start-up included. CPU seconds add up",
         f"those of all threads ({os.cpu_count()} processors); clock seconds depend on what else the machine does.",
-        f"Byte code is there, as in every run but the first; the quickest of {_TIMES} for answers of under {_QUICK:g} s.",
+        f"Byte code is there, as in every run but the first; the quickest of {_TIMES} under {_QUICK:g} s.",
         "",
         "| castsim lower | numba | CPU s | clock s | answer |",
         "|---|---|---:|---:|---|",
