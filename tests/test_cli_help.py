@@ -56,6 +56,26 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
     assert [word for word in error["legal"] if word != "PATH.toml" and word not in told] == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--entry f", "--no-skip", "--timing-only", "--max-cycles 5", "--sync interlock", "--show-sync",
+        "--races ignore", "--report kernel", "--timeline", "--trace t", "--kanata k", "--window 1:2", "--what-if all",
+        "--unsafe-scratch", "--lint", "--pipeline hardware", "--declare d", "--machine 3",
+    ],
+)  # fmt: skip
+def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture) -> None:
+    command = ["run", QUANTISE, "--target", "a5", "--in", "x=zeros", "--arg", "rows=2", *words.split()]
+    assert main(command) == 2
+    assert f"{words.split(maxsplit=1)[0]} is for programs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--entry f", "--arg rows=2"])
+def test_scratch_of_two_formats_refuses_what_means_nothing_for_them(words: str, capsys: Capture) -> None:
+    assert main(["scratch", "f32", "i16", "--rows", "4", "--cols", "4", *words.split()]) == 2
+    assert f"{words.split(maxsplit=1)[0]} is for a program" in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------------------------------------------------- examples
 
 LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lowering", "conform --spec tosa --markdown")

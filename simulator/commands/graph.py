@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 SUMMARY = "run an ONNX model or TOSA text on a target, node by node, and compare every element"
 
+_OF_GRAPHS = frozenset({"program", "target", "inputs", "args", "out", "engine", "options", "json", "quiet"})
+"""Options of `castsim run` that mean something for a graph."""
+
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `graph`."""
@@ -86,26 +89,17 @@ def execute_run(options: Namespace) -> Outcome:
         ReadError: an option that means nothing for a graph, no target; otherwise as `execute`.
     """
     from isa.errors import ReadError  # noqa: PLC0415
+    from simulator.commands import run  # noqa: PLC0415
 
     if options.target is None:
         raise ReadError("a graph names no target", legal=("--target T",))
-    without = {
-        "--entry": options.entry is not None,
-        "--timing-only": options.timing_only,
-        "--lint": options.lint,
-        "--declare": options.declare is not None,
-        "--machine": options.machine is not None,
-        "--show-sync": options.show_sync,
-        "--timeline": options.timeline,
-        "--trace": options.trace is not None,
-        "--kanata": options.kanata is not None,
-        "--unsafe-scratch": options.unsafe_scratch,
-        "--max-cycles": options.max_cycles is not None,
-    }
-    for name, given in without.items():
-        if given:
+    parser = ArgumentParser()
+    run.declare(parser)
+    for name, value in vars(options).items():
+        if name not in _OF_GRAPHS and value != parser.get_default(name):
             raise ReadError(
-                f"{name} is for programs; write those of a graph by `castsim graph --emit DIR` and run them"
+                f"--{name.replace('_', '-')} is for programs; write those of a graph by `castsim graph --emit DIR` and "
+                "run them"
             )
     return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None}))
 

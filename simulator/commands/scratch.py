@@ -59,6 +59,9 @@ def execute(options: Namespace) -> Outcome:
         case [src, dst]:
             if options.rows is None or options.cols is None:
                 raise ReadError("--rows and --cols say how large the tile is")
+            for option, given in (("entry", options.entry), ("arg", options.args)):
+                if given:
+                    raise ReadError(f"--{option} is for a program; two formats have none", legal=("X.pto",))
             return _pair(options, src, dst)
         case _:
             raise ReadError("scratch takes two formats or one .pto file", legal=("SRC DST --rows R --cols C", "X.pto"))
