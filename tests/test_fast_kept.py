@@ -72,9 +72,7 @@ def test_code_kept_among_the_caches_of_the_user_is_found(tmp_path: Path, monkeyp
     monkeypatch.delitem(sys.modules, "numba.core.config", raising=False)
     package = Path(driving.__file__).parent
     access = os.access
-    monkeypatch.setattr(
-        driving.os, "access", lambda path, mode: not Path(path).is_relative_to(package) and access(path, mode)
-    )
+    monkeypatch.setattr(os, "access", lambda path, mode: not Path(path).is_relative_to(package) and access(path, mode))
     looked_for = driving._is_kept.__wrapped__
     assert not looked_for()
     put(Path(folder), name)
