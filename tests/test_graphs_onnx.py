@@ -13,8 +13,10 @@ from graph_models import SAMPLES, model
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, save
 
-from simulator.graphs import GraphRun, make_tensors, read_graph, run_graph
+from simulator.graphs import GraphRun, make_tensors, onnx_nodes, read_graph, run_graph
 from targets import load_target
+from targets.dataflow import DataflowTarget
+from targets.options import with_options
 
 F32, F16, I8, U8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8
 GOLDEN = np.load(VECTORS / "golden_onnx_node.npz", allow_pickle=False)
@@ -159,14 +161,102 @@ def test_many_tiles_do_not_disturb_each_other(tmp_path: Path) -> None:
     assert (found.outputs["y"].array == np.clip(np.rint(x / np.float32(0.75)) + 9, 0, 255)).all()
 
 
-def test_a_nan_that_a_bound_replaces_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["a2a3", "a5", "greco", "gaudi2"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_clip_keeps_nan(tmp_path: Path, target: str, dtype: type) -> None:
+    """NumPy's clip keeps NaN, and so does onnx's; bounds on both sides, whole and broken rows, several tiles."""
+    element = {np.float32: F32, np.float16: F16}.get(dtype, TensorProto.BFLOAT16)
+    x = (numbers(777, 30)).astype(dtype)
+    x[::13], x[1::50], x[2::50] = np.nan, np.inf, -np.inf
+    bounds = {"low": np.array(-20, dtype), "high": np.array(30, dtype)}
+    found = ran(tmp_path, one("Clip", {"x": element}, element, [x.size], bounds), target, x=x)
+    wide = x.astype(np.float64)
+    wanted = np.where(np.isnan(wide), np.nan, np.minimum(np.maximum(wide, -20), 30))
+    assert found.conforms
+    assert np.array_equal(found.outputs["y"].array.astype(np.float64), wanted, equal_nan=True)
+
+
+def test_what_keeps_nan_costs_cycles_and_is_left_out_where_maxima_keep_it(tmp_path: Path) -> None:
     x = np.array([1, np.nan, -4, 100], np.float32)
     made = one("Clip", {"x": F32}, F32, [4], {"low": np.array(0, np.float32)})
-    kept = ran(tmp_path, made, "gaudi2", x=x)
-    assert kept.conforms  # the constant is the first operand, and NaN the second, which stays
-    lost = ran(tmp_path, made, "a5", x=x)
+    selected = ran(tmp_path, made, "a5", x=x)
+    path = tmp_path / "model.onnx"
+    keeping = with_options(load_target("a5"), {"maximum_of_nan": "nan"})
+    plain = run_graph(read_graph(path), keeping, make_tensors(read_graph(path), {"x": x}, {}))
+    assert selected.conforms
+    assert plain.conforms
+    assert selected.cycles > plain.cycles
+    assert any("maximum_of_nan" in remark for remark in selected.nodes[0].remarks)
+    assert not plain.nodes[0].remarks
+
+
+def test_a_nan_that_a_bound_replaces_is_told(tmp_path: Path) -> None:
+    """A target without selections has no way to keep it."""
+    x = np.array([1, np.nan, -4, 100], np.float32)
+    ran(tmp_path, one("Clip", {"x": F32}, F32, [4], {"low": np.array(0, np.float32)}), "a5", x=x)
+    full = load_target("a5")
+    assert isinstance(full, DataflowTarget)
+    rest = tuple(rule for rule in full.tile_operations if rule.mnemonic != "tsel")
+    graph = read_graph(tmp_path / "model.onnx")
+    lost = run_graph(graph, full.model_copy(update={"tile_operations": rest}), make_tensors(graph, {"x": x}, {}))
     assert lost.nodes[0].comparisons[0].wrong == 1
     assert lost.nodes[0].comparisons[0].witness.index == (1,)  # type: ignore[union-attr]
+    assert any("no comparison and selection of f32" in remark for remark in lost.nodes[0].remarks)
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("kind", ["e4m3fn", "e5m2"])
+def test_fp8_of_nan_infinity_and_overflow_is_judged(tmp_path: Path, kind: str, saturate: int) -> None:
+    """The table of Cast (semantics_tosa_onnx.md section 3) defines all three, so that nothing is left open."""
+    dtype, element = DTYPES[kind][0], getattr(TensorProto, DTYPES[kind][1])
+    x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 1, -46.5, 0.05, 0.0, -0.0, 3.3e38], np.float32)
+    quotient = x / np.float32(0.1)
+    bound = float(ml_dtypes.finfo(dtype).max)
+    wanted = (np.clip(quotient, -bound, bound) if saturate else quotient).astype(dtype).astype(np.float64)
+    node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], name="node", saturate=saturate)
+    constants = {"s": np.array(0.1, np.float32), "z": np.array(0, dtype)}
+    found = ran(
+        tmp_path, model([node], {"x": (F32, [x.size])}, {"y": (element, [x.size])}, constants), "a5", x=x
+    )  # fmt: skip
+    got = found.outputs["y"].array.astype(np.float64)
+    right = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+    assert found.nodes[0].comparisons[0].undefined == 0
+    assert found.nodes[0].comparisons[0].wrong == (~right).sum()
+    assert right.all()
+    assert found.conforms
+
+
+def test_a_wrong_fp8_of_nan_is_found(tmp_path: Path) -> None:
+    """Without selections the bounds replace NaN by the lower one."""
+    constants = {"s": np.array(0.1, np.float32), "z": np.array(0, ml_dtypes.float8_e4m3fn)}
+    node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], name="node", saturate=1)
+    made = model([node], {"x": (F32, [2])}, {"y": (TensorProto.FLOAT8E4M3FN, [2])}, constants)
+    path, x = tmp_path / "model.onnx", np.array([np.nan, 1], np.float32)
+    save(made, path)
+    full, graph = load_target("a5"), read_graph(path)
+    assert isinstance(full, DataflowTarget)
+    rest = tuple(rule for rule in full.tile_operations if rule.mnemonic != "tsel")
+    found = run_graph(graph, full.model_copy(update={"tile_operations": rest}), make_tensors(graph, {"x": x}, {}))
+    assert found.outputs["y"].codes[0] not in (0x7F, 0xFF)  # the codes of NaN
+    assert found.nodes[0].comparisons[0].wrong == 1
+    assert not found.conforms
+
+
+def test_a_whole_graph_that_contradicts_its_nodes_does_not_conform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.array([np.nan, 1, 2, 3], np.float32)
+    made = one("QuantizeLinear", {"x": F32}, I8, [4], {"s": np.array(0.5, np.float32), "z": np.array(-3, np.int8)})
+    excused = ran(tmp_path, made, "a5", x=x)
+    assert excused.conforms
+    assert [found.because for found in excused.comparisons] == [("node",)]  # NaN, which is left open
+    kept = ran(tmp_path, made, "a5", x=np.ones(4, np.float32))
+    assert kept.conforms
+    monkeypatch.setattr(onnx_nodes, "reference_run", lambda *_: [np.array([-1, -1, -1, 5], np.int8)])
+    contradicted = ran(tmp_path, made, "a5", x=np.ones(4, np.float32))
+    assert all(node.conforms for node in contradicted.nodes)
+    assert contradicted.comparisons[0].wrong == 1
+    assert not contradicted.conforms
 
 
 def test_what_the_evaluator_leaves_open_is_never_wrong(tmp_path: Path) -> None:

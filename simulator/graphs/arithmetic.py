@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from isa.errors import IllegalError
 from isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from isa.modes import Rounding
-from simulator.graphs.bench import Bench, f32
+from simulator.graphs.bench import Bench, extremes, f32
 from simulator.graphs.chip import F32
 from simulator.graphs.kernel import Kernel, Value
 from simulator.graphs.model import Tensor
@@ -31,25 +31,22 @@ def clipped(bench: Bench, x: Tensor, low: Tensor | None, high: Tensor | None) ->
     Raises:
         IllegalError: a format that the target does not compute with.
     """
-    bounds = [("max", low), ("min", high)]
-    given = [(function, int(bound.codes.reshape(-1)[0])) for function, bound in bounds if bound is not None]
+    given = [(function, bound) for function, bound in (("max", low), ("min", high)) if bound is not None]
     if not given:
         return x
     _check_width(x.format)
     kernel, value = bench.unary("Clip", x.format)
+    ends = [None if bound is None else int(bound.codes.reshape(-1)[0]) for bound in (low, high)]
     if all(bench.chip.has(function, x.format, constant=True) for function, _ in given):
-        for function, bound in given:
-            # The constant stands first, so that a machine that keeps the second operand keeps NaN.
-            value = kernel.combine(function, value, bound, backwards=True)
+        value = bench.bounded(kernel, value, *ends)
         return Tensor(x.format, bench.finish(kernel, value, x.codes, x.format))
     codes, fmt = bench.unpacked(x.codes, x.format)
     kernel, value = bench.unary("Clip", fmt)
-    value = _wide(bench, kernel, value)
-    for function, bound in given:
-        value = kernel.combine(function, value, f32(float(value_of(bound, x.format))), backwards=True)
-    return Tensor(
-        x.format, bench.packed(bench.finish(kernel, _back(bench, kernel, value, fmt), codes, fmt), fmt, x.format)
-    )
+    wide = [None if end is None else f32(float(value_of(end, x.format))) for end in ends]
+    number = _wide(bench, kernel, value)
+    # The cast back may lose NaN too, so NaN is put back behind it.
+    found = bench.nan_kept(kernel, _back(bench, kernel, extremes(kernel, number, *wide), fmt), value, number)
+    return Tensor(x.format, bench.packed(bench.finish(kernel, found, codes, fmt), fmt, x.format))
 
 
 def combined(bench: Bench, function: str, a: Tensor, b: Tensor, constant: Tensor | None) -> Tensor:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from isa.errors import IllegalError
 from isa.formats import FORMATS, Format, IntFormat
 from simulator.graphs.chip import F32, Chip
-from simulator.graphs.kernel import Converted, Kernel, Value
+from simulator.graphs.kernel import Converted, Kept, Kernel, Value
 from simulator.graphs.program import Program, program_of, run_program
 from simulator.numerics import code_dtype
 from simulator.planning import Chain
@@ -164,6 +164,30 @@ class Bench:
             raise IllegalError(f"{self.chip.target.name} has no f32 -> {dst.name} rounded to nearest")
         return kernel.convert(value, chain)
 
+    def bounded(self, kernel: Kernel, value: Value, low: int | None, high: int | None) -> Value:
+        """Return a value between two bounds, codes of its format; NaN stays NaN where the target has a way to keep it.
+
+        A lower bound above the upper one gives the upper one.
+        """
+        found = extremes(kernel, value, low, high)
+        return found if found == value else self.nan_kept(kernel, found, value, value)
+
+    def nan_kept(self, kernel: Kernel, bounded: Value, origin: Value, tested: Value) -> Value:
+        """Return what became of a value between bounds, with NaN put back if maximum and minimum have lost it.
+
+        `tested` is the same number as `origin` in a format that the target compares.
+        """
+        chip = self.chip
+        if not chip.loses_nan or isinstance(origin.format, IntFormat):
+            return bounded
+        lost = f"maximum and minimum of {chip.target.name} take the number over NaN (option maximum_of_nan)"
+        view = chip.selected_as(origin.format)
+        if view is None or not chip.has("cmp", tested.format):
+            self.remark(f"{lost}, and it has no comparison and selection of {origin.format.name}: NaN becomes a bound")
+            return bounded
+        self.remark(f"{lost}: a comparison of the elements with themselves and a selection put NaN back")
+        return kernel.keep_nan(bounded, origin, tested, view)
+
     def _from_signed(self, kernel: Kernel, value: Value, fmt: IntFormat) -> Value:
         """Read an unsigned integer as the signed one, and add 2**bits where that is negative."""
         signed = FORMATS[f"i{fmt.bits}"]
@@ -180,6 +204,17 @@ def clamped(kernel: Kernel, value: Value, low: float | None, high: float | None)
     return value if high is None else kernel.combine("min", value, f32(high))
 
 
+def extremes(kernel: Kernel, value: Value, low: int | None, high: int | None) -> Value:
+    """Return a value between two bounds, codes of its format.
+
+    The constant stands first, so that a machine that keeps the second operand keeps NaN.
+    """
+    for function, bound in (("max", low), ("min", high)):
+        if bound is not None:
+            value = kernel.combine(function, value, bound, backwards=True)
+    return value
+
+
 def f32(number: float) -> int:
     """Return the code of a number that f32 holds, or of the nearest one."""
     return int(np.float32(number).view(np.uint32))
@@ -193,6 +228,8 @@ def _limits(fmt: Format) -> tuple[int, int]:
 def _words(instruction: Any) -> str:
     if isinstance(instruction, Converted):
         return instruction.step.label
+    if isinstance(instruction, Kept):
+        return f"cmp eq {instruction.tested.format.name}, sel {instruction.view.name}"
     second = instruction.second
     operand = "" if isinstance(second, Value) else f" {second:#x}"
     return f"{instruction.function} {instruction.first.format.name}{operand}"

@@ -64,6 +64,7 @@ class Chip:
     def numbers(self, src: Format, dst: Format) -> Chain | None:
         """Return the shortest chain that rounds all numbers within the range of `dst` to nearest, ties to even.
 
+        One that keeps NaN comes first, if there is one.
         Sources of up to 16 bits are tried on all of their codes, others on those that tell chains apart.
         """
         key = ("numbers", src.name, dst.name)
@@ -110,6 +111,19 @@ class Chip:
         assert isinstance(self.target, DataflowTarget)
         rule = self.target.tile_operation(f"t{function}{'s' if constant else ''}")
         return rule is not None and fmt.name in rule.types
+
+    @property
+    def loses_nan(self) -> bool:
+        """Whether maximum and minimum of NaN and a number are the number.
+
+        A vector unit keeps its second operand unless the first is found beyond it, so it keeps NaN of the second.
+        """
+        return isinstance(self.target, DataflowTarget) and self.target.option("maximum_of_nan") == "number"
+
+    def selected_as(self, fmt: Format) -> Format | None:
+        """Return the format as which elements are selected: their own, else integers of their width; None: none."""
+        names = (fmt.name, f"i{fmt.bits}")
+        return next((FORMATS[name] for name in names if name in FORMATS and self.has("sel", FORMATS[name])), None)
 
     def _steps(self, src: Format, dst: Format) -> list[Step]:
         return [step for step in self._casts.from_format(src) if step.dst == dst]

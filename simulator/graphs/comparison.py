@@ -45,6 +45,10 @@ class Comparison:
     witness: Witness | None
     sets: bool = False
     """Whether they were compared with sets of a specification, `against` being its label."""
+    passed: int = 0
+    """How many differ from the reference and are not wrong: left open, or a zero or NaN that is as good."""
+    because: tuple[str, ...] = ()
+    """Of a whole graph: the nodes before the output with such elements, which may be why it differs."""
 
 
 def against_reference(
@@ -60,11 +64,13 @@ def against_reference(
     """Compare bits; every NaN is as good as every other, with `either_zero` so are zeros of both signs."""
     fmt = result.format
     nan = is_nan(result.codes, fmt) & is_nan(expected.codes, fmt)
-    right = (result.codes == expected.codes) | nan | undefined
+    equal = (result.codes == expected.codes) | nan
+    right = equal | undefined
     if either_zero and not isinstance(fmt, IntFormat):
         numbers = [tensor.array.astype(np.float64) for tensor in (result, expected)]
         right |= (numbers[0] == 0) & (numbers[1] == 0)
-    return _comparison(output, against, result, right, undefined, sources, expected)
+    found = _comparison(output, against, result, right, undefined, sources, expected)
+    return replace(found, passed=int((right & ~equal).sum()))
 
 
 def against_sets(

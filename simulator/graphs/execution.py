@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,11 @@ class NodeRun:
         judged = self.comparisons[-1:] if self.plan is not None else self.comparisons
         return self.refusal is None and not any(found.wrong for found in judged)
 
+    @property
+    def passes(self) -> bool:
+        """Whether an element differs from the reference and conforms: what comes after it may differ too."""
+        return self.conforms and any(found.wrong or found.passed for found in self.comparisons)
+
 
 @dataclass(frozen=True, slots=True)
 class GraphRun:
@@ -67,8 +72,14 @@ class GraphRun:
 
     @property
     def conforms(self) -> bool:
-        """Whether every node ran and none has a wrong element."""
-        return all(node.conforms for node in self.nodes)
+        """Whether every node ran and none has a wrong element, and whether that explains the outputs.
+
+        An output that differs from the reference of the whole graph is explained if a node before it has an element
+        that differs and conforms. Without one, the nodes and the whole contradict each other.
+        """
+        return all(node.conforms for node in self.nodes) and not any(
+            found.wrong and not found.because for found in self.comparisons
+        )
 
 
 def read_graph(path: Path, version: str | None = None) -> Graph:
@@ -147,7 +158,7 @@ def run_graph(
         values |= dict(zip(node.outputs, outputs, strict=False))
     ran = not done or done[-1].refusal is None
     results = {name: values[name] for name in graph.outputs} if ran else {}
-    whole = _whole(graph, inputs, results) if graph.language is Language.ONNX and ran else ()
+    whole = _whole(graph, inputs, results, done) if graph.language is Language.ONNX and ran else ()
     return GraphRun(graph, target, tuple(done), results, whole)
 
 
@@ -194,7 +205,7 @@ def _judged(
     if found is not None and given[0] is not None:
         sets = acceptance(found.demand.cast, given[0].format, outputs[0].format, given[0].codes)
     for name, result, right in zip(node.outputs, outputs, expected, strict=False):
-        undefined = undefined_elements(node, given, result.shape) if sets is None else sets.anything
+        undefined = undefined_elements(node, given, result) if sets is None else sets.anything
         comparisons.append(
             against_reference(
                 name, result, Tensor.of(right, result.format), sources, undefined, either_zero=node.op == "Clip"
@@ -211,17 +222,32 @@ def _against(name: str, result: Tensor, sets: Any, sources: list[Tensor | None],
     return against_sets(name, as_sets, sets, sources, label)
 
 
-def _whole(graph: Graph, inputs: Mapping[str, Tensor], results: Mapping[str, Tensor]) -> tuple[Comparison, ...]:
+def _whole(
+    graph: Graph, inputs: Mapping[str, Tensor], results: Mapping[str, Tensor], done: Sequence[NodeRun]
+) -> tuple[Comparison, ...]:
     from simulator.graphs.onnx_nodes import reference_run  # noqa: PLC0415 - the extra
 
     expected = reference_run(graph, dict(inputs))
-    return tuple(
-        against_reference(
+    found = []
+    for (name, result), right in zip(results.items(), expected, strict=True):
+        comparison = against_reference(
             name, result, Tensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
             against="reference evaluator, whole graph",
-        )
-        for (name, result), right in zip(results.items(), expected, strict=True)
-    )  # fmt: skip
+        )  # fmt: skip
+        found.append(replace(comparison, because=_passing(name, done) if comparison.wrong else ()))
+    return tuple(found)
+
+
+def _passing(output: str, done: Sequence[NodeRun]) -> tuple[str, ...]:
+    """Return the nodes that an output depends on and that pass elements which differ from the reference."""
+    needed, names = {output}, []
+    for run in reversed(done):
+        if needed.isdisjoint(run.node.outputs):
+            continue
+        needed |= {name for name in run.node.inputs if name is not None}
+        if run.passes:
+            names.append(run.node.name)
+    return tuple(reversed(names))
 
 
 def _tensor(

@@ -55,7 +55,21 @@ class Combined:
     backwards: bool = False
 
 
-Instruction = Converted | Combined
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """`bounded` where `tested` is a number, `origin` where it is NaN: a comparison with itself, and a selection.
+
+    The selection takes elements for those of the format `view`.
+    """
+
+    result: Value
+    bounded: Value
+    origin: Value
+    tested: Value
+    view: Format
+
+
+Instruction = Converted | Combined | Kept
 
 
 class Kernel:
@@ -97,6 +111,12 @@ class Kernel:
         """Apply a function of two operands; see `Combined`."""
         result = self._new(first.format)
         self.instructions.append(Combined(result, function, first, second, backwards))
+        return result
+
+    def keep_nan(self, bounded: Value, origin: Value, tested: Value, view: Format) -> Value:
+        """Give NaN of `origin` back to what was made from it; see `Kept`."""
+        result = self._new(origin.format)
+        self.instructions.append(Kept(result, bounded, origin, tested, view))
         return result
 
     @property
@@ -150,5 +170,7 @@ def operands(instruction: Instruction) -> tuple[Value, ...]:
     """Return the values that an instruction reads."""
     if isinstance(instruction, Converted):
         return (instruction.source,)
+    if isinstance(instruction, Kept):
+        return instruction.bounded, instruction.origin, instruction.tested
     second = instruction.second
     return (instruction.first, second) if isinstance(second, Value) else (instruction.first,)

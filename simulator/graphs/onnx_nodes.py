@@ -97,14 +97,22 @@ def _evaluated(model: Any, given: dict[str, NDArray[Any]], what: str) -> list[ND
         raise IllegalError(f"'{what}': onnx's reference evaluator refuses it: {error}") from None
 
 
-def undefined_elements(node: Node, inputs: Sequence[Tensor | None], shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return where the evaluator's own result says nothing: quotients that it converts to int32 out of its range."""
+def undefined_elements(node: Node, inputs: Sequence[Tensor | None], result: Tensor) -> NDArray[np.bool_]:
+    """Return where the evaluator's own result says nothing.
+
+    For integers these are quotients out of the range of int32, to which it converts them. For floats it converts by the
+    table of Cast, which defines infinity, overflow and NaN of every format that has a NaN; NaN is open of others.
+    """
+    shape = result.shape
     if node.op != "QuantizeLinear" or inputs[0] is None or inputs[1] is None:
         return np.zeros(shape, np.bool_)
     axis, block = node.attributes.get("axis", 1), node.attributes.get("block_size", 0)
     scales = Tensor(inputs[1].format, expanded(inputs[1].codes, shape, axis, block, "scale")).array
     with np.errstate(all="ignore"):
         quotient = np.abs(inputs[0].array.astype(np.float64) / scales.astype(np.float64))
+    if not isinstance(result.format, IntFormat):
+        has_nan = result.format.nan_code is not None
+        return np.zeros(shape, np.bool_) if has_nan else np.isnan(quotient)
     # What lies half a unit below 2**31 rounds to it.
     undefined: NDArray[np.bool_] = ~(quotient < 2.0**31 - 1)
     return undefined

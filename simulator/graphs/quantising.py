@@ -130,10 +130,8 @@ def _as_float(
     found = bench.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
     if found.verdict is Verdict.DIFFERS and saturate == "1" and bench.chip.numbers(F32, dst) is not None:
         largest = _number(dst.max_finite_code, dst)
-        bench.remark(
-            f"no chain saturates f32 -> {dst.name}: bounded by {largest:g} before the cast, which may lose NaN"
-        )
-        value = bench.rounded(kernel, clamped(kernel, value, -largest, largest), dst)
+        bench.remark(f"no chain saturates f32 -> {dst.name} as ONNX asks: bounded by {largest:g} before the cast")
+        value = bench.rounded(kernel, bench.bounded(kernel, value, f32(-largest), f32(largest)), dst)
         return bench.finish(kernel, value, codes, dst)
     if found.verdict is Verdict.DIFFERS:
         bench.remark(f"no chain gives ONNX's f32 -> {dst.name}; the nearest one runs")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from isa.errors import TileError
-from isa.formats import Format, IntFormat
+from isa.formats import FORMATS, Format, IntFormat
 from isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from isa.pto.types import format_type
-from simulator.graphs.kernel import Combined, Converted, Kernel, Value, operands
+from simulator.graphs.kernel import Combined, Converted, Kept, Kernel, Value, operands
 from simulator.graphs.program import Program
 from simulator.planning.steps import RereadForm
 from simulator.planning.tile_arithmetic import shown
@@ -26,6 +26,7 @@ _COLUMNS = 256
 _FEWEST = 64
 """Least elements of a row: a block of the narrowest format."""
 _BYTE = 8
+_BYTES = FORMATS["i8"]
 
 
 def tile_program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
@@ -103,6 +104,8 @@ class _Writer:
         for place, instruction in enumerate(self.kernel.instructions):
             if isinstance(instruction, Converted):
                 self._convert(instruction)
+            elif isinstance(instruction, Kept):
+                self._keep(instruction)
             else:
                 self._combine(instruction)
             for value in {*operands(instruction), instruction.result}:
@@ -148,9 +151,7 @@ class _Writer:
     def _convert(self, instruction: Converted) -> None:
         step, source = instruction.step, self.held[instruction.source.number]
         if isinstance(step.forms[0], RereadForm):
-            name, kind = f"%a{len(self.body)}", self._kind(step.dst, self.rows, self.cols)
-            self.held[instruction.result.number] = _Tile(name, kind, source.root)
-            self.body.append(f"{name} = pto.bitcast {source.name} : {source.kind} -> {kind}")
+            self.held[instruction.result.number] = self._viewed(source, step.src, step.dst)
             return
         result = self._take(step.dst)
         self.held[instruction.result.number] = result
@@ -171,6 +172,36 @@ class _Writer:
             self._with_constant("tmuls", first, 1 << second, fmt, result)
         else:
             self._with_constant(f"t{function}s", first, second, fmt, result)
+
+    def _keep(self, instruction: Kept) -> None:
+        """Compare a tile with itself, which is false of NaN alone, and select by the bits."""
+        tested = self.held[instruction.tested.number]
+        result = self._take(instruction.result.format)
+        self.held[instruction.result.number] = result
+        # A bit for each of a row's elements; the selection leaves its scratch block as it likes.
+        shaped = self.target.tile_arithmetic.mask_has_source_shape
+        mask = self._allocated(_BYTES, self.rows, self.cols if shaped else _COLUMNS // _BYTE)
+        tmp = self._allocated(_BYTES, 1, self._block)
+        self.body.append(
+            f"pto.tcmp ins({tested.name}, {tested.name} {{cmpMode = #pto<cmp eq>}} : {tested.kind}, {tested.kind}) "
+            f"outs({mask.name} : {mask.kind})"
+        )
+        bounded, origin, into = (
+            self._viewed(tile, instruction.result.format, instruction.view)
+            for tile in (self.held[instruction.bounded.number], self.held[instruction.origin.number], result)
+        )
+        self.body.append(
+            f"pto.tsel ins({mask.name}, {bounded.name}, {origin.name}, {tmp.name} : {mask.kind}, {bounded.kind}, "
+            f"{origin.kind}, {tmp.kind}) outs({into.name} : {into.kind})"
+        )
+
+    def _viewed(self, tile: _Tile, fmt: Format, view: Format) -> _Tile:
+        """Return a tile of one format as one of another of its width."""
+        if fmt == view:
+            return tile
+        name, kind = f"%a{len(self.body)}", self._kind(view, self.rows, self.cols)
+        self.body.append(f"{name} = pto.bitcast {tile.name} : {tile.kind} -> {kind}")
+        return _Tile(name, kind, tile.root)
 
     def _with_constant(self, mnemonic: str, source: _Tile, constant: int, fmt: Format, result: _Tile) -> None:
         scalar, kind = self.scalar(constant, fmt)

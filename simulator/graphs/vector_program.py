@@ -12,7 +12,7 @@ from isa.formats import FORMATS
 from simulator.compiled_casts.lanes import gather, spread
 from simulator.emission import Sequence, schedule
 from simulator.emission import Value as Register
-from simulator.graphs.kernel import Combined, Converted, Kernel, Value
+from simulator.graphs.kernel import Combined, Kept, Kernel, Value
 from simulator.graphs.program import Program
 from simulator.planning.steps import RereadForm
 from simulator.planning.vector_text import issue_step, vector_assembly
@@ -84,7 +84,9 @@ def _issue(sequence: Sequence, kernel: Kernel, values: dict[int, Register], targ
     for instruction in kernel.instructions:
         if isinstance(instruction, Combined):
             result = _combined(sequence, instruction, values)
-        elif isinstance(instruction, Converted) and isinstance(instruction.step.forms[0], RereadForm):
+        elif isinstance(instruction, Kept):
+            raise IllegalError(f"{target.name}: selections have no program; bounds that come first keep NaN")
+        elif isinstance(instruction.step.forms[0], RereadForm):
             result = values[instruction.source.number]
         else:
             result = issue_step(sequence, instruction.step, values[instruction.source.number], target)

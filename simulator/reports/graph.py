@@ -118,6 +118,8 @@ def _comparison(found: Comparison) -> dict[str, Any]:
         "elements": found.elements,
         "undefined": found.undefined,
         "wrong": found.wrong,
+        "passed": found.passed,
+        "because_of_nodes": list(found.because),
         "witness": None
         if witness is None
         else {

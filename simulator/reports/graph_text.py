@@ -80,4 +80,6 @@ def _compared(found: Comparison) -> str:
         text = f"{found.output}: {found.wrong} of {found.elements} elements are outside of what {found.against} accepts"
     if found.undefined:
         text += f"; {found.undefined} are left open"
+    if found.because:
+        text += f", as node {' and node '.join(found.because)} has elements that differ from it and conform"
     return text if found.witness is None else f"{text}; the first at {witness_text(found.witness)}"
