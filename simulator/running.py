@@ -340,6 +340,7 @@ def _run_assembled(
         checked=checked,
         max_bundles=max_cycles,
         heard=lambda issued: observer.progress(issued, 0) if observer else None,
+        skip=skip,
     )
     executed = Executed(ran.tree, assembled.arguments, ran.warnings)
     stage("time")

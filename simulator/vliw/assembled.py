@@ -101,6 +101,7 @@ def execute(
     checked: bool,
     max_bundles: int,
     heard: Callable[[int], None] = lambda _: None,
+    skip: bool = True,
 ) -> Ran:
     """Run a program to its end.
 
@@ -111,6 +112,7 @@ def execute(
         checked: gather stale reads.
         max_bundles: bundles after which the run is given up.
         heard: is told now and then how many bundles have been issued.
+        skip: without values, go past trips of loops that do what earlier ones did (False: walk every trip).
 
     Raises:
         ReadError: an unknown name, a missing input, an array that does not fit, overlapping declarations.
@@ -123,7 +125,7 @@ def execute(
     tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
     vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
     memory = GlobalMemory(tensors, codes, assembled.target.tensors.limit)
-    machine = Machine(assembled.program, assembled.target, memory, values=values, checked=checked)
+    machine = Machine(assembled.program, assembled.target, memory, values=values, checked=checked, skip=skip)
     _fill_vlm(machine, vlm, codes)
     tree = machine.run(max_bundles, heard)
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}

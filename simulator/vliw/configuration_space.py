@@ -61,6 +61,10 @@ class ConfigurationSpace:
             }
         return self._visible
 
+    def settled(self, now: int) -> bool:
+        """Whether everything sees the same from now on, as long as nothing is stored."""
+        return now >= self._settled_at
+
     def _cell(self, address: int) -> Cell:
         name = self._names.get(address, f"mmio {address:#x}")
         if name not in self._cells:

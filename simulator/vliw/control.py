@@ -18,7 +18,7 @@ _WORD = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class Turn:
     """A loop under way: bound and step as they were at LOOP."""
 
     shape: LoopShape
@@ -34,7 +34,7 @@ class _Pending:
 
     bundles: int
     target: int
-    turn: _Turn | None = None
+    turn: Turn | None = None
     jump: bool = False
 
 
@@ -51,7 +51,7 @@ class Control:
         self._jump_delay = target.jump_rules.delay_bundles
         self._loop_delay = target.loop_rules.delay_bundles
         self._pending: _Pending | None = None
-        self._turns: list[_Turn] = []
+        self._turns: list[Turn] = []
         self._visits: dict[int, int] = {}
 
     @property
@@ -94,7 +94,7 @@ class Control:
             return
         (iterator,) = self._registers.cells(self._structure.iterator(shape.depth))
         iterator.set(bounds["start"])
-        turn = _Turn(shape, iterator, signed(bounds["bound"]), bounds["step"], compare)
+        turn = Turn(shape, iterator, signed(bounds["bound"]), bounds["step"], compare)
         if holds(compare, signed(bounds["start"]), turn.bound):
             self._pending = _Pending(self._loop_delay, shape.start, turn)
         else:
@@ -105,8 +105,8 @@ class Control:
         """Whether the current bundle is the last delay bundle of a taken jump."""
         return self._pending is not None and self._pending.bundles == 0 and self._pending.jump
 
-    def advance(self, now: int, horizon: int) -> None:
-        """Go on to the next bundle, past ends of loop bodies.
+    def advance(self, now: int, horizon: int) -> Turn | None:
+        """Go on to the next bundle, past ends of loop bodies; return the loop of which another trip begins, if any.
 
         Raises:
             EngineError: nothing that can decide the path has changed since it was here before.
@@ -123,13 +123,19 @@ class Control:
                     self._trace.open_loop()
             else:
                 pending.bundles -= 1
-        if self._pending is None:
-            self._turn_around(now)
+        turn = self._turn_around(now) if self._pending is None else None
         if self.pc <= before:
             self._notice_endless(now, horizon)
         self._check_place()
+        return turn
 
-    def _turn_around(self, now: int) -> None:
+    def pass_time(self, since: int, cycles: int) -> None:
+        """Note that what has happened since a time happens again and again until `cycles` later."""
+        self._visits.update({pc: time + cycles for pc, time in self._visits.items() if time >= since})
+        if self.changed_at >= since:
+            self.changed_at += cycles
+
+    def _turn_around(self, now: int) -> Turn | None:
         """At the end of a loop body: begin its next trip or leave it; loops may end together."""
         while self._turns and self.pc == self._turns[-1].shape.end:
             turn = self._turns[-1]
@@ -142,9 +148,10 @@ class Control:
             self._trace.end_trip()
             if holds(turn.compare, signed(following), turn.bound):
                 self.pc = turn.shape.start
-                return
+                return turn
             self._turns.pop()
             self._trace.close_loop()
+        return None
 
     def _notice_endless(self, now: int, horizon: int) -> None:
         """Going back to where the program has been with nothing changed that could take it elsewhere."""

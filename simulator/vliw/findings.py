@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -81,6 +82,10 @@ class StaleRead:
         return f"distance {self.distance}, needed {self.needed}, {self.missing} missing"
 
 
+Counts = Mapping[tuple[object, ...], int]
+"""How often each finding was made."""
+
+
 class Findings:
     """Gathers findings; repetitions of one pair at one distance are counted."""
 
@@ -108,6 +113,15 @@ class Findings:
         self._times[key] = self._times.get(key, 0) + 1
         if key not in self._first:
             self._first[key] = StaleRead(kind, place, role, reader, writer, distance, needed, now, 1)
+
+    def counts(self) -> Counts:
+        """Return how often each finding has been made by now."""
+        return dict(self._times)
+
+    def repeat(self, before: Counts, after: Counts, times: int) -> None:
+        """Count what was found between two moments some times more."""
+        for key, count in after.items():
+            self._times[key] += times * (count - before.get(key, 0))
 
     def all(self) -> tuple[StaleRead, ...]:
         """Return everything found, in the order of first occurrence."""

@@ -30,6 +30,7 @@ from simulator.vliw.semantics import Effects, Operands, Prepared, State, Value, 
 from simulator.vliw.structure import Structure, described, name_of
 from simulator.vliw.tensors import GlobalMemory
 from simulator.vliw.trace import Trace
+from simulator.vliw.trips import Trips
 from targets.vliw import VliwTarget
 
 Mask = NDArray[np.bool_]
@@ -42,15 +43,23 @@ _PROGRESS = 1 << 16
 class Machine:
     """One core with a program.
 
-    `values` False computes scalars only. `checked` gathers findings, which are `findings.all()` after `run`;
-    `remarks` are uses that no source documents, with their places.
+    `values` False computes scalars only; `skip` then goes past trips of loops that do what earlier ones did. `checked`
+    gathers findings, which are `findings.all()` after `run`; `remarks` are uses that no source documents, with their
+    places.
 
     Raises:
         ReadError, IllegalError: what can be refused without running: registers, loops, jumps, declarations.
     """
 
     def __init__(
-        self, program: Program, target: VliwTarget, memory: GlobalMemory, *, values: bool = True, checked: bool = True
+        self,
+        program: Program,
+        target: VliwTarget,
+        memory: GlobalMemory,
+        *,
+        values: bool = True,
+        checked: bool = True,
+        skip: bool = True,
     ) -> None:
         self.target = target
         self.findings = Findings(wanted=checked)
@@ -80,6 +89,20 @@ class Machine:
         self._trace = Trace()
         self._recorder = BundleRecorder(program.bundles, self.plans, target)
         self._control = Control(self.structure, self.registers, self._trace, target)
+        self._trips: Trips | None = None
+        if skip and not values:
+            self._trips = Trips(
+                self.structure,
+                self.plans,
+                target,
+                self.horizon,
+                self.registers,
+                self.local,
+                self.configuration,
+                self.findings,
+                self._control,
+                self._trace,
+            )
         self._scalar_loads = any(is_global_load(p) and not p.vector for own in self.plans for p in own)
         self._declare_registers()
 
@@ -90,7 +113,7 @@ class Machine:
             EngineError: more bundles than the limit, or a program that will never end.
             IllegalError, TileError: an instruction is refused; says where.
         """
-        control, now, issued = self._control, 0, 0
+        control, now, issued, told = self._control, 0, 0, 0
         jump_bubbles = int(self.target.option("taken_jump_cycles"))
         while not control.ended:
             if issued == max_bundles:
@@ -100,10 +123,15 @@ class Machine:
             loads, stores = self._issue(index, now)
             bubbles = jump_bubbles if control.jumping else 0
             self._trace.add(self._recorder.node(index, loads, stores, bubbles, tuple(self.local.touched)))
-            control.advance(now, self.horizon)
+            turn = control.advance(now, self.horizon)
             now += 1 + bubbles
             issued += 1
-            if issued % _PROGRESS == 0:
+            if turn is not None and self._trips is not None:
+                skipped = self._trips.skip(turn, now, issued, max_bundles)
+                now += skipped.cycles
+                issued += skipped.bundles
+            if issued >= told + _PROGRESS:
+                told = issued
                 heard(issued)
         if not control.halted:
             self.remarks["the program ends without HALT, behind its last bundle"] = None

@@ -62,6 +62,16 @@ class Trace:
         """A trip of the innermost loop has ended."""
         self._frames[-1].end_trip()
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether the last trip of the innermost loop was the one before it again, at the same addresses."""
+        steps = self._frames[-1].steps
+        return steps is not None and not any(map(any, steps))
+
+    def repeat(self, times: int) -> None:
+        """Note more trips of the innermost loop that are the last one again."""
+        self._frames[-1].count += times
+
     def close_loop(self) -> None:
         """The innermost loop has ended."""
         frame = self._frames.pop()
