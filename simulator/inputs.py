@@ -27,6 +27,7 @@ from simulator.numerics import (
     pack_codes,
     unpack_codes,
 )
+from simulator.numerics.unpack import code_bits
 
 RANDOM_LIMIT = 100.0
 """Random floats are uniform in [-RANDOM_LIMIT, RANDOM_LIMIT)."""
@@ -95,7 +96,7 @@ def random_codes(generator: np.random.Generator, fmt: Format, shape: tuple[int, 
         values: NDArray[Any] = generator.integers(
             fmt.minimum, fmt.maximum, shape, dtype=np.int64 if fmt.signed else np.uint64, endpoint=True
         )
-        mask = (1 << fmt.bits) - 1
+        mask = (1 << code_bits(fmt)) - 1
         return (values.astype(np.uint64) & np.uint64(mask)).astype(code_dtype(fmt))
     wide = format_named("f64")
     uniform = generator.uniform(-RANDOM_LIMIT, RANDOM_LIMIT, shape)

@@ -80,6 +80,88 @@ def test_what_is_wrong_in_a_text_and_where(
     assert (caught.value.span.line, caught.value.span.column) == place
 
 
+RESCALE = """func.func @main(%x: tensor<4xi8>) -> tensor<4xi16> {
+  %m = "tosa.const"() <{values = dense<1073741824> : tensor<1xi32>}> : () -> tensor<1xi32>
+  %n = "tosa.const"() <{values = dense<16384> : tensor<1xi16>}> : () -> tensor<1xi16>
+  %s = "tosa.const"() <{values = dense<31> : tensor<1xi8>}> : () -> tensor<1xi8>
+  %a = "tosa.const"() <{values = dense<0> : tensor<1xi8>}> : () -> tensor<1xi8>
+  %b = "tosa.const"() <{values = dense<0> : tensor<1xi16>}> : () -> tensor<1xi16>
+  %y = tosa.rescale %x, %m, %s, %a, %b {input_unsigned = false, output_unsigned = false, per_channel = false,
+    rounding_mode = SINGLE_ROUND, scale32 = true} : (tensor<4xi8>, tensor<1xi32>, tensor<1xi8>, tensor<1xi8>,
+    tensor<1xi16>) -> tensor<4xi16>
+  return %y : tensor<4xi16>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "said", "legal"),
+    [
+        ("input_unsigned =", "input_unsigend =", (7, 41), "no attribute 'input_unsigend'", "input_unsigned"),
+        ("scale32 = true", "scale32 = true, foo = 1", (8, 51), "no attribute 'foo'", "scale32"),
+        (", scale32 = true", "", (7, 8), "needs attribute 'scale32'", "scale32 = false"),
+        (" per_channel = false,", "", (7, 8), "needs attribute 'per_channel'", "per_channel = true"),
+        ("rounding_mode = SINGLE_ROUND, ", "", (7, 8), "needs attribute 'rounding", "rounding_mode = SINGLE_ROUND"),
+        ("output_unsigned = false, ", "", (7, 8), "needs attribute 'output_unsigned'", "output_unsigned = true"),
+        ("scale32 = true", "scale32 = 1", (8, 35), "'1' is no scale32", "scale32 = true"),
+        ("SINGLE_ROUND", "UP", (8, 5), "'UP' is no rounding_mode", "rounding_mode = SINGLE_ROUND"),
+        ("scale32 = true", "scale32 = true, shift = array<i8: 3>", (8, 51), "'shift' with 5 operands", "scale32"),
+        ("scale32 = true", "scale32 = false", (7, 25), "multiplier of i32 with scale32 = false", "i16"),
+        ("%x, %m, %s, %a, %b {", "%x, %n, %s, %a, %b {", (7, 25), "multiplier of i16 with scale32 = true", "i32"),
+        ("%s, %a, %b {", "%b, %a, %b {", (7, 29), "shift of i16", "i8"),
+        ("%a, %b {", "%b, %b {", (7, 33), "input_zp of i16", "i8"),
+        ("%a, %b {", "%a, %a {", (7, 37), "output_zp of i8", "i16"),
+        (', %b {', ' {', (7, 8), "needs attribute 'output_zp'", "output_zp = 0 : i32"),
+        ("<{values = dense<31>", "<{valeus = dense<31>", (4, 25), "no attribute 'valeus'", "values"),
+    ],
+)  # fmt: skip
+def test_attributes_and_operands_of_rescale_are_those_of_tosa(
+    tmp_path: Path, before: str, after: str, place: tuple[int, int], said: str, legal: str
+) -> None:
+    """TOSA 1.0 has five attributes without defaults; the multiplier is i32 if scale32, else i16 (section 2.1)."""
+    assert read(tmp_path, RESCALE).nodes[0].op == "tosa.rescale"
+    assert before in RESCALE
+    text = RESCALE.replace(before, after, 1)
+    if after in ("%x, %n, %s, %a, %b {", "%b, %a, %b {", "%b, %b {", "%a, %a {", " {"):
+        kinds = {"x": "4xi8", "m": "1xi32", "n": "1xi16", "s": "1xi8", "a": "1xi8", "b": "1xi16"}
+        line = text[text.index("tosa.rescale") :]
+        names = [name.strip(" %") for name in line[len("tosa.rescale") : line.index("{")].split(",")]
+        types = ", ".join(f"tensor<{kinds[name]}>" for name in names)
+        start = text.index("(", text.index("tosa.rescale"))
+        text = f"{text[:start]}({types}){text[text.index(')', start) + 1 :]}"
+    with pytest.raises(ReadError) as caught:
+        read(tmp_path, text)
+    assert said in caught.value.message
+    assert legal in caught.value.legal
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == place
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("tosa.cast %arg0", "tosa.cast %arg0 {input_unsinged = true}", "no attribute 'input_unsinged'"),
+        ("tosa.cast %arg0", "tosa.cast %arg0 {saturate}", "no attribute 'saturate'"),
+        ("tosa.cast %arg0", "tosa.cast %arg0 {input_unsigned = 2}", "'2' is no input_unsigned"),
+        ("tosa.cast %arg0", '"tosa.cast"(%arg0) <{a = 1}> {a = 2}', "'a' is given twice"),
+    ],
+)
+def test_attributes_of_other_operators(tmp_path: Path, before: str, after: str, said: str) -> None:
+    with pytest.raises(ReadError, match=said):
+        read(tmp_path, CAST.replace(before, after))
+    assert read(tmp_path, CAST.replace(before, 'tosa.cast %arg0 {my.note = "kept"}')).nodes[0].attributes == {}
+
+
+@pytest.mark.parametrize(("text", "code"), [("-1", 0xFFFFFFFFFFFFFFFF), ("140737488355328", 0xFFFF800000000000)])
+def test_constants_of_48_bits_have_their_sign_in_all_of_64(tmp_path: Path, text: str, code: int) -> None:
+    kind = "tensor<1xi48>"
+    made = f"func.func @main() -> {kind} {{\n  %c = tosa.const {{values = dense<{text}> : {kind}}} : {kind}\n"
+    graph = read(tmp_path, f"{made}  return %c : {kind}\n}}\n")
+    assert graph.constants["c"].codes.tolist() == [code]
+    assert graph.constants["c"].array.view(np.int64).tolist() == [code - (1 << 64)]
+
+
 def test_an_unsupported_operator_is_refused_and_not_unreadable(tmp_path: Path) -> None:
     with pytest.raises(IllegalError) as caught:
         read(tmp_path, CAST.replace("tosa.cast", "tosa.matmul"))

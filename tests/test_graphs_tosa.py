@@ -11,7 +11,7 @@ from golden import VECTORS, as_codes
 from numpy.typing import NDArray
 
 from isa.formats import format_named
-from simulator.graphs import GraphRun, Tensor, read_graph, run_graph
+from simulator.graphs import GraphRun, Tensor, make_tensors, read_graph, run_graph
 from targets import load_target
 
 CASTS = np.load(VECTORS / "golden_tosa_cast.npz", allow_pickle=False)
@@ -141,6 +141,20 @@ def one_rescale(**changes: object) -> str:
     case = {"in_bits": 32, "out_bits": 8, "in_unsigned": 0, "out_unsigned": 0, "scale32": 1, "rounding_mode": 1}
     case |= {"per_channel": 0, "channels": 1, "rows": 4, "input_zp": 0, "output_zp": 0, **changes}
     return rescale_text(case, [1 << 30], [int(changes.get("shift", 31))])
+
+
+def test_random_input_of_48_bits_is_whole_range_and_refused_by_chips(tmp_path: Path) -> None:
+    text = one_rescale(in_bits=48, out_bits=32, scale32=0, rows=2000).replace("1073741824", "16384")
+    path = tmp_path / "graph.mlir"
+    path.write_text(text, encoding="utf-8")
+    graph = read_graph(path)
+    tensors = make_tensors(graph, {"x": "random:1"}, {})
+    values = tensors["x"].codes.view(np.int64)
+    assert values.min() < -(1 << 46)
+    assert values.max() > 1 << 46
+    assert ((values >= -(1 << 47)) & (values < 1 << 47)).all()
+    found = run_graph(graph, load_target("a2a3"), tensors)
+    assert found.nodes[0].refusal == "no target holds elements of 48 bits"
 
 
 def test_a_value_beyond_the_shift_is_unpredictable_and_said_so(tmp_path: Path) -> None:

@@ -13,14 +13,18 @@ from typing import Any
 from isa.errors import IllegalError, ReadError, Span
 from isa.pto.lexer import Source
 from simulator.graphs.model import Graph, Input, Language, Node, Tensor
-from simulator.graphs.tosa_text import Kind, Reader, TensorType
+from simulator.graphs.tosa_attributes import OPERANDS, RESCALE, check_operand_types, checked_attributes
+from simulator.graphs.tosa_text import Attribute, Kind, Reader, TensorType
 
 OPERATORS = ("tosa.cast", "tosa.rescale", "tosa.identity", "tosa.reshape", "tosa.const", "tosa.const_shape")
 """Operators that are run; the constants become values of the graph."""
 
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
 _RETURNS = ("return", "func.return")
-_OPERANDS = {"tosa.cast": (1, 1), "tosa.identity": (1, 1), "tosa.reshape": (1, 2), "tosa.rescale": (1, 5)}
+_OPERANDS = {
+    "tosa.cast": (1, 1), "tosa.identity": (1, 1), "tosa.reshape": (1, 2), RESCALE: (1, len(OPERANDS)),
+    "tosa.const": (0, 0), "tosa.const_shape": (0, 0),
+}  # fmt: skip
 """Fewest and most operands: `rescale` and `reshape` had attributes in place of some."""
 
 
@@ -142,23 +146,37 @@ class _Function:
         if name not in OPERATORS:
             raise IllegalError(f"operator {name} is not supported", span=span, legal=OPERATORS)
         operands = self._operands()
-        attributes: dict[str, Any] = {}
+        given: dict[str, Attribute] = {}
         if reader.take("<"):
-            attributes |= reader.attributes()
+            given |= reader.attributes()
             reader.expect(">")
         if reader.at("{"):
-            attributes |= reader.attributes()
-        kind = self._signature(operands)
+            for key, attribute in reader.attributes().items():
+                if key in given:
+                    raise reader.error(f"'{key}' is given twice", attribute.index)
+                given[key] = attribute
+        kind = self._signature([operand for operand, _ in operands])
+        self._check_count(name, operands, span)
+        attributes = checked_attributes(reader, name, name_index, len(operands), given)
+        if name == RESCALE:
+            check_operand_types(reader, [(self.known[operand], index) for operand, index in operands], kind, attributes)
         if name in _CONSTANTS:
             self._constant(result, kind, attributes, span)
         else:
-            self._node(name, result, kind, operands, attributes, span)
+            self._node(name, result, kind, [operand for operand, _ in operands], attributes, span)
         self._define(result, kind, result_index)
 
-    def _operands(self) -> list[str]:
+    def _check_count(self, name: str, operands: list[tuple[str, int]], span: Span) -> None:
+        fewest, most = _OPERANDS[name]
+        if not fewest <= len(operands) <= most:
+            legal = f"{fewest} to {most}" if fewest < most else str(fewest)
+            raise ReadError(f"{name} has {len(operands)} operands", span=span, legal=(legal,))
+
+    def _operands(self) -> list[tuple[str, int]]:
+        """Read names of values, each with the number of its token."""
         reader = self.reader
         bracketed = reader.take("(")
-        found: list[str] = []
+        found: list[tuple[str, int]] = []
         while reader.kinds[reader.position] is Kind.VALUE or (found and reader.at(",")):
             if found:
                 reader.expect(",")
@@ -166,7 +184,7 @@ class _Function:
             name = reader.next_of(Kind.VALUE, "an operand")[1:]
             if name not in self.known:
                 raise reader.error(f"%{name} is not defined", index, [f"%{other}" for other in self.known])
-            found.append(name)
+            found.append((name, index))
         if bracketed:
             reader.expect(")")
         return found
@@ -192,9 +210,7 @@ class _Function:
         return results[0]
 
     def _constant(self, name: str, kind: TensorType, attributes: dict[str, Any], span: Span) -> None:
-        values = attributes.get("values", attributes.get("value"))
-        if not isinstance(values, Tensor):
-            raise ReadError("a constant needs values", span=span, legal=("values = dense<1> : tensor<1xi32>",))
+        values: Tensor = next(iter(attributes.values()))
         if not _agree(values.shape, kind.shape):
             raise ReadError("the values of the constant have another shape than the result", span=span)
         self.constants[name] = values
@@ -202,9 +218,6 @@ class _Function:
     def _node(
         self, name: str, result: str, kind: TensorType, operands: list[str], attributes: dict[str, Any], span: Span
     ) -> None:
-        fewest, most = _OPERANDS[name]
-        if not fewest <= len(operands) <= most:
-            raise ReadError(f"{name} has {len(operands)} operands", span=span, legal=(f"{fewest} to {most}",))
         same_shape = name in ("tosa.cast", "tosa.rescale", "tosa.identity")
         if same_shape and not _agree(self.known[operands[0]].shape, kind.shape):
             raise ReadError("the result has another shape than the operand", span=span)
@@ -218,7 +231,7 @@ class _Function:
         reader = self.reader
         index = reader.position
         reader.position += 1
-        self.outputs = self._operands()
+        self.outputs = [name for name, _ in self._operands()]
         if self.outputs:
             reader.expect(":")
             for place in range(len(self.outputs)):

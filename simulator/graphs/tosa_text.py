@@ -20,6 +20,7 @@ from isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from isa.pto.lexer import Source
 from simulator.graphs.model import Tensor
 from simulator.numerics import abstract_policy, code_dtype, convert_codes
+from simulator.numerics.unpack import code_bits
 
 
 class Kind(Enum):
@@ -72,6 +73,14 @@ class TensorType:
 
     format: Format
     shape: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """The value of an attribute, and the number of the token that is its name."""
+
+    value: Any
+    index: int
 
 
 class Reader:
@@ -160,10 +169,10 @@ class Reader:
             found.append(self.type())
         return found
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, Attribute]:
         """Read `{name = value, ...}`, the opening brace included."""
         self.expect("{")
-        found: dict[str, Any] = {}
+        found: dict[str, Attribute] = {}
         while not self.take("}"):
             if found:
                 self.expect(",")
@@ -173,7 +182,7 @@ class Reader:
             name = name.strip('"')
             if name in found:
                 raise self.error(f"'{name}' is given twice", index)
-            found[name] = self._value() if self.take("=") else True
+            found[name] = Attribute(self._value() if self.take("=") else True, index)
         return found
 
     def _value(self) -> Any:
@@ -213,7 +222,9 @@ class Reader:
 
     def _array(self, text: str, index: int) -> list[Any]:
         inner = text[text.index("<") + 1 : -1]
-        _, colon, values = inner.partition(":")
+        element, colon, values = inner.partition(":")
+        if element.strip() not in ELEMENTS:
+            raise self.error(f"element type '{element.strip()[:20]}' is none of TOSA's", index, ELEMENTS)
         parts = [part.strip() for part in values.split(",")] if colon and values.strip() else []
         return [self._number(part, index) for part in parts]
 
@@ -260,7 +271,9 @@ class Reader:
             low = fmt.minimum if not fmt.boolean else 0
             if not isinstance(value, int) or not low <= value <= max(fmt.maximum, (1 << fmt.bits) - 1):
                 raise self.error(f"{value} is no {fmt.name}", index, (f"{low} to {fmt.maximum}",))
-            return int(value) & ((1 << fmt.storage_bits) - 1)
+            # A number written without its sign means the same bits; a code of i48 has its sign in the upper ones too.
+            number = value - (1 << fmt.bits) if value > fmt.maximum and fmt.signed else value
+            return int(number) & ((1 << code_bits(fmt)) - 1)
         assert isinstance(fmt, FloatFormat)
         if isinstance(value, int):
             if not 0 <= value < 1 << fmt.bits:
