@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -15,11 +16,14 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write to that takes the name `path` once it is complete, with the permissions of a new file.
 
     A failure, in the block or later, leaves what was at `path` as it was. A pipe or a device cannot be replaced, so it
-    is written to as it is.
+    is written to as it is. A symbolic link stays one: what it points to is written.
 
     Raises:
-        OSError: the folder is missing or cannot be written, or the disk is full.
+        OSError: the folder is missing or cannot be written, links lead round in a circle, or the disk is full.
     """
+    path = Path(os.path.realpath(path))
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     if path.exists() and not path.is_file():
         with path.open("wb") as device:
             yield device

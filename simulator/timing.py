@@ -106,6 +106,14 @@ class Observer(Listener, Protocol):
         """A 32-byte block at byte `address` crossed a buffer port in `cycle`, having asked for it at `asked`."""
 
 
+class Watcher(Observer, Protocol):
+    """Listens to the beginning of a run only."""
+
+    @property
+    def until(self) -> int | None:
+        """The first cycle it does not want to hear of, None for the end; it may come nearer while it listens."""
+
+
 Record = TypeVar("Record")
 Record_co = TypeVar("Record_co", covariant=True)
 

@@ -13,6 +13,7 @@ import pytest
 
 from simulator.__main__ import main
 from simulator.engines import simulate
+from simulator.files import whole_file
 from simulator.running import load
 from simulator.timing import Timing
 from simulator.views.recording import Recorder
@@ -261,6 +262,8 @@ def check_against(
         (["--window", "0:9"], "nothing to show"),
         (["--trace", "/nowhere/at/all.json"], "cannot be written"),
         (["--kanata", "/"], "cannot be written"),
+        (["--trace", ""], "--trace '': an empty text names no file"),
+        (["--kanata", ""], "--kanata '': an empty text names no file"),
     ],
 )
 def test_bad_views_are_refused(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,14 +280,69 @@ def test_a_refused_window_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_too_many_segments_are_cut_and_said() -> None:
-    recorder = Recorder(Window(), limit=5)
-    loaded = load(PROGRAMS / "f32_to_f16_pipelined.pto", None, None, {})
-    assert not isinstance(loaded, Assembled)
-    timing = simulate(loaded.tree, loaded.target, recorder, engine="event")
-    view = make_timeline("x", loaded.tree, timing, recorder, Window())
-    assert view.cut == view.end < timing.total
-    assert len(recorder.segments) == 5
+def test_links_are_written_through(tmp_path: Path) -> None:
+    """A link stays one; what it points to, there already or not, gets the trace."""
+    program = str(PROGRAMS / "f32_to_f16.pto")
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("old.json", "new.json"):
+        goal, link = tmp_path / "elsewhere" / name, tmp_path / name
+        if name == "old.json":
+            goal.write_text("before")
+        link.symlink_to(Path("elsewhere") / name)
+        shown(tmp_path, program, "--trace", str(link))
+        assert link.is_symlink()
+        assert not goal.is_symlink()
+        assert json.loads(goal.read_text())["traceEvents"]
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["new.json", "old.json"]
+
+
+def test_a_link_into_nowhere_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    round_about = tmp_path / "round.json"
+    round_about.symlink_to(round_about)
+    (tmp_path / "gone.json").symlink_to(tmp_path / "missing" / "file.json")
+    for link in (round_about, tmp_path / "gone.json"):
+        assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--trace", str(link)]) == 2
+        assert "cannot be written" in capsys.readouterr().err
+        assert link.is_symlink()
+
+
+def test_nothing_is_half_written_through_a_link(tmp_path: Path) -> None:
+    goal, link = tmp_path / "goal", tmp_path / "link"
+    goal.write_text("before")
+    link.symlink_to(goal)
+    with pytest.raises(ZeroDivisionError), whole_file(link) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert goal.read_text() == "before"
+    assert sorted(tmp_path.iterdir()) == [goal, link]
+
+
+@pytest.mark.parametrize("columns", ["50", "100", "180"])
+def test_no_line_is_cut(columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--timeline", "--window", "0:30"]) == 0
+    out = capsys.readouterr().out
+    _, _, view = out.partition("timeline: ")
+    said = " ".join(view.split())
+    assert "D dispatched, = waiting, e executing, E executed, - waiting to retire, R retired" in said
+    # What no terminal of the width has room for is marked.
+    cut = [line for line in view.splitlines() if line.endswith("...")]
+    assert bool(cut) == (columns == "50")
+    assert all(len(line) <= int(columns) for line in view.splitlines())
+    assert ("set ctrl (tcvt f32 -> f16 RINT)" in said) == (not cut)
+
+
+def test_views_leave_the_engine_of_the_report_alone(tmp_path: Path) -> None:
+    """The figures are those of the engine asked for, fast by default; the view of either is the same."""
+    program = str(PROGRAMS / "f32_to_f16_pipelined.pto")
+    reports, traces = [], []
+    for engine in ((), ("--engine", "fast"), ("--engine", "event")):
+        report, trace = tmp_path / "report.json", tmp_path / "trace.json"
+        shown(tmp_path, program, *engine, "--trace", str(trace), "--window", "900:1500", "--json", str(report))
+        reports.append(json.loads(report.read_text()))
+        traces.append(trace.read_bytes())
+    assert [report["engine"] for report in reports] == ["fast", "fast", "event"]
+    assert traces[0] == traces[1] == traces[2]
 
 
 def test_a_program_without_cycles_has_empty_views(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

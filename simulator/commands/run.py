@@ -23,7 +23,6 @@ from simulator.commands.run_kernel import check_report, kernel_entry, kernel_sec
 from simulator.commands.run_views import (
     check_views,
     declare_views,
-    recorder_of,
     timeline_of,
     timeline_text,
     write_views,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from simulator.commands.outcome import Outcome
     from simulator.running import Loaded, Result
     from simulator.timing import Listener
-    from simulator.views.recording import Recorder
+    from simulator.views.timeline import Timeline
     from simulator.vliw.assembled import Assembled
     from simulator.vliw.lint import Finding
     from simulator.what_if import Gain
@@ -64,7 +63,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
-    add("--engine", metavar="E", help="fast (default, but for views), or event: the reference, with the same cycles")
+    add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
     add("--no-skip", action="store_true", help="fast engine: execute every trip of every loop")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     add("--max-cycles", metavar="N", help="give up after N cycles")
@@ -109,8 +108,7 @@ def execute(options: Namespace) -> Outcome:
     findings = _lint(loaded) if options.lint else None
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
-    result, gains, recorder = _simulate(options, loaded, limits)
-    timeline = None if recorder is None else timeline_of(options, result, recorder)
+    result, gains, timeline = _simulate(options, loaded, limits)
     told = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder)
     rested_on = [f"options.{name}" for name in sorted(read)]
@@ -130,8 +128,8 @@ def execute(options: Namespace) -> Outcome:
 
 def _simulate(
     options: Namespace, loaded: Loaded | Assembled, limits: tuple[str, ...]
-) -> tuple[Result, tuple[Gain, ...], Recorder | None]:
-    """Run the program, and once more with each limit lifted; also return what listened in detail."""
+) -> tuple[Result, tuple[Gain, ...], Timeline | None]:
+    """Run the program, and once more with each limit lifted; also return what the views show."""
     from simulator.reports.progress import following  # noqa: PLC0415
     from simulator.running import MAX_CYCLES, Loaded, run_loaded  # noqa: PLC0415
 
@@ -153,8 +151,8 @@ def _simulate(
                 skip=not options.no_skip,
             )
 
-        recorder = recorder_of(options, progress)
-        result = simulated(loaded, recorder or progress)
+        result = simulated(loaded, progress)
+        timeline = timeline_of(options, result, progress)
         gains = lift_limits(
             limits,
             loaded.target,
@@ -162,7 +160,7 @@ def _simulate(
             lambda lift: _load(options, lift)[0],
             lambda program: simulated(program, progress).cycles,
         )
-    return result, gains, recorder
+    return result, gains, timeline
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rich.console import RenderableType
 
     from simulator.running import Result
     from simulator.timing import Listener
-    from simulator.views.recording import Recorder
     from simulator.views.timeline import Timeline
     from simulator.views.window import Window
-
-ENGINE = "event"
-"""The engine that tells what it does; the others only have results."""
 
 _SHOWN = 80
 """Cycles that the text view shows unless a window is asked for."""
@@ -42,9 +37,9 @@ def check_views(options: Namespace) -> None:
     """Refuse what cannot be shown or written, before anything is simulated.
 
     Raises:
-        ReadError: a window of nothing or without a view, an engine that tells nothing, a file that cannot be made or is
-            named twice.
+        ReadError: a window of nothing or without a view, a file that cannot be made or is named twice.
     """
+    import os  # noqa: PLC0415
     from pathlib import Path  # noqa: PLC0415
 
     from isa.errors import ReadError  # noqa: PLC0415
@@ -52,28 +47,34 @@ def check_views(options: Namespace) -> None:
     if options.window is not None and not wanted(options):
         raise ReadError("--window has nothing to show", legal=("--timeline", "--trace FILE", "--kanata FILE"))
     window_of(options)
-    if wanted(options) and options.engine not in (None, ENGINE):
-        raise ReadError(f"engine '{options.engine}' tells only results; views need another", legal=(ENGINE,))
-    files = {Path(options.program).resolve(): "PROGRAM"}
+    files = {os.path.realpath(options.program): "PROGRAM"}
     for name, text in (("--json", options.json), ("--trace", options.trace), ("--kanata", options.kanata)):
         if text is None or (name == "--json" and text == "-"):
             continue
         path = Path(text)
         if name != "--json":
-            _check_file(name, path)
+            _check_file(name, text)
         if path.is_file() or not path.exists():  # a device takes more than one
-            other = files.setdefault(path.resolve(), name)
+            other = files.setdefault(os.path.realpath(path), name)
             if other != name:
                 raise ReadError(f"{other} and {name} name the same file, '{text}'")
 
 
-def _check_file(option: str, path: Path) -> None:
+def _check_file(option: str, text: str) -> None:
+    import os  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
     from isa.errors import ReadError  # noqa: PLC0415
 
-    if str(path) == "-":
+    if not text:
+        raise ReadError(f"{option} '': an empty text names no file", legal=(f"{option} FILE",))
+    if text == "-":
         raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
-    if not path.parent.is_dir() or path.is_dir():
-        raise ReadError(f"{option} {path}: cannot be written: no such folder, or a folder itself")
+    path = Path(os.path.realpath(text))
+    if path.is_symlink():
+        raise ReadError(f"{option} {text}: cannot be written: symbolic links lead round in a circle")
+    if not path.parent.is_dir() or path.is_dir() or text.endswith("/"):
+        raise ReadError(f"{option} {text}: cannot be written: no such folder, or a folder itself")
 
 
 def window_of(options: Namespace) -> Window:
@@ -87,28 +88,30 @@ def window_of(options: Namespace) -> Window:
     return Window() if options.window is None else Window.parse(options.window.strip())
 
 
-def recorder_of(options: Namespace, listener: Listener | None) -> Recorder | None:
-    """Return what listens to the engine, None if no view was asked for."""
-    from simulator.views.recording import Recorder  # noqa: PLC0415
-    from simulator.views.window import Window  # noqa: PLC0415
+def timeline_of(options: Namespace, result: Result, listener: Listener | None) -> Timeline | None:
+    """Return what happened in the window, None if no view was asked for; `listener` hears how far that has come.
 
-    if not wanted(options):
-        return None
-    window = window_of(options)
-    only_text = options.window is None and options.trace is None and options.kanata is None
-    return Recorder(Window(0, _SHOWN) if only_text else window, listener)
-
-
-def timeline_of(options: Namespace, result: Result, recorder: Recorder) -> Timeline:
-    """Return what happened in the window.
+    The event engine tells it, which runs no further than the window; all else is in the result of whatever engine.
 
     Raises:
         ReadError: the window reaches beyond the run.
     """
+    from simulator.engines import observe  # noqa: PLC0415
+    from simulator.views.recording import Recorder  # noqa: PLC0415
     from simulator.views.timeline import make_timeline  # noqa: PLC0415
+    from simulator.views.window import Window  # noqa: PLC0415
 
+    if not wanted(options):
+        return None
     loaded = result.loaded
-    return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window_of(options))
+    window = window_of(options)
+    start, end = window.within(result.cycles)
+    if options.window is None and options.trace is None and options.kanata is None:
+        end = min(end, _SHOWN)
+    window = Window(start, end)
+    recorder = Recorder(window, listener)
+    recorder.issued = observe(loaded.tree, loaded.target, recorder)
+    return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
 
 
 def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from isa.errors import ReadError
-from simulator.timing import Listener, Observer, Timing
+from simulator.timing import Listener, Observer, Timing, Watcher
 from simulator.tree import Tree
 from targets.loader import Target
 from targets.vector_function import VectorFunctionTarget
 from targets.vliw import VliwTarget
 
-__all__ = ["CYCLE_LIMIT", "ENGINES", "engine_for", "simulate"]
+__all__ = ["CYCLE_LIMIT", "ENGINES", "engine_for", "observe", "simulate"]
 
 ENGINES = ("fast", "event")
 """Engines that can be asked for; the first is taken where nobody asks."""
@@ -59,6 +59,18 @@ def simulate(
     return _fast(tree, target, observer, max_cycles, record_operations=record_operations, skip=skip)
 
 
+def observe(tree: Tree, target: Target, watcher: Watcher) -> int:
+    """Let the event engine tell `watcher` what happens before the cycle until which it listens, and no further.
+
+    What it hears of those cycles is what it would hear of them in the whole run; segments may reach beyond. Returns a
+    bound on the operations that had left the scalar unit by then, or stood first in line: none of a higher number had.
+
+    Raises:
+        IllegalError: as `simulate`.
+    """
+    return _event(tree, target, watcher, record_operations=False).watch(watcher)
+
+
 def engine_for(engine: str | None, observer: Listener | None) -> str:
     """Return the engine that `simulate` takes: the one asked for, else the first that tells the observer enough."""
     return engine or ("event" if isinstance(observer, Observer) else ENGINES[0])
@@ -69,6 +81,9 @@ class _Simulation(Protocol):
 
     def run(self, max_cycles: int) -> Timing:
         """Simulate to the end."""
+
+    def watch(self, watcher: Watcher) -> int:
+        """Simulate as far as the watcher listens."""
 
 
 # simpy takes as long to import as the rest of a small run, so engines are imported by who simulates with them.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.timing import Timing
 from simulator.tree import Access, Tree, accesses, instances
+from simulator.views.ahead import ReadAhead
 from simulator.views.timeline import Timeline
 
 BLOCK = 32
@@ -37,7 +39,7 @@ def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping
         if changes:
             queues.append(Counter(f"{pipe} queue (operations)", _sums(changes, timeline)))
     buffers = [
-        Counter(f"{space} in use (bytes)", _sums(_lives(tree, timing, space, size), timeline))
+        Counter(f"{space} in use (bytes)", _sums(_lives(tree, timing, timeline, space, size), timeline))
         for space, size in capacities.items()
     ]
     return (*queues, *(buffer for buffer in buffers if any(value for _, value in buffer.values)))
@@ -47,8 +49,8 @@ def _sums(changes: Iterable[tuple[int, int]], timeline: Timeline) -> tuple[tuple
     """Add up changes; those before the window count in its first cycle."""
     by_cycle: dict[int, int] = {timeline.start: 0}
     for cycle, change in changes:
-        if cycle <= timeline.end:
-            at = max(cycle, timeline.start)
+        at = max(cycle, timeline.start)
+        if timeline.holds(at):
             by_cycle[at] = by_cycle.get(at, 0) + change
     found: list[tuple[int, int]] = []
     value = 0
@@ -59,12 +61,16 @@ def _sums(changes: Iterable[tuple[int, int]], timeline: Timeline) -> tuple[tuple
     return tuple(found)
 
 
-def _lives(tree: Tree, timing: Timing, space: str, size: int) -> list[tuple[int, int]]:
-    """Return the changes of the bytes in use: blocks come with the write and go with the last read."""
+def _lives(tree: Tree, timing: Timing, timeline: Timeline, space: str, size: int) -> list[tuple[int, int]]:
+    """Return the changes of the bytes in use: blocks come with the write and go with the last read.
+
+    Of what has not begun by the end of the window it matters only whether it reads what is there.
+    """
     blocks = -(-size // BLOCK)
     born, used = np.full(blocks, -1, np.int64), np.full(blocks, -1, np.int64)
     found: dict[tuple[int, int], int] = {}
-    for (lowered, deltas), execution in zip(instances(tree), timing.executions, strict=True):
+    begun = zip(instances(tree), islice(timing.executions, timeline.executions), strict=False)
+    for (lowered, deltas), execution in begun:
         touched = [access for access in accesses(lowered, deltas) if access.space == space]
         for access in (each for each in touched if not each.write):
             part = _blocks(access)
@@ -73,6 +79,9 @@ def _lives(tree: Tree, timing: Timing, space: str, size: int) -> list[tuple[int,
             part = _blocks(access)
             _count(born[part], used[part], found)
             born[part], used[part] = execution.start, -1
+    if (born >= 0).any():
+        later = ReadAhead(tree, space, BLOCK).first_is_read(timeline.executions, born >= 0)
+        used[later] = timeline.total
     _count(born, used, found)
     return [
         change for (first, last), count in found.items() for change in ((first, count * BLOCK), (last, -count * BLOCK))

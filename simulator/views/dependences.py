@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from simulator.dataflow.operations import SetFlag, WaitFlag
 from simulator.tree import Access, Tree, accesses, instances, operations
-from simulator.views.timeline import Row, Timeline
+from simulator.views.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ def dependences(tree: Tree, timeline: Timeline) -> tuple[Dependence, ...]:
 
     A wait depends on the set that it consumes: sets and waits of one flag pair up in order. An instruction that reads
     bytes depends on the last one that wrote any of them; its first operation on the pipe of its main work stands for
-    it, as the last operation does for the writer. Programs of bundles name no bytes, so they have none.
+    it, as the operation that ends last does for the writer. Programs of bundles name no bytes, so they have none.
     """
     return (*_of_flags(tree, timeline), *_of_bytes(tree, timeline))
 
@@ -35,10 +35,10 @@ def _of_flags(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
     sets: dict[tuple[str, str, int], list[int]] = {}
     waits: dict[tuple[str, str, int], list[int]] = {}
     index = 0
-    for lowered, deltas in instances(tree):
+    for lowered, _ in instances(tree):
         if index > last:
             break
-        for operation in operations(lowered, deltas):
+        for operation in operations(lowered, None):  # no loop moves a flag
             if isinstance(operation, SetFlag):
                 sets.setdefault((operation.pipe, operation.waiter, operation.event), []).append(index)
             elif isinstance(operation, WaitFlag):
@@ -51,24 +51,23 @@ def _of_flags(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
 
 
 def _of_bytes(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
-    rows: dict[int, list[Row]] = {}
-    for row in timeline.rows:
-        rows.setdefault(row.execution, []).append(row)
+    shown = {row.index for row in timeline.rows}
+    spans = {span.execution: span for span in timeline.spans}
     written: dict[str, list[tuple[Access, int]]] = {}
-    last = max(rows, default=-1)
+    last = max(spans, default=-1)
     for number, (lowered, deltas) in enumerate(instances(tree)):
         if number > last:
             break
-        if number not in rows:
+        if number not in spans:
             continue
         touched = accesses(lowered, deltas)
-        main = tree.instructions[lowered.instruction].pipe
-        first = next((row for row in rows[number] if row.pipe == main), rows[number][0])
+        consumer = spans[number].first
         for access in (each for each in touched if not each.write):
             for writer, who in reversed(written.get(access.space, ())):
                 if _overlap(writer, access):
-                    producer = max(rows[who], key=lambda row: (row.end, row.index))
-                    yield Dependence(producer.index, first.index, f"{access.space} bytes {_common(writer, access)}")
+                    producer = spans[who].last
+                    if producer in shown and consumer in shown:
+                        yield Dependence(producer, consumer, f"{access.space} bytes {_common(writer, access)}")
                     break
         for access in (each for each in touched if each.write):
             known = written.setdefault(access.space, [])

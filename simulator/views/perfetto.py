@@ -3,18 +3,20 @@
 Times are cycles: the format counts microseconds, so one cycle is written as one of them and `otherData.time_unit` says
 so. Every cycle of a pipe belongs to one slice, named after the instruction that it works for or the reason why it does
 not; flows are dependences, counters are queues and buffers, and spans of whole instructions are asynchronous events.
+Everything is cut to the window; an arrow is there if the last slice of its producer and the first of its consumer are.
 
 Source: the Trace Event Format (phases X, M, b/e, s/f, C).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from simulator.timing import Cause
 from simulator.views.counters import Counter
 from simulator.views.dependences import Dependence
+from simulator.views.recording import Segment
 from simulator.views.timeline import Row, Timeline
 
 _PROCESS = 0
@@ -26,12 +28,10 @@ def perfetto_document(
 ) -> Mapping[str, Any]:
     """Return the JSON document of a window."""
     threads = {pipe: number for number, pipe in enumerate(timeline.pipes)}
-    rows = {row.index: row for row in timeline.rows}
-    events = [*_names(timeline, threads, target), *_slices(timeline, threads, rows)]
-    events += _moments(timeline.rows, threads)
-    events += _spans(timeline.rows)
-    for number, dependence in enumerate(found):
-        events += _flow(number, dependence, rows, threads)
+    moments = [row for row in timeline.rows if row.start == row.end and timeline.holds(row.end)]
+    events = [*_names(timeline, threads, target), *_slices(timeline, threads), *_moments(moments, threads)]
+    events += _spans(timeline)
+    events += _flows(timeline, found, threads)
     for counter in counters:
         events += [
             {"ph": "C", "pid": _PROCESS, "ts": cycle, "name": counter.name, "args": {"value": value}}
@@ -60,7 +60,8 @@ def _names(timeline: Timeline, threads: Mapping[str, int], target: str) -> Itera
         yield {**about, "name": "thread_sort_index", "args": {"sort_index": number}}
 
 
-def _slices(timeline: Timeline, threads: Mapping[str, int], rows: Mapping[int, Row]) -> Iterator[Event]:
+def _slices(timeline: Timeline, threads: Mapping[str, int]) -> Iterator[Event]:
+    rows = {row.index: row for row in (*timeline.rows, *timeline.sent)}
     for segment in timeline.segments:
         if segment.cause is Cause.EMPTY:
             continue
@@ -84,30 +85,47 @@ def _slices(timeline: Timeline, threads: Mapping[str, int], rows: Mapping[int, R
 def _moments(rows: Iterable[Row], threads: Mapping[str, int]) -> Iterator[Event]:
     """Yield a slice of no length for every operation that takes no time, so that flows have an end to bind to."""
     for row in rows:
-        if row.start == row.end:
-            yield {
-                "ph": "X", "pid": _PROCESS, "tid": threads[row.pipe], "ts": row.end, "dur": 0, "name": row.name,
-                "cat": "moment", "args": {"operation": row.index, "line": row.line},
-            }  # fmt: skip
+        yield {
+            "ph": "X", "pid": _PROCESS, "tid": threads[row.pipe], "ts": row.end, "dur": 0, "name": row.name,
+            "cat": "moment", "args": {"operation": row.index, "line": row.line},
+        }  # fmt: skip
 
 
-def _spans(rows: Iterable[Row]) -> Iterator[Event]:
+def _spans(timeline: Timeline) -> Iterator[Event]:
     """Yield the span of every executed instruction: they overlap, so they are no slices of a thread."""
-    spans: dict[int, tuple[int, int, Row]] = {}
-    for row in rows:
-        start, end, first = spans.get(row.execution, (row.start, row.end, row))
-        spans[row.execution] = (min(start, row.start), max(end, row.end), first)
-    for execution, (start, end, row) in spans.items():
-        about = {"pid": _PROCESS, "cat": "instruction", "id": execution, "name": row.text}
-        yield {"ph": "b", "ts": start, **about, "args": {"line": row.line}}
-        yield {"ph": "e", "ts": end, **about}
+    for span in timeline.spans:
+        start, end = max(span.start, timeline.start), min(span.end, timeline.end)
+        if start < end or (span.start == span.end and timeline.holds(span.end)):
+            about = {"pid": _PROCESS, "cat": "instruction", "id": span.execution, "name": span.text}
+            yield {"ph": "b", "ts": start, **about, "args": {"line": span.line}}
+            yield {"ph": "e", "ts": end, **about}
 
 
-def _flow(number: int, found: Dependence, rows: Mapping[int, Row], threads: Mapping[str, int]) -> Iterator[Event]:
-    """Yield both ends of an arrow: from the last cycle of the producer into the first of the consumer."""
-    producer, consumer = rows[found.producer], rows[found.consumer]
-    about = {"pid": _PROCESS, "cat": "dependence", "id": number, "name": found.why}
-    leaves = producer.end - 1 if producer.end > producer.start else producer.end
-    arrives = consumer.end if consumer.start == consumer.end else consumer.start
-    yield {"ph": "s", "tid": threads[producer.pipe], "ts": leaves, **about}
-    yield {"ph": "f", "bp": "e", "tid": threads[consumer.pipe], "ts": arrives, **about}
+def _flows(timeline: Timeline, found: Iterable[Dependence], threads: Mapping[str, int]) -> Iterator[Event]:
+    """Yield both ends of every arrow: from the last cycle of the producer into the first of the consumer."""
+    rows = {row.index: row for row in timeline.rows}
+    own = timeline.by_operation()
+    for number, dependence in enumerate(found):
+        producer, consumer = rows[dependence.producer], rows[dependence.consumer]
+        leaves = _leaves(timeline, producer, own.get(producer.index, ()))
+        arrives = _arrives(timeline, consumer, own.get(consumer.index, ()))
+        # A program may read too early; no arrow leads back in time.
+        if leaves is None or arrives is None or arrives < leaves:
+            continue
+        about = {"pid": _PROCESS, "cat": "dependence", "id": number, "name": dependence.why}
+        yield {"ph": "s", "tid": threads[producer.pipe], "ts": leaves, **about}
+        yield {"ph": "f", "bp": "e", "tid": threads[consumer.pipe], "ts": arrives, **about}
+
+
+def _leaves(timeline: Timeline, row: Row, own: Sequence[Segment]) -> int | None:
+    """Return the last cycle of an operation's last slice, its moment if it takes no time; None outside the window."""
+    if row.start == row.end:
+        return row.end if timeline.holds(row.end) else None
+    return own[-1].end - 1 if own and row.end <= timeline.end else None
+
+
+def _arrives(timeline: Timeline, row: Row, own: Sequence[Segment]) -> int | None:
+    """Return the first cycle of an operation's work, its moment if it takes no time; None outside the window."""
+    if row.start == row.end:
+        return row.end if timeline.holds(row.end) else None
+    return row.start if any(segment.start <= row.start < segment.end for segment in own) else None

@@ -16,7 +16,7 @@ from simulator.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
 from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
 from simulator.engines.event_dataflow.scoreboard import Scoreboard
 from simulator.engines.event_dataflow.survey import ALL_PIPES
-from simulator.timing import Cause, Observer
+from simulator.timing import Cause, Observer, Watcher
 from simulator.tree import Operation, Tree, accesses, instances, operations
 
 
@@ -28,11 +28,14 @@ class Issuer:
     ) -> None:
         self.name = machine.target.pipes.scalar
         self.clock = 0
+        self.issued = 0
         self.wait: Wait | None = None
         self.finished = False
         self.beyond: Entry | None = None
         """The operation that ran into the cycle limit."""
         self.account = Account(self.name, observer)
+        self.watcher: Watcher | None = None
+        """Who listens to the beginning of the run only: what follows is not issued."""
         self._machine = machine
         self._pipes = pipes
         self._remaining = sum(pipe.remaining for pipe in pipes.values())
@@ -50,12 +53,32 @@ class Issuer:
 
     def advance(self) -> None:
         """Go on while a pipe demands it, or nothing but scalar work is left."""
-        while self.wait is None and self.beyond is None and (self._demanding or not self._remaining):
+        while self._ready() and (self._demanding or not self._remaining):
             entry = next(self._entries, None)
             if entry is None:
                 self.finished = True
                 return
             self._issue(entry)
+
+    def catch_up(self) -> bool:
+        """Issue what the watcher listens to though no pipe demands it; return whether there was anything."""
+        issued = False
+        while self._ready():
+            entry = next(self._entries, None)
+            if entry is None:
+                self.finished = True
+                break
+            self._issue(entry)
+            issued = True
+        return issued
+
+    def pause(self, until: int) -> None:
+        """Account for the cycles up to `until`, in which nothing more happens, and report."""
+        if self.wait is None:
+            self.account.spend(Cause.EMPTY, until, None)
+        else:
+            self.account.spend(Cause.BARRIER if self.wait.flag is None else Cause.FLAG_WAIT, until, self.wait.entry)
+        self.account.close()
 
     def run_on(self, count: int) -> list[Operation]:
         """Issue up to `count` operations that no pipe demands; return as many that the scalar unit cannot reach.
@@ -95,7 +118,13 @@ class Issuer:
                 index += 1
             execution.close_issue()
 
+    def _ready(self) -> bool:
+        """Return whether it can go on, and somebody listens."""
+        until = None if self.watcher is None else self.watcher.until
+        return self.wait is None and self.beyond is None and (until is None or self.clock < until)
+
     def _issue(self, entry: Entry) -> None:
+        self.issued += 1
         entry.start = self.clock
         cycles, cause = self._cost(entry.operation)
         self.clock += cycles

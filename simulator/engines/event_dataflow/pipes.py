@@ -67,6 +67,19 @@ class Pipe:
         self.in_flight = [entry for entry in self.in_flight if not entry.over(now)]
         return self.in_flight
 
+    @property
+    def working(self) -> bool:
+        """Whether it is about an operation that does not wait for another pipe: one that ends soon."""
+        return self.current is not None and self.wait is None
+
+    def pause(self, until: int) -> None:
+        """Account for the cycles up to `until`, in which nothing more happens to a pipe that does not work; report."""
+        if self.wait is None:
+            self.rest(Cause.EMPTY, until, None)
+        else:
+            self.rest(Cause.OPERAND_WAIT if self.wait.flag is None else Cause.FLAG_WAIT, until, self.wait.entry)
+        self.account.close()
+
     def note_drain(self, entry: Entry, end: int) -> None:
         """Note that the last results of `entry` should be in the buffer in cycle `end`."""
         if end >= self._drain_end:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from simpy import Environment
 
 from simulator.engines.event_dataflow import failure
@@ -13,7 +15,7 @@ from simulator.engines.event_dataflow.pipes import Pipe
 from simulator.engines.event_dataflow.ports import BufferPorts
 from simulator.engines.event_dataflow.process import serve
 from simulator.engines.event_dataflow.survey import Survey
-from simulator.timing import Cause, Listener, Observer, Timing
+from simulator.timing import Cause, Listener, Observer, Timing, Watcher
 from simulator.tree import Tree
 from targets.dataflow import DataflowTarget
 
@@ -70,9 +72,7 @@ class DataflowSimulation:
             EngineError: deadlock, or the end lies beyond `max_cycles`.
         """
         machine = self._machine
-        issuer = Issuer(self._tree, machine, self._pipes, self._observer, max_cycles)
-        for pipe in self._pipes.values():
-            machine.env.process(serve(pipe, issuer))
+        issuer = self._start(max_cycles)
         while issuer.beyond is None and machine.env.peek() <= max_cycles:
             machine.env.step()
         total = max(machine.ledger.latest, issuer.clock)
@@ -85,6 +85,39 @@ class DataflowSimulation:
             raise failure.limit(self._tree, issuer, self._pipes, max_cycles)
         return self._timing(issuer, total)
 
+    def watch(self, watcher: Watcher) -> int:
+        """Simulate as far as the watcher listens; return how many operations were issued.
+
+        Pipes that work then finish what they are about. Whoever waits goes on waiting for what has not happened yet, so
+        the rest of its cycles is known.
+        """
+        env = self._machine.env
+        issuer = self._start(sys.maxsize)
+        issuer.watcher = watcher
+        again = True
+        while again:
+            while env.peek() <= _last(watcher):
+                env.step()
+            again = issuer.catch_up()
+        while env.peek() < float("inf") and any(
+            pipe.working and pipe.account.cursor < _last(watcher) for pipe in self._pipes.values()
+        ):
+            env.step()
+        end = _last(watcher)
+        if env.peek() == float("inf"):
+            end = min(end, max(self._machine.ledger.latest, issuer.clock))
+        issuer.pause(end)
+        for pipe in self._pipes.values():
+            pipe.pause(end)
+        return issuer.issued
+
+    def _start(self, max_cycles: int) -> Issuer:
+        """Set the pipes going."""
+        issuer = Issuer(self._tree, self._machine, self._pipes, self._observer, max_cycles)
+        for pipe in self._pipes.values():
+            self._machine.env.process(serve(pipe, issuer))
+        return issuer
+
     def _timing(self, issuer: Issuer, total: int) -> Timing:
         machine = self._machine
         issuer.account.spend(Cause.EMPTY, total, None)
@@ -95,3 +128,8 @@ class DataflowSimulation:
         if self._listener is not None:
             self._listener.progress(total, machine.ledger.finished)
         return Timing(total, pipes, machine.ledger.executed(), machine.ledger.operations(), frozenset(machine.facts))
+
+
+def _last(watcher: Watcher) -> int:
+    """Return the cycle until which the watcher listens; no run has as many cycles as stand for its end."""
+    return sys.maxsize if watcher.until is None else watcher.until

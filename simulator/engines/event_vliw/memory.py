@@ -40,6 +40,7 @@ class Port:
     def __init__(self, env: Environment, account: Account, interval: int, latency: int) -> None:
         self.account = account
         self.queue: Store = Store(env)
+        self._crossing: Request | None = None
         self._env = env
         self._interval = interval
         self._latency = latency
@@ -51,13 +52,22 @@ class Port:
             request: Request = got
             begin = int(self._env.now)
             self.account.spend(Cause.EMPTY, begin)
+            self._crossing = request
             request.crossed_at = begin + self._interval
             request.done_at = request.crossed_at
             if request.due is not None:
                 request.done_at = max(request.crossed_at, begin + self._latency)
             yield self._env.timeout(self._interval)
             self.account.spend(Cause.BUSY, request.crossed_at, request.operation)
+            self._crossing = None
             self._env.process(self._finish(request))
+
+    def pause(self, until: int) -> None:
+        """Account for the cycles up to `until`, before which no other access begins to cross."""
+        if self._crossing is None:
+            self.account.spend(Cause.EMPTY, until)
+        else:
+            self.account.spend(Cause.BUSY, until, self._crossing.operation)
 
     def _finish(self, request: Request) -> Generator[Event, Any, None]:
         """The access ends, while the next one crosses."""

@@ -8,7 +8,7 @@ from isa.errors import EngineError, IllegalError
 from simulator.engines.event_vliw.account import Account
 from simulator.engines.event_vliw.bundle_issue import Core
 from simulator.engines.event_vliw.memory import Port
-from simulator.timing import Cause, Listener, Observer, Timing
+from simulator.timing import Cause, Listener, Observer, Timing, Watcher
 from simulator.tree import Lowered, Tree, elements
 from simulator.vliw.operations import SLOTS, BundleOperation
 from targets.vliw import VliwTarget
@@ -42,7 +42,7 @@ class VliwSimulation:
         self._accounts = {name: Account(name, details) for name in (*SLOTS, *names)}
         interval = target.global_memory.cycles_per_access
         latency = int(target.option("global_latency_cycles"))
-        ports = [Port(self._env, self._accounts[name], interval, latency) for name in names]
+        self._ports = ports = [Port(self._env, self._accounts[name], interval, latency) for name in names]
         for port in ports:
             self._env.process(port.serve())
         entries = int(target.option("global_queue_entries"))
@@ -72,3 +72,26 @@ class VliwSimulation:
         pipes = {name: account.close() for name, account in self._accounts.items()}
         operations = core.operations() if self._record_operations else ()
         return Timing(total, pipes, core.executions(), operations, frozenset(core.facts))
+
+    def watch(self, watcher: Watcher) -> int:
+        """Simulate as far as the watcher listens; return one more than the number of instructions issued."""
+        core = self._core
+        self._env.process(core.run())
+        while not core.finished and not self._heard(watcher.until):
+            self._env.step()
+        # One bundle may stand still, with its stall told of, beyond the last that was issued.
+        for name in SLOTS if core.finished else ():
+            self._accounts[name].spend(Cause.DRAIN, core.total())
+        for port in self._ports:
+            port.pause(core.total() if core.finished or watcher.until is None else watcher.until)
+        for account in self._accounts.values():
+            account.close()
+        return core.record.operations + 1
+
+    def _heard(self, until: int | None) -> bool:
+        """Return whether all that happens before `until` has happened, and every slot has accounted for it."""
+        return (
+            until is not None
+            and self._env.peek() > until
+            and all(self._accounts[name].cursor >= until for name in SLOTS)
+        )

@@ -1,0 +1,401 @@
+"""Windows of views: everything shown lies in them, and is what the view of the whole run shows of those cycles."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import fast_programs
+import pytest
+from bundle_trees import Mix, random_target, random_tree
+
+from isa.errors import EngineError
+from simulator.engines import observe, simulate
+from simulator.running import load
+from simulator.timing import Timing
+from simulator.tree import Tree, accesses, instances
+from simulator.views.counters import counters
+from simulator.views.dependences import dependences
+from simulator.views.kanata import kanata_lines
+from simulator.views.perfetto import perfetto_document
+from simulator.views.pipeline_text import pipeline_lines
+from simulator.views.recording import Recorder
+from simulator.views.timeline import Timeline, make_timeline
+from simulator.views.window import Window
+from simulator.vliw.assembled import Assembled
+from simulator.vliw.assembled import execute as execute_assembled
+from targets import Target
+from targets.loader import load_target
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))
+LONG = () if THOROUGH else ("f32_to_bf16_rows.pto",)
+"""Samples of which the event engine takes seconds."""
+NAMES = sorted(path.name for path in PROGRAMS.iterdir() if path.suffix in (".pto", ".tpc") and path.name not in LONG)
+SEEDS = 2000 if THOROUGH else 40
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program with its timing and what the event engine tells of the whole run."""
+
+    tree: Tree
+    target: Target
+    timing: Timing
+    whole: Recorder
+
+    def view(self, window: Window) -> Timeline:
+        """The window, from an engine that stops behind it."""
+        recorder = Recorder(window)
+        recorder.issued = observe(self.tree, self.target, recorder)
+        return make_timeline("x", self.tree, self.timing, recorder, window)
+
+    def clipped(self, window: Window) -> Timeline:
+        """The window, from what was heard of the whole run."""
+        return make_timeline("x", self.tree, self.timing, self.whole, window)
+
+    def document(self, view: Timeline) -> list[Event]:
+        """The events of the trace."""
+        sizes = {name: memory.capacity_bytes for name, memory in getattr(self.target, "memories", {}).items()}
+        amounts = counters(self.tree, self.timing, view, sizes)
+        made = perfetto_document(view, dependences(self.tree, view), amounts, self.target.name)
+        events: list[Event] = json.loads(json.dumps(made))["traceEvents"]
+        return events
+
+    def log(self, view: Timeline) -> list[str]:
+        """The lines of the Kanata log."""
+        return list(kanata_lines(view, dependences(self.tree, view)))
+
+
+def run_of(tree: Tree, target: Target) -> Run:
+    whole = Recorder(Window())
+    simulate(tree, target, whole, engine="event")
+    return Run(tree, target, simulate(tree, target), whole)
+
+
+@cache
+def sample(name: str) -> Run:
+    loaded = load(PROGRAMS / name, None, None, {})
+    if isinstance(loaded, Assembled):
+        tree = execute_assembled(loaded, {}, values=False, checked=False, max_bundles=10**6, heard=lambda _: None).tree
+    else:
+        tree = loaded.tree
+    return run_of(tree, loaded.target)
+
+
+def windows(total: int, random: Random) -> Iterator[Window]:
+    """The whole run, its first and last cycles, and some in between."""
+    yield Window(0, total)
+    yield Window(0, min(total, 100))
+    yield Window(max(0, total - 50), total)
+    for length in (1, 40, 400):
+        start = random.randrange(total)
+        yield Window(start, min(total, start + length))
+
+
+def drawn(name: str) -> list[Window]:
+    return list(windows(sample(name).timing.total, Random(name)))
+
+
+# ------------------------------------------------------------------------------------------- a run that is given up
+
+
+def same(run: Run, window: Window) -> None:
+    """The engine that stops tells what the one that goes on does."""
+    cut, clipped = run.view(window), run.clipped(window)
+    for field in fields(Timeline):
+        assert getattr(cut, field.name) == getattr(clipped, field.name), field.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_given_up_behind_the_window(name: str) -> None:
+    for window in drawn(name):
+        same(sample(name), window)
+
+
+@pytest.mark.parametrize("kind", ["strided", "functions", "bundles"])
+def test_random_programs_given_up_behind_the_window(kind: str) -> None:
+    shown = 0
+    for seed in range(SEEDS):
+        random = Random(seed)
+        if kind == "bundles":
+            target = random_target(random, load_target(random.choice(("goya", "gaudi", "greco"))))
+            tree = random_tree(random, Mix(items=4, trips=3))
+        else:
+            tree, target = getattr(fast_programs, kind)(seed, small=True)
+        try:
+            run = run_of(tree, target)
+        except EngineError:  # a deadlock
+            continue
+        if not run.timing.total:
+            continue
+        inside = all(each.start >= 0 for lowered, moved in instances(tree) for each in accesses(lowered, moved))
+        for window in windows(run.timing.total, random):
+            same(run, window)
+            shown += 1
+            if inside:
+                cut, clipped = run.view(window), run.clipped(window)
+                assert run.document(cut) == run.document(clipped)
+                check_trace(run, window)
+            check_log(run, window)
+    assert shown > SEEDS
+
+
+def test_the_engine_stops_behind_the_window() -> None:
+    run = sample("f32_to_f16_pipelined.pto")
+    heard: list[int] = []
+
+    class Ears(Recorder):
+        def segment(self, *what: Any) -> None:
+            heard.append(what[1])
+            super().segment(*what)
+
+    observe(run.tree, run.target, Ears(Window(0, 100)))
+    # A load of 16 rows of 2048 bytes at 128 bytes per cycle is under way in cycle 100, and finished.
+    assert max(heard) < 1000 < run.timing.total
+
+
+def test_too_many_segments_end_the_view_early() -> None:
+    run = sample("f32_to_f16_pipelined.pto")
+    recorder = Recorder(Window(), limit=500)
+    recorder.issued = observe(run.tree, run.target, recorder)
+    view = make_timeline("x", run.tree, run.timing, recorder, Window())
+    assert view.cut == view.end < run.timing.total
+    assert len(recorder.segments) <= 625
+    # Pipes that wait for long tell of it late; nothing before the cut may be missing.
+    assert view.segments == run.clipped(Window(0, view.cut)).segments
+
+
+# --------------------------------------------------------------------------------------------------------- perfetto
+
+
+def flows(events: list[Event]) -> Counter[tuple[Any, ...]]:
+    """Both ends of every arrow."""
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    return Counter(
+        (start["name"], start["tid"], start["ts"], ends[number]["tid"], ends[number]["ts"])
+        for number, start in starts.items()
+    )
+
+
+def spans(events: list[Event]) -> dict[int, tuple[int, int]]:
+    begun = {event["id"]: event["ts"] for event in events if event["ph"] == "b"}
+    ended = {event["id"]: event["ts"] for event in events if event["ph"] == "e"}
+    assert begun.keys() == ended.keys()
+    return {number: (begun[number], ended[number]) for number in begun}
+
+
+def counted(events: list[Event], name: str, cycle: int) -> int:
+    """The value that a counter holds in a cycle: the last one given."""
+    known = [event for event in events if event["ph"] == "C" and event["name"] == name and event["ts"] <= cycle]
+    return known[-1]["args"]["value"] if known else 0
+
+
+def check_trace(run: Run, window: Window) -> None:
+    events, whole = run.document(run.view(window)), run.document(run.clipped(Window()))
+    start, end = window.start, window.end or 0
+    last = end if end == run.timing.total else end - 1
+
+    def inside(cycle: int) -> bool:
+        return start <= cycle <= last
+
+    slices = [event for event in events if event["ph"] == "X"]
+    for event in events:
+        if event["ph"] == "e" or event in slices:
+            assert start <= event["ts"] <= event["ts"] + event.get("dur", 0) <= end
+        elif event["ph"] != "M":
+            assert inside(event["ts"]), event
+    check_sums(run, window, events, slices)
+    on = [(each["tid"], each["ts"], each["ts"] + max(each["dur"], 1)) for each in slices]
+    for event in events:
+        if event["ph"] in ("s", "f"):
+            assert any(tid == event["tid"] and first <= event["ts"] < behind for tid, first, behind in on), event
+    assert flows(events) == Counter(
+        {flow: count for flow, count in flows(whole).items() if inside(flow[2]) and inside(flow[4])}
+    )
+    clipped = {number: (max(begin, start), min(stop, end)) for number, (begin, stop) in spans(whole).items()}
+    zero = {number for number, (begin, stop) in spans(whole).items() if begin == stop and inside(begin)}
+    assert spans(events) == {
+        number: span for number, span in clipped.items() if span[0] < span[1] or number in zero
+    }  # fmt: skip
+    for name in {event["name"] for event in whole if event["ph"] == "C"}:
+        for cycle in {start, last, *(each["ts"] for each in (*whole, *events) if each["ph"] == "C")}:
+            if inside(cycle):
+                assert counted(events, name, cycle) == counted(whole, name, cycle), (name, cycle)
+
+
+def check_sums(run: Run, window: Window, events: list[Event], slices: list[Event]) -> None:
+    """The slices of a thread do not overlap, and add up to what the whole run says of those cycles."""
+    threads = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    for number, pipe in threads.items():
+        own = sorted((e["ts"], e["ts"] + e["dur"]) for e in slices if e["tid"] == number and e["dur"])
+        assert all(one[1] <= two[0] for one, two in pairwise(own))
+        spent: Counter[str] = Counter()
+        for event in slices:
+            if event["tid"] == number and event["dur"]:
+                spent[event["args"]["cause"]] += event["dur"]
+        told: Counter[str] = Counter()
+        for segment in run.whole.segments:
+            cycles = min(segment.end, window.end or 0) - max(segment.start, window.start)
+            if segment.pipe == pipe and cycles > 0 and str(segment.cause) != "empty":
+                told[str(segment.cause)] += cycles
+        assert spent == told
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trace_is_cut_to_its_window(name: str) -> None:
+    for window in drawn(name)[1:]:
+        check_trace(sample(name), window)
+
+
+# ----------------------------------------------------------------------------------------------------------- kanata
+
+
+@dataclass
+class Logged:
+    """What a log says of one instruction: stages of both lanes as (lane, name, start, end), and its retirement."""
+
+    stages: list[tuple[str, str, int, int]]
+    retired: int | None = None
+
+
+def parsed(lines: list[str]) -> tuple[int, int, dict[int, Logged], set[tuple[int, int]]]:
+    """Read a log by the rules of its description; return its first cycle, its last, instructions and wake-ups.
+
+    Everything is named by the second field of `I`, the number of the instruction in the simulator.
+    """
+    assert lines[0] == "Kanata\t0004"
+    command, begin = lines[1].split("\t")
+    assert command == "C="
+    cycle = int(begin)
+    names: list[int] = []
+    found: dict[int, Logged] = {}
+    opened: dict[tuple[int, str], tuple[str, int]] = {}
+    woken: set[tuple[int, int]] = set()
+    retired: list[int] = []
+    for line in lines[2:]:
+        command, *words = line.split("\t")
+        if command == "C":
+            assert int(words[0]) > 0
+            cycle += int(words[0])
+            continue
+        number = int(words[0])
+        if command == "I":
+            assert number == len(names), "file numbers count up"
+            names.append(int(words[1]))
+            found[names[number]] = Logged([])
+            continue
+        mine = found[names[number]]
+        assert mine.retired is None
+        if command == "S":
+            assert (number, words[1]) not in opened
+            opened[number, words[1]] = (words[2], cycle)
+        elif command == "E":
+            stage, since = opened.pop((number, words[1]))
+            assert stage == words[2]
+            assert since < cycle
+            mine.stages.append((words[1], stage, since, cycle))
+        elif command == "R":
+            assert not any(number == each for each, _ in opened)
+            assert words[2] == "0"
+            retired.append(int(words[1]))
+            mine.retired = cycle
+        elif command == "W":
+            woken.add((names[number], names[int(words[1])]))
+        else:
+            assert command == "L"
+            assert words[1] in ("0", "1")
+    assert not opened
+    assert all(one < two for one, two in pairwise(retired)), "retire ids ascend"
+    return int(begin), cycle, found, woken
+
+
+def check_log(run: Run, window: Window) -> None:
+    start, end = window.start, window.end or 0
+    first, last, found, woken = parsed(run.log(run.view(window)))
+    _, _, whole, all_woken = parsed(run.log(run.clipped(Window())))
+    assert (first, last) == (start, end)
+    for number, mine in whole.items():
+        stages = [(lane, name, max(since, start), min(until, end)) for lane, name, since, until in mine.stages]
+        left = sorted(stage for stage in stages if stage[2] < stage[3])
+        assert mine.retired is not None
+        inside = start <= mine.retired < end or mine.retired == end == run.timing.total
+        if left or inside:
+            assert sorted(found[number].stages) == left
+            assert found[number].retired == (mine.retired if inside else None)
+        else:
+            assert number not in found or not found[number].stages
+    assert woken <= all_woken
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_log_is_cut_to_its_window(name: str) -> None:
+    for window in drawn(name):
+        check_log(sample(name), window)
+
+
+# ------------------------------------------------------------------------------------------------------------- text
+
+ROW = re.compile(r"\[(\d+)\] ")
+
+
+def letters(view: Timeline) -> tuple[dict[int, str], str]:
+    """The cells of every row, of a view as wide as it needs, and what is said above."""
+    length = view.end - view.start
+    lines = list(pipeline_lines(view, 400 + length))
+    ruler = next(line for line in lines if re.fullmatch(r" *[0-9]+", line) and len(line.strip()) == length)
+    margin = len(ruler) - length
+    rows = {int(found[1]): line[margin : margin + length] for line in lines if (found := ROW.match(line))}
+    return rows, "\n".join(lines[: lines.index(ruler)])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_are_those_to_which_something_happens(name: str) -> None:
+    run = sample(name)
+    for window in drawn(name):
+        length = (window.end or 0) - window.start
+        if length < 20 or length > 2000:
+            continue
+        rows, said = letters(run.view(window))
+        wide = Window(max(0, window.start - 300), min(run.timing.total, (window.end or 0) + 300))
+        around, _ = letters(run.view(wide))
+        offset = window.start - wide.start
+        parts = {number: cells[offset : offset + length] for number, cells in around.items()}
+        acting = {number: cells for number, cells in parts.items() if re.search("[DeER]|=-", cells)}
+        assert rows == acting
+        # Every operation that is there all the time, and nothing but waits, is counted.
+        counts = {where: int(count) for count, where in re.findall(r"(\d+) (in a queue|to retire)", said)}
+        assert all(count > 0 for count in counts.values())
+        waiting = Counter(
+            "in a queue" if operation.end >= (window.end or 0) else "to retire"
+            for operation in run.view(window).rows
+            if operation.index not in rows
+        )
+        assert counts == waiting
+
+
+def test_conversions_with_store_barriers_execute() -> None:
+    """Issue: barriers between the stores of a conversion are its own work, not a wait of the pipe."""
+    run = sample("a5_f32_to_e4m3fn_padded.pto")
+    conversion = next(each for each in run.timing.operations if each.pipe == "V" and each.name.startswith("f32 ->"))
+    assert "barrier" in map(str, conversion.causes)
+    rows, _ = letters(run.view(Window(conversion.start, conversion.end + 1)))
+    assert rows[conversion.index] == "e" * (conversion.end - conversion.start - 1) + "ER"
+    events = run.document(run.view(Window(0, run.timing.total)))
+    assert (conversion.start, conversion.end) in spans(events).values() or any(
+        begin <= conversion.start and end == conversion.end for begin, end in spans(events).values()
+    )
+    _, _, found, _ = parsed(run.log(run.view(Window(0, run.timing.total))))
+    assert ("0", "Ex", conversion.start, conversion.end) in found[conversion.index].stages
