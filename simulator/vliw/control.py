@@ -52,6 +52,7 @@ class Control:
         self._loop_delay = target.loop_rules.delay_bundles
         self._pending: _Pending | None = None
         self._turns: list[Turn] = []
+        self._inside: tuple[int, ...] = ()
         self._visits: dict[int, int] = {}
 
     @property
@@ -120,6 +121,7 @@ class Control:
                 self.pc, self._pending = pending.target, None
                 if pending.turn is not None:
                     self._turns.append(pending.turn)
+                    self._inside = (*self._inside, pending.turn.shape.number)
                     self._trace.open_loop()
             else:
                 pending.bundles -= 1
@@ -150,6 +152,7 @@ class Control:
                 self.pc = turn.shape.start
                 return turn
             self._turns.pop()
+            self._inside = self._inside[:-1]
             self._trace.close_loop()
         return None
 
@@ -166,9 +169,7 @@ class Control:
         self._visits[self.pc] = now
 
     def _check_place(self) -> None:
-        inside = self._structure.enclosing[min(self.pc, len(self._structure.bundles))]
-        held = tuple(turn.shape.number for turn in self._turns)
-        if self.pc < len(self._structure.bundles) and inside != held:
+        if self.pc < len(self._structure.bundles) and self._structure.enclosing[self.pc] != self._inside:
             bundle = self._structure.bundles[self.pc]
             raise IllegalError(
                 f"the program runs across the border of a loop body into bundle {self.pc}", span=bundle.span

@@ -19,7 +19,7 @@ class BundleRecorder:
         per_register = target.option("all_lanes_cycles") == "per_register"
         self._work = [tuple(_cycles(plan, per_register=per_register) for plan in _slots(own)) for own in plans]
         self._effect = [max((_effect(plan, target) for plan in own), default=1) for own in plans]
-        self._due = [max((plan.stage + 1 for plan in own if is_global_load(plan)), default=0) for own in plans]
+        self._due = [max((plan.stage + 1 for plan in own if plan.accesses[0]), default=0) for own in plans]
         self._made: dict[tuple[object, ...], Lowered] = {}
 
     def node(self, index: int, loads: int, stores: int, bubbles: int, touched: tuple[Access, ...]) -> Lowered:
@@ -39,24 +39,6 @@ class BundleRecorder:
             found = Lowered(index, Block((operation,)), touched)
             self._made[key] = found
         return found
-
-
-def is_global_load(plan: InstructionPlan) -> bool:
-    """Whether an instruction gets data from global memory."""
-    return plan.instruction.mnemonic.startswith(("ld_g", "ld_tnsr"))
-
-
-def is_global_store(plan: InstructionPlan) -> bool:
-    """Whether an instruction writes global memory."""
-    return plan.instruction.mnemonic.startswith(("st_g", "st_tnsr"))
-
-
-def accesses_of(plan: InstructionPlan, target: VliwTarget) -> int:
-    """Return how many accesses of the documented size an instruction makes in global memory."""
-    if plan.instruction.mnemonic in ("ld_g", "st_g"):
-        return 1
-    halves = 2 if plan.instruction.mnemonic.endswith(("_low", "_high")) else 1
-    return -(-target.registers.vector_bytes // halves // target.global_memory.access_bytes)
 
 
 def _slots(plans: tuple[InstructionPlan, ...]) -> tuple[InstructionPlan | None, ...]:

@@ -20,11 +20,11 @@ from simulator.vliw.control import Control
 from simulator.vliw.findings import Findings, Kind
 from simulator.vliw.generators import Generator
 from simulator.vliw.global_access import GlobalAccess
-from simulator.vliw.issue import BundleRecorder, accesses_of, is_global_load, is_global_store
+from simulator.vliw.issue import BundleRecorder
 from simulator.vliw.latency import horizon
 from simulator.vliw.local_access import LocalAccess, needs_values
 from simulator.vliw.operations import main_pipe
-from simulator.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, prepared
+from simulator.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, planned
 from simulator.vliw.registers import Held, Registers, Write, vector
 from simulator.vliw.semantics import Effects, Operands, Prepared, State, Value, Words
 from simulator.vliw.structure import Structure, described, name_of
@@ -76,14 +76,7 @@ class Machine:
         self.scalar_lfsr: Generator[int] = Generator("S_LFSR", 0, reseed)
         self.program = program
         self.structure = Structure(program, target)
-        self.plans = tuple(
-            tuple(
-                prepared(instruction, index, Slot(slot), self.registers, target)
-                for slot, instruction in enumerate(bundle.slots)
-                if instruction is not None
-            )
-            for index, bundle in enumerate(program.bundles)
-        )
+        self.plans = planned(program, self.registers, target)
         self._beside = tuple(map(read_beside, self.plans))
         self._values = values
         self._trace = Trace()
@@ -103,7 +96,7 @@ class Machine:
                 self._control,
                 self._trace,
             )
-        self._scalar_loads = any(is_global_load(p) and not p.vector for own in self.plans for p in own)
+        self._scalar_loads = any(p.accesses[0] and not p.vector for own in self.plans for p in own)
         self._declare_registers()
 
     def run(self, max_bundles: int, heard: Callable[[int], None] = lambda _: None) -> Tree:
@@ -152,10 +145,8 @@ class Machine:
             if predicate is False:
                 continue
             acted.add(plan.site.slot)
-            if is_global_load(plan):
-                loads += accesses_of(plan, self.target)
-            elif is_global_store(plan):
-                stores += accesses_of(plan, self.target)
+            loads += plan.accesses[0]
+            stores += plan.accesses[1]
             try:
                 self._execute(plan, predicate, now)
             except CastsimError as error:

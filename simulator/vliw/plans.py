@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isa.errors import IllegalError
-from isa.tpc import Instruction, Register, Slot, Special
+from isa.tpc import Instruction, Program, Register, Slot, Special
 from isa.tpc.program import File
 from simulator.vliw.findings import Site
 from simulator.vliw.latency import Distances, commit_stage, constant, read_distances
@@ -36,7 +36,7 @@ class InstructionPlan:
     `results` are the cells of the destination (none for stores, jumps and reseeds), `stage` their commit stage.
     `income` reads the destination's old value. `depends` names the configuration registers that its values may depend
     on, `reseeds` and `samples` the random generator that it writes or reads as a register. `meaning` computes the
-    result; accesses of memory and control have none.
+    result; accesses of memory and control have none. `accesses` counts loads and stores of global memory.
     """
 
     site: Site
@@ -53,6 +53,7 @@ class InstructionPlan:
     reseeds: str | None
     samples: str | None
     program_counter: bool
+    accesses: tuple[int, int]
 
     @property
     def instruction(self) -> Instruction:
@@ -63,6 +64,18 @@ class InstructionPlan:
     def is_memory(self) -> bool:
         """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
         return self.instruction.mnemonic.startswith(_MEMORY)
+
+
+def planned(program: Program, registers: Registers, target: VliwTarget) -> tuple[tuple[InstructionPlan, ...], ...]:
+    """Prepare the instructions of every bundle. Errors as `prepared`."""
+    return tuple(
+        tuple(
+            prepared(instruction, index, Slot(slot), registers, target)
+            for slot, instruction in enumerate(bundle.slots)
+            if instruction is not None
+        )
+        for index, bundle in enumerate(program.bundles)
+    )
 
 
 def prepared(
@@ -112,7 +125,18 @@ def prepared(
         reseeds=reseeds,
         samples=samples,
         program_counter=counter,
+        accesses=_global_accesses(instruction, target),
     )
+
+
+def _global_accesses(instruction: Instruction, target: VliwTarget) -> tuple[int, int]:
+    """Return how many accesses of the documented size an instruction makes in global memory, loads and stores."""
+    mnemonic, count = instruction.mnemonic, 1
+    if mnemonic not in ("ld_g", "st_g"):
+        halves = 2 if mnemonic.endswith(("_low", "_high")) else 1
+        count = -(-target.registers.vector_bytes // halves // target.global_memory.access_bytes)
+    loads, stores = mnemonic.startswith(("ld_g", "ld_tnsr")), mnemonic.startswith(("st_g", "st_tnsr"))
+    return loads * count, stores * count
 
 
 def _predicate(instruction: Instruction, slot: Slot, registers: Registers, target: VliwTarget) -> OperandPlan | None:

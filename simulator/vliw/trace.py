@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import is_
 
 from simulator.execution.folding import address_steps
 from simulator.tree import Block, Deltas, Loop, Node
@@ -12,7 +13,8 @@ from simulator.tree import Block, Deltas, Loop, Node
 class _Frame:
     """A loop under way, or the program: nodes so far, and the run of equal trips at their end.
 
-    Only the first and the last trip of a run are held; `steps` is how addresses move from trip to trip.
+    Only the first and the last trip of a run are held; `steps` is how addresses move from trip to trip, `still` that
+    they do not.
     """
 
     done: list[Node] = field(default_factory=list)
@@ -20,14 +22,21 @@ class _Frame:
     first: Block | None = None
     last: Block | None = None
     steps: tuple[Deltas, ...] | None = None
+    still: bool = False
     count: int = 0
 
     def end_trip(self) -> None:
         """Close a trip: another one of the run, or the first of a new run."""
-        trip = Block(tuple(self.trip))
+        items, last = self.trip, self.last
         self.trip = []
-        found = None if self.last is None else address_steps(self.last, trip)
+        if self.still and last is not None and len(items) == len(last.items) and all(map(is_, items, last.items)):
+            self.count += 1
+            return
+        trip = Block(tuple(items))
+        found = None if last is None else address_steps(last, trip)
         if found is not None and self.steps in (None, found):
+            if self.steps is None:
+                self.still = not any(map(any, found))
             self.steps, self.last, self.count = found, trip, self.count + 1
             return
         self.flush()
@@ -41,7 +50,7 @@ class _Frame:
                 self.done.append(Loop(self.count, self.first, self.steps))
             else:
                 self.done.extend(self.first.items)
-        self.first, self.last, self.steps, self.count = None, None, None, 0
+        self.first, self.last, self.steps, self.still, self.count = None, None, None, False, 0
 
 
 class Trace:
@@ -65,8 +74,7 @@ class Trace:
     @property
     def stands_still(self) -> bool:
         """Whether the last trip of the innermost loop was the one before it again, at the same addresses."""
-        steps = self._frames[-1].steps
-        return steps is not None and not any(map(any, steps))
+        return self._frames[-1].still
 
     def repeat(self, times: int) -> None:
         """Note more trips of the innermost loop that are the last one again."""
