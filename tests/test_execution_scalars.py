@@ -14,7 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isa.errors import ReadError, Span
-from simulator.execution.scalars import Scalar, arithmetic, compare, convert, width_of
+from simulator.execution.dependence import Scalar
+from simulator.execution.scalars import arithmetic, compare, convert, width_of
 
 NOWHERE = Span("t.pto", 1, 1)
 WIDTHS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}

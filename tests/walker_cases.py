@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import pytest
 from execution_programs import issued, kernel, touched, walk
 
 from simulator.execution import walker
-from simulator.tree import Loop
+from simulator.execution.folding import fold
+from simulator.execution.pieces import Walk
+from simulator.tree import Block, Loop, Node
 
 X32 = "!pto.tile_buf<vec, 16x64xf32>"
 Y16 = "!pto.tile_buf<vec, 16x64xf16>"
@@ -41,20 +45,44 @@ def loop(body: str, lower: str = "%c0", upper: str = "%c256", by: str = "%c16") 
     return f"scf.for %i = {lower} to {upper} step {by} {{{body}}}"
 
 
+def in_a_row(trips: Iterable[Block]) -> list[Node]:
+    """Trips as they are."""
+    return [item for trip in trips for item in trip.items]
+
+
+class Folded:
+    """Walks every trip of a loop; equal ones are folded."""
+
+    joined: Callable[[Iterable[Block]], Iterable[Node]] = staticmethod(fold)
+
+    def __init__(self, trips: int, walk_trip: Walk, _loops: object) -> None:
+        self.walked = (walk_trip(number, None, 1) for number in range(trips))
+
+    def nodes(self) -> list[Node]:
+        return list(self.joined(self.walked))
+
+
+class Plain(Folded):
+    """Walks every trip of a loop and leaves it as it is."""
+
+    joined = staticmethod(in_a_row)
+
+
 @pytest.fixture
 def trip_by_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never summarise and never fold: the plainest reading of a loop."""
-    monkeypatch.setattr(walker._Walker, "_summarise", lambda *_: None)
-    monkeypatch.setattr(walker, "fold", lambda trips: [item for trip in trips for item in trip.items])
+    monkeypatch.setattr(walker, "Pieces", Plain)
+    monkeypatch.setattr(walker, "fold", in_a_row)
 
 
 def both(text: str, monkeypatch: pytest.MonkeyPatch, args: dict[str, int] | None = None) -> walker.Executed:
     """Walk as shipped, folded only, and trip by trip; all must issue and touch the same; return the first."""
     first = walk(text, args)
     with monkeypatch.context() as patch:
-        patch.setattr(walker._Walker, "_summarise", lambda *_: None)
+        patch.setattr(walker, "Pieces", Folded)
         folded = walk(text, args)
-        patch.setattr(walker, "fold", lambda trips: [item for trip in trips for item in trip.items])
+        patch.setattr(walker, "Pieces", Plain)
+        patch.setattr(walker, "fold", in_a_row)
         plain = walk(text, args)
     assert not any(isinstance(item, Loop) for item in plain.tree.root.items)
     wanted = issued(plain)

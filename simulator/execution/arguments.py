@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from isa.errors import ReadError
 from isa.formats import format_named
 from isa.pto import program as pto
+from simulator.execution.dependence import Scalar
 from simulator.execution.places import Pointer
-from simulator.execution.scalars import Scalar, argument_value
+from simulator.execution.scalars import argument_value
 
 
 def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -> dict[str, Pointer | Scalar]:

@@ -1,7 +1,7 @@
 """Scalar arithmetic of `.pto` programs: whatever decides the path or an address is computed here.
 
 Integers are kept modulo 2^width (`index` has 64 bits, pto_assembly.md section 10.6) and read as signed. Every value
-also knows how it depends on the variables of the loops being summarised: constant, affine, or otherwise.
+also knows how it depends on loops of which only some trips are walked (`simulator.execution.dependence`).
 """
 
 from __future__ import annotations
@@ -9,36 +9,16 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
 from isa.errors import ReadError, Span
 from isa.formats import format_named
 from isa.pto import program as pto
+from simulator.execution.affine import arithmetic_result, comparison_result, reduced
+from simulator.execution.dependence import Loops, Scalar, unknown
+from simulator.execution.fixed_width import signed, unsigned
 from simulator.numerics import abstract_policy, cast_codes
-
-
-class DependentError(Exception):
-    """A decision rests on the variable of a loop being summarised: it must be walked trip by trip."""
-
-
-class Degree(IntEnum):
-    """How a value depends on the variables of summarised loops."""
-
-    CONSTANT = 0
-    AFFINE = 1
-    OTHER = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """An integer, float or truth value, and its dependence on loop variables."""
-
-    value: int | float
-    degree: Degree = Degree.CONSTANT
-
 
 _FLOAT_CODES = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 """struct codes of a float and of the integer of its width; bf16 is the upper half of f32."""
@@ -56,17 +36,6 @@ _PREDICATES = {
 def width_of(kind: str) -> int:
     """Return the bits of a scalar type; `index` has 64."""
     return 64 if kind == "index" else int(kind.lstrip("bfiu"))
-
-
-def signed(value: int, width: int) -> int:
-    """Return the low `width` bits of `value` read as two's complement."""
-    value &= (1 << width) - 1
-    return value - (1 << width) if width > 1 and value >> (width - 1) else value
-
-
-def unsigned(value: int, width: int) -> int:
-    """Return the low `width` bits of `value` read as unsigned."""
-    return value & ((1 << width) - 1)
 
 
 def constant(value: int | float, kind: str) -> int | float:
@@ -96,71 +65,56 @@ def argument_value(name: str, value: int | float, kind: str) -> int | float:
     return signed(int(value), width)
 
 
-def evaluate(node: pto.Arith | pto.Compare | pto.Convert, scalar_of: Callable[[str], Scalar]) -> Scalar:
+def evaluate(node: pto.Arith | pto.Compare | pto.Convert, scalar_of: Callable[[str], Scalar], loops: Loops) -> Scalar:
     """Return the result of a scalar operation whose operands `scalar_of` finds by name.
 
     Raises:
-        ReadError: division by zero.
+        ReadError: division by zero. DependentError: a divisor depends on a loop.
     """
     if isinstance(node, pto.Convert):
         return convert(node.operation, scalar_of(node.operand), node.from_type.name, node.to_type.name)
     operands = [scalar_of(name) for name in node.operands]
     width = width_of(node.type.name)
     if isinstance(node, pto.Compare):
-        return compare(node.predicate, operands[0], operands[1], width)
-    return arithmetic(node.operation, operands, width, node.span)
+        return compare(node.predicate, operands[0], operands[1], width, loops)
+    return arithmetic(node.operation, operands, width, node.span, loops)
 
 
-def compare(predicate: str, left: Scalar, right: Scalar, width: int) -> Scalar:
-    """Evaluate `arith.cmpi`; unsigned predicates start with `u`."""
+def compare(predicate: str, left: Scalar, right: Scalar, width: int, loops: Loops | None = None) -> Scalar:
+    """Evaluate `arith.cmpi`; unsigned predicates start with `u`. `loops` are those that operands depend on."""
     a, b = int(left.value), int(right.value)
     if predicate[0] == "u":
-        a, b, predicate = unsigned(a, width), unsigned(b, width), "s" + predicate[1:]
+        a, b = unsigned(a, width), unsigned(b, width)
     elif width == 1:
         a, b = -a, -b  # the one bit of a truth value is its sign
-    degree = Degree.CONSTANT if left.degree == right.degree == Degree.CONSTANT else Degree.OTHER
-    return Scalar(int(_PREDICATES[predicate](a, b)), degree)
+    value = int(_PREDICATES[f"s{predicate[1:]}" if predicate[0] == "u" else predicate](a, b))
+    if loops is None or (left.constant and right.constant):
+        return Scalar(value)
+    return comparison_result(predicate, left, right, width, value, loops)
 
 
-def arithmetic(operation: str, operands: list[Scalar], width: int, span: Span) -> Scalar:
-    """Evaluate an integer operation of the `arith` dialect, modulo 2^width.
+def arithmetic(operation: str, operands: list[Scalar], width: int, span: Span, loops: Loops | None = None) -> Scalar:
+    """Evaluate an integer operation of the `arith` dialect, modulo 2^width. `loops` are those that operands depend on.
 
     Raises:
         ReadError: division by zero.
+        DependentError: a divisor depends on a loop: it may be zero in a trip that is not walked.
     """
     if operation == "select":
         condition, yes, no = operands
-        degree = max(yes.degree, no.degree) if condition.degree is Degree.CONSTANT else Degree.OTHER
-        return Scalar((yes if condition.value else no).value, degree)
+        chosen = yes if condition.value else no
+        return chosen if condition.constant else unknown(chosen.value, operands)
     left, right = operands
     a, b = int(left.value), int(right.value)
-    if operation in ("divsi", "remsi", "divui", "remui") and b == 0:
-        raise ReadError(f"arith.{operation}: division by zero", span=span)
-    exact = _integer(operation, a, b, width)
-    return _reduced(exact, width, exact, _degree(operation, left, right))
-
-
-def _reduced(value: int, width: int, exact: int, degree: Degree) -> Scalar:
-    """Keep the low bits of `value`; what no longer equals the `exact` affine value is not affine.
-
-    A summarised loop looks at its first, second and last trip only: an affine value that needs no reduction at either
-    end needs none between, so this finds every one that wraps.
-    """
-    kept = signed(value, width)
-    return Scalar(kept, Degree.OTHER if degree is Degree.AFFINE and kept != exact else degree)
-
-
-def _degree(operation: str, left: Scalar, right: Scalar) -> Degree:
-    degrees = (left.degree, right.degree)
-    if max(degrees) is Degree.CONSTANT:
-        return Degree.CONSTANT
-    if Degree.OTHER in degrees:
-        return Degree.OTHER
-    if operation in ("addi", "subi"):
-        return Degree.AFFINE
-    if operation == "muli" and Degree.CONSTANT in degrees:
-        return Degree.AFFINE
-    return Degree.OTHER
+    if operation in ("divsi", "remsi", "divui", "remui"):
+        if b == 0:
+            raise ReadError(f"arith.{operation}: division by zero", span=span)
+        if loops is not None and not right.constant:
+            raise loops.refusal(right)
+    value = signed(_integer(operation, a, b, width), width)
+    if loops is None or (left.constant and right.constant):
+        return Scalar(value)
+    return arithmetic_result(operation, left, right, width, value, loops)
 
 
 def _integer(operation: str, a: int, b: int, width: int) -> int:
@@ -214,19 +168,25 @@ def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Sc
     the bits.
     """
     if operation == "bitcast":
-        bits = bits_of(operand.value, from_kind)
-        degree = operand.degree if from_kind[0] == to_kind[0] else max(operand.degree, _other(operand.degree))
-        return Scalar(_from_bits(bits, to_kind), degree)
+        converted = _from_bits(bits_of(operand.value, from_kind), to_kind)
+        return _as_before(converted, operand) if from_kind[0] == to_kind[0] else _of_one(converted, operand)
     value = int(operand.value)
     if operation in ("extui", "index_castui"):
         value = unsigned(value, width_of(from_kind))
     elif width_of(from_kind) == 1:
         value = -value  # the one bit of a truth value is its sign
-    return _reduced(value, width_of(to_kind), int(operand.value), operand.degree)
+    if operand.slopes is None or value != operand.value or width_of(from_kind) == 1:
+        return _of_one(signed(value, width_of(to_kind)), operand)
+    return reduced(value, operand.slopes, width_of(to_kind))
 
 
-def _other(degree: Degree) -> Degree:
-    return Degree.CONSTANT if degree is Degree.CONSTANT else Degree.OTHER
+def _of_one(value: int | float, operand: Scalar) -> Scalar:
+    """Return a value computed from one operand in a way that is not affine."""
+    return Scalar(value) if operand.constant else unknown(value, (operand,))
+
+
+def _as_before(value: int | float, operand: Scalar) -> Scalar:
+    return Scalar(value, operand.slopes, operand.periods)
 
 
 def bits_of(value: int | float, kind: str) -> int:

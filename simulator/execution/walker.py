@@ -1,8 +1,8 @@
 """Walking a `.pto` program: control flow and addresses first; every tile instruction is lowered where it is met.
 
-A loop whose variable reaches only view offsets, and those affinely, is not walked trip by trip: its first two trips
-give the operations and the address steps, its last one the bounds. All other loops are walked, and runs of equal
-trips folded.
+A loop without carried values is walked as far as its trips are not known to be alike (`simulator.execution.pieces`):
+where its variable reaches only view offsets, and those affinely, that is three trips. All other loops are walked trip
+by trip, and runs of equal trips folded.
 """
 
 from __future__ import annotations
@@ -15,17 +15,13 @@ from isa.formats import format_named
 from isa.pto import program as pto
 from isa.pto.vector_operations import ALIASES
 from simulator.execution.arguments import bind_arguments
-from simulator.execution.folding import address_steps, fold
+from simulator.execution.dependence import DependentError, Loops, Scalar
+from simulator.execution.folding import fold
 from simulator.execution.lifetimes import share_bytes
 from simulator.execution.lowerer import LoweredInstruction, Lowerer
+from simulator.execution.pieces import Pieces
 from simulator.execution.places import Allocator, ArgumentUse, Pointer, TileHandle, View
-from simulator.execution.scalars import (
-    Degree,
-    DependentError,
-    Scalar,
-    constant,
-    evaluate,
-)
+from simulator.execution.scalars import constant, evaluate
 from simulator.execution.structure import bare, has_addresses, main_pipe, synchronises
 from simulator.execution.views import make_view, partition
 from simulator.execution.works import (
@@ -41,7 +37,7 @@ from simulator.execution.works import (
     work_text,
 )
 from simulator.tiles import Part, Tile, TileCast, TileTransfer
-from simulator.tree import Block, Instruction, Loop, Lowered, Node, Tree
+from simulator.tree import Block, Instruction, Lowered, Node, Tree
 
 Value = Scalar | Pointer | View | Part | TileHandle
 
@@ -99,7 +95,7 @@ class _Walker:
     instructions: list[Instruction] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
-    summarising: int = 0
+    loops: Loops = field(default_factory=Loops)
     allocator: Allocator = field(init=False)
     fixed_addresses: bool = field(init=False)
 
@@ -144,7 +140,7 @@ class _Walker:
         """Do what issues operations or decides the path."""
         match node:
             case pto.Arith() | pto.Compare() | pto.Convert():
-                self.environment[node.result] = evaluate(node, self._scalar)
+                self.environment[node.result] = evaluate(node, self._scalar, self.loops)
                 self._issue(node, "index arithmetic", self.lowerer.scalar_work("arithmetic"), out)
             case pto.Tcvt() | pto.TileOperation() if self.opaque and is_matrix_work(node):
                 self._pass_over(node, out)
@@ -203,8 +199,9 @@ class _Walker:
         view = self.environment[node.view]
         assert isinstance(view, View)
         offsets = [self._scalar(name) for name in node.offsets]
-        if any(offset.degree is Degree.OTHER for offset in offsets):
-            raise DependentError
+        for offset in offsets:
+            if offset.periods is not None:
+                raise self.loops.refusal(offset)
         sizes = [self._constant(name) for name in node.sizes]
         return partition(node, view, [int(offset.value) for offset in offsets], sizes)
 
@@ -261,7 +258,7 @@ class _Walker:
         self._emit(node, f"{node.mnemonic} {part.format.name} {part.rows} x {part.cols}", lowered, out)
 
     def _set_valid_shape(self, node: pto.SetValidShape) -> None:
-        if self.summarising:
+        if self.loops:
             raise DependentError
         handle = self.environment[node.tile]
         assert isinstance(handle, TileHandle)
@@ -300,10 +297,8 @@ class _Walker:
             raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
         trips = max(0, -(-(upper - lower) // step))
         if trips > 1 and not node.carried:
-            summary = self._summarise(node, lower, step, trips)
-            if summary is not None:
-                out.append(summary)
-                return
+            out += self._pieces(node, lower, step, trips)
+            return
         carried = tuple(self.environment[name] for name in node.initial)
         results: list[tuple[Value, ...]] = [carried]
         out += fold(self._trips(node, range(lower, upper, step), results))
@@ -314,29 +309,20 @@ class _Walker:
         for value in values:
             self._bind(node.carried, results[0])
             block, results[0] = self._trip(node, Scalar(value))
-
             yield block
 
-    def _summarise(self, node: pto.For, lower: int, step: int, trips: int) -> Loop | None:
-        """Return the loop from its first two trips, None if a trip may differ in more than addresses."""
-        self.summarising += 1
+    def _pieces(self, node: pto.For, lower: int, step: int, trips: int) -> list[Node]:
+        """Return a loop that carries nothing, walked no further than its trips differ."""
         saved = dict(self.environment)
+
+        def walk(trip: int, loop: int | None, period: int) -> Block:
+            slopes = None if loop is None else {loop: step * period}
+            return self._trip(node, Scalar(lower + trip * step, slopes))[0]
+
         try:
-            first, _ = self._trip(node, Scalar(lower, Degree.AFFINE))
-            second, _ = self._trip(node, Scalar(lower + step, Degree.AFFINE))
-            last, _ = self._trip(node, Scalar(lower + (trips - 1) * step, Degree.AFFINE))
-        except DependentError:
-            self.environment = saved
-            return None
+            return Pieces(trips, walk, self.loops).nodes()
         finally:
-            self.summarising -= 1
-        self.environment = saved
-        steps = address_steps(first, second)
-        if steps is None or address_steps(first, last) != tuple(
-            tuple((trips - 1) * delta for delta in row) for row in steps
-        ):
-            return None
-        return Loop(trips, first, steps)
+            self.environment = saved
 
     def _trip(self, node: pto.For, variable: Scalar) -> tuple[Block, tuple[Value, ...]]:
         self.environment[node.variable] = variable
@@ -363,8 +349,8 @@ class _Walker:
     def _number(self, name: str) -> int | float:
         """Return a number that takes part in a computation."""
         scalar = self._scalar(name)
-        if scalar.degree is not Degree.CONSTANT:
-            raise DependentError
+        if not scalar.constant:
+            raise self.loops.refusal(scalar)
         return scalar.value
 
     def _extent(self, stated: int | None, operand: str | None) -> int:
