@@ -72,11 +72,17 @@ class Memory(Fact):
 
 
 class Option(Fact):
-    """A doubtful point as a named choice: `value` is the default, `legal` what it may be set to."""
+    """A named choice: `value` is the default, `legal` what it may be set to.
+
+    Most options stand for a doubtful point: what the hardware does where sources disagree or are silent; no user can
+    choose that. `set_by` tells the others: who in software sets it, the program or what launches it, and the source
+    that says so; '' where nobody does. Source and status are those of the default and of the meaning.
+    """
 
     value: int | str
     legal: tuple[int | str, ...]
     meaning: Annotated[str, Field(min_length=1)]
+    set_by: str = ""
 
     @model_validator(mode="after")
     def _default_is_legal(self) -> Option:

@@ -114,10 +114,73 @@ def test_json_and_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_failures_tell_the_value(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conform", "--spec", "onnx", "--target", "a5", "--src", "i32", "--dst", "f16"]) == 0
+    held = ["--option", "ctrl_48_at_start=0"]
+    assert main(["conform", "--spec", "onnx", "--target", "a5", "--src", "i32", "--dst", "f16", *held]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "not inf" in out or "not -inf" in out
     assert "65504" in out
+
+
+def cells(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
+    assert main(["conform", *arguments, "--json", "-"]) == 0
+    return json.loads(capsys.readouterr().out)["cells"]
+
+
+def test_options_that_software_sets_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """f32 -> f16 follows CTRL[48] on both chips (a5.md section 4.1, a2a3.md section 3.1); Gaudi 2 needs nothing."""
+    cast = ["--spec", "tosa", "--target", "a5", "a2a3", "gaudi2", "--src", "f32", "--dst", "f16"]
+    found = {cell["target"]: cell for cell in cells(capsys, *cast)}
+    assert found["a5"]["options"] == {"ctrl_48_at_start": 1}
+    assert found["a2a3"]["options"] == {"float_saturation_off_at_start": 1}
+    assert found["gaudi2"]["options"] == {}
+    ways = [found[target]["way"] for target in ("a5", "a2a3", "gaudi2")]
+    assert ways == ["native with options", "native with options", "native"]
+    shown = [cell_text(entry) for entry in conform("tosa", ("a5", "gaudi2"), src="f32", dst="f16").entries]
+    assert shown[0].startswith("native with options ctrl_48_at_start=1, 0.")
+    assert shown[1].startswith("native, 0.")
+
+
+def test_options_given_hold_for_all_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    cast = ["--spec", "tosa", "--target", "a5", "--src", "f32", "--dst", "f16"]
+    (cell,) = cells(capsys, *cast, "--option", "ctrl_48_at_start=1")
+    assert (cell["way"], cell["options"]) == ("native", {})
+    (cell,) = cells(capsys, *cast, "--option", "ctrl_48_at_start=0")
+    assert (cell["way"], cell["options"]) == ("impossible", {})
+    assert main(["conform", *cast, "--option", "ctrl_48_at_start=1", "--markdown"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("# Casts of tosa@1.1 on the targets with ctrl_48_at_start=1: conformance\n")
+    assert "`castsim conform --spec tosa@1.1 --option ctrl_48_at_start=1 --markdown`" in page
+    # A target without the option refuses it.
+    assert main(["conform", *cast, "--target", "goya", "--option", "ctrl_48_at_start=1"]) == 2
+    assert "goya has no option 'ctrl_48_at_start'" in capsys.readouterr().err
+
+
+def test_a_single_instruction_with_options_stands_beside_a_chain() -> None:
+    found = conform("onnx", ("a5",), src="f32", dst="e4m3fn", options={"maximum_of_nan": "nan"}).entries[0]
+    assert found.way is Way.CHAIN
+    assert found.native == (("ctrl_50_at_start", 1), ("ctrl_60_at_start", 1))
+    assert cell_text(found).endswith("; or native with options ctrl_50_at_start=1, ctrl_60_at_start=1")
+
+
+def test_another_order_of_the_results_is_marked_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Registers of 256 bytes give the even positions of 512 elements of 4 bits, then the odd ones."""
+    cast = ["--spec", "onnx", "--target", "gaudi2", "--src", "i4"]
+    (cell,) = cells(capsys, *cast, "--dst", "i8")
+    assert cell["order"]["sources"] == [*range(0, 512, 2), *range(1, 512, 2)]
+    assert main(["conform", *cast, "--dst", "i8", "--markdown"]) == 0
+    page = capsys.readouterr().out
+    assert "| i4 -> i8 | native^, 0." in page
+    assert "^: the results come in another order" in page
+    (cell,) = cells(capsys, "--spec", "onnx", "--target", "gaudi2", "--src", "i8", "--dst", "i16")
+    assert cell["order"] is None
+
+
+def test_what_is_not_in_the_table_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for spec, rescale in (("tosa", True), ("onnx", False)):
+        assert main(["conform", "--spec", spec, "--target", "gaudi2", "--src", "i8", "--dst", "i16", "--markdown"]) == 0
+        page = capsys.readouterr().out
+        assert page.startswith(f"# Casts of {spec}@")
+        assert ("RESCALE of tosa is not in the table" in page) == rescale
 
 
 def test_workers_give_the_same(capsys: pytest.CaptureFixture[str]) -> None:

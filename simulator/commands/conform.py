@@ -1,10 +1,12 @@
 """Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with options, by
-a chain at what cost, or impossible and why. Where only trying all codes of 32 bits would prove a verdict it rests on
+a chain at what cost, or impossible and why; --option, repeatable, and the search for options of the targets are those
+of `castsim lower`. Where only trying all codes of 32 bits would prove a verdict it rests on
 samples, unless --prove asks for more. --markdown prints the page that docs/ holds. Everything takes many minutes;
 --src, --dst and --target narrow it down.
 
 examples:
   castsim conform --spec tosa --target a5 --src f32
+  castsim conform --spec tosa --target a5 --src f32 --dst f16 --option ctrl_48_at_start=1
   castsim conform --spec onnx@19 --target a2a3 gaudi2 --dst e4m3fn
   castsim conform --spec tosa --markdown --workers 2 > docs/conformance-tosa.md
 """
@@ -27,6 +29,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--target", metavar="T", nargs="+", action="extend", default=[], help="names or paths; default: all shipped")
     add("--src", metavar="F", help="casts from this format only")
     add("--dst", metavar="F", help="casts to this format only")
+    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
     add("--workers", metavar="N", default="1", help="processes to use; default: 1")
     add("--prove", action="store_true", help="try all codes of 32-bit sources where nothing less proves a verdict")
     add("--markdown", action="store_true", help="print a page in Markdown")
@@ -41,6 +44,7 @@ def execute(options: Namespace) -> Outcome:
     """
     from isa.errors import ReadError  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
+    from simulator.commands.run import assignments  # noqa: PLC0415
     from simulator.conformance import conform  # noqa: PLC0415
     from simulator.reports.conform import conform_document  # noqa: PLC0415
     from simulator.reports.stages import watching  # noqa: PLC0415
@@ -50,7 +54,8 @@ def execute(options: Namespace) -> Outcome:
     if attributes:
         raise ReadError("the matrix goes through all attributes; name the specification and its version only")
     if not options.workers.strip().isdecimal() or int(options.workers) < 1:
-        raise ReadError(f"--workers {options.workers}: not an integer of at least 1")
+        raise ReadError(f"--workers {options.workers.strip()}: not an integer of at least 1")
+    values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
     with watching(quiet=options.quiet) as heard:
         found = conform(
@@ -62,6 +67,7 @@ def execute(options: Namespace) -> Outcome:
             prove=options.prove,
             workers=int(options.workers),
             heard=heard,
+            options=values,
         )
 
     def text(_: int) -> Any:

@@ -5,11 +5,18 @@ the exit code is 1. --spec is NAME@VERSION:ATTRIBUTE=VALUE:..., exact (default),
 --saturate ask for more than a specification does. --via judges the chain through other formats, each with the rounding
 mode of the instruction that leads there if one is given; the destination may stand at the end.
 
+--option sets an option of the target, as in `castsim run`. Options that a program or its launcher sets, such as mode
+bits (`castsim targets T` says which), are also searched, one at a time, then in pairs, where nothing conforms without:
+single instructions first, then chains. What conforms without further options goes before what needs them; if that is a
+chain, a line tells of the single instruction with options, if there is one. --via and options that stand for doubtful
+points of the hardware are taken as they are.
+
 examples:
   castsim lower f16 i8 --spec tosa --target a5
   castsim lower f32 u16 --spec onnx --saturate --target gaudi --out f32_to_u16.tpc
   castsim lower i32 bf16 --spec tosa --target a5 --json -
   castsim lower f16 i8 --spec tosa --target greco --via bf16:rhne i8:rhne
+  castsim lower f32 bf16 --spec tosa --target a5 --option ctrl_48_at_start=1
 """
 
 from __future__ import annotations
@@ -19,7 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simulator.answering import Answer
     from simulator.commands.outcome import Outcome
+    from simulator.planning import CastRequest
 
 SUMMARY = "a specification's cast on a target: by which instructions, proven, at what cost, as a program"
 
@@ -37,6 +46,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--rounding", metavar="M", help="how results in range are to be rounded")
     add("--saturate", action="store_true", help="results out of range are to be clamped")
     add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats")
+    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
     add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
     add("--cols", metavar="C", default="256", help="its columns; default: 256")
     add("--steps", metavar="N", default="3", help="longest chain, 1 to 3 instructions; default: 3")
@@ -47,34 +57,16 @@ def execute(options: Namespace) -> Outcome:
     """Plan the cast.
 
     Raises:
-        ReadError: what was typed; a file that cannot be written.
+        ReadError: what was typed, options of the target among it; a file that cannot be written.
         IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
         TileError: no program holds a tensor of that shape.
     """
     from simulator.commands.delivery import STDOUT  # noqa: PLC0415
-    from simulator.commands.lower_shape import planned  # noqa: PLC0415
     from simulator.commands.outcome import Outcome  # noqa: PLC0415
-    from simulator.planning import CastRequest, Verdict, plan, plan_through  # noqa: PLC0415
-    from simulator.reports.lower import lower_document  # noqa: PLC0415
-    from simulator.reports.stages import watching  # noqa: PLC0415
-    from simulator.specifications import parse_specification  # noqa: PLC0415
+    from simulator.planning import Verdict  # noqa: PLC0415
+    from simulator.reports.lower import answer_document  # noqa: PLC0415
 
-    spec, version, attributes = parse_specification(options.spec)
-    request = CastRequest(
-        src=options.src.strip(),
-        dst=options.dst.strip(),
-        target=options.target,
-        spec=spec,
-        version=version,
-        attributes=attributes,
-        rounding=options.rounding,
-        saturate=options.saturate,
-        rows=_number("--rows", options.rows),
-        cols=_number("--cols", options.cols),
-        steps=_steps(options.steps),
-    )
-    with watching(quiet=options.quiet) as heard:
-        found = planned(request, lambda one: plan_through(one, options.via, heard) if options.via else plan(one, heard))
+    found = _answered(options, _request(options))
     if options.out not in (None, STDOUT) and found.text is not None:
         _write(Path(options.out), found.text)
 
@@ -87,14 +79,47 @@ def execute(options: Namespace) -> Outcome:
 
         return lower_text(found, options.out)
 
-    return Outcome(lower_document(found, options.out), text, code=1 if found.verdict is Verdict.DIFFERS else 0)
+    return Outcome(answer_document(found, options.out), text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+
+
+def _request(options: Namespace) -> CastRequest:
+    from simulator.planning import CastRequest  # noqa: PLC0415
+    from simulator.specifications import parse_specification  # noqa: PLC0415
+
+    spec, version, attributes = parse_specification(options.spec)
+    return CastRequest(
+        src=options.src.strip(),
+        dst=options.dst.strip(),
+        target=options.target,
+        spec=spec,
+        version=version,
+        attributes=attributes,
+        rounding=options.rounding,
+        saturate=options.saturate,
+        rows=_number("--rows", options.rows),
+        cols=_number("--cols", options.cols),
+        steps=_steps(options.steps),
+    )
+
+
+def _answered(options: Namespace, request: CastRequest) -> Answer:
+    from simulator.answering import answer, answer_through  # noqa: PLC0415
+    from simulator.commands.lower_shape import planned  # noqa: PLC0415
+    from simulator.commands.run import assignments  # noqa: PLC0415
+    from simulator.reports.stages import watching  # noqa: PLC0415
+
+    values = assignments("--option", options.options)
+    with watching(quiet=options.quiet) as heard:
+        if options.via:
+            return planned(request, lambda one: answer_through(one, options.via, heard, options=values))
+        return planned(request, lambda one: answer(one, heard, options=values))
 
 
 def _number(option: str, text: str) -> int:
     from isa.errors import ReadError  # noqa: PLC0415
 
     if not text.strip().isdecimal() or int(text) < 1:
-        raise ReadError(f"{option} {text}: not an integer of at least 1")
+        raise ReadError(f"{option} {text.strip()}: not an integer of at least 1")
     return int(text)
 
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from isa.errors import IllegalError, ReadError, TileError
-from simulator.planning import CastRequest, Plan, assembly_of, cost_of
+from simulator.answering import Answer
+from simulator.planning import CastRequest, assembly_of, cost_of
 from targets import load_target
 from targets.vliw import VliwTarget
 
@@ -24,8 +25,8 @@ _WIDEST_BLOCK = 1 << 10
 """Elements up to which columns are tried as the size of a block."""
 
 
-def planned(request: CastRequest, make: Callable[[CastRequest], Plan]) -> Plan:
-    """Return the plan of a request.
+def planned(request: CastRequest, make: Callable[[CastRequest], Answer]) -> Answer:
+    """Return the answer to a request.
 
     Raises:
         ReadError: more elements than are simulated.
@@ -54,11 +55,11 @@ def _check_elements(rows: int, cols: int) -> None:
         )
 
 
-def _going(request: CastRequest, make: Callable[[CastRequest], Plan]) -> tuple[str, ...]:
+def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple[str, ...]:
     """Return which columns go, and how many rows with them, by trying the chain that is found for the usual shape."""
     rows, cols = _USUAL
     try:
-        found = make(replace(request, rows=rows, cols=cols))
+        found = make(replace(request, rows=rows, cols=cols)).plan
     except TileError:
         return ()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from isa.formats import FORMATS, IntFormat
-from simulator.planning import CastRequest, Counterexample, Plan, Verdict, Way, plan
+from simulator.answering import Answer, ElementOrder, Setting, answer
+from simulator.planning import CastRequest, Counterexample, Verdict, Way
 from simulator.planning.steps import path_of
 from simulator.specifications import SpecifiedCast, specified_cast
 from targets import Specification
@@ -32,7 +34,9 @@ class Cell:
 class Settled:
     """What became of a cell; `method` is how the verdict was reached (None: nothing leads to the destination).
 
-    `path` are the formats on the way, `options` what has to be asked for, instruction by instruction.
+    `path` are the formats on the way, `options` what has to be asked for, instruction by instruction. `settings` are
+    options of the target without which it does not conform, `native` those with which one instruction does where
+    without them only a chain does. `order` is that of the results, None if it is that of the inputs.
     """
 
     cell: Cell
@@ -45,6 +49,9 @@ class Settled:
     proven: bool
     cycles_per_element: float | None
     counterexample: Counterexample | None
+    settings: Setting = ()
+    native: Setting | None = None
+    order: ElementOrder | None = None
 
 
 def legal_casts(spec: Specification, version: str | None = None) -> tuple[SpecifiedCast, ...]:
@@ -83,22 +90,32 @@ def changed(cast: SpecifiedCast) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in cast.attributes.items() if value != spec.attributes[name].default)
 
 
-def settle_cell(cell: Cell, spec: Specification, version: str, *, prove: bool = False) -> Settled:
-    """Plan one cell; `prove` tries all codes of 32 bits where nothing less proves a verdict.
+def settle_cell(
+    cell: Cell,
+    spec: Specification,
+    version: str,
+    *,
+    prove: bool = False,
+    options: Mapping[str, int | str] | None = None,
+) -> Settled:
+    """Plan one cell for the target with the options given, and with others that software sets where that is needed.
+
+    `prove` tries all codes of 32 bits where nothing less proves a verdict.
 
     Raises:
-        ReadError: an unknown target.
+        ReadError: an unknown target, option or value of one.
     """
     request = CastRequest(cell.src, cell.dst, cell.target, spec=spec, version=version, attributes=dict(cell.attributes))
-    return settled(cell, plan(request, explain=False, quick=not prove))
+    return settled(cell, answer(request, options=options, explain=False, quick=not prove))
 
 
-def settled(cell: Cell, found: Plan) -> Settled:
-    """Return a plan as the entry of a cell."""
+def settled(cell: Cell, answered: Answer) -> Settled:
+    """Return an answer as the entry of a cell."""
+    found = answered.plan
     evidence = found.evidence
     return Settled(
         cell=cell,
-        way=found.way,
+        way=answered.way,
         verdict=found.verdict,
         path=path_of(found.chain),
         instructions=tuple(step.name for step in found.chain if step.is_instruction),
@@ -107,6 +124,9 @@ def settled(cell: Cell, found: Plan) -> Settled:
         proven=evidence is not None and evidence.proves,
         cycles_per_element=None if found.cost is None else found.cost.cycles_per_element,
         counterexample=found.counterexample,
+        settings=answered.chosen,
+        native=None if answered.native is None else answered.native.setting,
+        order=answered.order,
     )
 
 

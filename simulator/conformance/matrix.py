@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from isa.errors import IllegalError
 from isa.formats import format_named
+from simulator.answering import Setting, setting_of
 from simulator.conformance.cells import Cell, Settled, changed, legal_casts, settle_cell, specified_version
 from simulator.specifications import SpecifiedCast
 from targets import Specification, load_specification, load_target, target_names
@@ -19,13 +20,17 @@ Heard = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Casts in the order of the specification, targets, and the entries of all cells, cast by cast."""
+    """Casts in the order of the specification, targets, and the entries of all cells, cast by cast.
+
+    `options` are those that all targets were given.
+    """
 
     spec: Specification
     version: str
     casts: tuple[SpecifiedCast, ...]
     targets: tuple[str, ...]
     entries: tuple[Settled, ...]
+    options: Setting = ()
 
     def row(self, number: int) -> tuple[Settled, ...]:
         """Return the entries of one cast, target by target."""
@@ -52,6 +57,7 @@ def conform(
     prove: bool = False,
     workers: int = 1,
     heard: Heard = lambda *_: None,
+    options: Mapping[str, int | str] | None = None,
 ) -> Matrix:
     """Plan every legal cast of a specification on every target.
 
@@ -63,17 +69,19 @@ def conform(
         prove: try all codes of 32 bits where nothing less proves a verdict, which takes seconds per cell.
         workers: processes.
         heard: is told how many cells are done.
+        options: of the targets, which all must have them.
 
     Raises:
-        ReadError: unknown specification, version, target or format.
+        ReadError: unknown specification, version, target, format, option or value of one.
         IllegalError: no cast is left.
     """
     found = load_specification(spec) if isinstance(spec, str | Path) else spec
     chosen = specified_version(found, version)
     names, casts = _chosen(found, targets, chosen, src, dst)
+    given = [setting_of(load_target(name), options or {}) for name in names]
     cells = cells_of(casts, names)
     entries: list[Settled] = []
-    run = partial(settle_cell, spec=found, version=chosen, prove=prove)
+    run = partial(settle_cell, spec=found, version=chosen, prove=prove, options=options)
     if workers == 1:
         for cell in cells:
             heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
@@ -83,7 +91,7 @@ def conform(
             for entry in pool.map(run, cells, chunksize=4):
                 entries.append(entry)
                 heard(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
-    return Matrix(found, chosen, casts, names, tuple(entries))
+    return Matrix(found, chosen, casts, names, tuple(entries), given[0])
 
 
 def chosen_cells(

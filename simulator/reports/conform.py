@@ -7,14 +7,17 @@ from itertools import pairwise
 from typing import Any
 
 from isa.formats import format_named
+from simulator.answering.answer import setting_text
 from simulator.conformance import Matrix, Settled
 from simulator.conformance.cells import changed
 from simulator.planning import Counterexample, Verdict, Way
-from simulator.reports.lower import code_text, counterexample_document, number_text
+from simulator.reports.lower import code_text, counterexample_document, number_text, order_document
 from simulator.specifications import SpecifiedCast
 
 SAMPLED = "~"
 """Marks a verdict that rests on samples."""
+REORDERED = "^"
+"""Marks a program whose results come in another order than its inputs."""
 
 
 def conform_document(found: Matrix) -> Mapping[str, Any]:
@@ -23,6 +26,7 @@ def conform_document(found: Matrix) -> Mapping[str, Any]:
         "specification": found.spec.name,
         "version": found.version,
         "targets": list(found.targets),
+        "options": dict(found.options),
         "cells": [_cell_document(entry) for entry in found.entries],
         "totals": {
             target: {
@@ -50,6 +54,9 @@ def _cell_document(entry: Settled) -> Mapping[str, Any]:
         ],
         "method": entry.method,
         "proven": entry.proven,
+        "options": dict(entry.settings),
+        "native_with_options": None if entry.native is None else dict(entry.native),
+        "order": order_document(entry.order),
         "cycles_per_element": entry.cycles_per_element,
         "counterexample": counterexample_document(entry.counterexample, format_named(cell.dst)),
     }
@@ -62,23 +69,27 @@ def cast_text(cast: SpecifiedCast, entry: Settled) -> str:
 
 
 def cell_text(entry: Settled) -> str:
-    """Return a cell in words: how, what has to be asked for, at what cost; or where it fails."""
+    """Return a cell in words: how, what has to be asked for, with which options, at what cost; or where it fails."""
     if entry.way is Way.IMPOSSIBLE:
         return "no: nothing leads there" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
-    marks = "" if entry.verdict is Verdict.EXACT else " (within tolerance)"
+    marks = f" with options {setting_text(entry.settings)}" if entry.settings else ""
+    marks += "" if entry.verdict is Verdict.EXACT else " (within tolerance)"
     marks += "" if entry.proven else SAMPLED
+    marks += "" if entry.order is None else REORDERED
     if entry.way is Way.COPY:
         return f"copy{marks}"
     cost = "" if entry.cycles_per_element is None else f", {entry.cycles_per_element:.3f}"
+    cost += "" if entry.native is None else f"; or native with options {setting_text(entry.native)}"
+    return f"{_done(entry)}{marks}{cost}"
+
+
+def _done(entry: Settled) -> str:
     asked = [option for option in entry.options if option]
-    if entry.way is Way.NATIVE:
-        return f"native{marks}{cost}"
-    if entry.way is Way.OPTIONS:
-        return f"{asked[0]}{marks}{cost}"
-    shown = "; ".join(
+    if entry.way in (Way.NATIVE, Way.OPTIONS):
+        return asked[0] if asked else "native"
+    return "; ".join(
         f"{name} ({option})" if option else name for name, option in zip(entry.instructions, entry.options, strict=True)
     )
-    return f"{shown}{marks}{cost}"
 
 
 def _failure(found: Counterexample) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from simulator.answering.answer import options_text, setting_text
 from simulator.conformance import Matrix
 from simulator.planning import Way
 from simulator.reports.conform import cast_text, cell_text
@@ -12,11 +13,14 @@ from simulator.reports.terminal import indented, table
 
 LEGEND = (
     "native: one instruction as it stands. Words such as `saturation ON` or `rounding TRUNC`: one instruction with "
-    "these options. Several instructions: a chain, with its options. copy: the bits stay as they are. The number is "
-    "the cost of the whole program in simulated cycles per element, loads and stores included. (within tolerance): "
-    "conforms, but is not everywhere the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove "
-    "try all codes of 32 bits. no: no chain of up to three steps conforms; the value on which the nearest one fails, "
-    "what becomes of it, and what would be right."
+    "these modes. Several instructions: a chain, with its modes. copy: the bits stay as they are. with options "
+    "NAME=VALUE: conforms if these options of the target, which a program or its launcher sets, are given to "
+    "`castsim run`; or native with options: so does one instruction instead of the chain. The number is the cost of "
+    "the whole program in simulated cycles per element, loads and stores included. (within tolerance): conforms, but "
+    "is not everywhere the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove try all codes "
+    "of 32 bits. ^: the results come in another order than the inputs; `castsim lower` tells which. no: no chain of up "
+    "to three steps conforms, with options neither; the value on which the nearest one fails, what becomes of it, and "
+    "what would be right."
 )
 
 
@@ -26,9 +30,19 @@ def conform_text(found: Matrix) -> RenderableType:
     for number, cast in enumerate(found.casts):
         for place, entry in enumerate(found.row(number)):
             rows.add_row(cast_text(cast, entry) if place == 0 else "", entry.cell.target, cell_text(entry))
-    return Group(
-        Text(f"{found.spec.title}, {found.version}"), indented(rows), Text(""), Text(LEGEND), Text(""), _totals(found)
-    )
+    return Group(Text(_head(found)), indented(rows), Text(""), *map(Text, _notes(found)), Text(""), _totals(found))
+
+
+def _head(found: Matrix) -> str:
+    options = f" with {setting_text(found.options)}" if found.options else ""
+    return f"Casts of {found.spec.name}@{found.version} on the targets{options}"
+
+
+def _notes(found: Matrix) -> tuple[str, ...]:
+    """Return what the table needs said: the legend, and what of the specification is not in it."""
+    if found.spec.rescale is None:
+        return (LEGEND,)
+    return LEGEND, f"RESCALE of {found.spec.name} is not in the table: it is no cast; `castsim graph` runs it."
 
 
 def _totals(found: Matrix) -> RenderableType:
@@ -38,6 +52,11 @@ def _totals(found: Matrix) -> RenderableType:
     return indented(rows)
 
 
+def _command(found: Matrix) -> str:
+    options = f" {options_text(found.options)}" if found.options else ""
+    return f"castsim conform --spec {found.spec.name}@{found.version}{options} --markdown"
+
+
 def _count(found: Matrix, target: str, way: Way) -> int:
     return sum(entry.way is way for entry in found.entries if entry.cell.target == target)
 
@@ -45,12 +64,11 @@ def _count(found: Matrix, target: str, way: Way) -> int:
 def conform_markdown(found: Matrix) -> str:
     """Return the matrix as a page."""
     lines = [
-        f"# {found.spec.title}, version {found.version}: conformance of the targets' casts",
+        f"# {_head(found)}: conformance",
         "",
-        f"Written by `castsim conform --spec {found.spec.name}@{found.version} --markdown`; a test keeps it current.",
+        f"Written by `{_command(found)}`; a test keeps it current.",
         "",
-        LEGEND,
-        "",
+        *(line for note in _notes(found) for line in (note, "")),
         f"| target | {' | '.join(way.value for way in Way)} |",
         f"|---|{'---:|' * len(Way)}",
         *(f"| {target} | {' | '.join(str(_count(found, target, way)) for way in Way)} |" for target in found.targets),

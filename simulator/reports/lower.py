@@ -6,9 +6,34 @@ from collections.abc import Mapping
 from typing import Any
 
 from isa.formats import Format, IntFormat
+from simulator.answering import Answer, ElementOrder, element_order
 from simulator.planning import Counterexample, Plan, Refuted, Step
 from simulator.planning.counterexample import Number, Required
 from simulator.reports.numbers import bits_text, json_value
+
+
+def answer_document(answer: Answer, out: str | None) -> Mapping[str, Any]:
+    """Return an answer as JSON; `out` is the file that its program was written to.
+
+    `options` are those of the target with which the program is to be run, given or chosen; `without_options` is where
+    the target fails without the chosen ones, `native_with_options` the single instruction beside a chain.
+    """
+    native = answer.native
+    return {
+        **lower_document(answer.plan, out),
+        "way": answer.way.value,
+        "options": dict(answer.settings),
+        "options_chosen": [name for name, _ in answer.chosen],
+        "without_options": _without_document(answer.refuted),
+        "native_with_options": None
+        if native is None
+        else {
+            "options": dict((*answer.given, *native.setting)),
+            "chain": [step_document(step) for step in native.plan.chain],
+            "cycles_per_element": None if native.plan.cost is None else native.plan.cost.cycles_per_element,
+        },
+        "program": answer.text,
+    }
 
 
 def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
@@ -16,6 +41,7 @@ def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
     cost, evidence = found.cost, found.evidence
     return {
         "specification": found.demand.label,
+        "version_asked": None if found.request.version is None else str(found.request.version),
         "rule": found.demand.cast.rule.meaning,
         "src": found.demand.src.name,
         "dst": found.demand.dst.name,
@@ -43,9 +69,31 @@ def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
         },
         "counterexample": counterexample_document(found.counterexample, found.demand.dst),
         "refuted": [refuted_document(one, found.demand.dst) for one in found.refuted],
+        "order": order_document(element_order(found.assembly)),
         "steps_searched": found.searched,
         "program": found.text,
         "file": out if found.text is not None else None,
+    }
+
+
+def order_document(order: ElementOrder | None) -> Mapping[str, Any] | None:
+    """Return the order of a program's results as JSON; None: that of its inputs.
+
+    Result k of every `block` belongs to element k of `sources`; `loops`, the outermost first, are the nest that gives
+    them, if there is one.
+    """
+    if order is None:
+        return None
+    loops = order.loops and [{"count": count, "step": step} for count, step in order.loops]
+    return {"block": order.block, "loops": loops, "sources": list(order.sources)}
+
+
+def _without_document(found: Plan | None) -> Mapping[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "chain": [step_document(step) for step in found.chain],
+        "counterexample": counterexample_document(found.counterexample, found.demand.dst),
     }
 
 

@@ -5,45 +5,89 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from simulator.answering import Alternative, Answer
+from simulator.answering.answer import options_text, setting_text
 from simulator.planning import Chain, Cost, Counterexample, Plan, Way
 from simulator.planning.steps import path_of
 from simulator.reports.lower import code_text, number_text, required_text
 from simulator.reports.terminal import indented, table
+from targets import Target
 
 
-def lower_text(found: Plan, out: str | None) -> RenderableType:
-    """Return the report on a plan; `out` is the file that its program was written to."""
+def lower_text(answer: Answer, out: str | None) -> RenderableType:
+    """Return the report on an answer; `out` is the file that its program was written to."""
+    found = answer.plan
     demand = found.demand
+    cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
     parts: list[RenderableType] = [
-        Text(
-            f"{demand.src.name} -> {demand.dst.name} on {found.target.name}, as {demand.label} asks: {_headline(found)}"
-        ),
+        Text(f"{cast}, as {demand.label} asks{_asked(found)}: {_headline(answer)}"),
         indented(Text(f"rule: {demand.cast.rule.meaning}")),
     ]
+    parts += [indented(Text(_option(found.target, name, value))) for name, value in answer.settings]
     if found.chain:
         parts += [Text(""), indented(_steps(found.chain))]
     if found.evidence is not None:
         parts.append(indented(Text(f"{found.verdict.value}: {found.evidence.argument}")))
     if found.cost is not None:
         parts.append(indented(Text(_cost(found.cost))))
+    if answer.order is not None:
+        parts.append(indented(Text(f"another order: {answer.order.text}")))
+    if answer.native is not None:
+        parts.append(indented(Text(_native(answer.native))))
     if found.counterexample is not None:
         parts += _counterexample(found.counterexample, found)
     for one in found.refuted:
         shown = ", ".join(step.label for step in one.chain)
         parts += [Text(""), Text(f"not as it stands: {shown}"), *_counterexample(one.counterexample, found)]
+    if answer.refuted is not None and answer.refuted.counterexample is not None:
+        shown = ", ".join(step.label for step in answer.refuted.chain)
+        parts += [Text(""), Text(f"not without these options, this comes nearest: {shown}")]
+        parts += _counterexample(answer.refuted.counterexample, found)
     if found.text is not None:
-        written = f"program written to {out}; run it with: castsim run {out} --in src=random:0"
-        parts += [Text(""), Text("--out FILE writes the program, --out - prints it alone" if out is None else written)]
+        parts += [Text(""), *_next(answer, out)]
     return Group(*parts)
 
 
-def _headline(found: Plan) -> str:
+def _next(answer: Answer, out: str | None) -> list[RenderableType]:
+    """Return how to get the program and how to run it."""
+    options = f" {options_text(answer.settings)}" if answer.settings else ""
+    run = f"castsim run {out or 'FILE'}{options} --in src=random:0"
+    if out is not None:
+        return [Text(f"program written to {out}; run it with: {run}")]
+    lines = [Text("--out FILE writes the program, --out - prints it alone")]
+    return [*lines, Text(f"run it with: {run}")] if options else list[RenderableType](lines)
+
+
+def _asked(found: Plan) -> str:
+    """Return which version was asked for, where another one's rule is in force."""
+    version, cast = found.request.version, found.demand.cast
+    if version is None or str(version) == cast.version:
+        return ""
+    return f" ({cast.spec.name}@{version} has the cast of version {cast.version})"
+
+
+def _headline(answer: Answer) -> str:
+    found = answer.plan
     if found.way is Way.IMPOSSIBLE:
         searched = f"{found.searched} instructions and modes, chains of up to {found.request.steps}"
         if not found.chain:
             return f"impossible: nothing leads there ({searched})"
         return f"impossible; this comes nearest ({searched})"
-    return f"{found.way.value}, {found.verdict.value}"
+    if not answer.chosen:
+        return f"{answer.way.value}, {found.verdict.value}"
+    way = answer.way.value if answer.way is Way.OPTIONS else f"{answer.way.value} with options"
+    return f"{way}: {setting_text(answer.chosen)}, {found.verdict.value}"
+
+
+def _option(target: Target, name: str, value: int | str) -> str:
+    option = target.options[name]
+    setter = f"; set by {option.set_by}" if option.set_by else ""
+    return f"option {name}={value}: {option.meaning}{setter}"
+
+
+def _native(found: Alternative) -> str:
+    cost = "" if found.plan.cost is None else f", {found.plan.cost.cycles_per_element:.4f} cycles per element"
+    return f"also native with options: {setting_text(found.setting)}{cost} ({chain_text(found.plan.chain)})"
 
 
 def _steps(chain: Chain) -> RenderableType:

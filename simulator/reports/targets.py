@@ -30,6 +30,7 @@ def target_document(target: Target) -> dict[str, Any]:
                 "value": option.value,
                 "legal": list(option.legal),
                 "meaning": option.meaning,
+                "set_by": option.set_by,
                 "status": option.status.value,
                 "source": option.source,
             }

@@ -49,6 +49,8 @@ def _target(target: Target) -> Iterator[RenderableType]:
         legal = ", ".join(map(str, option.legal))
         yield indented(Text(f"{name} = {option.value} (of {legal}; {option.status.value})"))
         yield indented(indented(Text(option.meaning, style="dim")))
+        if option.set_by:
+            yield indented(indented(Text(f"set by {option.set_by}", style="dim")))
     yield from target_section(target)
 
 
