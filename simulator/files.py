@@ -21,13 +21,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: the folder is missing or cannot be written, links lead round in a circle, or the disk is full.
     """
-    path = Path(os.path.realpath(path))
-    if path.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():  # asked of the link: where that of an open pipe leads has no name
         with path.open("wb") as device:
             yield device
         return
+    path = Path(os.path.realpath(path))
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix or ".tmp")
     temporary = Path(name)
     try:

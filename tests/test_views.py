@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from itertools import pairwise
@@ -294,6 +295,15 @@ def test_links_are_written_through(tmp_path: Path) -> None:
         assert not goal.is_symlink()
         assert json.loads(goal.read_text())["traceEvents"]
     assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["new.json", "old.json"]
+
+
+def test_a_pipe_takes_a_trace(tmp_path: Path) -> None:
+    """As the shell's >(...) hands it over: a link to a pipe that has no name in the file system."""
+    reading, writing = os.pipe()
+    with open(reading, "rb") as pipe:
+        with open(writing, "wb"):
+            shown(tmp_path, str(PROGRAMS / "f32_to_f16.pto"), "--trace", f"/dev/fd/{writing}", "--window", "0:30")
+        assert json.loads(pipe.read())["otherData"]["end_cycle"] == 30
 
 
 def test_a_link_into_nowhere_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,6 +152,8 @@ def _simulate(
             )
 
         result = simulated(loaded, progress)
+        if progress is not None:
+            progress.stage("views")
         timeline = timeline_of(options, result, progress)
         gains = lift_limits(
             limits,
