@@ -300,8 +300,8 @@ def test_links_are_written_through(tmp_path: Path) -> None:
 def test_a_pipe_takes_a_trace(tmp_path: Path) -> None:
     """As the shell's >(...) hands it over: a link to a pipe that has no name in the file system."""
     reading, writing = os.pipe()
-    with open(reading, "rb") as pipe:
-        with open(writing, "wb"):
+    with os.fdopen(reading, "rb") as pipe:
+        with os.fdopen(writing, "wb"):
             shown(tmp_path, str(PROGRAMS / "f32_to_f16.pto"), "--trace", f"/dev/fd/{writing}", "--window", "0:30")
         assert json.loads(pipe.read())["otherData"]["end_cycle"] == 30
 
