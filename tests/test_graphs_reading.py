@@ -255,19 +255,45 @@ def test_a_node_that_is_not_supported_is_named(tmp_path: Path) -> None:
         read(tmp_path, made.SerializeToString(), ".onnx")
 
 
-def test_text_and_wrong_models(tmp_path: Path) -> None:
+def cast_model(src: int, dst: int) -> bytes:
+    node = helper.make_node("Cast", ["x"], ["y"], name="to_text", to=dst)
+    ports = [helper.make_tensor_value_info(*what) for what in (("x", src, [2]), ("y", dst, [2]))]
+    return helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), ir_version=10).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("src", "dst"),
+    [
+        (TensorProto.STRING, TensorProto.FLOAT),
+        (TensorProto.FLOAT, TensorProto.STRING),
+        (TensorProto.STRING, TensorProto.INT32),
+    ],
+)
+def test_valid_nodes_on_texts_are_not_supported_and_named(tmp_path: Path, src: int, dst: int) -> None:
+    with pytest.raises(IllegalError, match="node 'to_text': operator Cast with elements of type STRING") as caught:
+        read(tmp_path, cast_model(src, dst), ".onnx")
+    assert caught.value.exit_code == 1
+    assert "FLOAT" in caught.value.legal
+
+
+def test_other_texts_in_models(tmp_path: Path) -> None:
+    made = quantise_block()
+    made.graph.node.append(helper.make_node("Constant", [], ["words"], name="words", value_strings=["a", "b"]))
+    with pytest.raises(IllegalError, match="node 'words': operator Constant with elements of type STRING"):
+        read(tmp_path, made.SerializeToString(), ".onnx")
+    made = quantise_block()
+    made.graph.input.append(helper.make_tensor_value_info("unused", TensorProto.STRING, [2]))
+    with pytest.raises(IllegalError, match="input 'unused': element type STRING"):
+        read(tmp_path, made.SerializeToString(), ".onnx")
+
+
+def test_wrong_models(tmp_path: Path) -> None:
     text = quantise_block()
-    text.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    text.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING  # which Mul does not take
     with pytest.raises(ReadError):
         read(tmp_path, text.SerializeToString(), ".onnx")
-    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)
-    ports = [
-        helper.make_tensor_value_info(*what)
-        for what in (("x", TensorProto.STRING, [2]), ("y", TensorProto.STRING, [2]))
-    ]
-    made = helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), ir_version=10)
-    with pytest.raises(ReadError, match="element type STRING has no format"):
-        read(tmp_path, made.SerializeToString(), ".onnx")
+    with pytest.raises(ReadError):
+        read(tmp_path, cast_model(TensorProto.FLOAT, 99), ".onnx")
     unknown = quantise_block()
     unknown.graph.node[0].input[0] = "nothing"
     with pytest.raises(ReadError, match="nothing"):

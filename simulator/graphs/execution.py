@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import CastsimError, ReadError, TileError
+from isa.errors import CastsimError, IllegalError, ReadError, TileError
 from simulator.graphs.bench import Bench, Stage
 from simulator.graphs.chip import Chip, Heard
 from simulator.graphs.comparison import Comparison, against_reference, against_sets
@@ -18,7 +18,7 @@ from simulator.graphs.model import Graph, Input, Language, Node, Tensor
 from simulator.inputs import random_codes, read_array, seed_of
 from simulator.numerics import code_dtype
 from simulator.planning import Plan
-from simulator.specifications import acceptance
+from simulator.specifications import AcceptanceSets, acceptance
 from targets import Target
 
 
@@ -37,6 +37,8 @@ class NodeRun:
     plan: Plan | None
     comparisons: tuple[Comparison, ...]
     refusal: str | None = None
+    unjudged: str | None = None
+    """Why nothing says whether it is right, though it ran."""
 
     @property
     def cycles(self) -> int:
@@ -47,7 +49,8 @@ class NodeRun:
     def conforms(self) -> bool:
         """Whether no element of it is wrong: of a cast by its specification, of others by the reference."""
         judged = self.comparisons[-1:] if self.plan is not None else self.comparisons
-        return self.refusal is None and not any(found.wrong for found in judged)
+        ran = self.refusal is None and self.unjudged is None
+        return ran and not any(found.wrong for found in judged)
 
     @property
     def passes(self) -> bool:
@@ -64,6 +67,8 @@ class GraphRun:
     nodes: tuple[NodeRun, ...]
     outputs: Mapping[str, Tensor]
     comparisons: tuple[Comparison, ...]
+    unjudged: str | None = None
+    """Why the outputs are not compared with the reference of the whole graph."""
 
     @property
     def cycles(self) -> int:
@@ -158,22 +163,28 @@ def run_graph(
         values |= dict(zip(node.outputs, outputs, strict=False))
     ran = not done or done[-1].refusal is None
     results = {name: values[name] for name in graph.outputs} if ran else {}
-    whole = _whole(graph, inputs, results, done) if graph.language is Language.ONNX and ran else ()
-    return GraphRun(graph, target, tuple(done), results, whole)
+    whole: tuple[Comparison, ...] = ()
+    unjudged = None
+    if graph.language is Language.ONNX and ran:
+        try:
+            whole = _whole(graph, inputs, results, done)
+        except IllegalError as error:
+            unjudged = error.message
+    return GraphRun(graph, target, tuple(done), results, whole, unjudged)
 
 
 def _run_node(
     bench: Bench, graph: Graph, node: Node, given: Sequence[Tensor | None]
 ) -> tuple[NodeRun, Sequence[Tensor]]:
     try:
-        outputs, found, comparisons = _judged(bench, graph, node, given)
+        outputs, found, comparisons, unjudged = _judged(bench, graph, node, given)
     except ReadError as error:
         raise _placed(error, node) from None
     except CastsimError as error:
         refusal = error.message if isinstance(error, TileError) or not error.legal else _with_legal(error)
         return NodeRun(node, (), tuple(bench.stages), tuple(bench.remarks), None, (), refusal), ()
     shapes = tuple(tensor.shape for tensor in outputs)
-    run = NodeRun(node, shapes, tuple(bench.stages), tuple(bench.remarks), found, tuple(comparisons))
+    run = NodeRun(node, shapes, tuple(bench.stages), tuple(bench.remarks), found, tuple(comparisons), unjudged=unjudged)
     return run, outputs
 
 
@@ -187,33 +198,58 @@ def _with_legal(error: CastsimError) -> str:
 
 def _judged(
     bench: Bench, graph: Graph, node: Node, given: Sequence[Tensor | None]
-) -> tuple[list[Tensor], Plan | None, list[Comparison]]:
-    sources = list(given)
+) -> tuple[list[Tensor], Plan | None, list[Comparison], str | None]:
+    """Run a node; return its outputs, its plan, its comparisons, and why there are none if there should be."""
     if graph.language is Language.TOSA:
         from simulator.graphs.tosa_nodes import run_tosa_node  # noqa: PLC0415 - the language in use
 
         outputs, found, sets = run_tosa_node(bench, graph, node, given)
         label = f"{graph.spec}@{graph.version}"
-        judged = [] if sets is None else [_against(node.outputs[0], outputs[0], sets, sources[:1], label)]
-        return outputs, found, judged
-    from simulator.graphs.onnx_nodes import reference_outputs, run_onnx_node, undefined_elements  # noqa: PLC0415
+        judged = [] if sets is None else [_against(node.outputs[0], outputs[0], sets, list(given[:1]), label)]
+        return outputs, found, judged, None
+    from simulator.graphs.onnx_nodes import placed_operands, run_onnx_node  # noqa: PLC0415 - the language in use
 
-    outputs, found = run_onnx_node(bench, graph, node, given)
-    expected = reference_outputs(graph, node, given)
-    comparisons = []
+    operands = placed_operands(graph, node, given)
+    outputs, found = run_onnx_node(bench, graph, node, operands)
     sets = None
-    if found is not None and given[0] is not None:
-        sets = acceptance(found.demand.cast, given[0].format, outputs[0].format, given[0].codes)
+    if found is not None and operands[0] is not None:
+        sets = acceptance(found.demand.cast, operands[0].format, outputs[0].format, operands[0].codes)
+    comparisons, unjudged = _against_evaluator(bench, graph, node, operands, outputs, sets)
+    if sets is not None and found is not None:
+        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], found.demand.label))
+        unjudged = None
+    return outputs, found, comparisons, unjudged
+
+
+def _against_evaluator(
+    bench: Bench,
+    graph: Graph,
+    node: Node,
+    operands: list[Tensor | None],
+    outputs: list[Tensor],
+    sets: AcceptanceSets | None,
+) -> tuple[list[Comparison], str | None]:
+    """Compare the outputs with the reference evaluator's, or return what it says against the node."""
+    from simulator.graphs.onnx_nodes import reference_outputs, undefined_elements  # noqa: PLC0415 - the extra
+    from simulator.graphs.onnx_versions import judged  # noqa: PLC0415 - as above
+
+    try:
+        expected = reference_outputs(graph, node, [None if each is None else each.array for each in operands])
+    except IllegalError as error:
+        bench.remark(error.message)
+        return [], error.message
+    remark = judged(graph, node).remark
+    if remark is not None:
+        bench.remark(remark)
+    comparisons = []
     for name, result, right in zip(node.outputs, outputs, expected, strict=False):
-        undefined = undefined_elements(node, given, result) if sets is None else sets.anything
+        undefined = undefined_elements(node, operands, result) if sets is None else sets.anything
         comparisons.append(
             against_reference(
-                name, result, Tensor.of(right, result.format), sources, undefined, either_zero=node.op == "Clip"
+                name, result, Tensor.of(right, result.format), operands, undefined, either_zero=node.op == "Clip"
             )
         )
-    if sets is not None and found is not None:
-        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, sources[:1], found.demand.label))
-    return outputs, found, comparisons
+    return comparisons, None
 
 
 def _against(name: str, result: Tensor, sets: Any, sources: list[Tensor | None], label: str) -> Comparison:

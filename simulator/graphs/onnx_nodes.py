@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from simulator.graphs.bench import Bench
 from simulator.graphs.casting import converted
 from simulator.graphs.model import Graph, Node, Tensor
 from simulator.graphs.onnx_reader import format_of, library
+from simulator.graphs.onnx_versions import bounds_of_version, judged, operand_shapes, shape_of_version
 from simulator.graphs.quantising import dequantised, dynamically_quantised, expanded, quantised
 from simulator.planning import Plan
 
@@ -36,7 +37,7 @@ def run_onnx_node(
         case "Identity":
             return [x], None
         case "Reshape":
-            return [_reshaped(x, values[1], attributes)], None
+            return [_reshaped(x, values[1], node)], None
         case "Cast":
             dst = format_of(attributes["to"], f"node '{node.name}'", library())
             chosen = {name: attributes[name] for name in ("saturate", "round_mode") if name in attributes}
@@ -46,7 +47,7 @@ def run_onnx_node(
             assert values[1] is not None
             return [combined(bench, node.op.lower(), x, values[1], _immediate(graph, node, inputs))], None
         case "Clip":
-            low, high = _bounds(x, values, attributes)
+            low, high = _bounds(x, values, bounds_of_version(graph, node))
             return [clipped(bench, x, low, high)], None
         case "QuantizeLinear":
             return [_quantised(bench, x, values, attributes, node)], None
@@ -57,23 +58,37 @@ def run_onnx_node(
     raise IllegalError(f"node '{node.name}': operator {node.op} is not supported")
 
 
-def reference_outputs(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -> list[NDArray[Any]]:
-    """Return what onnx's reference evaluator gives for one node.
+def placed_operands(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Return the operands in the shapes in which today's operators take them; see `operand_shapes`.
+
+    Raises:
+        IllegalError: shapes that the node's version does not take.
+    """
+    shapes = operand_shapes(graph, node, [None if tensor is None else tensor.shape for tensor in inputs])
+    return [
+        tensor if tensor is None or shape is None else Tensor(tensor.format, tensor.codes.reshape(shape))
+        for tensor, shape in zip(inputs, shapes, strict=True)
+    ]
+
+
+def reference_outputs(graph: Graph, node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]]:
+    """Return what onnx's reference evaluator gives for one node and its placed operands.
+
+    It may be judged as a node of a newer version.
 
     Raises:
         IllegalError: the evaluator refuses it.
     """
     onnx = library()
-    names = [name for name in node.inputs if name]
-    given = {
-        name: tensor.array for name, tensor in zip(node.inputs, inputs, strict=True) if name and tensor is not None
-    }
+    right = judged(graph, node)
+    given = {name: array for name, array in zip(node.inputs, inputs, strict=True) if name and array is not None}
+    given |= right.arrays
     # The evaluator looks at values only; the types of the ports may stay open.
-    ports = [onnx.helper.make_empty_tensor_value_info(name) for name in dict.fromkeys(names)]
+    ports = [onnx.helper.make_empty_tensor_value_info(name) for name in given]
     results = [onnx.helper.make_empty_tensor_value_info(name) for name in node.outputs]
     model = onnx.helper.make_model(
-        onnx.helper.make_graph([node.native], "node", ports, results),
-        opset_imports=[onnx.helper.make_opsetid("", int(graph.version))],
+        onnx.helper.make_graph([right.native], "node", ports, results),
+        opset_imports=[onnx.helper.make_opsetid("", right.opset)],
     )
     return _evaluated(model, given, node.name)
 
@@ -81,10 +96,23 @@ def reference_outputs(graph: Graph, node: Node, inputs: Sequence[Tensor | None])
 def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> list[NDArray[Any]]:
     """Return what onnx's reference evaluator gives for the outputs of the whole graph.
 
+    It runs the model itself, or node by node where one is judged as one of a newer version.
+
     Raises:
         IllegalError: the evaluator refuses it.
     """
-    return _evaluated(graph.native, {name: tensor.array for name, tensor in inputs.items()}, graph.name)
+    values = {name: tensor.array for name, tensor in inputs.items()}
+    if all(judged(graph, node).native is node.native for node in graph.nodes):
+        return _evaluated(graph.native, values, graph.name)
+    values |= {name: tensor.array for name, tensor in graph.constants.items() if name not in values}
+    for node in graph.nodes:
+        operands = [None if name is None else values[name] for name in node.inputs]
+        shapes = operand_shapes(graph, node, [None if array is None else array.shape for array in operands])
+        placed = [
+            array if array is None else array.reshape(shape) for array, shape in zip(operands, shapes, strict=True)
+        ]
+        values |= dict(zip(node.outputs, reference_outputs(graph, node, placed), strict=False))
+    return [values[name] for name in graph.outputs]
 
 
 def _evaluated(model: Any, given: dict[str, NDArray[Any]], what: str) -> list[NDArray[Any]]:
@@ -125,22 +153,25 @@ def _immediate(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -> Ten
     return None
 
 
-def _bounds(x: Tensor, values: Sequence[Tensor | None], attributes: Any) -> tuple[Tensor | None, Tensor | None]:
+def _bounds(
+    x: Tensor, values: Sequence[Tensor | None], numbers: Mapping[str, float]
+) -> tuple[Tensor | None, Tensor | None]:
     """Return the bounds: inputs, or attributes up to opset 10."""
     found: list[Tensor | None] = []
     for name, given in zip(("min", "max"), values[1:3], strict=True):
-        if given is None and name in attributes:
-            array = np.array(attributes[name], np.float32)
-            found.append(Tensor.of(array.astype(x.array.dtype), x.format))
+        if given is None and name in numbers:
+            with np.errstate(over="ignore"):
+                array = np.array(numbers[name], np.float32).astype(x.array.dtype)
+            found.append(Tensor.of(array, x.format))
             continue
         found.append(given)
     return found[0], found[1]
 
 
-def _reshaped(x: Tensor, shape: Tensor | None, attributes: Any) -> Tensor:
-    wanted = list(attributes["shape"]) if shape is None else shape.array.reshape(-1).tolist()
+def _reshaped(x: Tensor, shape: Tensor | None, node: Node) -> Tensor:
+    wanted = shape_of_version(node) if shape is None else shape.array.reshape(-1).tolist()
     extents = [
-        x.shape[place] if extent == 0 and not attributes.get("allowzero") and place < len(x.shape) else extent
+        x.shape[place] if extent == 0 and not node.attributes.get("allowzero") and place < len(x.shape) else extent
         for place, extent in enumerate(wanted)
     ]
     try:
@@ -161,9 +192,20 @@ def _quantised(bench: Bench, x: Tensor, values: Sequence[Tensor | None], attribu
     if attributes.get("precision") and format_of(attributes["precision"], node.name, onnx) != x.format:
         raise IllegalError(f"node '{node.name}': a precision other than the format of x is not supported")
     saturate = str(attributes.get("saturate", 1))
-    zeros = zero_point if isinstance(dst, IntFormat) else None
+    zeros = _integer_zero(zero_point, node)
     axis, block = attributes.get("axis", 1), attributes.get("block_size", 0)
     return quantised(bench, x, scale, zeros, dst, axis, block, saturate)
+
+
+def _integer_zero(zero_point: Tensor | None, node: Node) -> Tensor | None:
+    """Return a zero point if it is one of integers; that of floats names their type and is 0."""
+    if zero_point is None or isinstance(zero_point.format, IntFormat):
+        return zero_point
+    if (zero_point.array.astype(np.float64) != 0).any():
+        raise IllegalError(
+            f"node '{node.name}': a zero point of {zero_point.format.name} other than 0 is not supported"
+        )
+    return None
 
 
 def _dequantised(bench: Bench, x: Tensor, values: Sequence[Tensor | None], attributes: Any, node: Node) -> Tensor:
@@ -174,5 +216,5 @@ def _dequantised(bench: Bench, x: Tensor, values: Sequence[Tensor | None], attri
         dst = format_of(attributes["output_dtype"], f"node '{node.name}'", library())
     if isinstance(dst, IntFormat):
         raise ReadError(f"node '{node.name}': a scale of {dst.name} is no float")
-    zeros = zero_point if isinstance(x.format, IntFormat) else None
+    zeros = _integer_zero(zero_point, node)
     return dequantised(bench, x, scale, zeros, dst, attributes.get("axis", 1), attributes.get("block_size", 0))

@@ -66,6 +66,7 @@ def read_onnx(path: Path) -> Graph:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
         raise ReadError(f"{path}: {_first_line(error)}") from None
     graph = model.graph
+    _check_elements(path, graph, onnx)
     if graph.sparse_initializer:
         raise ReadError(f"graph '{path}': sparse constants are not read")
     constants = {each.name: _tensor(path, each, onnx) for each in graph.initializer}
@@ -93,12 +94,14 @@ def format_of(number: int, what: str, onnx: Any) -> Format:
     """Return the format of an element type.
 
     Raises:
-        ReadError: one that is no number, such as STRING, or unknown.
+        ReadError: an unknown one.
+        IllegalError: one that is no number, such as STRING.
     """
     known = onnx.TensorProto.DataType
     name = known.Name(number) if number in known.values() else str(number)
     if name not in _ELEMENTS:
-        raise ReadError(f"{what}: element type {name} has no format", legal=_ELEMENTS)
+        kind = IllegalError if name in known.keys() and name != "UNDEFINED" else ReadError  # noqa: SIM118 - no mapping
+        raise kind(f"{what}: element type {name} has no format", legal=_ELEMENTS)
     return FORMATS[_ELEMENTS[name]]
 
 
@@ -146,6 +149,35 @@ def _check_operators(path: Path, nodes: Iterable[Any]) -> None:
             )
 
 
+def _check_elements(path: Path, graph: Any, onnx: Any) -> None:
+    """Refuse the first node that meets texts or other elements that are no numbers."""
+    known = onnx.TensorProto.DataType
+    kinds = {each.name: each.type.tensor_type.elem_type for each in graph.input}
+    kinds |= {each.name: each.data_type for each in graph.initializer}
+    for place, node in enumerate(graph.node):
+        met = [kinds[name] for name in node.input if name in kinds]
+        names = [known.Name(kind) for kind in met if kind in known.values()]
+        names += [name for attribute in node.attribute for name in _element_names(node, attribute, onnx)]
+        strange = [name for name in names if name in set(known.keys()) - {*_ELEMENTS, "UNDEFINED"}]
+        if strange:
+            raise IllegalError(
+                f"{path}: node '{label_of(node, place)}': operator {node.op_type} with elements of type {strange[0]} "
+                "is not supported",
+                legal=_ELEMENTS,
+            )
+
+
+def _element_names(node: Any, attribute: Any, onnx: Any) -> list[str]:
+    """Return the element type that an attribute names or holds; Cast of opset 1 has it as a word."""
+    known = onnx.TensorProto.DataType
+    if node.op_type == "Constant" and attribute.name in ("value_string", "value_strings"):
+        return ["STRING"]
+    if node.op_type == "Cast" and attribute.name == "to" and attribute.s:
+        return [attribute.s.decode(errors="replace")]
+    number = attribute.i if node.op_type == "Cast" and attribute.name == "to" else attribute.t.data_type
+    return [known.Name(number)] if number in known.values() else []
+
+
 def _input(path: Path, value: Any, onnx: Any) -> Input:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
@@ -182,7 +214,9 @@ def _constant(path: Path, node: Any, onnx: Any) -> Tensor:
 
 def _node(node: Any, place: int, onnx: Any) -> Node:
     attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
-    plain = {key: value.decode() if isinstance(value, bytes) else value for key, value in attributes.items()}
+    plain = {
+        key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in attributes.items()
+    }
     return Node(
         name=label_of(node, place),
         op=node.op_type,

@@ -47,6 +47,7 @@ def graph_document(
             for name, tensor in found.outputs.items()
         ],
         "whole_graph": [_comparison(each) for each in found.comparisons],
+        "whole_graph_unjudged": found.unjudged,
     }
 
 
@@ -59,6 +60,8 @@ def verdict_of(node: NodeRun) -> str:
     """Return in a word or two what became of a node."""
     if node.refusal is not None:
         return "not run"
+    if node.unjudged is not None:
+        return "not judged"
     if not node.conforms:
         return "differs"
     return "conforms" if node.comparisons else "no data changes"
@@ -85,6 +88,7 @@ def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> dict[str, A
         "column": span.column if span else None,
         "verdict": verdict_of(node),
         "refusal": node.refusal,
+        "unjudged": node.unjudged,
         "cycles": node.cycles,
         "shapes": [list(shape) for shape in node.shapes],
         "plan": None if node.plan is None else _without_program(lower_document(node.plan, None)),

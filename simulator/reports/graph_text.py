@@ -33,6 +33,8 @@ def graph_text(found: GraphRun, files: Mapping[str, Path], emit: str | None) -> 
     if found.comparisons:
         parts.append(Text("\noutputs of the whole graph"))
         parts += [indented(Text(_compared(each))) for each in found.comparisons]
+    if found.unjudged is not None:
+        parts.append(Text(f"\noutputs of the whole graph are not compared: {found.unjudged}"))
     for name, path in files.items():
         parts.append(Text(f"{name} written to {path}"))
     if emit is not None:
