@@ -30,11 +30,38 @@ def test_samples_of_wide_sources_and_counterexamples(capsys: pytest.CaptureFixtu
     )
     found = json.loads(out)
     assert code == 0
-    # Once signless and once as unsigned; Goya has no f16.
-    assert (found["programs_run"], found["counterexamples_run"], found["cells_without_a_way"]) == (2, 2, 2)
-    assert found["codes"] == 2 * 3000 + 2
+    # Once signless and once as unsigned; Goya has no f16, and A5 cannot read i32 as unsigned.
+    assert (found["programs_run"], found["counterexamples_run"], found["cells_without_a_way"]) == (3, 1, 2)
+    assert found["codes"] == 3 * 3000 + 1
     inputs = {(row["target"], row["result"]["inputs"]) for row in found["results"] if row["result"]}
-    assert inputs == {("a5", "counterexample"), ("gaudi2", "samples")}
+    assert inputs == {("a5", "samples"), ("a5", "counterexample"), ("gaudi2", "samples")}
+
+
+def test_options_that_a_claim_rests_on_are_set_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    cast = ("f32", "f16", "--spec", "tosa", "--target", "a5", "--samples", "3000")
+    code, out, _ = verify(capsys, *cast, "--record", str(path))
+    assert code == 0
+    assert "native with options (ctrl_48_at_start=1)" in out
+    assert "1 programs and 0 counterexamples run" in " ".join(out.split())
+    held = json.loads(path.read_text())
+    assert held["programs_with_options"] == 1
+    assert held["results"][0]["result"]["options"] == [["ctrl_48_at_start", 1]]
+    # A record that is read and written again keeps them.
+    assert verify(capsys, "--record", str(path), "--resume")[0] == 0
+    assert json.loads(path.read_text())["results"] == held["results"]
+
+
+def test_another_order_of_the_results_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = verify(capsys, "i4", "i8", "--spec", "onnx", "--target", "gaudi2", "a2a3")
+    assert code == 0
+    assert "native, exact^" in out
+    assert "they were put in that of the inputs before they were judged" in " ".join(out.split())
+    found = json.loads(verify(capsys, "i4", "i8", "--spec", "onnx", "--target", "gaudi2", "a2a3", "--json", "-")[1])
+    assert found["reordered"] == 1
+    told = {row["target"]: row["result"] and row["result"]["reordered"] for row in found["results"]}
+    assert told["gaudi2"] is True
+    assert not told["a2a3"]
 
 
 def test_records_are_kept_and_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

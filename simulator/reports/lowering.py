@@ -7,7 +7,10 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from simulator.answering.answer import setting_text
+from simulator.reports.conform import REORDERED
 from simulator.reports.terminal import indented, table
+from simulator.verification.lowering import Checked
 from simulator.verification.lowering_record import LoweringRecord
 
 
@@ -18,12 +21,23 @@ def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
         cell = one.cell
         attributes = "".join(f", {name}={value}" for name, value in cell.attributes)
         cast = f"{cell.src} -> {cell.dst}{attributes}"
-        rows.add_row(cast, cell.target, f"{one.way}, {one.verdict}", one.inputs, str(one.codes), str(one.wrong))
+        rows.add_row(cast, cell.target, _claim(one), one.inputs, str(one.codes), str(one.wrong))
     found = record.document()
     summary = (
         f"{record.spec} {record.version}: {found['programs_run']} programs and {found['counterexamples_run']} "
         f"counterexamples run, {found['codes']} codes, {found['wrong']} claims that do not stand; "
         f"{found['cells_without_a_way']} cells without a way"
     )
+    notes = []
+    if found["programs_with_options"]:
+        notes.append(Text(f"{found['programs_with_options']} programs were run with the options of the target named"))
+    if found["reordered"]:
+        order = "whose results come in another order; they were put in that of the inputs before they were judged"
+        notes.append(Text(f"{REORDERED}: {found['reordered']} programs {order}"))
     kept = [] if path is None else [Text(f"recorded in {path}")]
-    return Group(indented(rows), Text(""), Text(summary), *kept)
+    return Group(indented(rows), Text(""), Text(summary), *notes, *kept)
+
+
+def _claim(one: Checked) -> str:
+    options = f" ({setting_text(one.options)})" if one.options else ""
+    return f"{one.way}{options}, {one.verdict}{REORDERED if one.reordered else ''}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.errors import IllegalError
+from simulator.answering import Setting, answer, element_order
+from simulator.answering.element_order import in_order
 from simulator.conformance import Cell
 from simulator.numerics import array_from_codes, code_dtype, codes_from_array
-from simulator.planning import Assembly, CastRequest, Plan, Verdict, Way, assembly_of, plan
+from simulator.planning import Assembly, CastRequest, Plan, Verdict, Way, assembly_of
 from simulator.planning.samples import all_codes, telling_codes
 from simulator.running import load, run_loaded
 from simulator.verification.oracle import load_oracle, oracle_folder
@@ -42,6 +44,8 @@ class Checked:
 
     `inputs` says which codes were tried: `all`, `samples`, or the `counterexample` of a refuted chain, for which a
     wrong result is what was claimed. `wrong` counts results against the claim, `first` is the first such code.
+    `options` are those of the target with which the program was run, as `conform` names them; `reordered` says that
+    results came in another order and were put in that of the inputs before they were judged.
     """
 
     cell: Cell
@@ -54,6 +58,8 @@ class Checked:
     wrong: int
     first: int | None
     seconds: float
+    options: Setting = ()
+    reordered: bool = False
 
     @property
     def good(self) -> bool:
@@ -91,12 +97,13 @@ def check_cell(cell: Cell, spec: Specification, version: str, samples: int = SAM
         rows=_ROWS,
         cols=_COLS,
     )
-    found = plan(request, explain=False, quick=True)  # what is judged here needs no other proof
-    return check_plan(cell, found, samples, seed)
+    found = answer(request, explain=False, quick=True)  # what is judged here needs no other proof
+    checked = check_plan(cell, found.plan, samples, seed)
+    return checked and replace(checked, way=found.way.value, options=found.settings)
 
 
 def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -> Checked | None:
-    """Judge a plan; see `check_cell`."""
+    """Judge a plan for the target that it is for; see `check_cell`."""
     if found.way is Way.IMPOSSIBLE and found.counterexample is None:
         return None
     began = time.process_time()
@@ -127,11 +134,12 @@ def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -
         wrong=int(wrong.size),
         first=int(codes[wrong[0]]) if wrong.size else None,
         seconds=time.process_time() - began,
+        reordered=element_order(assembly) is not None,
     )
 
 
 def run_text(assembly: Assembly, codes: Codes) -> Codes:
-    """Write a program to a file, run it over codes as a user would, and return the codes of its results."""
+    """Write a program to a file, run it over codes as a user would; return the codes of its results, in their order."""
     pieces = []
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"lowered{assembly.suffix}"
@@ -144,11 +152,7 @@ def run_text(assembly: Assembly, codes: Codes) -> Codes:
             given = {"src": array_from_codes(whole, assembly.source)}
             outputs = run_loaded(loaded, given, pipeline="hardware").outputs
             found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
-            if assembly.order is not None:
-                ordered = np.empty_like(found)
-                ordered[assembly.order] = found
-                found = ordered
-            pieces.append(found[: part.size])
+            pieces.append(in_order(assembly, found)[: part.size])
     return np.concatenate(pieces)
 
 

@@ -61,6 +61,8 @@ class LoweringRecord:
             "cells_without_a_way": sum(one is None for one in self.done.values()),
             "programs_run": sum(one.inputs != "counterexample" for one in found),
             "counterexamples_run": sum(one.inputs == "counterexample" for one in found),
+            "programs_with_options": sum(bool(one.options) for one in found),
+            "reordered": sum(one.reordered for one in found),
             "codes": sum(one.codes for one in found),
             "wrong": len(self.wrong),
             "planner_sha256": self.sources,
@@ -156,4 +158,5 @@ def _checked(row: Mapping[str, Any]) -> Checked | None:
     held = row["result"]
     if held is None:
         return None
-    return Checked(cell=_cell(row), **{**held, "chain": tuple(held["chain"])})
+    options = tuple((str(name), value) for name, value in held.get("options", ()))
+    return Checked(cell=_cell(row), **{**held, "chain": tuple(held["chain"]), "options": options})
