@@ -1,8 +1,8 @@
 """Random targets for the planner, and all their chains tried one by one.
 
 A synthetic target is A2/A3 with another table of casts: random type pairs, rounding modes, default saturation; and
-with or without each of three operations on i16. What a cast gives is asked of `cast_elements`, what an operation gives
-of NumPy, what is right of the test oracle. Only the constants to try are the planner's.
+with or without each of three operations on i16, sums on f16 too. What a cast gives is asked of `cast_elements`, what
+an operation gives of NumPy, what is right of the test oracle. Only the constants to try are the planner's.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def target(rng: np.random.Generator, src: str, dst: str) -> StridedRepeatTarget:
         }
         rows.append(base.casts[0].model_copy(update=update))
     operations = tuple(
-        rule.model_copy(update={"types": ("i16",)})
+        rule.model_copy(update={"types": ("i16", "f16") if rule.mnemonic == "tadds" else ("i16",)})
         for rule in base.tile_operations
         if rule.mnemonic in OPERATIONS and rng.integers(2)
     )
@@ -88,6 +88,8 @@ def instructions(chip: StridedRepeatTarget, src: str, ends: tuple[str, str]) -> 
         if src == "i16":
             values = constants.offsets(FORMATS[src]) if rule.mnemonic == "tadds" else constants.bounds(FORMATS[src])
             yield from product(("i16",), (rule.mnemonic,), values)
+        if src == "f16" and rule.mnemonic == "tadds":
+            yield from product(("f16",), ("tadds",), constants.offsets_of_floats(FORMATS[src]))
     for rule in chip.casts:
         if rule.src == src:
             yield from product((rule.dst,), (mode.value for mode in rule.suffixes), Saturation)
@@ -96,8 +98,10 @@ def instructions(chip: StridedRepeatTarget, src: str, ends: tuple[str, str]) -> 
 def issue(chip: StridedRepeatTarget, codes: np.ndarray, src: str, instruction: tuple) -> np.ndarray:
     dst, mode, saturation = instruction
     if mode in OPERATIONS:
-        constant = np.array(saturation, np.uint16).view(np.int16)
-        return OPERATIONS[mode](codes.view(np.int16), constant).astype(np.int16).view(np.uint16)
+        element = np.float16 if dst == "f16" else np.int16
+        constant = np.array(saturation, np.uint16).view(element)
+        with np.errstate(all="ignore"):
+            return OPERATIONS[mode](codes.view(element), constant).astype(element).view(np.uint16)
     return cast_elements(chip, codes, FORMATS[src], FORMATS[dst], mode, saturation, scratch=False).codes
 
 

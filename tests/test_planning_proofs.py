@@ -143,6 +143,26 @@ def test_a_contradiction_is_told_with_an_input() -> None:
         plan(CastRequest("f32", "f16", "a5", spec="tosa", saturate=True))
 
 
+def test_a_contradiction_names_its_input_in_decimal_and_by_its_code() -> None:
+    # -2**-149 is the negative float32 nearest to zero: rounded down it would be -1, toward zero it is 0.
+    with pytest.raises(IllegalError) as caught:
+        plan(CastRequest("f32", "i8", "a5", spec="onnx", rounding="floor"))
+    assert "does not accept what rounding floor asks for, for example for f32 -1.401298464324817e-45 (0x80000001)" in (
+        str(caught.value)
+    )
+
+
+def test_what_rests_on_samples_claims_no_more() -> None:
+    sampled = plan(CastRequest("i64", "f32", "a5", spec="onnx"))
+    assert sampled.evidence is not None
+    assert sampled.evidence.method is Method.SAMPLED
+    assert not sampled.proven
+    assert sampled.claim == f"no difference found in {sampled.evidence.codes} samples~"
+    proven = plan(CastRequest("i16", "f32", "a5", spec="onnx"))
+    assert proven.proven
+    assert proven.claim == "exact"
+
+
 def test_demands_that_agree_narrow_the_specification() -> None:
     # TOSA accepts any of several roundings; asking for one leaves its result alone.
     loose, tight = (CastRequest("f32", "bf16", "gaudi2", spec="tosa", rounding=mode) for mode in (None, "trunc"))

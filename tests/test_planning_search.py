@@ -64,7 +64,7 @@ def test_a_found_chain_is_right_instruction_by_instruction() -> None:
         for step in planned.chain:
             form = step.forms[0]
             if isinstance(form, TileWorkForm):
-                results = issue(found.target, results, fmt, ("i16", form.mnemonic, form.constant))
+                results = issue(found.target, results, fmt, (fmt, form.mnemonic, form.constant))
             if isinstance(form, TileCastForm):
                 mode = None if form.rounding is None else form.rounding.name.lower()
                 results = issue(found.target, results, fmt, (step.dst.name, mode, form.saturation))

@@ -131,6 +131,23 @@ def test_integer_narrowing_wraps_for_specifications_and_saturates_on_the_vector_
     assert (refuted.counterexample.input.value, refuted.counterexample.result.value) == (128, 127)
 
 
+@pytest.mark.parametrize("target", ["a2a3", "a5", "goya", "gaudi", "gaudib"])
+def test_unsigned_integers_go_through_signed_ones_by_offsets_on_both_sides(target: str) -> None:
+    found = plan(CastRequest("u16", "f32", target, spec="onnx"))
+    assert [step.dst.name for step in found.chain if step.is_instruction] == ["i16", "f32", "f32"]
+    assert found.verdict is Verdict.EXACT
+    assert found.assembly is not None
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    results = run_assembly(found.assembly, codes)
+    assert (results.view(np.float32) == codes).all()
+
+
+def test_a_sum_that_is_rounded_is_no_offset() -> None:
+    # 1 - 32768 has 15 bits, a float16 11: it comes back as 0.
+    found = plan(CastRequest("u16", "f16", "a2a3", spec="onnx"))
+    assert found.way is Way.IMPOSSIBLE
+
+
 @pytest.mark.parametrize(
     ("src", "dst", "target", "spec", "path"),
     [

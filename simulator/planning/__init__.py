@@ -8,8 +8,9 @@ results = run_assembly(found.assembly, codes)   # the program on the simulated t
 from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of, run_assembly
 from simulator.planning.catalogue import Catalogue, catalogue_of
 from simulator.planning.counterexample import Counterexample, Hop, Required
+from simulator.planning.grading import Verdict
 from simulator.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
-from simulator.planning.proof import Evidence, Heard, Judgement, Method, Verdict, judge
+from simulator.planning.proof import Evidence, Heard, Judgement, Method, judge
 from simulator.planning.request import CastRequest, Demand, settle
 from simulator.planning.steps import Chain, Step, run_chain
 

@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from isa.formats import FloatFormat, Format
 from simulator.numerics import code_dtype
-from simulator.planning.order import codes_at, number_count
+from simulator.planning.grading import Grading, Verdict
+from simulator.planning.order import codes_at, distinct, number_count
 from simulator.planning.proof import (
     Evidence,
     Heard,
     Judgement,
     Method,
-    Verdict,
-    graded,
-    matches_reference,
     smallest_first,
 )
 from simulator.planning.request import Demand
@@ -68,10 +66,10 @@ def _grade(demand: Demand, chain: Chain, codes: Codes, results: Codes) -> Verdic
 
     Where a reference agrees at both ends of every stretch it is constant there, for it keeps order as well.
     """
-    verdict = graded(demand, codes, results)
-    if verdict is Verdict.EXACT:
-        return verdict
-    return Verdict.EXACT if matches_reference(demand, codes, results).all(axis=1).any() else Verdict.CONFORMS
+    grading = Grading(demand, codes)
+    if grading.graded(results) is Verdict.EXACT:
+        return Verdict.EXACT
+    return Verdict.EXACT if grading.matches_reference(results).all(axis=1).any() else Verdict.CONFORMS
 
 
 def _stretches(demand: Demand, chain: Chain, heard: Heard) -> tuple[Places, Places]:
@@ -98,7 +96,7 @@ def _stretches(demand: Demand, chain: Chain, heard: Heard) -> tuple[Places, Plac
         left = np.where(reached, left, np.minimum(middle + np.uint64(1), right))
         if (left >= right).all():
             break
-    starts = np.unique(np.concatenate((low, right)))
+    starts = distinct(np.concatenate((low, right)))
     ends = np.concatenate((starts[1:] - np.uint64(1), [last]))
     return starts, ends.astype(np.uint64)
 
@@ -120,14 +118,14 @@ def _split(demand: Demand, first: Places, last: Places) -> tuple[Places, Places]
             between = (defined + beyond) // 2
             defined, beyond = (defined, between) if undefined(between) else (between, beyond)
         cuts.append(max(defined, beyond))
-    starts = np.unique(np.concatenate((first, np.array(cuts, np.uint64))))
+    starts = distinct(np.concatenate((first, np.array(cuts, np.uint64))))
     return starts, np.concatenate((starts[1:] - np.uint64(1), last[-1:])).astype(np.uint64)
 
 
 def _all_keys(dst: Format, lowest: int, highest: int) -> Keys:
     """Return the keys of all codes of the destination from the second lowest that is reached to the highest."""
     codes = np.arange(1 << dst.bits, dtype=code_dtype(dst))
-    keys = np.unique(np.concatenate((order_keys(codes, dst), [-_BEYOND, _BEYOND])))
+    keys = distinct(np.concatenate((order_keys(codes, dst), [-_BEYOND, _BEYOND])))
     found: Keys = keys[(keys > lowest) & (keys <= highest)]
     return found
 
@@ -157,7 +155,7 @@ def _smallest_in(demand: Demand, chain: Chain, first: Places, last: Places, good
         like_low = demand.satisfied(codes, run_chain(chain, codes)) == rising
         low, high = np.where(like_low, middle, low), np.where(like_low, high, middle)
     found.append(codes_at(np.where(rising, high, low), demand.src))
-    return np.unique(np.concatenate(found))
+    return distinct(np.concatenate(found))
 
 
 def _nan_codes(fmt: Format) -> Codes:
@@ -168,5 +166,5 @@ def _nan_codes(fmt: Format) -> Codes:
     payloads = np.concatenate(
         ([1 << bit for bit in range(fmt.fraction_bits)], [fmt.fraction_mask], rng.integers(1, fmt.fraction_mask, _NANS))
     ).astype(np.uint64)
-    codes = np.unique(payloads) | np.uint64(fmt.infinity_code)
+    codes = distinct(payloads) | np.uint64(fmt.infinity_code)
     return np.concatenate((codes, codes | np.uint64(fmt.sign_bit))).astype(code_dtype(fmt))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from isa.errors import IllegalError
-from isa.formats import FloatFormat, Format, IntFormat
+from isa.formats import FloatFormat, Format, IntFormat, format_named
 from simulator.planning.constants import Constants
 from simulator.planning.primitives import Reread
 from simulator.planning.steps import RereadForm, Step
@@ -21,6 +20,8 @@ from targets.vliw import VliwTarget
 class Catalogue:
     """Steps by source format. `rereads` cost nothing; `rereads_inside` tells whether they may stand within a chain.
 
+    `pairs` names the destinations that steps from a format have; the steps themselves may be made on first use.
+
     Registers of a vector unit hold bits, so that any instruction may read another format of the width; the bytes of a
     tile get another element type by `bitcast`.
     """
@@ -28,23 +29,40 @@ class Catalogue:
     steps: Mapping[str, tuple[Step, ...]]
     rereads: Mapping[str, tuple[Step, ...]]
     rereads_inside: bool
+    pairs: Mapping[str, frozenset[str]]
 
     @classmethod
     def of(cls, steps: Iterable[Step], formats: Iterable[Format], *, rereads_inside: bool) -> Catalogue:
         """Gather steps, and the rereads among `formats` and the formats of the steps."""
         listed = tuple(dict.fromkeys(steps))
-        known = {fmt.name: fmt for step in listed for fmt in (step.src, step.dst)}
-        known |= {fmt.name: fmt for fmt in formats}
-        return cls(
-            _by_source(listed),
-            _by_source(_reread(src, dst) for src in known.values() for dst in known.values() if _same_bits(src, dst)),
-            rereads_inside,
-        )
+        ends = [(step.src, step.dst) for step in listed]
+        return cls.made_later(_by_source(listed), ends, formats, rereads_inside=rereads_inside)
 
-    @cached_property
-    def size(self) -> int:
-        """Number of steps."""
-        return sum(map(len, self.steps.values()))
+    @classmethod
+    def made_later(
+        cls,
+        steps: Mapping[str, tuple[Step, ...]],
+        ends: Iterable[tuple[Format, Format]],
+        formats: Iterable[Format],
+        *,
+        rereads_inside: bool,
+    ) -> Catalogue:
+        """Return the catalogue of steps that need not be there yet; `ends` are their sources and destinations."""
+        pairs: dict[str, set[str]] = {}
+        known: dict[str, Format] = {}
+        for src, dst in ends:
+            pairs.setdefault(src.name, set()).add(dst.name)
+            known |= {src.name: src, dst.name: dst}
+        known |= {fmt.name: fmt for fmt in formats}
+        rereads = _by_source(
+            _reread(src, dst) for src in known.values() for dst in known.values() if _same_bits(src, dst)
+        )
+        return cls(steps, rereads, rereads_inside, {name: frozenset(reached) for name, reached in pairs.items()})
+
+    def count(self, src: Format, steps: int) -> int:
+        """Return how many steps chains of up to so many instructions from a format can be made of."""
+        reached = self._reached(src, steps - 1) if steps else set()
+        return sum(len(self.steps.get(name, ())) for name in reached)
 
     def from_format(self, fmt: Format) -> tuple[Step, ...]:
         """Return the steps from a format."""
@@ -56,20 +74,45 @@ class Catalogue:
 
     def leads(self, src: Format, dst: Format, steps: int) -> bool:
         """Whether any chain of up to so many instructions leads from one format to another."""
-        if not self._holds(src):
-            return False
-        reached = {src.name}
-        for _ in range(steps + 1):
-            reached |= {step.dst.name for name in reached for step in self.rereads.get(name, ())}
-            if dst.name in reached:
-                return True
-            reached |= {step.dst.name for name in reached for step in self.steps.get(name, ())}
-        return False
+        return self._holds(src) and dst.name in self._reached(src, steps)
+
+    def _reached(self, src: Format, steps: int) -> set[str]:
+        """Return the formats that chains of up to so many instructions end in."""
+        reached = self._read({src.name})
+        for _ in range(steps):
+            reached = self._read(reached | {name for source in reached for name in self.pairs.get(source, ())})
+        return reached
+
+    def _read(self, names: set[str]) -> set[str]:
+        """Return formats with those as which they may be read."""
+        return names | {step.dst.name for name in names for step in self.rereads.get(name, ())}
 
     def _holds(self, fmt: Format) -> bool:
         """Whether some instruction takes or gives a format, or one as which its codes may be read."""
-        known = set(self.steps) | {step.dst.name for steps in self.steps.values() for step in steps}
+        known = set(self.pairs).union(*self.pairs.values())
         return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
+
+
+class _Steps(Mapping[str, tuple[Step, ...]]):
+    """Steps by source format, made when they are asked for."""
+
+    def __init__(self, sources: Iterable[str], make: Callable[[str], Iterable[Step]]) -> None:
+        self._sources = tuple(dict.fromkeys(sources))
+        self._make = make
+        self._made: dict[str, tuple[Step, ...]] = {}
+
+    def __getitem__(self, source: str) -> tuple[Step, ...]:
+        if source not in self._made:
+            if source not in self._sources:
+                raise KeyError(source)
+            self._made[source] = tuple(dict.fromkeys(self._make(source)))
+        return self._made[source]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
 
 
 _KEPT = 16
@@ -79,15 +122,15 @@ class _Casts:
     """Casts of targets that do not depend on a request, found again by the identity of the target."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[Target, tuple[Step, ...]]] = {}
+        self._found: dict[int, tuple[Target, Mapping[str, tuple[Step, ...]]]] = {}
 
-    def of(self, target: Target, make: Callable[[], Iterable[Step]]) -> tuple[Step, ...]:
-        """Return the casts of a target, made on first use."""
+    def of(self, target: Target, make: Callable[[], Mapping[str, tuple[Step, ...]]]) -> Mapping[str, tuple[Step, ...]]:
+        """Return the casts of a target by source, made on first use."""
         if id(target) not in self._found:
             if len(self._found) >= _KEPT:
                 self._found.clear()
             # The target is kept too, so that no other object can get its identity.
-            self._found[id(target)] = target, tuple(make())
+            self._found[id(target)] = target, make()
         return self._found[id(target)][1]
 
 
@@ -104,22 +147,31 @@ def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
     if isinstance(target, VliwTarget):
         from simulator.planning.vector_steps import vector_arithmetic, vector_casts  # noqa: PLC0415
 
-        casts = _CASTS.of(target, lambda: vector_casts(target))
-        steps = (*casts, *vector_arithmetic(target, constants))
-        return Catalogue.of(steps, (src, dst), rereads_inside=True)
+        casts = _CASTS.of(target, lambda: _by_source(vector_casts(target)))
+        listed = (step for steps in casts.values() for step in steps)
+        return Catalogue.of((*listed, *vector_arithmetic(target, constants)), (src, dst), rereads_inside=True)
     if isinstance(target, StridedRepeatTarget | VectorFunctionTarget):
-        from simulator.planning.tile_arithmetic import tile_arithmetic, tile_truth  # noqa: PLC0415
-        from simulator.planning.tile_casts import tile_casts  # noqa: PLC0415
-
-        casts = _CASTS.of(target, lambda: tile_casts(target))
-        steps = (*casts, *tile_arithmetic(target, constants), *tile_truth(target, constants))
-        return Catalogue.of(steps, (src, dst), rereads_inside=True)
+        return _tile_catalogue(target, constants)
     raise IllegalError(f"{target.name} has no casts to plan with")
+
+
+def _tile_catalogue(target: StridedRepeatTarget | VectorFunctionTarget, constants: Constants) -> Catalogue:
+    """Return the catalogue of a chip with tiles, whose casts are only traced from formats that chains come to."""
+    from simulator.planning.tile_arithmetic import tile_arithmetic, tile_truth  # noqa: PLC0415
+    from simulator.planning.tile_casts import tile_casts  # noqa: PLC0415
+
+    sources = [rule.src for rule in target.casts]
+    casts = _CASTS.of(target, lambda: _Steps(sources, lambda source: tile_casts(target, source)))
+    work = _by_source((*tile_arithmetic(target, constants), *tile_truth(target, constants)))
+    steps = _Steps((*sources, *work), lambda source: (*casts.get(source, ()), *work.get(source, ())))
+    ends = [(format_named(rule.src), format_named(rule.dst)) for rule in target.casts]
+    ends += [(step.src, step.dst) for listed in work.values() for step in listed]
+    return Catalogue.made_later(steps, ends, (constants.src, constants.dst), rereads_inside=True)
 
 
 def _by_source(steps: Iterable[Step]) -> dict[str, tuple[Step, ...]]:
     found: dict[str, list[Step]] = {}
-    for step in steps:
+    for step in dict.fromkeys(steps):
         found.setdefault(step.src.name, []).append(step)
     return {name: tuple(listed) for name, listed in found.items()}
 

@@ -36,6 +36,18 @@ class Constants:
         powers = sorted(1 << (bits - 1) for bits in widths if bits > 1)
         return tuple(dict.fromkeys(code & mask for power in powers for code in (power, -power)))
 
+    def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
+        """Return what undoes or prepares a move between signed and unsigned ranges, as codes of a floating format.
+
+        Half the range of the request's integers and the whole of it, of either sign; powers of two are exact in every
+        format that reaches so far.
+        """
+        widths = {row.bits for row in (self.src, self.dst) if isinstance(row, IntFormat) and row.bits > 1}
+        exponents = sorted({power for bits in widths for power in (bits - 1, bits)})
+        top_exponent = (fmt.max_finite_code >> fmt.fraction_bits) - fmt.bias
+        codes = [(power + fmt.bias) << fmt.fraction_bits for power in exponents if power <= top_exponent]
+        return tuple(code | sign for code in codes for sign in (0, fmt.sign_bit))
+
     def masks(self, fmt: IntFormat) -> tuple[int, ...]:
         """Return the mask of the destination's width, where that is narrower."""
         narrower = isinstance(self.dst, IntFormat) and self.dst.bits < fmt.bits

@@ -53,6 +53,13 @@ class Counterexample:
         return self.hops[-1]
 
 
+def decimal_text(value: Number) -> str:
+    """Return a number in decimal: whole where it is, else as short as tells it from other float64 numbers."""
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return str(value.numerator)
+    return repr(float(value))
+
+
 def counterexample(demand: Demand, chain: Chain, code: int) -> Counterexample:
     """Return what a chain does to one code of the demand's source, on which it fails."""
     codes = np.array([code], code_dtype(demand.src))

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from isa.formats import IntFormat
 from isa.modes import Overflow
 from simulator.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
+from simulator.planning.grading import Grading, Verdict
 from simulator.planning.primitives import And, Arithmetic, Convert, Primitive, Reread, apply
 from simulator.planning.proof import (
     Evidence,
     Heard,
     Judgement,
     Method,
-    Verdict,
     smallest_first,
 )
 from simulator.planning.request import Demand
@@ -153,9 +153,7 @@ class _Runner:
         self.looks += codes.size
         satisfied = demand.satisfied(codes, results)
         if self.only_reference:
-            from simulator.planning.proof import matches_reference  # noqa: PLC0415 - once in a while
-
-            self.only_reference = bool(matches_reference(demand, codes, results).all(axis=1).any())
+            self.only_reference = bool(Grading(demand, codes).matches_reference(results).all(axis=1).any())
         return codes[~satisfied]
 
     def _free(self, codes: Codes) -> bool:

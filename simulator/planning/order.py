@@ -43,6 +43,13 @@ def codes_at(places: Places, fmt: Format) -> Codes:
     return codes.astype(code_dtype(fmt))
 
 
+def distinct(codes: Codes) -> Codes:
+    """Return the codes without repetitions, in rising order; `np.unique` would load masked arrays."""
+    rising = np.sort(codes, axis=None)
+    found: Codes = rising[np.concatenate((np.ones(min(rising.size, 1), np.bool_), rising[1:] != rising[:-1]))]
+    return found
+
+
 def nearest_zero_first(codes: Codes, fmt: Format) -> NDArray[np.intp]:
     """Return the order of codes by magnitude, the positive of two first; NaN last."""
     if isinstance(fmt, IntFormat):

@@ -16,9 +16,11 @@ from isa.formats import format_named
 from simulator.numerics import value_of
 from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
 from simulator.planning.catalogue import Catalogue, catalogue_of
-from simulator.planning.counterexample import Counterexample, counterexample
+from simulator.planning.counterexample import Counterexample, counterexample, decimal_text
+from simulator.planning.grading import Verdict
+from simulator.planning.order import distinct
 from simulator.planning.primitives import Arithmetic, Primitive
-from simulator.planning.proof import Evidence, Judgement, Verdict, judge
+from simulator.planning.proof import Evidence, Judgement, judge
 from simulator.planning.ranking import ranked
 from simulator.planning.request import CastRequest, Demand, settle
 from simulator.planning.samples import all_codes, telling_codes
@@ -33,6 +35,10 @@ _RANDOM = 48
 """Random codes per kind of the first sample; what it misses, proofs bring in."""
 _ADDED = 48
 """Failing codes of a refuted chain that join the sample."""
+
+
+SAMPLED_MARK = "~"
+"""Marks a verdict that rests on samples."""
 
 
 class Way(StrEnum):
@@ -81,7 +87,20 @@ class Plan:
     counterexample: Counterexample | None
     refuted: tuple[Refuted, ...] = ()
     searched: int = 0
-    """Steps of the catalogue that was searched."""
+    """Steps that chains as long as the one found, or as any that was tried, can be made of."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether the verdict leaves no code out; one example refutes."""
+        return self.verdict is Verdict.DIFFERS or (self.evidence is not None and self.evidence.proves)
+
+    @property
+    def claim(self) -> str:
+        """The verdict in words that say no more than the evidence: what rests on samples is called nothing but that."""
+        if self.proven or self.evidence is None:
+            return self.verdict.value
+        found = "no difference" if self.verdict is Verdict.EXACT else "nothing beyond the tolerance"
+        return f"{found} found in {self.evidence.codes} samples{SAMPLED_MARK}"
 
     @property
     def text(self) -> str | None:
@@ -120,7 +139,7 @@ def plan_with(
     if not catalogue.leads(demand.src, demand.dst, request.steps):
         return Plan(
             request, demand, target, Way.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
-            searched=catalogue.size,
+            searched=catalogue.count(demand.src, request.steps),
         )  # fmt: skip
     codes = telling_codes(demand.src, (demand.dst,), _RANDOM)
     found, codes = _proven(task, codes)
@@ -139,7 +158,7 @@ def plan_with(
         assembly=assembly,
         counterexample=None,
         refuted=_refuted_natives(task, judgement.chain) if explain else (),
-        searched=catalogue.size,
+        searched=catalogue.count(demand.src, _length(judgement.chain)),
     )
 
 
@@ -181,7 +200,7 @@ def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambd
         cost=cost_of(assembly),
         assembly=assembly,
         counterexample=None,
-        searched=catalogue.size,
+        searched=catalogue.count(demand.src, _length(judgement.chain)),
     )
 
 
@@ -212,8 +231,8 @@ def _check_satisfiable(demand: Demand) -> None:
 
         code = int(smallest_first(codes[contradicted], demand.src)[0])
         raise IllegalError(
-            f"unsatisfiable: {demand.cast.label} does not accept what {demand.label.removeprefix(demand.cast.label)} "
-            f"asks for, for example for {demand.src.name} {value_of(code, demand.src)} ({code:#x}): "
+            f"unsatisfiable: {demand.cast.label} does not accept what {demand.further} asks for, "
+            f"for example for {demand.src.name} {decimal_text(value_of(code, demand.src))} ({code:#x}): "
             f"its rule is '{demand.cast.rule.meaning}'"
         )
 
@@ -264,8 +283,12 @@ def _with_failing(codes: Codes, judgement: Judgement) -> Codes:
     """Add failing codes to those tried: the smallest, and others spread over all that are known."""
     failing = judgement.failing
     spread = failing[np.linspace(0, failing.size - 1, min(_ADDED, failing.size)).astype(np.intp)]
-    more: Codes = np.unique(np.concatenate((codes, spread))).astype(codes.dtype)
+    more: Codes = distinct(np.concatenate((codes, spread))).astype(codes.dtype)
     return more
+
+
+def _length(chain: Chain) -> int:
+    return sum(step.is_instruction for step in chain)
 
 
 def _way(chain: Chain) -> Way:
@@ -298,7 +321,7 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
         cost=None,
         assembly=None,
         counterexample=counterexample(task.demand, judgement.chain, int(judgement.failing[0])),
-        searched=task.catalogue.size,
+        searched=task.catalogue.count(task.demand.src, task.request.steps),
     )
 
 

@@ -12,31 +12,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from isa.formats import Format
+from simulator.planning.grading import Grading, Verdict
 from simulator.planning.order import is_ordered, nearest_zero_first
 from simulator.planning.primitives import keeps_order
 from simulator.planning.request import Demand
-from simulator.planning.samples import all_codes, telling_codes
+from simulator.planning.samples import telling_codes
 from simulator.planning.steps import Chain, primitives_of, run_chain
-from simulator.specifications.order import is_nan
 
 Codes = NDArray[Any]
 Heard = Callable[[str, int, int], None]
 """Is told what is going on, how far it is, and how far it goes."""
-
-
-class Verdict(StrEnum):
-    """What became of a chain."""
-
-    EXACT = "exact"
-    """The one result of the cast, rounded once; any NaN counts as NaN, and anything goes where anything is accepted."""
-    CONFORMS = "conforms"
-    """Within the tolerance of the specification, not everywhere the nearest result."""
-    DIFFERS = "differs"
-    """Some result does not satisfy the request."""
 
 
 class Method(StrEnum):
@@ -83,10 +71,10 @@ def judge(
 
     With `quick` codes of 32 bits are sampled where only trying all of them would prove anything, which takes seconds.
     """
-    codes = all_codes(demand.src)
-    if codes is not None:
-        argument = f"all {codes.size} codes of {demand.src.name}"
-        return _tried(demand, chain, codes, Evidence(Method.EXHAUSTIVE, codes.size, argument))
+    if demand.everything is not None:
+        size = demand.everything.codes.size
+        argument = f"all {size} codes of {demand.src.name}"
+        return _tried(demand.everything, chain, Evidence(Method.EXHAUSTIVE, size, argument))
     if goes_by_breakpoints(demand, chain):
         from simulator.planning.breakpoints import judge_by_breakpoints  # noqa: PLC0415
 
@@ -111,41 +99,17 @@ def smallest_first(codes: Codes, fmt: Format) -> Codes:
     return ordered
 
 
-def matches_reference(demand: Demand, codes: Codes, results: Codes) -> NDArray[np.bool_]:
-    """Return for each reference policy (rows) which results are its own, any NaN being one, or free."""
-    from simulator.numerics import convert_codes  # noqa: PLC0415
-
-    nan = is_nan(results, demand.dst)
-    free = demand.sets(codes).anything
-    rows = []
-    for policy in demand.references:
-        reference = convert_codes(codes, demand.src, demand.dst, policy)
-        rows.append((reference == results) | (nan & is_nan(reference, demand.dst)) | free)
-    return np.array(rows)
-
-
-def graded(demand: Demand, codes: Codes, results: Codes) -> Verdict:
-    """Return EXACT or CONFORMS for results that all satisfy the demand."""
-    if demand.narrowed:
-        return Verdict.EXACT if bool(demand.sets(codes).single.all()) else _by_reference(demand, codes, results)
-    return _by_reference(demand, codes, results)
-
-
-def _by_reference(demand: Demand, codes: Codes, results: Codes) -> Verdict:
-    exact = matches_reference(demand, codes, results).all(axis=1).any()
-    return Verdict.EXACT if exact else Verdict.CONFORMS
-
-
-def _tried(demand: Demand, chain: Chain, codes: Codes, evidence: Evidence) -> Judgement:
+def _tried(grading: Grading, chain: Chain, evidence: Evidence) -> Judgement:
+    codes = grading.codes
     results = run_chain(chain, codes)
-    satisfied = demand.satisfied(codes, results)
+    satisfied = grading.satisfied(results)
     if satisfied.all():
-        return Judgement(chain, graded(demand, codes, results), evidence, codes[:0])
-    return Judgement(chain, Verdict.DIFFERS, evidence, smallest_first(codes[~satisfied], demand.src))
+        return Judgement(chain, grading.graded(results), evidence, codes[:0])
+    return Judgement(chain, Verdict.DIFFERS, evidence, smallest_first(codes[~satisfied], grading.demand.src))
 
 
 def _sampled(demand: Demand, chain: Chain, samples: int) -> Judgement:
     formats = [demand.dst, *(step.dst for step in chain)]
     codes = telling_codes(demand.src, formats, samples // (4 * len(formats)), seed=1)
     argument = f"{codes.size} structured and random codes of {demand.src.name}: not a proof"
-    return _tried(demand, chain, codes, Evidence(Method.SAMPLED, codes.size, argument))
+    return _tried(Grading(demand, codes), chain, Evidence(Method.SAMPLED, codes.size, argument))

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from isa.errors import CastsimError
 from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
-from simulator.planning.primitives import Convert, Integral
-from simulator.planning.proof import Verdict, goes_by_breakpoints, graded
+from simulator.planning.grading import Grading, Verdict
+from simulator.planning.primitives import Convert, Integral, Primitive
+from simulator.planning.proof import goes_by_breakpoints
 from simulator.planning.request import CastRequest, Demand
 from simulator.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
 from targets import Target
@@ -32,7 +33,16 @@ def ranked(
     Raises:
         CastsimError: none of them can be written as a program; the first one's reason.
     """
-    plain = sorted(chains, key=lambda chain: _plainness(chain, demand, codes))
+    grading = Grading(demand, codes)
+    exact: dict[tuple[Primitive, ...], bool] = {}  # spellings of one chain share it
+
+    def plainness(chain: Chain) -> tuple[int, ...]:
+        primitives = primitives_of(chain)
+        if primitives not in exact:
+            exact[primitives] = grading.graded(run_chain(chain, codes)) is Verdict.EXACT
+        return not exact[primitives], *_plainness(chain, demand)
+
+    plain = sorted(chains, key=plainness)
     picked: dict[tuple[Any, ...], Chain] = {}
     for chain in (spelt for one in plain for spelt in _spellings(one)):
         picked.setdefault(_kind(chain), chain)
@@ -48,12 +58,11 @@ def ranked(
     if not found:
         raise reasons[0]
     order = {id(chain): place for place, chain in enumerate(picked.values())}
-    return sorted(found, key=lambda one: (one[2].rank, _plainness(one[0], demand, codes), order[id(one[0])]))
+    return sorted(found, key=lambda one: (one[2].rank, plainness(one[0]), order[id(one[0])]))
 
 
-def _plainness(chain: Chain, demand: Demand, codes: Codes) -> tuple[int, ...]:
-    """Return what makes one chain preferable to another that takes as long: exact, narrow, proven soon, plain."""
-    inexact = int(graded(demand, codes, run_chain(chain, codes)) is not Verdict.EXACT)
+def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
+    """Return what makes one chain preferable to another that is as exact: narrow, proven soon, plain."""
     wanted = {policy.rounding for policy in demand.references}
     strange = sum(
         primitive.policy.rounding not in wanted
@@ -64,7 +73,7 @@ def _plainness(chain: Chain, demand: Demand, codes: Codes) -> tuple[int, ...]:
     width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
     options = sum(len(step.forms[0].options) for step in chain)
     slow = int(demand.src.bits > 16 and not goes_by_breakpoints(demand, chain))
-    return inexact, width, slow, strange, len(chain), options
+    return width, slow, strange, len(chain), options
 
 
 def _kind(chain: Chain) -> tuple[Any, ...]:

@@ -16,6 +16,8 @@ from isa.formats import Format, IntFormat, format_named
 from isa.modes import DETERMINISTIC, Overflow, Rounding
 from simulator.numerics import Policy, abstract_policy, convert_codes, decode_to_float64, legal_roundings
 from simulator.numerics.policy import default_rounding
+from simulator.planning.grading import Grading
+from simulator.planning.samples import all_codes
 from simulator.specifications import AcceptanceSets, SpecifiedCast, acceptance, specified_cast
 from simulator.specifications.acceptance import exact_policies
 from simulator.specifications.order import is_nan
@@ -91,9 +93,13 @@ class Demand:
     @property
     def label(self) -> str:
         """Specification, version, attributes and further demands."""
-        further = [f"rounding {self.rounding}"] if self.rounding else []
-        further += ["saturating"] if self.saturate else []
-        return " ".join([self.cast.label, *further])
+        return f"{self.cast.label} {self.further}" if self.further else self.cast.label
+
+    @property
+    def further(self) -> str:
+        """What is asked for beside the specification, in words."""
+        words = [f"rounding {self.rounding}"] if self.rounding else []
+        return " ".join([*words, "saturating"] if self.saturate else words)
 
     @cached_property
     def references(self) -> tuple[Policy, ...]:
@@ -101,6 +107,12 @@ class Demand:
         if self.cast.rule.accept is Accept.EXACT:
             return exact_policies(self.cast, self.src, self.dst)
         return (abstract_policy(self.src, self.dst),)
+
+    @cached_property
+    def everything(self) -> Grading | None:
+        """All codes of the source, None if it has more than 16 bits."""
+        codes = all_codes(self.src)
+        return None if codes is None else Grading(self, codes)
 
     @property
     def narrowed(self) -> bool:

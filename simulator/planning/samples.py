@@ -12,7 +12,7 @@ from isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from isa.modes import Overflow, Rounding
 from simulator.numerics import Policy, code_dtype, convert_codes
 from simulator.numerics.unpack import code_bits
-from simulator.planning.order import codes_at, is_ordered, number_count
+from simulator.planning.order import codes_at, distinct, is_ordered, number_count
 
 Codes = NDArray[Any]
 
@@ -39,7 +39,7 @@ def telling_codes(src: Format, others: Iterable[Format], count: int, seed: int =
     for fmt in {fmt.name: fmt for fmt in (src, *others)}.values():
         parts += _near(fmt, src, rng, count)
     parts.append(_random(src, rng, count))
-    codes = np.unique(np.concatenate(parts))
+    codes = distinct(np.concatenate(parts))
     return codes.astype(code_dtype(src))
 
 
@@ -66,7 +66,7 @@ def _near(fmt: Format, src: Format, rng: np.random.Generator, count: int) -> lis
     """Return codes of the source at numbers of another format and halfway between them, with their neighbours."""
     if not is_ordered(src) or src.bits < 8:
         return []
-    codes = np.unique(np.concatenate((_edges(fmt), _random(fmt, rng, count))))
+    codes = distinct(np.concatenate((_edges(fmt), _random(fmt, rng, count))))
     if isinstance(fmt, IntFormat):
         values = codes_to_values(codes, fmt)
         values = np.concatenate((values - 0.5, values + 0.5, values, values + 1))
@@ -75,7 +75,7 @@ def _near(fmt: Format, src: Format, rng: np.random.Generator, count: int) -> lis
         return _neighbours(found, src)
     if isinstance(fmt, FloatFormat) and is_ordered(fmt):
         place = _place_of(codes, fmt)
-        place = np.unique(np.clip(place, 0, number_count(fmt) - 2).astype(np.uint64))
+        place = distinct(np.clip(place, 0, number_count(fmt) - 2).astype(np.uint64))
         low, high = (convert_codes(codes_at(p, fmt), fmt, src, _down_to(src)) for p in (place, place + np.uint64(1)))
         middle = (_place_of(low, src) // 2 + _place_of(high, src) // 2).astype(np.uint64)
         return [*_neighbours(low, src), *_neighbours(codes_at(middle, src), src)]

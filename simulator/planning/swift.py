@@ -44,6 +44,8 @@ def _shapes(constant: int, fmt: Format) -> Iterator[Swift]:
     number = code.view(native)
     for compare in (np.greater_equal, np.less_equal, np.greater, np.less):
         yield from _extremes(compare, number, code, fmt)
+    if isinstance(fmt, FloatFormat):
+        yield from _sums(number, code, fmt)
     yield lambda codes: np.where(codes.view(native) != 0, code, raw.type(0))
     yield lambda codes: np.where(codes.view(native) == 0, codes, code)
     yield lambda codes: codes + code
@@ -68,5 +70,26 @@ def _extremes(compare: Callable[..., Any], number: Codes, code: Codes, fmt: Form
     def with_nan(codes: Codes) -> Codes:
         values = codes.view(native)
         return np.where(values != values, nan, np.where(compare(values, number), codes, code))  # noqa: PLR0124
+
+    yield with_nan
+
+
+def _sums(number: Codes, code: Codes, fmt: FloatFormat) -> Iterator[Swift]:
+    """Yield the sum rounded to nearest, ties to even, and the same with NaN made canonical."""
+    raw, native = code.dtype, number.dtype
+
+    def rounded(codes: Codes) -> Codes:
+        with np.errstate(all="ignore"):
+            found: Codes = (codes.view(native) + number).view(raw)
+        return found
+
+    yield rounded
+    if fmt.nan_code is None:
+        return
+    nan = np.array(fmt.nan_code, raw)
+
+    def with_nan(codes: Codes) -> Codes:
+        values = codes.view(native)
+        return np.where(values != values, nan, rounded(codes))  # noqa: PLR0124
 
     yield with_nan

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.errors import Span
-from isa.formats import FORMATS, Format, IntFormat
+from isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from isa.pto.program import TileType
+from simulator.numerics import value_of
 from simulator.planning.constants import Constants
 from simulator.planning.primitives import Arithmetic
 from simulator.planning.steps import Step, TileWorkForm
@@ -39,8 +40,10 @@ def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[St
             fmt = FORMATS[name]
             for constant in _constants(constants, mnemonic, fmt):
                 run = _OnRow(target, mnemonic, fmt, constant)
-                what = f"{mnemonic} {name} {shown(constant, fmt)}"
-                primitive = Arithmetic(f"{target.name} {what}", fmt, run, monotone, constant)
+                what = f"{mnemonic} {name} {_label(mnemonic, constant, fmt)}"
+                # A rounded sum keeps order; one that wraps does not.
+                ordered = monotone or isinstance(fmt, FloatFormat)
+                primitive = Arithmetic(f"{target.name} {what}", fmt, run, ordered, constant)
                 yield Step(fmt, fmt, (primitive,), (TileWorkForm(mnemonic, constant),), what)
 
 
@@ -71,7 +74,14 @@ def one_of(fmt: Format) -> int:
 def _constants(constants: Constants, mnemonic: str, fmt: Format) -> Iterable[int]:
     if mnemonic != "tadds":
         return constants.bounds(fmt)
-    return constants.offsets(fmt) if isinstance(fmt, IntFormat) else ()
+    if isinstance(fmt, IntFormat):
+        return constants.offsets(fmt)
+    return constants.offsets_of_floats(fmt) if isinstance(fmt, FloatFormat) else ()
+
+
+def _label(mnemonic: str, constant: int, fmt: Format) -> str:
+    """Return a constant for a reader: what is added as a number."""
+    return f"{value_of(constant, fmt)}" if mnemonic == "tadds" else shown(constant, fmt)
 
 
 def shown(constant: int, fmt: Format) -> str:

@@ -26,9 +26,11 @@ _SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
 _SATURATIONS = (None, Saturation.ON, Saturation.OFF)
 
 
-def tile_casts(target: StridedRepeatTarget | VectorFunctionTarget) -> Iterator[Step]:
-    """Yield one step per type pair and behaviour."""
+def tile_casts(target: StridedRepeatTarget | VectorFunctionTarget, source: str | None = None) -> Iterator[Step]:
+    """Yield one step per type pair and behaviour, from `source` alone where it is named."""
     for rule in target.casts:
+        if source not in (None, rule.src):
+            continue
         src, dst = format_named(rule.src), format_named(rule.dst)
         modes = [None, *(RoundMode[mode.name] for mode in rule.suffixes)]
         found: dict[Primitives, list[TileCastForm]] = {}

@@ -19,7 +19,7 @@ from isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from isa.modes import Rounding
 from isa.tpc import parse
 from isa.tpc.forms import TARGET_SPELLINGS
-from simulator.numerics import abstract_policy, code_dtype, convert_codes
+from simulator.numerics import abstract_policy, code_dtype, convert_codes, value_of
 from simulator.planning.constants import Constants
 from simulator.planning.primitives import Arithmetic, Convert, Integral
 from simulator.planning.steps import Step, VectorForm
@@ -71,6 +71,8 @@ def vector_arithmetic(target: VliwTarget, constants: Constants) -> Iterator[Step
             yield from _truth(target, fmt)
         if isinstance(fmt, FloatFormat):
             yield from _nan_to_zero(target, fmt)
+            for offset in constants.offsets_of_floats(fmt):
+                yield from _operation(target, fmt, "add", offset, monotone=True)  # rounded, not wrapped
         if not isinstance(fmt, IntFormat):
             continue
         for offset in constants.offsets(fmt):
@@ -197,6 +199,8 @@ def _shown(constant: int, fmt: Format, mnemonic: str) -> str:
         return str(constant)
     if mnemonic == "ash":
         return str(constant - (1 << 32))
+    if mnemonic == "add" and isinstance(fmt, FloatFormat):
+        return f"{value_of(constant, fmt)}"
     if mnemonic == "and" or isinstance(fmt, FloatFormat):
         return f"{constant:#x}"
     top = 1 << (fmt.bits - 1)

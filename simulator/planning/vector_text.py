@@ -1,18 +1,14 @@
 """Chains as assembly of the vector unit, elements in linear order.
 
 All steps work on lane 0 of slots as wide as the widest format of the chain: UNPACK and moves of dual groups bring the
-elements there, PACK brings them back. Formats of 4 bits exist at the ends only, in registers whose two halves of the
-elements interleave; then the order of the output is that of `Assembly.order`.
+elements there, PACK brings them back. Formats of 4 bits exist at the ends only: their conversions part even elements
+from odd ones, which moves between bytes and slots of 16 bits undo.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from isa.errors import IllegalError
 from isa.formats import FORMATS, Format
@@ -21,8 +17,6 @@ from simulator.emission import Sequence, Value, schedule
 from simulator.planning.assembly import Assembly, machine_formats
 from simulator.planning.steps import Chain, Step, VectorForm
 from targets.vliw import VliwTarget
-
-Order = NDArray[Any]
 
 _NIBBLE, _BYTE = 4, 8
 
@@ -41,16 +35,14 @@ def vector_assembly(chain: Chain, src: Format, dst: Format, target: VliwTarget, 
     tiles = -(-elements // size)
     text = kernel.text(tiles)
     shown = " -> ".join([src.name, *(step.dst.name for step in chain)]) if chain else f"{src.name}, copied"
-    remark = "" if emitter.linear else "; elements of the output in another order, see the chain's 4-bit conversion"
-    order = None if emitter.linear else np.concatenate([emitter.order + tile * size for tile in range(tiles)])
     return Assembly(
         target=target,
-        text=f"// {shown}{remark}\n{text}",
+        text=f"// {shown}\n{text}",
         suffix=".tpc",
         elements=size * tiles,
         source=first,
         destination=last,
-        order=order,
+        order=None,
         scratch_bytes=0,
         buffer_bytes=0,
         registers=_registers(text),
@@ -59,18 +51,12 @@ def vector_assembly(chain: Chain, src: Format, dst: Format, target: VliwTarget, 
 
 @dataclass
 class _Emitter:
-    """Writes the sequence of a chain; `order` is that of the output's elements after `sequence`."""
+    """Writes the sequence of a chain."""
 
     target: VliwTarget
     first: Format
     last: Format
     steps: tuple[Step, ...]
-    order: Order = field(default_factory=lambda: np.zeros(0, np.intp))
-
-    @property
-    def linear(self) -> bool:
-        """Whether every element keeps its place."""
-        return bool((self.order == np.arange(self.order.size)).all())
 
     def sequence(self) -> Sequence:
         """Return the instructions, input and output named `src` and `dst`."""
@@ -83,22 +69,16 @@ class _Emitter:
         outgoing, incoming = slot // start, slot // end
         count = max(1, incoming * narrow // (outgoing * wide))
         held = list(sequence.input("src", self.first.name, count))
-        lanes = self.target.registers.vector_bytes * 8
-        orders = [np.arange(lanes // self.first.bits) + k * (lanes // self.first.bits) for k in range(count)]
         steps = list(self.steps)
         if wide == 2 and steps:
-            held, orders = self._from_nibbles(sequence, steps.pop(0), held, orders)
+            held = self._from_nibbles(sequence, steps.pop(0), held)
         closing = steps.pop() if narrow == 2 and steps else None
         held = [part for value in held for part in spread(sequence, value, start, outgoing, self.target)]
-        orders = [part for order in orders for part in np.split(order, outgoing)]
         for step in steps:
             held = [issue_step(sequence, step, value, self.target) for value in held]
-        groups = [held[at : at + incoming] for at in range(0, len(held), incoming)]
-        held = [gather(sequence, group, end, self.target) for group in groups]
-        orders = [np.concatenate(orders[at : at + incoming]) for at in range(0, len(orders), incoming)]
+        held = [gather(sequence, held[at : at + incoming], end, self.target) for at in range(0, len(held), incoming)]
         if closing is not None:
-            held, orders = self._to_nibbles(sequence, closing, held, orders)
-        self.order = np.concatenate(orders)
+            held = self._to_nibbles(sequence, closing, held)
         sequence.output("dst", self.last.name, *held)
         return sequence
 
@@ -115,31 +95,37 @@ class _Emitter:
             raise IllegalError(f"{self.target.name}: a chain through 4-bit registers has no program here")
         return [max(width, _BYTE) for width in bits]
 
-    def _from_nibbles(
-        self, sequence: Sequence, step: Step, held: list[Value], orders: list[Order]
-    ) -> tuple[list[Value], list[Order]]:
-        """Turn registers of nibbles into two of bytes each, even elements before odd ones."""
+    def _from_nibbles(self, sequence: Sequence, step: Step, held: list[Value]) -> list[Value]:
+        """Turn registers of nibbles into two of bytes each.
+
+        The conversion gives even elements in one register and odd ones in another; in slots of 16 bits they meet.
+        """
         found: list[Value] = []
         for value in held:
             pair = sequence.vector(2)
             sequence.vpu(_head(_form(step), all_lanes=True), pair, value)
-            found += pair.parts
-        return found, [part for order in orders for part in (order[0::2], order[1::2])]
+            even, odd = (spread(sequence, part, _BYTE, 2, self.target) for part in pair.parts)
+            for lower, upper in zip(even, odd, strict=True):
+                result = sequence.vector()
+                sequence.vpu(f"shl.i{2 * _BYTE}", result, upper, _BYTE)
+                sequence.vpu(f"or.i{2 * _BYTE}", result, result, lower)
+                found.append(result)
+        return found
 
-    def _to_nibbles(
-        self, sequence: Sequence, step: Step, held: list[Value], orders: list[Order]
-    ) -> tuple[list[Value], list[Order]]:
-        """Turn two registers of bytes into one of nibbles, their elements in turn."""
-        found, kept = [], []
-        form = _form(step)
+    def _to_nibbles(self, sequence: Sequence, step: Step, held: list[Value]) -> list[Value]:
+        """Turn two registers of bytes into one of nibbles, of which it takes the even ones first."""
+        found, form = [], _form(step)
         for at in range(0, len(held), 2):
             pair, result = sequence.vector(2), sequence.vector()
-            for part, value in zip(pair.parts, held[at : at + 2], strict=True):
-                sequence.vpu("or.i8", part, value, value)
+            odd = [sequence.vector() for _ in (0, 1)]
+            for part, value in zip(odd, held[at : at + 2], strict=True):
+                sequence.vpu(f"shr.i{2 * _BYTE}", part, value, _BYTE)
+            for part, values in zip(pair.parts, (held[at : at + 2], odd), strict=True):
+                chosen = gather(sequence, values, _BYTE, self.target)
+                sequence.vpu(f"or.i{_BYTE}", part, chosen, chosen)
             sequence.vpu(_head(form, all_lanes=True), result, pair, *_operands(sequence, form, pair))
             found.append(result)
-            kept.append(np.stack(orders[at : at + 2], axis=1).reshape(-1))
-        return found, kept
+        return found
 
 
 def issue_step(sequence: Sequence, step: Step, value: Value, target: VliwTarget) -> Value:
