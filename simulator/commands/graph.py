@@ -1,8 +1,15 @@
-"""Every node becomes a program of the target, or several, which are run and compared element by element: a cast with
-what its specification accepts, an ONNX node with onnx's reference evaluator. `castsim run` takes these files too.
+"""Every node becomes a program of the target, or several, which are simulated one after the other. Every element is
+compared: that of a cast with what its specification accepts, that of another ONNX node with what onnx's reference
+evaluator gives for the same inputs, and the outputs with the evaluator's for the whole graph. `castsim run` takes these
+files too, `--emit` writes the programs, which it runs by themselves.
+
 ONNX (extra `onnx`): Cast, QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, Clip, Add, Mul, Identity, Reshape.
-TOSA: a function of tosa.cast, tosa.rescale, tosa.identity, tosa.reshape and constants. The exit code is 1 if a node
-cannot be run or has an element that is wrong.
+TOSA: a function of tosa.cast, tosa.rescale, tosa.identity, tosa.reshape and constants.
+
+Inputs have the names that the file gives them, TOSA's without %. A node conforms, differs (the first wrong element is
+shown), is not judged (the evaluator refuses it; the target's result is written all the same) or is not run (and why).
+The exit code is 0 if every node conforms, 1 if one does not or an operator is not supported, 2 if the file or an option
+cannot be read.
 
 examples:
   castsim graph model.onnx --target a5 --in x=random:1
@@ -35,8 +42,22 @@ def declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("program", metavar="GRAPH", help="an .onnx file, or TOSA text in MLIR form (.mlir, .tosa)")
     add("--target", metavar="T", required=True, help="name or path of a target")
-    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="FILE.npy, random:SEED or zeros")
-    add("--arg", metavar="NAME=N", dest="args", action="append", default=[], help="a dynamic extent")
+    add(
+        "--in",
+        metavar="NAME=...",
+        dest="inputs",
+        action="append",
+        default=[],
+        help="an input: FILE.npy, random:SEED or zeros",
+    )
+    add(
+        "--arg",
+        metavar="NAME=N",
+        dest="args",
+        action="append",
+        default=[],
+        help="a dynamic extent: its name in the model, or INPUT.AXIS",
+    )
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
     add("--emit", metavar="DIR", help="write every program to DIR")
     add("--engine", metavar="E", help="fast (default), or event, the reference; the cycles are the same")

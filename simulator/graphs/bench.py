@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from isa.errors import IllegalError
 from isa.formats import FORMATS, Format, IntFormat
 from simulator.graphs.chip import F32, Chip
+from simulator.graphs.comparison import number_of
 from simulator.graphs.kernel import Converted, Kept, Kernel, Value
 from simulator.graphs.program import Program, program_of, run_program
 from simulator.numerics import code_dtype
@@ -231,5 +232,7 @@ def _words(instruction: Any) -> str:
     if isinstance(instruction, Kept):
         return f"cmp eq {instruction.tested.format.name}, sel {instruction.view.name}"
     second = instruction.second
-    operand = "" if isinstance(second, Value) else f" {second:#x}"
+    if instruction.function == "shl":
+        return f"shl {instruction.first.format.name} {second}"
+    operand = "" if isinstance(second, Value) else f" {number_of(second, instruction.first.format)}"
     return f"{instruction.function} {instruction.first.format.name}{operand}"

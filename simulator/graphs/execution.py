@@ -268,7 +268,7 @@ def _whole(
     for (name, result), right in zip(results.items(), expected, strict=True):
         comparison = against_reference(
             name, result, Tensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
-            against="reference evaluator, whole graph",
+            against="reference evaluator's for the whole graph",
         )  # fmt: skip
         found.append(replace(comparison, because=_passing(name, done) if comparison.wrong else ()))
     return tuple(found)

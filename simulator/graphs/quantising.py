@@ -133,10 +133,10 @@ def _as_float(
         bench.remark(f"no chain saturates f32 -> {dst.name} as ONNX asks: bounded by {largest:g} before the cast")
         value = bench.rounded(kernel, bench.bounded(kernel, value, f32(-largest), f32(largest)), dst)
         return bench.finish(kernel, value, codes, dst)
-    if found.verdict is Verdict.DIFFERS:
-        bench.remark(f"no chain gives ONNX's f32 -> {dst.name}; the nearest one runs")
     if not found.chain:
         raise IllegalError(f"{bench.chip.target.name} has nothing that leads from f32 to {dst.name}")
+    if found.verdict is Verdict.DIFFERS:
+        bench.remark(f"no chain gives ONNX's f32 -> {dst.name}; the nearest one runs")
     return bench.finish(kernel, kernel.convert(value, found.chain), codes, dst)
 
 

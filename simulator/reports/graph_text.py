@@ -53,7 +53,7 @@ def _node(node: NodeRun) -> list[RenderableType]:
         plan = node.plan
         parts.append(indented(Text(f"{plan.way.value}, {plan.verdict.value}: {chain_text(plan.chain) or 'a copy'}")))
         if plan.evidence is not None:
-            parts.append(indented(Text(plan.evidence.argument)))
+            parts.append(indented(Text(f"evidence: {plan.evidence.argument}")))
     else:
         parts += [indented(Text(line)) for line in _stages(node)]
     parts += [indented(Text(_compared(each))) for each in node.comparisons]
@@ -72,7 +72,8 @@ def _stages(node: NodeRun) -> list[str]:
         )
     if len(node.stages) > 3:
         rest = node.stages[3:]
-        lines.append(f"and {len(rest)} more programs: {sum(stage.cycles for stage in rest)} cycles")
+        programs = "program" if len(rest) == 1 else "programs"
+        lines.append(f"and {len(rest)} more {programs}: {sum(stage.cycles for stage in rest)} cycles")
     return lines
 
 
@@ -81,7 +82,7 @@ def _compared(found: Comparison) -> str:
     if found.sets:
         text = f"{found.output}: {found.wrong} of {found.elements} elements are outside of what {found.against} accepts"
     if found.undefined:
-        text += f"; {found.undefined} are left open"
+        text += f"; nothing says what {found.undefined} of them should be"
     if found.because:
         text += f", as node {' and node '.join(found.because)} has elements that differ from it and conform"
     return text if found.witness is None else f"{text}; the first at {witness_text(found.witness)}"
