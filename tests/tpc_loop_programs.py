@@ -54,7 +54,7 @@ class Writer:
     def loop(self, depth: int, level: int) -> None:
         """Write a loop with others inside it."""
         end, step = self.label(), self.source.choice((1, 1, 1, 2, 3, -1, -2, 256))
-        trips, start = self.source.choice((3, 7, 20, 45)) >> level, self.source.choice((0, 0, 1, 5, 0x7FFFFFF0))
+        trips, start = self.source.choice((3, 7, 20, 45, 160)) >> level, self.source.choice((0, 0, 1, 5, 0x7FFFFFF0))
         compare = self.source.choice(("<", "<", "!=", "<=") if step > 0 else (">", "!=", ">="))
         bound = f"{start + step * trips if start < 1 << 30 else 0x7FFFFFFF}"
         if self.source.random() < 0.05:

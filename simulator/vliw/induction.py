@@ -39,14 +39,14 @@ _ALWAYS_STEADY = ("tensor", "mask")
 
 @dataclass(frozen=True, slots=True)
 class Induction:
-    """The varying registers of a body by class; `settling` is the longest chain of loose registers."""
+    """The varying registers of a body by class."""
 
     linear: frozenset[str]
     loose: frozenset[str]
 
     @property
     def settling(self) -> int:
-        """Writes, one after the other, until the last loose register is right."""
+        """The most writes, one after the other, until every loose register is right."""
         return len(self.loose)
 
 
