@@ -9,13 +9,15 @@ from isa.errors import IllegalError, ReadError
 from isa.formats import FORMATS
 from isa.modes import Overflow, Rounding
 from simulator.numerics import Policy
-from simulator.planning import CastRequest, Demand, Method, Step, Verdict, Way, judge, plan, settle
+from simulator.planning import CastRequest, Demand, Method, Step, Verdict, Way, catalogue_of, judge, plan, settle
 from simulator.planning.breakpoints import judge_by_breakpoints
 from simulator.planning.order import codes_at, is_ordered, nearest_zero_first, number_count
 from simulator.planning.primitives import Convert, keeps_order
 from simulator.planning.proof import Judgement
 from simulator.planning.steps import TileCastForm, run_chain
+from simulator.planning.swift import swift_of
 from simulator.specifications.order import order_keys
+from targets import load_target
 
 
 def step(src: str, dst: str, rounding: str, overflow: str) -> Step:
@@ -141,6 +143,21 @@ def test_a_contradiction_is_told_with_an_input() -> None:
         plan(CastRequest("f32", "i16", "a5", spec="tosa", rounding="trunc"))
     with pytest.raises(IllegalError, match=r"unsatisfiable.*saturating"):
         plan(CastRequest("f32", "f16", "a5", spec="tosa", saturate=True))
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5", "goya", "gaudi2"])
+def test_sums_of_floats_are_tried_in_machine_code_and_are_what_numpy_says(target: str) -> None:
+    src, dst = FORMATS["f32"], FORMATS["u16"]
+    steps = [step for step in catalogue_of(load_target(target), src, dst).from_format(src) if "add" in step.name]
+    assert {step.name.split()[-1] for step in steps} == {"32768", "-32768", "65536", "-65536"}
+    values = np.random.default_rng(7).normal(0, 1e5, 5000).astype(np.float32)
+    for step in steps:
+        (primitive,) = step.primitives
+        swift = swift_of(primitive, src)
+        assert swift is not None
+        right = values + np.float32(step.name.split()[-1])
+        for results in (swift(values.view(np.uint32)), step.run(values.view(np.uint32))):
+            assert (results.view(np.float32) == right).all()
 
 
 def test_a_contradiction_names_its_input_in_decimal_and_by_its_code() -> None:

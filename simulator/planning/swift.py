@@ -75,7 +75,7 @@ def _extremes(compare: Callable[..., Any], number: Codes, code: Codes, fmt: Form
 
 
 def _sums(number: Codes, code: Codes, fmt: FloatFormat) -> Iterator[Swift]:
-    """Yield the sum rounded to nearest, ties to even, and the same with NaN made canonical."""
+    """Yield the sum rounded to nearest, ties to even, and the same with NaN as the canonical one or all ones."""
     raw, native = code.dtype, number.dtype
 
     def rounded(codes: Codes) -> Codes:
@@ -83,13 +83,14 @@ def _sums(number: Codes, code: Codes, fmt: FloatFormat) -> Iterator[Swift]:
             found: Codes = (codes.view(native) + number).view(raw)
         return found
 
+    def with_nan(nan: int) -> Swift:
+        def replaced(codes: Codes) -> Codes:
+            values = codes.view(native)
+            return np.where(values != values, raw.type(nan), rounded(codes))  # noqa: PLR0124
+
+        return replaced
+
     yield rounded
-    if fmt.nan_code is None:
-        return
-    nan = np.array(fmt.nan_code, raw)
-
-    def with_nan(codes: Codes) -> Codes:
-        values = codes.view(native)
-        return np.where(values != values, nan, rounded(codes))  # noqa: PLR0124
-
-    yield with_nan
+    if fmt.nan_code is not None:
+        yield with_nan(fmt.nan_code)
+        yield with_nan(fmt.sign_bit - 1)
