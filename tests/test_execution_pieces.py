@@ -21,7 +21,7 @@ from targets import load_target
 
 PARTS = 4
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
-PROGRAMS = 20_000 if THOROUGH else 200
+PROGRAMS = 20_000 if THOROUGH else 140
 TIMED = 1 if THOROUGH else 4
 """Of so many programs, one is simulated too."""
 COMPUTED = 1_000 if THOROUGH else 25
