@@ -162,19 +162,6 @@ def test_a_single_instruction_with_options_stands_beside_a_chain() -> None:
     assert cell_text(found).endswith("; or native with options ctrl_50_at_start=1, ctrl_60_at_start=1")
 
 
-def test_another_order_of_the_results_is_marked_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """Registers of 256 bytes give the even positions of 512 elements of 4 bits, then the odd ones."""
-    cast = ["--spec", "onnx", "--target", "gaudi2", "--src", "i4"]
-    (cell,) = cells(capsys, *cast, "--dst", "i8")
-    assert cell["order"]["sources"] == [*range(0, 512, 2), *range(1, 512, 2)]
-    assert main(["conform", *cast, "--dst", "i8", "--markdown"]) == 0
-    page = capsys.readouterr().out
-    assert "| i4 -> i8 | native^, 0." in page
-    assert "^: the results come in another order" in page
-    (cell,) = cells(capsys, "--spec", "onnx", "--target", "gaudi2", "--src", "i8", "--dst", "i16")
-    assert cell["order"] is None
-
-
 def test_what_is_not_in_the_table_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     for spec, rescale in (("tosa", True), ("onnx", False)):
         assert main(["conform", "--spec", spec, "--target", "gaudi2", "--src", "i8", "--dst", "i16", "--markdown"]) == 0

@@ -1,6 +1,5 @@
 """`castsim lower`: reports, files that run, JSON, exit codes."""
 
-import itertools
 import json
 import re
 from pathlib import Path
@@ -115,41 +114,6 @@ def test_a_version_in_force_that_is_not_the_one_asked_for_is_explained(capsys: p
     assert "as onnx@1 asks (onnx@5 has the cast of version 1): native" in lower(capsys, *cast, "--spec", "onnx@5")[1]
     assert "as onnx@13 asks: native" in lower(capsys, *cast, "--spec", "onnx@13")[1]
     assert "as onnx@28 asks: native" in lower(capsys, *cast, "--spec", "onnx")[1]
-
-
-@pytest.mark.parametrize(
-    ("src", "dst", "block", "loops"),
-    [
-        # Registers of 256 bytes: i4 -> i8 gives the even positions of 512 elements, then the odd ones, and i8 -> i4
-        # takes the elements of two registers in turn.
-        ("i4", "i8", 512, [{"count": 2, "step": 1}, {"count": 256, "step": 2}]),
-        ("i8", "i4", 512, [{"count": 256, "step": 1}, {"count": 2, "step": 256}]),
-    ],
-)
-def test_another_order_of_the_results_is_told_and_is_what_the_run_gives(
-    src: str,
-    dst: str,
-    block: int,
-    loops: list[dict[str, int]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = tmp_path / "q4.tpc"
-    _, out, _ = lower(capsys, src, dst, "--spec", "onnx", "--target", "gaudi2", "--out", str(path))
-    assert f"another order: of every {block} results" in " ".join(out.split())
-    order = document(capsys, src, dst, "--spec", "onnx", "--target", "gaudi2")["order"]
-    assert (order["block"], order["loops"]) == (block, loops)
-    (outer, inner) = loops
-    sources = [
-        i * outer["step"] + j * inner["step"]
-        for i, j in itertools.product(range(outer["count"]), range(inner["count"]))
-    ]
-    assert order["sources"] == sources
-    values = np.random.default_rng(8).integers(-8, 8, (8, 512)).astype(np.int8)
-    given = {"i4": (values & 15).astype(np.uint8), "i8": values.view(np.uint8)}
-    found = run(path, inputs={"src": given[src]}).outputs["dst"].reshape(-1, block)
-    assert (found.view(np.uint8) == given[dst].reshape(-1, block)[:, sources].view(np.uint8)).all()
-    assert document(capsys, "f32", "i8", "--target", "gaudi2")["order"] is None
 
 
 def test_cost_is_that_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

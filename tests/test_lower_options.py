@@ -147,7 +147,6 @@ def test_the_program_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> N
     assert found["options"] == {"ctrl_48_at_start": 1}
     assert found["options_chosen"] == ["ctrl_48_at_start"]
     assert found["without_options"]["counterexample"]["required"]["lowest"]["value"] == "inf"
-    assert found["order"] is None
 
 
 def test_given_options_hold_and_are_not_searched(capsys: pytest.CaptureFixture[str]) -> None:

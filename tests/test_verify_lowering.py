@@ -52,18 +52,6 @@ def test_options_that_a_claim_rests_on_are_set_and_told(tmp_path: Path, capsys: 
     assert json.loads(path.read_text())["results"] == held["results"]
 
 
-def test_another_order_of_the_results_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = verify(capsys, "i4", "i8", "--spec", "onnx", "--target", "gaudi2", "a2a3")
-    assert code == 0
-    assert "native, exact^" in out
-    assert "they were put in that of the inputs before they were judged" in " ".join(out.split())
-    found = json.loads(verify(capsys, "i4", "i8", "--spec", "onnx", "--target", "gaudi2", "a2a3", "--json", "-")[1])
-    assert found["reordered"] == 1
-    told = {row["target"]: row["result"] and row["result"]["reordered"] for row in found["results"]}
-    assert told["gaudi2"] is True
-    assert not told["a2a3"]
-
-
 def test_records_are_kept_and_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "record.json"
     assert verify(capsys, "f16", "i8", "--target", "a5", "a2a3", "--record", str(path))[0] == 0

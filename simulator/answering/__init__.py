@@ -1,24 +1,21 @@
-"""Answers: what a target does for a cast, with the options that software can set, and the order of the results.
+"""Answers: what a target does for a cast, with the options that software can set.
 
 found = answer(CastRequest("f32", "f16", "a5", spec="tosa"))
 found.way, found.plan.verdict, found.settings   # OPTIONS, CONFORMS, (("ctrl_48_at_start", 1),)
 """
 
 from simulator.answering.answer import Alternative, Answer, answer, answer_through
-from simulator.answering.element_order import ElementOrder, element_order
 from simulator.answering.settings import Choice, Setting, changed, choices, settable, setting_of
 
 __all__ = [
     "Alternative",
     "Answer",
     "Choice",
-    "ElementOrder",
     "Setting",
     "answer",
     "answer_through",
     "changed",
     "choices",
-    "element_order",
     "settable",
     "setting_of",
 ]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from isa.errors import CastsimError, IllegalError
-from simulator.answering.element_order import ElementOrder, element_order
 from simulator.answering.settings import MOST, Choice, Setting, changed, choices, setting_of
 from simulator.planning import CastRequest, Heard, Plan, Way, catalogue_of, plan, plan_through
 from targets import load_target
@@ -47,11 +46,6 @@ class Answer:
     def way(self) -> Way:
         """How the target gets the cast done; one instruction that needs options of the target is native with them."""
         return Way.OPTIONS if self.chosen and self.plan.way is Way.NATIVE else self.plan.way
-
-    @property
-    def order(self) -> ElementOrder | None:
-        """The order in which the program writes its results, None if it is that of its inputs."""
-        return element_order(self.plan.assembly)
 
     @property
     def text(self) -> str | None:

@@ -5,13 +5,17 @@ Options that stand for a doubtful point are never varied here: what the hardware
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from isa.formats import Format, format_named
 from simulator.planning import Catalogue, Step, catalogue_of
+from simulator.planning.primitives import Arithmetic
+from simulator.planning.samples import telling_codes
 from targets import Target
 from targets.options import with_options
 
@@ -26,20 +30,35 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A setting, the target with it, and the (source, destination) pairs whose instructions it changes."""
+    """A setting, the target with it, and the (source, destination) pairs whose casts it changes."""
 
     setting: Setting
     target: Target
     pairs: frozenset[tuple[str, str]]
 
     def touches(self, catalogue: Catalogue, src: Format, dst: Format, steps: int) -> bool:
-        """Whether a chain of up to so many instructions from `src` to `dst` can hold one that the setting changes."""
-        return any(
-            catalogue.leads(src, format_named(before), place)
-            and catalogue.leads(format_named(after), dst, steps - 1 - place)
-            for before, after in self.pairs
-            for place in range(steps)
-        )
+        """Whether a chain of up to so many instructions from `src` to `dst` can hold one that the setting changes.
+
+        `catalogue` is that of the target without the setting for this cast.
+        """
+
+        def leads_through(pairs: Iterable[tuple[str, str]]) -> bool:
+            return any(
+                catalogue.leads(src, format_named(before), place)
+                and catalogue.leads(format_named(after), dst, steps - 1 - place)
+                for before, after in pairs
+                for place in range(steps)
+            )
+
+        return leads_through(self.pairs) or leads_through(self._calculating(catalogue, src, dst))
+
+    def _calculating(self, catalogue: Catalogue, src: Format, dst: Format) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of operations with a constant that the setting changes, as results on telling codes show."""
+        others = {step.name: step for step in _arithmetic(catalogue_of(self.target, src, dst))}
+        for step in _arithmetic(catalogue):
+            codes = telling_codes(step.src, (step.dst,), 0)
+            if not np.array_equal(step.run(codes), others[step.name].run(codes)):
+                yield step.src.name, step.dst.name
 
 
 def settable(target: Target) -> tuple[str, ...]:
@@ -68,7 +87,7 @@ def setting_of(target: Target, values: Mapping[str, int | str]) -> Setting:
 
 
 def choices(target: Target, without: frozenset[str] = frozenset()) -> tuple[Choice, ...]:
-    """Return the settings of up to `MOST` settable options that change what some instruction does to elements.
+    """Return the settings of up to `MOST` settable options that change what some cast does to elements.
 
     Of several that come to the same, only one of those with the fewest options is there. Options `without` stay as
     they are. Those with the fewest options come first.
@@ -80,11 +99,11 @@ def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
     names = [name for name in settable(target) if name not in without]
     if not names:
         return
-    before = _steps(target)
+    before = _casts(target)
     known = {before}
     for setting in _settings(target, names):
         other = changed(target, dict(setting))
-        steps = _steps(other)
+        steps = _casts(other)
         if steps not in known:
             known.add(steps)
             yield Choice(setting, other, frozenset((step.src.name, step.dst.name) for step in steps ^ before))
@@ -100,11 +119,23 @@ def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
                 yield tuple(zip(together, setting, strict=True))
 
 
-def _steps(target: Target) -> frozenset[Step]:
-    """Return the casts of a target; operations with a constant pass for equal, those of the planner obey no option."""
+def _casts(target: Target) -> frozenset[Step]:
+    """Return the casts of a target, whatever they lead to; operations with a constant depend on the request."""
     first = format_named(target.casts[0].src)
-    catalogue = catalogue_of(target, first, first)
-    return frozenset(step for steps in catalogue.steps.values() for step in steps)
+    return frozenset(step for step in _all(catalogue_of(target, first, first)) if not _calculates(step))
+
+
+def _arithmetic(catalogue: Catalogue) -> list[Step]:
+    return [step for step in _all(catalogue) if _calculates(step)]
+
+
+def _calculates(step: Step) -> bool:
+    return any(isinstance(primitive, Arithmetic) for primitive in step.primitives)
+
+
+def _all(catalogue: Catalogue) -> Iterator[Step]:
+    for steps in catalogue.steps.values():
+        yield from steps
 
 
 class _ByTarget(Generic[_Found]):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from isa.formats import FORMATS, IntFormat
-from simulator.answering import Answer, ElementOrder, Setting, answer
+from simulator.answering import Answer, Setting, answer
 from simulator.planning import CastRequest, Counterexample, Verdict, Way
 from simulator.planning.steps import path_of
 from simulator.specifications import SpecifiedCast, specified_cast
@@ -36,7 +36,7 @@ class Settled:
 
     `path` are the formats on the way, `options` what has to be asked for, instruction by instruction. `settings` are
     options of the target without which it does not conform, `native` those with which one instruction does where
-    without them only a chain does. `order` is that of the results, None if it is that of the inputs.
+    without them only a chain does.
     """
 
     cell: Cell
@@ -51,7 +51,6 @@ class Settled:
     counterexample: Counterexample | None
     settings: Setting = ()
     native: Setting | None = None
-    order: ElementOrder | None = None
 
 
 def legal_casts(spec: Specification, version: str | None = None) -> tuple[SpecifiedCast, ...]:
@@ -126,7 +125,6 @@ def settled(cell: Cell, answered: Answer) -> Settled:
         counterexample=found.counterexample,
         settings=answered.chosen,
         native=None if answered.native is None else answered.native.setting,
-        order=answered.order,
     )
 
 

@@ -23,8 +23,7 @@ class Program:
     """A kernel as text for a target.
 
     Arguments are named as the kernel's ports, their formats by name in `inputs` and `outputs`. `elements` is the size
-    of each, whole tiles; `tiles` how many the loop takes. `order` gives for every element of the output the number of
-    its source element; None: the same.
+    of each, whole tiles; `tiles` how many the loop takes.
     """
 
     target: Target
@@ -34,7 +33,6 @@ class Program:
     outputs: Mapping[str, Format]
     elements: int
     tiles: int
-    order: NDArray[np.intp] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +77,6 @@ def run_program(program: Program, inputs: Mapping[str, Codes], name: str, engine
     outputs = {}
     for key, fmt in program.outputs.items():
         found = codes_from_array(result.outputs[key], fmt).reshape(-1)
-        if program.order is not None:
-            restored = np.empty_like(found)
-            restored[program.order] = found
-            found = restored
         outputs[key] = found[:size]
     return Executed(outputs, result.cycles)
 

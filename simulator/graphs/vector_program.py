@@ -36,7 +36,7 @@ def vector_program(kernel: Kernel, target: VliwTarget, elements: int) -> Program
         found = vector_assembly(chain, source.format, destination.format, target, elements)
         return Program(
             target, title + found.text, found.suffix, {source.name: source.format},
-            {destination.name: destination.format}, found.elements, 1, found.order,
+            {destination.name: destination.format}, found.elements, 1,
         )  # fmt: skip
     scheduled = schedule(_sequence(kernel, target), target)
     size = scheduled.ports[0].elements

@@ -28,8 +28,8 @@ class Assembly:
     """A program with input `src` and output `dst`.
 
     `suffix` is that of its files. `elements` is the size of both arguments, `source` and `destination` the formats by
-    which the text declares them. `order` gives for every element of the output the number of its source element; None:
-    the same. `scratch_bytes` are those of tmp tiles, `buffer_bytes` those of all tiles, `registers` vector registers.
+    which the text declares them; elements keep their order. `scratch_bytes` are those of tmp tiles, `buffer_bytes`
+    those of all tiles, `registers` vector registers.
     """
 
     target: Target
@@ -38,7 +38,6 @@ class Assembly:
     elements: int
     source: Format
     destination: Format
-    order: NDArray[np.intp] | None
     scratch_bytes: int
     buffer_bytes: int
     registers: int
@@ -110,10 +109,6 @@ def run_assembly(assembly: Assembly, codes: Codes) -> Codes:
         piece[: part.size] = part
         outputs = run_loaded(loaded, {"src": array_from_codes(piece, assembly.source)}, pipeline="hardware").outputs
         found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
-        if assembly.order is not None:
-            restored = np.empty_like(found)
-            restored[assembly.order] = found
-            found = restored
         pieces.append(found[: part.size])
     results = np.concatenate(pieces) if pieces else np.zeros(0, code_dtype(assembly.destination))
     return results.reshape(codes.shape)

@@ -32,7 +32,6 @@ def tile_assembly(chain: Chain, src: Format, dst: Format, target: Target, rows: 
         elements=rows * cols,
         source=first,
         destination=last,
-        order=None,
         scratch_bytes=writer.scratch_bytes,
         buffer_bytes=writer.buffer_bytes,
         registers=0,

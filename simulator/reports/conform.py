@@ -11,13 +11,11 @@ from simulator.answering.answer import setting_text
 from simulator.conformance import Matrix, Settled
 from simulator.conformance.cells import changed
 from simulator.planning import Counterexample, Verdict, Way
-from simulator.reports.lower import code_text, counterexample_document, number_text, order_document
+from simulator.reports.lower import code_text, counterexample_document, number_text
 from simulator.specifications import SpecifiedCast
 
 SAMPLED = "~"
 """Marks a verdict that rests on samples."""
-REORDERED = "^"
-"""Marks a program whose results come in another order than its inputs."""
 
 
 def conform_document(found: Matrix) -> Mapping[str, Any]:
@@ -56,7 +54,6 @@ def _cell_document(entry: Settled) -> Mapping[str, Any]:
         "proven": entry.proven,
         "options": dict(entry.settings),
         "native_with_options": None if entry.native is None else dict(entry.native),
-        "order": order_document(entry.order),
         "cycles_per_element": entry.cycles_per_element,
         "counterexample": counterexample_document(entry.counterexample, format_named(cell.dst)),
     }
@@ -75,7 +72,6 @@ def cell_text(entry: Settled) -> str:
     marks = f" with options {setting_text(entry.settings)}" if entry.settings else ""
     marks += "" if entry.verdict is Verdict.EXACT else " (within tolerance)"
     marks += "" if entry.proven else SAMPLED
-    marks += "" if entry.order is None else REORDERED
     if entry.way is Way.COPY:
         return f"copy{marks}"
     cost = "" if entry.cycles_per_element is None else f", {entry.cycles_per_element:.3f}"

@@ -18,9 +18,8 @@ LEGEND = (
     "`castsim run`; or native with options: so does one instruction instead of the chain. The number is the cost of "
     "the whole program in simulated cycles per element, loads and stores included. (within tolerance): conforms, but "
     "is not everywhere the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove try all codes "
-    "of 32 bits. ^: the results come in another order than the inputs; `castsim lower` tells which. no: no chain of up "
-    "to three steps conforms, with options neither; the value on which the nearest one fails, what becomes of it, and "
-    "what would be right."
+    "of 32 bits. no: no chain of up to three steps conforms, with options neither; the value on which the nearest one "
+    "fails, what becomes of it, and what would be right."
 )
 
 

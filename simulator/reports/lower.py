@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from isa.formats import Format, IntFormat
-from simulator.answering import Answer, ElementOrder, element_order
+from simulator.answering import Answer
 from simulator.planning import Counterexample, Plan, Refuted, Step
 from simulator.planning.counterexample import Number, Required
 from simulator.reports.numbers import bits_text, json_value
@@ -69,23 +69,10 @@ def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
         },
         "counterexample": counterexample_document(found.counterexample, found.demand.dst),
         "refuted": [refuted_document(one, found.demand.dst) for one in found.refuted],
-        "order": order_document(element_order(found.assembly)),
         "steps_searched": found.searched,
         "program": found.text,
         "file": out if found.text is not None else None,
     }
-
-
-def order_document(order: ElementOrder | None) -> Mapping[str, Any] | None:
-    """Return the order of a program's results as JSON; None: that of its inputs.
-
-    Result k of every `block` belongs to element k of `sources`; `loops`, the outermost first, are the nest that gives
-    them, if there is one.
-    """
-    if order is None:
-        return None
-    loops = order.loops and [{"count": count, "step": step} for count, step in order.loops]
-    return {"block": order.block, "loops": loops, "sources": list(order.sources)}
 
 
 def _without_document(found: Plan | None) -> Mapping[str, Any] | None:

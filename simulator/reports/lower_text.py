@@ -30,8 +30,6 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
         parts.append(indented(Text(f"{found.verdict.value}: {found.evidence.argument}")))
     if found.cost is not None:
         parts.append(indented(Text(_cost(found.cost))))
-    if answer.order is not None:
-        parts.append(indented(Text(f"another order: {answer.order.text}")))
     if answer.native is not None:
         parts.append(indented(Text(_native(answer.native))))
     if found.counterexample is not None:

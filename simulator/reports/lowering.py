@@ -8,7 +8,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from simulator.answering.answer import setting_text
-from simulator.reports.conform import REORDERED
 from simulator.reports.terminal import indented, table
 from simulator.verification.lowering import Checked
 from simulator.verification.lowering_record import LoweringRecord
@@ -31,13 +30,10 @@ def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
     notes = []
     if found["programs_with_options"]:
         notes.append(Text(f"{found['programs_with_options']} programs were run with the options of the target named"))
-    if found["reordered"]:
-        order = "whose results come in another order; they were put in that of the inputs before they were judged"
-        notes.append(Text(f"{REORDERED}: {found['reordered']} programs {order}"))
     kept = [] if path is None else [Text(f"recorded in {path}")]
     return Group(indented(rows), Text(""), Text(summary), *notes, *kept)
 
 
 def _claim(one: Checked) -> str:
     options = f" ({setting_text(one.options)})" if one.options else ""
-    return f"{one.way}{options}, {one.verdict}{REORDERED if one.reordered else ''}"
+    return f"{one.way}{options}, {one.verdict}"

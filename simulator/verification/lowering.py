@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.errors import IllegalError
-from simulator.answering import Setting, answer, element_order
-from simulator.answering.element_order import in_order
+from simulator.answering import Setting, answer
 from simulator.conformance import Cell
 from simulator.numerics import array_from_codes, code_dtype, codes_from_array
 from simulator.planning import Assembly, CastRequest, Plan, Verdict, Way, assembly_of
@@ -44,8 +43,7 @@ class Checked:
 
     `inputs` says which codes were tried: `all`, `samples`, or the `counterexample` of a refuted chain, for which a
     wrong result is what was claimed. `wrong` counts results against the claim, `first` is the first such code.
-    `options` are those of the target with which the program was run, as `conform` names them; `reordered` says that
-    results came in another order and were put in that of the inputs before they were judged.
+    `options` are those of the target with which the program was run, as `conform` names them.
     """
 
     cell: Cell
@@ -59,7 +57,6 @@ class Checked:
     first: int | None
     seconds: float
     options: Setting = ()
-    reordered: bool = False
 
     @property
     def good(self) -> bool:
@@ -134,12 +131,11 @@ def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -
         wrong=int(wrong.size),
         first=int(codes[wrong[0]]) if wrong.size else None,
         seconds=time.process_time() - began,
-        reordered=element_order(assembly) is not None,
     )
 
 
 def run_text(assembly: Assembly, codes: Codes) -> Codes:
-    """Write a program to a file, run it over codes as a user would; return the codes of its results, in their order."""
+    """Write a program to a file, run it over codes as a user would; return the codes of its results."""
     pieces = []
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"lowered{assembly.suffix}"
@@ -152,7 +148,7 @@ def run_text(assembly: Assembly, codes: Codes) -> Codes:
             given = {"src": array_from_codes(whole, assembly.source)}
             outputs = run_loaded(loaded, given, pipeline="hardware").outputs
             found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
-            pieces.append(in_order(assembly, found)[: part.size])
+            pieces.append(found[: part.size])
     return np.concatenate(pieces)
 
 

@@ -62,7 +62,6 @@ class LoweringRecord:
             "programs_run": sum(one.inputs != "counterexample" for one in found),
             "counterexamples_run": sum(one.inputs == "counterexample" for one in found),
             "programs_with_options": sum(bool(one.options) for one in found),
-            "reordered": sum(one.reordered for one in found),
             "codes": sum(one.codes for one in found),
             "wrong": len(self.wrong),
             "planner_sha256": self.sources,
