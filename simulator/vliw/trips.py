@@ -38,10 +38,14 @@ _HIGHEST, _LOWEST = (1 << 31) - 1, -(1 << 31)
 _ORDERED = ("<", "<=", ">", ">=")
 _FEWEST = 3
 """Ends of trips without which nothing is known: two differences of each register."""
+_WORTH = 8
+"""Trips left up to which walking them costs no more than comparing them."""
 _LOOKED_AT = 14
 """Trips running after which looking is given up for a while."""
 _PATIENCE = 4
 """The next look begins at so many times the trips of the last one."""
+_LATEST = 1 << 20
+"""Trip at which looking begins at the latest, however often it was in vain when the loop was entered before."""
 
 Alike = tuple[object, ...]
 """What has to be the same behind two trips."""
@@ -94,6 +98,7 @@ class _Body:
         self.iterator = iterator.name
         written = {cell.name for plan in self.plans for cell in plan.results}
         self.hopeless = self.iterator in written or any(map(follows_state, self.plans))
+        self.first = 1
         self._found: dict[frozenset[str], Induction | None] = {}
 
     def induction(self, varying: frozenset[str], dimensions: int) -> Induction | None:
@@ -109,8 +114,9 @@ class _Watch:
     """A loop under way: trips done, when to look at it, and what the last trips left, as far as it is alike."""
 
     turn: Turn
+    first: int
     trips: int = 0
-    first: int = 1
+    skipped: bool = False
     ends: list[_End] = field(default_factory=list)
 
 
@@ -178,6 +184,7 @@ class Trips:
         self._trace.repeat(times * trips)
         watch.ends.clear()
         watch.first = watch.trips + 1
+        watch.skipped = True
         return Skipped(times * period.cycles, times * period.bundles)
 
     def _watch(self, turn: Turn) -> _Watch | None:
@@ -190,7 +197,9 @@ class Trips:
             self._bodies[number] = self._body(turn.shape)
         body = self._bodies[number]
         fits = not body.hopeless and body.induction(frozenset([body.iterator]), self._dimensions) is not None
-        self._watched[number] = _Watch(turn) if fits and trips_left(turn) > _FEWEST else None
+        if watch is not None:  # what was in vain is begun later, when the loop is entered again
+            body.first = 1 if watch.skipped else min(body.first * _PATIENCE, _LATEST)
+        self._watched[number] = _Watch(turn, body.first) if fits and trips_left(turn) > _WORTH else None
         return self._watched[number]
 
     def _end(self, body: _Body, now: int, issued: int) -> _End:
