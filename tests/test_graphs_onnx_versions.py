@@ -134,7 +134,7 @@ def test_a_dynamically_quantised_tensor_and_back_in_opset_13(tmp_path: Path) -> 
 
 
 def test_cast_of_opset_1_names_its_type(tmp_path: Path) -> None:
-    x = np.array([1.75, -1.75, 100, 0], np.float32)
+    x = np.array([1.75, -1.75, 100, 0], np.float16)
     found = ran(tmp_path, "Cast", 1, {"x": x}, (I32, [4]), to="INT32")
     assert found.conforms
     assert found.outputs["y"].array.tolist() == [1, -1, 100, 0]
