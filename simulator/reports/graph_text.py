@@ -51,7 +51,7 @@ def _node(node: NodeRun) -> list[RenderableType]:
         parts.append(indented(Text(f"not run: {node.refusal}")))
     if node.plan is not None:
         plan = node.plan
-        parts.append(indented(Text(f"{plan.way.value}, {plan.verdict.value}: {chain_text(plan.chain) or 'a copy'}")))
+        parts.append(indented(Text(f"{plan.way.value}, {plan.claim}: {chain_text(plan.chain) or 'a copy'}")))
         if plan.evidence is not None:
             parts.append(indented(Text(f"evidence: {plan.evidence.argument}")))
     else:

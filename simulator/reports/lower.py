@@ -48,6 +48,8 @@ def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
         "target": found.target.name,
         "way": found.way.value,
         "verdict": found.verdict.value,
+        "proven": found.proven,
+        "claim": found.claim,
         "chain": [step_document(step) for step in found.chain],
         "evidence": None
         if evidence is None

@@ -27,7 +27,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
     if found.chain:
         parts += [Text(""), indented(_steps(found.chain))]
     if found.evidence is not None:
-        parts.append(indented(Text(f"{found.verdict.value}: {found.evidence.argument}")))
+        parts.append(indented(Text(f"{found.claim}: {found.evidence.argument}")))
     if found.cost is not None:
         parts.append(indented(Text(_cost(found.cost))))
     if answer.native is not None:
@@ -72,9 +72,9 @@ def _headline(answer: Answer) -> str:
             return f"impossible: nothing leads there ({searched})"
         return f"impossible; this comes nearest ({searched})"
     if not answer.chosen:
-        return f"{answer.way.value}, {found.verdict.value}"
+        return f"{answer.way.value}, {found.claim}"
     way = answer.way.value if answer.way is Way.OPTIONS else f"{answer.way.value} with options"
-    return f"{way}: {setting_text(answer.chosen)}, {found.verdict.value}"
+    return f"{way}: {setting_text(answer.chosen)}, {found.claim}"
 
 
 def _option(target: Target, name: str, value: int | str) -> str:
