@@ -64,7 +64,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
     add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
-    add("--no-skip", action="store_true", help="fast engine: execute every trip of every loop")
+    add("--no-skip", action="store_true", help="execute every trip of every loop: fast engine, walk of a .tpc")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     add("--max-cycles", metavar="N", help="give up after N cycles")
     add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")
