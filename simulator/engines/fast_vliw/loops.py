@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 
-from simulator.engines.fast_vliw.core import Core, Totals
+from simulator.engines.fast_vliw.bundle_recurrence import Core, Totals
 from simulator.engines.fast_vliw.history import Kinds, Repetition
 from simulator.tree import Block, Loop, Lowered, Node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from isa.errors import IllegalError
-from simulator.engines.fast_vliw.core import Core, Memory
+from simulator.engines.fast_vliw.bundle_recurrence import Core, Memory
 from simulator.engines.fast_vliw.history import History, Kinds
 from simulator.engines.fast_vliw.loops import Stepper
 from simulator.engines.fast_vliw.outcome import Executions, Finishes, Operations, Rows, parts_of
