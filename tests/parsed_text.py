@@ -17,9 +17,7 @@ T = compact("f32", 16, 64)
 
 
 def body_of(body: str, arguments: str = "") -> tuple[Operation, ...]:
-    found = parse(function(body, arguments)).functions[0].body
-    assert found is not None
-    return found[:-1]
+    return parse(function(body, arguments)).functions[0].body[:-1]
 
 
 def last_of(body: str, arguments: str = "") -> Operation:
@@ -29,5 +27,5 @@ def last_of(body: str, arguments: str = "") -> Operation:
 def refusal(body: str, arguments: str = "") -> ReadError:
     with pytest.raises(ReadError) as caught:
         parse(function(body, arguments))
-    assert caught.value.span is not None
+    assert caught.value.span.line >= 1  # every refusal of a text names its place
     return caught.value

@@ -177,9 +177,8 @@ def largest_resident() -> int:
     """Return the largest resident size of this process so far, in bytes."""
     status = Path("/proc/self/status")
     if status.exists():  # getrusage would count what the process that started this one held
-        found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
-        assert found is not None
-        return int(found[1]) * 1024
+        (kibibytes,) = re.findall(r"VmHWM:\s*(\d+) kB", status.read_text())
+        return int(kibibytes) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
