@@ -5,8 +5,9 @@ A module is imported when one of its names is used: what only names types or pip
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isa.on_use import on_use
 
 if TYPE_CHECKING:
     from isa.pto.parser import parse
@@ -82,16 +83,11 @@ __all__ = [
     "print_program",
 ]
 
-_HOMES = {
+_HOMES = dict.fromkeys(__all__, "program") | {
     "parse": "parser",
     "print_program": "printer",
     "format_type": "types",
     "parse_type": "types",
 }
-"""Where a name lives, if not in the module `program`."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'isa.pto' has no attribute '{name}'")
-    return getattr(import_module(f"isa.pto.{_HOMES.get(name, 'program')}"), name)
+__getattr__ = on_use(__name__, _HOMES)

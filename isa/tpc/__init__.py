@@ -5,8 +5,9 @@ A module is imported when one of its names is used: a description of a chip name
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isa.on_use import on_use
 
 if TYPE_CHECKING:
     from isa.tpc.dialect import Dialect, Feature
@@ -78,7 +79,7 @@ __all__ = [
     "target_named_in",
 ]
 
-_HOMES = {
+_HOMES = dict.fromkeys(__all__, "program") | {
     "Dialect": "dialect",
     "Feature": "dialect",
     "Form": "forms",
@@ -98,10 +99,5 @@ _HOMES = {
     "print_instruction": "printer",
     "print_program": "printer",
 }
-"""Where a name lives, if not in the module `program`."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'isa.tpc' has no attribute '{name}'")
-    return getattr(import_module(f"isa.tpc.{_HOMES.get(name, 'program')}"), name)
+__getattr__ = on_use(__name__, _HOMES)

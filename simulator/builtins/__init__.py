@@ -5,8 +5,9 @@ A module is imported when one of its names is used: the lane moves do not wait f
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isa.on_use import on_use
 
 if TYPE_CHECKING:
     from simulator.builtins.calling import Builtin, BuiltinResult, builtin, emitted
@@ -22,8 +23,4 @@ _HOMES = {
     "find_builtin": "lookup",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'simulator.builtins' has no attribute '{name}'")
-    return getattr(import_module(f"simulator.builtins.{_HOMES[name]}"), name)
+__getattr__ = on_use(__name__, _HOMES)

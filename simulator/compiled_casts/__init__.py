@@ -10,8 +10,9 @@ A module is imported when one of its names is used: planning takes the lane move
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isa.on_use import on_use
 
 if TYPE_CHECKING:
     from simulator.compiled_casts.building import Order
@@ -58,8 +59,4 @@ _HOMES = {
     "lowered": "matrix",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'simulator.compiled_casts' has no attribute '{name}'")
-    return getattr(import_module(f"simulator.compiled_casts.{_HOMES[name]}"), name)
+__getattr__ = on_use(__name__, _HOMES)

@@ -1,0 +1,18 @@
+"""Packages whose modules are imported when one of their names is used: who asks for one does not wait for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package (PEP 562); `homes` says in which of its modules each name lives."""
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return get
