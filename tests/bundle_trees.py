@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from isa.errors import Span
 from simulator.engines.event_vliw import VliwSimulation
@@ -88,14 +87,3 @@ def by_events(tree: Tree, target: VliwTarget, limit: int = 10**9) -> Timing:
 def fast(tree: Tree, target: VliwTarget, limit: int = 10**9, *, skip: bool = True) -> Timing:
     """Return what the fast engine says."""
     return simulate_bundles(tree, target, limit, skip=skip)
-
-
-def plain(timing: Timing) -> dict[str, Any]:
-    """Return everything that engines must agree on."""
-    return {
-        "total": timing.total,
-        "pipes": {name: {c: n for c, n in pipe.causes.items() if n} for name, pipe in timing.pipes.items()},
-        "executions": tuple(timing.executions),
-        "operations": tuple(timing.operations),
-        "facts": timing.facts,
-    }

@@ -12,8 +12,8 @@ from pathlib import Path
 import fast_programs
 import pytest
 import strided_works
+from engine_outcome import outcome
 from engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly, store
-from test_fast_tiles import outcome
 
 from isa.errors import EngineError
 from isa.formats import format_named

@@ -9,8 +9,8 @@ from itertools import islice
 
 import fast_programs
 import pytest
+from engine_outcome import outcome, plain
 from engine_trees import KIBI, a2a3, cast, control, load, lowered, program, store
-from test_fast_tiles import outcome, plain
 
 from isa.errors import EngineError
 from simulator.engines import simulate

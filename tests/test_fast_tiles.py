@@ -6,15 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import fast_programs
 import pytest
+from engine_outcome import outcome
 
-from isa.errors import EngineError
-from simulator.engines import simulate
 from simulator.running import load
-from simulator.timing import Timing
 from simulator.vliw.assembled import Assembled
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -24,23 +21,6 @@ SCALARS = {
     "rotary_cache": {"position": 1},
     "softmax_prepare": {"scale": 0.5},
 }
-
-
-def plain(timing: Timing) -> dict[str, Any]:
-    return {
-        "total": timing.total,
-        "pipes": {name: {c: n for c, n in pipe.causes.items() if n} for name, pipe in timing.pipes.items()},
-        "executions": tuple(timing.executions),
-        "operations": tuple(timing.operations),
-        "facts": timing.facts,
-    }
-
-
-def outcome(*args: Any, **options: Any) -> Any:
-    try:
-        return plain(simulate(*args, **options))
-    except EngineError as error:
-        return str(error)
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
-from bundle_trees import NOWHERE, Mix, by_events, fast, plain, random_bundle, random_target, random_tree
+from bundle_trees import NOWHERE, Mix, by_events, fast, random_bundle, random_target, random_tree
+from engine_outcome import outcome, plain
 
-from isa.errors import EngineError, IllegalError
+from isa.errors import IllegalError
 from simulator.engines.fast_vliw import simulate_bundles
 from simulator.running import load
 from simulator.tree import Block, Instruction, Loop, Lowered, Tree, elements
@@ -31,13 +31,6 @@ def chips() -> list[VliwTarget]:
     return [target for target in found if isinstance(target, VliwTarget)]
 
 
-def outcome(run: Any, *args: Any, **options: Any) -> Any:
-    try:
-        return plain(run(*args, **options))
-    except EngineError as error:
-        return str(error)
-
-
 @pytest.mark.parametrize("chip", chips(), ids=lambda chip: chip.name)
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_random_programs_take_the_same_cycles_for_the_same_reasons(chip: VliwTarget, depth: int) -> None:
@@ -51,9 +44,9 @@ def test_random_programs_take_the_same_cycles_for_the_same_reasons(chip: VliwTar
             memory=random.choice((0, 0.3, 0.8)),
         )
         tree, target = random_tree(random, mix), random_target(random, chip)
-        expected = outcome(by_events, tree, target, LIMIT)
-        assert outcome(fast, tree, target, LIMIT) == expected, number
-        assert outcome(fast, tree, target, LIMIT, skip=False) == expected, number
+        expected = outcome(tree, target, LIMIT, run=by_events)
+        assert outcome(tree, target, LIMIT, run=fast) == expected, number
+        assert outcome(tree, target, LIMIT, skip=False, run=fast) == expected, number
 
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.tpc")), ids=lambda path: path.stem)
