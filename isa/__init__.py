@@ -1,6 +1,6 @@
 """What software can say: number formats, modes, programs and the errors they raise. Knows no chip."""
 
-from isa.errors import (
+from castsim.isa.errors import (
     CastsimError,
     EngineError,
     IllegalError,
@@ -10,8 +10,8 @@ from isa.errors import (
     TargetDataError,
     TileError,
 )
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat, format_named
-from isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat, format_named
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 
 __all__ = [
     "DETERMINISTIC",

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
+from castsim.isa.escaping import escaped
+from castsim.isa.spans import Span
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A place in a source text.
+SHOWN_CHARACTERS = 200
+"""Characters of a source line that a message shows around the caret: a line may be as long as the file."""
 
-    `line` and `column` count from 1; `length` is the number of characters to underline; `text` is the whole
-    source line, kept so that a message can be printed after the file is gone.
-    """
+_CUT = "..."
 
-    file: str
-    line: int
-    column: int
-    text: str = ""
-    length: int = 1
 
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+__all__ = [
+    "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError", "Span",
+    "TargetDataError", "TileError",
+]  # fmt: skip
+
+
+def _pointed_at(span: Span) -> tuple[str, str]:
+    """Return the source line of a place, at most `SHOWN_CHARACTERS` of it, and the line with the caret below it."""
+    start = span.column - 1
+    first = max(0, min(start - SHOWN_CHARACTERS // 2, len(span.text) - SHOWN_CHARACTERS))
+    last = min(len(span.text), first + SHOWN_CHARACTERS)
+    prefix = (_CUT if first else "") + escaped(span.text[first:start])
+    behind = escaped(span.text[start:last]) + (_CUT if last < len(span.text) else "")
+    # A tab before the caret must stay a tab, or the caret is misplaced on the reader's terminal.
+    before = "".join("\t" if char == "\t" else " " for char in prefix)
+    marked = len(escaped(span.text[start : min(last, start + span.length)]))
+    return prefix + behind, f"{before}{'^' * max(1, marked)}"
 
 
 class CastsimError(ValueError):
@@ -50,17 +58,15 @@ class CastsimError(ValueError):
     def render(self) -> str:
         """Return the message as `file:line:col: message`, the source line, a caret, and the legal alternatives.
 
-        A message that names the place itself, in brackets, for those who read it alone, does not repeat it here.
+        A message that names the place itself, in brackets, for those who read it alone, does not repeat it here. A long
+        source line is cut around the caret, and what would steer a terminal is escaped.
         """
         head = f"{self.span}: {self.message.replace(f' ({self.span})', '')}" if self.span else self.message
-        lines = [head]
+        lines = [escaped(head)]
         if self.span and self.span.text:
-            lines.append(f"  {self.span.text}")
-            # A tab before the caret must stay a tab, or the caret is misplaced on the reader's terminal.
-            before = "".join("\t" if char == "\t" else " " for char in self.span.text[: self.span.column - 1])
-            lines.append(f"  {before}{'^' * max(1, self.span.length)}")
+            lines += (f"  {line}" for line in _pointed_at(self.span))
         if self.legal:
-            lines.append(f"  legal: {', '.join(self.legal)}")
+            lines.append(f"  legal: {escaped(', '.join(self.legal))}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -99,6 +105,20 @@ class RaceError(CastsimError):
     """Nothing keeps instructions of a program in the order that its result needs, or its flags do not match."""
 
     kind = "race"
+    exit_code = 1
+
+
+class StaleReadError(CastsimError):
+    """An instruction reads a register inside the latency window of a write to it, and stale reads end the run."""
+
+    kind = "stale read"
+    exit_code = 1
+
+
+class LimitError(CastsimError):
+    """More than a stated limit lets through, which an option raises: statements of a text, work of a walk."""
+
+    kind = "over a limit"
     exit_code = 1
 
 

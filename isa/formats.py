@@ -1,8 +1,8 @@
 """Number formats as rows.
 
 A format is data: widths, bias and which codes are special. No code elsewhere may ask for a format by name to decide
-what to do; it asks for the properties below. Definitions follow `reference/formats.md` sections 1 to 3 (OCP 8-bit
-and MX formats, arXiv 2409.16626 for HiFloat8, tpc.md section 5 for f8_143 and f8_152).
+what to do; it asks for the properties below. Definitions follow docs/reference/formats.md sections 1 to 3 (OCP 8-bit
+and MX formats, arXiv 2409.16626 for HiFloat8, docs/reference/tpc.md section 5 for f8_143 and f8_152).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
-from isa.errors import ReadError
+from castsim.isa.errors import ReadError
 
 
 class Specials(Enum):
@@ -195,7 +195,10 @@ Format = FloatFormat | TaperedFormat | IntFormat
 
 
 def _hif8_binades() -> tuple[Binade, ...]:
-    """Unfold the six prefix classes of HiFloat8 (formats.md section 2) into binades by rising exponent."""
+    """Unfold the six prefix classes of HiFloat8 into binades by rising exponent.
+
+    Source: docs/reference/formats.md section 2.
+    """
     denormal = [Binade(code - 23, code, 0) for code in range(1, 8)]
     normal = [Binade(0, 0x08, 3), Binade(1, 0x10, 3), Binade(-1, 0x18, 3)]
     # dot class: first code, smallest |E|, magnitude bits of the exponent field, fraction bits

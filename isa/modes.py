@@ -1,7 +1,7 @@
 """Rounding, overflow and saturation: the union of what all targets and specifications have, one meaning each.
 
 Which of them a target offers, and under which name, is the target's affair; the meaning is defined in
-`reference/formats.md` section 8 and executed by `simulator.numerics.rounding`.
+docs/reference/formats.md section 6 and executed by `castsim.numerics.rounding`.
 """
 
 from __future__ import annotations

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 
 def on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package (PEP 562); `homes` says in which of its modules each name lives."""
+    """Return the `__getattr__` of a package (PEP 562); `homes` says in which of its modules each name lives.
+
+    The package also gets a `__dir__` that tells of these names, for who looks what there is.
+    """
+    module = vars(sys.modules[package])
+    module["__dir__"] = lambda: sorted({*module, *homes})
 
     def get(name: str) -> Any:
         if name not in homes:

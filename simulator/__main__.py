@@ -1,4 +1,4 @@
-"""The command line: `castsim COMMAND ...`, also `python -m simulator`.
+"""The command line: `castsim COMMAND ...`, also `python -m castsim`.
 
 Only what is needed to read the command is imported here; a command imports the rest when it runs.
 """
@@ -9,14 +9,24 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from simulator.commands import line
+from castsim.commands import line
+from castsim.commands.interruption import kept_interrupts
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from castsim.commands.outcome import Outcome
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of SIGINT, as shells count."""
 
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""Python's 700 spends a tenth of a short command on looking for garbage among the classes that imports make."""
+_OBJECTS_BETWEEN_COLLECTIONS = 150_000
+"""Python's 700 spends a tenth of a short command on looking for garbage among the classes that imports make.
+
+There are about 100,000 objects when a short run ends.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,19 +40,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stderr is None:  # closed: `print` would then take standard output, which may carry a document
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as the process
     try:
-        code = _run(arguments)
+        with kept_interrupts():
+            code = _run(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        from simulator.commands.delivery import forget_stdout  # noqa: PLC0415 - only a failing run pays for it
+        from castsim.commands.delivery import forget_stdout  # noqa: PLC0415 - only a failing run pays for it
 
         forget_stdout()
         return 0
     except OSError as error:  # the help or the version: all else is flushed where it is printed
-        from simulator.commands.delivery import refuse_stdout  # noqa: PLC0415 - as above
+        from castsim.commands.delivery import refuse_stdout  # noqa: PLC0415 - as above
 
         return refuse_stdout(error)
     return code
@@ -51,19 +62,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     destination = line.json_destination(arguments)
     try:
-        command, options = line.parse(arguments)
-        outcome = command.execute(options)
+        name, options = line.parse(arguments)
+        outcome = _executed(name, options)
     except (KeyboardInterrupt, BrokenPipeError):
         raise
     except SystemExit as leaving:  # argparse has printed the help or the version
         return int(leaving.code or 0)
     except Exception as error:
-        from simulator.commands.failure import report_failure  # noqa: PLC0415 - only a failing run pays for it
+        from castsim.commands.failure import report_failure  # noqa: PLC0415 - only a failing run pays for it
 
         return report_failure(error, destination)
-    from simulator.commands.delivery import deliver  # noqa: PLC0415 - only a command that found something needs it
+    from castsim.commands.delivery import deliver  # noqa: PLC0415 - only a command that found something needs it
 
     return deliver(outcome, options.json, quiet=options.quiet)
+
+
+def _executed(name: str, options: Namespace) -> Outcome:
+    if options.max_file_bytes is None:
+        return line.execute(name, options)
+    from castsim.isa.reading import file_limit, limit_of  # noqa: PLC0415 - only who sets a limit pays for it
+
+    with file_limit(limit_of(options.max_file_bytes)):
+        return line.execute(name, options)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import ReadError
-from isa.formats import Format, format_named
-from isa.modes import Overflow, Rounding, Saturation
-from simulator.mechanisms import cast_elements
-from simulator.numerics import (
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.machines.mechanisms import cast_elements
+from castsim.machines.target_cast import TargetCast
+from castsim.numerics import (
+    FormatLike,
     Policy,
     Tier,
     abstract_policy,
@@ -23,17 +25,17 @@ from simulator.numerics import (
     codes_from_array,
     codes_of_out,
     finish_out,
+    format_name,
     is_codes,
 )
-from simulator.numerics.blocks import check_out, walk
-from simulator.target_cast import TargetCast
-from targets import Target, load_target
+from castsim.numerics.blocks import check_out, walk
+from castsim.targets import Target, load_target
 
 
 def cast(
     array: NDArray[Any],
-    src: str,
-    dst: str,
+    src: FormatLike,
+    dst: FormatLike,
     *,
     rounding: str | None = None,
     overflow: str | None = None,
@@ -50,7 +52,7 @@ def cast(
     Args:
         array: any shape. Unsigned integers of the storage width of a float format are codes, and codes come back;
             native arrays come back in the native dtype of `dst`, or as codes where there is none.
-        src, dst: format names or aliases.
+        src, dst: format names or aliases, or dtypes that only one format has for its own: np.float16, not float.
         rounding: rint, round, floor, ceil, trunc, odd, half_up, stochastic, hybrid; with `target` one of its modes
             or none. None: the default.
         overflow: saturate, wrap, special; not with `target`.
@@ -66,6 +68,7 @@ def cast(
         ReadError: unknown format, mode or dtype.
         IllegalError: a mode or pair that the target or format does not have.
     """
+    src, dst = format_name(src), format_name(dst)
     if target is None and saturation is None and not scratch and policy is None:
         source, destination, policy = _abstract_cast(src, dst, rounding, overflow)
         return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)

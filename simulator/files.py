@@ -4,19 +4,61 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
-from collections.abc import Iterator
+import secrets
+import unicodedata
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
+PARTIAL = ".partial"
+"""Suffix of a file that is still being written: `.NAME.castsim-XXXXXXXX.partial` beside NAME. A writer that is killed
+leaves it behind; nobody else needs it."""
+
+_LONGEST_NAME = 200
+"""Bytes of NAME in it: a name has 255 on most file systems."""
+
+_ATTEMPTS = 100
+
+
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
+"""Names that mean devices on Windows, with any suffix (learn.microsoft.com, Naming Files, Paths, and Namespaces)."""
+
+
+def file_name(name: str) -> str:
+    """Return a name without what a file system takes for something else: no folder, device, hidden or too long file."""
+    plain = "".join(char if char.isalnum() or char in "_-." else "_" for char in name.lstrip("%."))
+    plain = plain.encode()[:_LONGEST_NAME].decode(errors="ignore") or "value"
+    return f"{plain}_" if plain.partition(".")[0].casefold() in _RESERVED else plain
+
+
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """Return `file_name` of each name, no two alike: not on a file system that ignores case or composes letters either.
+
+    Where two would be, the later one gets a number behind.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        plain = file_name(name)
+        numbered = (plain if number == 1 else f"{plain}_{number}" for number in count(1))
+        found[name] = next(each for each in numbered if _key(each) not in taken)
+        taken.add(_key(found[name]))
+    return found
+
+
+def _key(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
+
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path, *, synchronised: bool = False) -> Iterator[BinaryIO]:
     """Give a file to write to that takes the name `path` once it is complete, with the permissions of a new file.
 
     A failure, in the block or later, leaves what was at `path` as it was. A pipe or a device cannot be replaced, so it
-    is written to as it is. A symbolic link stays one: what it points to is written.
+    is written to as it is. A symbolic link stays one: what it points to is written. `synchronised` waits until the disk
+    has it, so that also a machine that fails keeps the old or the new content.
 
     Raises:
         OSError: the folder is missing or cannot be written, links lead round in a circle, or the disk is full.
@@ -28,14 +70,26 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     path = Path(os.path.realpath(path))
     if path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix or ".tmp")
-    temporary = Path(name)
+    descriptor, temporary = _new_beside(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # temporary files are created private
+            if synchronised:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _new_beside(path: Path) -> tuple[int, Path]:
+    """Create a file beside `path`; the system takes the umask off its permissions, so that nobody has to ask for it."""
+    name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    for _ in range(_ATTEMPTS):
+        temporary = path.with_name(f".{name}.castsim-{secrets.token_hex(4)}{PARTIAL}")
+        try:
+            return os.open(temporary, flags, 0o666), temporary
+        except FileExistsError:
+            continue
+    raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

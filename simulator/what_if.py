@@ -1,7 +1,7 @@
 """What a run would take with one limit of its target lifted: which limits matter, and how much.
 
 Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
-(`targets.what_if`); nothing is estimated.
+(`castsim.targets.what_if`); nothing is estimated.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.running import MAX_CYCLES, Loaded, load, run_loaded
-from targets import Target
-from targets.what_if import lifted
+from castsim.execution.limits import MAX_STATEMENTS, Limits
+from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
+from castsim.targets import Target
+from castsim.targets.what_if import lifted
+from castsim.timing import Cause, Timing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simulator.vliw.assembled import Assembled
 
 ALL = "all"
 """In place of names: every limit that the target names."""
@@ -28,13 +29,29 @@ Lift = Callable[[Target], Target]
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """A limit, the facts that lifting it edits, and the cycles of the run without it; `gained` are those it saves."""
+    """A limit, the facts that lifting it edits, and the cycles of the run without it; `gained` are those it saves.
+
+    `reason` says on what a run spends more where lifting costs cycles; '' where it does not.
+    """
 
     name: str
     title: str
     facts: Mapping[str, object]
     cycles: int
     gained: int
+    reason: str = ""
+
+
+_WAITS = (Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER)
+"""Causes that grow on every other pipe when one of them takes longer: no reason by themselves."""
+_NAMED = 3
+"""Causes that a reason names at the most."""
+_WHY: Mapping[Cause, str] = {
+    Cause.BANK_CONFLICT: "accesses come at other times and meet others at the buffer",
+    Cause.PORT: "accesses come at other times and meet others at a port",
+    Cause.FILL: "instructions come at other times, and more of them find the pipe idle",
+    Cause.DRAIN: "more results are still on their way to the buffer when the pipe has nothing else to do",
+}
 
 
 def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
@@ -50,14 +67,14 @@ def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def gains(target: Target, names: Sequence[str], cycles: int, rerun: Callable[[Lift], int]) -> tuple[Gain, ...]:
+def gains(target: Target, names: Sequence[str], timing: Timing, rerun: Callable[[Lift], Timing]) -> tuple[Gain, ...]:
     """Return what lifting each limit gains, largest gain first.
 
     Args:
         target: where the program ran.
         names: limits, or `all`.
-        cycles: what it took.
-        rerun: takes what changes the target, and returns the cycles with it changed.
+        timing: what it took.
+        rerun: takes what changes the target, and returns what the program takes with it changed.
 
     Raises:
         ReadError: as `limits_asked_for`.
@@ -66,8 +83,25 @@ def gains(target: Target, names: Sequence[str], cycles: int, rerun: Callable[[Li
     for name in limits_asked_for(target, names):
         limit = target.what_if[name]
         without = rerun(lambda chosen, name=name: lifted(chosen, name))  # type: ignore[misc]
-        found.append(Gain(name, limit.title, dict(limit.set), without, cycles - without))
+        gained = timing.total - without.total
+        reason = _reason(timing, without) if gained < 0 else ""
+        found.append(Gain(name, limit.title, dict(limit.set), without.total, gained, reason))
     return tuple(sorted(found, key=lambda gain: -gain.gained))
+
+
+def _reason(before: Timing, after: Timing) -> str:
+    """Return on which pipes what takes longer, largest growth first; waits only if nothing else does."""
+    grown = [
+        (cycles - before.pipes[pipe].causes.get(cause, 0), pipe, cause, cycles)
+        for pipe, timing in after.pipes.items()
+        for cause, cycles in timing.causes.items()
+    ]
+    grown = [each for each in grown if each[0] > 0]
+    own = [each for each in grown if each[2] not in _WAITS] or grown
+    named = sorted(own, key=lambda each: -each[0])[:_NAMED]
+    numbers = [f"{cause} of {pipe} {cycles - more} -> {cycles}" for more, pipe, cause, cycles in named]
+    why = [_WHY[cause] for cause in dict.fromkeys(each[2] for each in named) if cause in _WHY]
+    return ": ".join(part for part in (", ".join(numbers), "; ".join(why)) if part)
 
 
 def what_if(
@@ -78,23 +112,26 @@ def what_if(
     inputs: Mapping[str, NDArray[Any] | str] | None = None,
     args: Mapping[str, int | float] | None = None,
     max_cycles: int = MAX_CYCLES,
+    max_walk: int | None = None,
+    max_statements: int = MAX_STATEMENTS,
 ) -> tuple[Gain, ...]:
     """Run a program once as it is and once with each limit lifted; return the gains, largest first.
 
     Inputs are needed only where they decide the path (assembly).
 
     Raises:
-        ReadError: as `simulator.run`; a limit that the target does not name.
+        ReadError: as `castsim.run`; a limit that the target does not name.
     """
 
-    def loaded(lift: Lift) -> Loaded | Assembled:
-        return load(Path(program), target, entry, args or {}, prepare=lift)
+    limits = Limits(max_statements, max_walk)
 
-    def cycles(of: Loaded | Assembled) -> int:
-        # Tile programs take the same path whatever their values are.
-        given = {} if isinstance(of, Loaded) else inputs or {}
-        return run_loaded(of, given, timing_only=not given, max_cycles=max_cycles).cycles
+    def loaded(lift: Lift) -> LoadedProgram:
+        return load(Path(program), target, entry, args or {}, prepare=lift, limits=limits)
+
+    def timed(of: LoadedProgram) -> Timing:
+        given = inputs or {} if of.tree is None else {}  # which decide nothing where the path is known
+        return run_loaded(of, given, timing_only=not given, max_cycles=max_cycles, limits=limits).timing
 
     first = loaded(lambda chosen: chosen)
     limits_asked_for(first.target, names)  # a wrong name must not cost a run
-    return gains(first.target, names, cycles(first), lambda lift: cycles(loaded(lift)))
+    return gains(first.target, names, timed(first), lambda lift: timed(loaded(lift)))

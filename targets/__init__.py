@@ -1,7 +1,8 @@
 """What a chip is: one TOML description each, its schema and the loader; likewise specifications of casts."""
 
-from targets.loader import (
+from castsim.targets.loader import (
     Target,
+    TileTarget,
     is_specification,
     load_specification,
     load_target,
@@ -9,11 +10,12 @@ from targets.loader import (
     target_for_architecture,
     target_names,
 )
-from targets.specification import Specification
+from castsim.targets.specification import Specification
 
 __all__ = [
     "Specification",
     "Target",
+    "TileTarget",
     "is_specification",
     "load_specification",
     "load_target",

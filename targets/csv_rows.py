@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from isa.errors import TargetDataError
-from targets.schema import Table
+from castsim.isa.errors import TargetDataError
+from castsim.targets.schema import Table
 
 FOLDER = Path(__file__).parent
 """Where the tables are."""

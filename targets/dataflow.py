@@ -1,6 +1,7 @@
 """Schema of what chips share on which pipes pass tiles through one buffer: pipes, transfers, banks, the scalar unit.
 
-A mechanism adds its vector unit. Facts: a2a3.md sections 5, 6, 8; a5.md sections 1, 8; pto_assembly.md section 3.5.
+A mechanism adds its vector unit. Facts: docs/reference/a2a3.md sections 5, 6, 8; docs/reference/a5.md sections 1, 8;
+docs/reference/pto.md section 3.5.
 """
 
 from __future__ import annotations
@@ -12,9 +13,17 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from isa.formats import FORMATS
-from targets.schema import Count, Cycles, Fact, Table, TargetHeader
-from targets.tile_operations import BroadcastScratch, ScratchWindow, TileArithmetic, TileOperation
+from castsim.isa.formats import FORMATS
+from castsim.targets.schema import Count, Cycles, Fact, Table, TargetHeader, built_for
+from castsim.targets.tile_operations import BroadcastScratch, ScratchWindow, TileArithmetic, TileOperation
+
+BLOCK_BYTES = 32
+"""Bytes of one buffer access: strides of the instruction set count them, and so do tile rows and bank models."""
+VECTOR_BYTES = 256
+"""Bytes of a repeat, and of a register of vector functions: the vendor's kernels are written for them."""
+
+BlockBytes = Annotated[Count, built_for(BLOCK_BYTES, "strides, rows and banks count blocks of one size")]
+VectorBytes = Annotated[Count, built_for(VECTOR_BYTES, "kernels and lanes are laid out for vectors of one size")]
 
 Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
 

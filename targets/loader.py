@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import re
-import tomllib
-from decimal import Decimal
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from isa.errors import IllegalError, ReadError, Span, TargetDataError
-from targets.schema import Kind
-from targets.specification import Specification
-from targets.strided_repeat import StridedRepeatTarget
-from targets.vector_function import VectorFunctionTarget
-from targets.vliw import VliwTarget
-
-SHIPPED = Path(__file__).parent
-"""Folder of the shipped descriptions."""
+from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.targets.csv_tables import SHIPPED, Rows, TableFile
+from castsim.targets.inheritance import Overlay
+from castsim.targets.schema import Kind
+from castsim.targets.specification import Specification
+from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.targets.toml_text import place_of, read_toml
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vliw import VliwTarget
 
 Target = StridedRepeatTarget | VectorFunctionTarget | VliwTarget
 """Any loaded target; one class per mechanism."""
+
+TileTarget = StridedRepeatTarget | VectorFunctionTarget
+"""Targets whose programs work on tiles."""
 
 _MECHANISMS: dict[str, type[Target]] = {
     "strided-repeat": StridedRepeatTarget,
@@ -31,7 +33,9 @@ _MECHANISMS: dict[str, type[Target]] = {
     "vliw": VliwTarget,
 }
 _KIND = re.compile(r'^kind *= *"(\w+)"', re.MULTILINE)
-_LIST_SEPARATOR = ";"
+_MOST_BASES = 16
+"""Descriptions that build on each other; the shipped ones are up to five."""
+_MOST_FINDINGS = 20
 
 
 def target_names() -> tuple[str, ...]:
@@ -84,7 +88,7 @@ def is_specification(name: str | Path) -> bool:
     path = Path(name) if str(name).endswith(".toml") else None
     if path is None:
         return str(name).lower() in specification_names()
-    return path.is_file() and _read_toml(path).get("kind") == Kind.SPECIFICATION
+    return path.is_file() and read_toml(path).get("kind") == Kind.SPECIFICATION
 
 
 def _user_file(name: str | Path, legal: tuple[str, ...]) -> Path | None:
@@ -130,113 +134,105 @@ def _load_shipped_specification(name: str) -> Specification:
 
 
 def _load_specification(path: Path) -> Specification:
-    data = _merged(path, ())
+    data, overlay = _described(path)
     if data.get("kind") != Kind.SPECIFICATION:
         raise TargetDataError(f"{path.name}: is the description of a chip, not of a specification")
     try:
-        return Specification.model_validate(data)
+        found = Specification.model_validate(data)
     except ValidationError as error:
-        raise TargetDataError(_sentence(path, error)) from None
+        raise _refusal(path, error, data) from None
+    _check_said(overlay)
+    return found
 
 
 def _load(path: Path) -> Target:
-    data = _merged(path, ())
+    data, overlay = _described(path)
     if data.get("kind") == Kind.SPECIFICATION:
         raise _not_runnable(path.name)
     mechanism = data.get("mechanism")
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path.name}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
     try:
-        return _MECHANISMS[mechanism].model_validate(data)
+        found = _MECHANISMS[mechanism].model_validate(data)
     except ValidationError as error:
-        raise TargetDataError(_sentence(path, error)) from None
+        raise _refusal(path, error, data) from None
+    _check_said(overlay)
+    return found
 
 
-def _merged(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    """Read a file, resolve its CSV tables and lay it over the file that its `base` names."""
+def _described(path: Path) -> tuple[dict[str, Any], Overlay]:
+    """Return all that a description says with what it inherits, rows of tables included."""
+    overlay = Overlay()
+    merged = _merged(path, (), overlay)
+    return {key: value.rows() if isinstance(value, TableFile) else value for key, value in merged.items()}, overlay
+
+
+def _check_said(overlay: Overlay) -> None:
+    """Refuse the first changed fact of which nobody says where it is from."""
+    if overlay.unsaid:
+        raise overlay.unsaid[0]
+
+
+def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, Any]:
+    """Read a file, note its CSV tables and lay it over the file that its `base` names."""
     if path in seen:
-        raise TargetDataError(f"{path.name}: base refers back to itself through {' -> '.join(p.name for p in seen)}")
-    data = _read_toml(path)
+        through = " -> ".join(each.name for each in seen)
+        raise TargetDataError(
+            f"{path.name}: base refers back to itself through {through}", span=place_of(seen[-1], ("base",))
+        )
+    if len(seen) == _MOST_BASES:
+        raise TargetDataError(
+            f"more than {_MOST_BASES} descriptions build on each other", span=place_of(seen[-1], ("base",))
+        )
+    data = read_toml(path)
     for name, table in list(data.items()):  # the rows of a top-level table may stand in a CSV file
         if isinstance(table, dict) and "table" in table:
             data[f"{name}_fact"] = {key: value for key, value in table.items() if key != "table"}
-            data[name] = _read_csv(path, name, table["table"])
+            data[name] = TableFile(path, name, table["table"])
     base = data.pop("base", None)
     if base is None:
         return data
-    base_path = (path.parent / base if str(base).endswith(".toml") else SHIPPED / f"{base}.toml").resolve()
-    if not base_path.is_file():
-        raise TargetDataError(f"{path.name}: base '{base}' does not exist", legal=target_names())
-    return _overlay(_merged(base_path, (*seen, path)), data)
+    if not isinstance(base, str) or "\0" in base:
+        raise TargetDataError(
+            f"base must be the name of a target or a file, not {base!r:.80}", span=place_of(path, ("base",)),
+            legal=(*target_names(), "PATH.toml"),
+        )  # fmt: skip
+    base_path = (path.parent / base if base.endswith(".toml") else SHIPPED / f"{base}.toml").resolve()
+    if not _is_file(base_path):
+        raise TargetDataError(
+            f"{path.name}: base '{base}' does not exist", span=place_of(path, ("base",)), legal=target_names()
+        )
+    return overlay.merged(_merged(base_path, (*seen, path), overlay), data, lambda keys: place_of(path, keys))
 
 
-def _overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """Lay `change` over `base`: tables merge key by key, everything else is replaced."""
-    merged = dict(base)
-    for key, value in change.items():
-        below = merged.get(key)
-        merged[key] = _overlay(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return merged
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
+def _is_file(path: Path) -> bool:
     try:
-        text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        lines = text.splitlines()
-        line, column = (
-            (int(place[1]), int(place[2])) if place else (max(len(lines), 1), 1)
-        )  # else: at the end of the file
-        source = lines[line - 1] if 0 < line <= len(lines) else ""
-        raise TargetDataError(f"malformed TOML: {error}", span=Span(str(path), line, column, source)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TargetDataError(f"{path}: cannot be read: {error}") from None
+        return path.is_file()
+    except OSError:  # a name longer than any file's
+        return False
 
 
-def _read_csv(owner: Path, table: str, name: object) -> list[dict[str, Any]]:
-    """Read a table kept as CSV: one model per row, cells typed by the column's form."""
-    if not isinstance(name, str):
-        raise TargetDataError(f"{owner.name}: {table}.table must name a CSV file")
-    path = owner.parent / name
-    if not path.is_file():
-        path = SHIPPED / name  # a copy of a shipped description keeps the tables it does not bring itself
-    if not path.is_file():
-        raise TargetDataError(f"{owner.name}: {table}.table '{name}' does not exist beside it")
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TargetDataError(f"{path}: cannot be read: {error}") from None
-    for number, row in enumerate(rows):
-        if None in row:
-            raise TargetDataError(f"{owner.name}: {name}: row {number} has more cells than the header")
-    return [{key: _cell(value) for key, value in row.items()} for row in rows]
+def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> TargetDataError:
+    """Say what is wrong as file, key and reason, at the place of the first key; several findings on lines of their own.
 
-
-def _cell(text: str | None) -> Any:
-    """Type one CSV cell: integer, true/false, `key=value;...` table, empty (None), or text."""
-    if text is None or text == "-":
-        return None
-    if text.isdecimal():
-        return int(text)
-    if text in ("true", "false"):
-        return text == "true"
-    if text == "{}":
-        return {}
-    pairs = text.split(_LIST_SEPARATOR)
-    if all("=" in pair and " " not in pair for pair in pairs):
-        return dict(pair.split("=", 1) for pair in pairs)
-    return text
-
-
-def _sentence(path: Path, error: ValidationError) -> str:
-    """Say what is wrong as file, key and reason; several findings on lines of their own."""
+    Rows of CSV files are named by file and line. A finding of what only a base says has no place in the file itself.
+    """
+    found = error.errors(include_url=False, include_input=False)
     findings = []
-    for finding in error.errors():
-        place = ".".join(str(part) for part in finding["loc"]) or "the whole file"
+    for finding in found[:_MOST_FINDINGS]:
         reason = finding["msg"].removeprefix("Value error, ")
         kind = {"extra_forbidden": "unknown key", "missing": "missing"}.get(finding["type"], reason)
-        findings.append(f"{path.name}: {place}: {kind}")
-    return "\n".join(findings)
+        findings.append(f"{_place(path, finding, data)}: {kind}")
+    if len(found) > _MOST_FINDINGS:
+        findings.append(f"{path.name}: and {len(found) - _MOST_FINDINGS} more")
+    return TargetDataError("\n".join(findings), span=place_of(path, found[0]["loc"]))
+
+
+def _place(path: Path, finding: ErrorDetails, data: Mapping[str, Any]) -> str:
+    """Return where a finding is: a line and column of a CSV file, or a key of the description."""
+    context = finding.get("ctx", {})
+    table, row, *keys = (context["table"], context["row"]) if "row" in context else (*finding["loc"], None, None)[:3]
+    rows = data.get(str(table))
+    if isinstance(rows, Rows) and isinstance(row, int) and 0 <= row < len(rows):
+        return ": ".join([f"{rows.file}:{rows.lines[row]}", *(str(key) for key in keys if key is not None)])
+    return f"{path.name}: {'.'.join(str(part) for part in finding['loc']) or 'the whole file'}"

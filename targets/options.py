@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from isa.errors import ReadError
-from targets.schema import Option, TargetHeader
+from castsim.isa.errors import ReadError
+from castsim.targets.schema import Option, TargetHeader
 
 _Target = TypeVar("_Target", bound=TargetHeader)
 

@@ -8,7 +8,7 @@
     s = select 64 tail                64, on the last trip of a row the counter `tail`
     vsts NORM_B32 v3 p1 +256          store 256 bytes beyond the trip's own place
 
-Meaning of the instructions: a5.md sections 1.1 and 1.2.
+Meaning of the instructions: docs/reference/a5.md sections 1.1 and 1.2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from isa.formats import FORMATS
+from castsim.isa.formats import FORMATS
 
 _LINE = re.compile(r"(?:([a-z]\w*(?:, *[a-z]\w*)*) *= *)?([a-z_]+?)(?:_b(8|16|32|64))?((?: +\S+)*)")
 _WIDTHS = "8|16|32"

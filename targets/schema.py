@@ -10,12 +10,23 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from isa.errors import IllegalError
+from castsim.isa.errors import IllegalError
 
 Cycles = Annotated[int, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(gt=0, strict=True)]
+
+
+def built_for(number: int, why: str) -> AfterValidator:
+    """Return what refuses every other number than the one that a machine model is built for, saying so."""
+
+    def check(value: int) -> int:
+        if value != number:
+            raise ValueError(f"{value} is not simulated: {why}, {number}")
+        return value
+
+    return AfterValidator(check)
 
 
 class Status(StrEnum):
@@ -140,6 +151,9 @@ class TargetHeader(Table):
     """The same of other operations."""
     accuracy_notes: tuple[AccuracyNote, ...] = ()
     what_if: dict[str, WhatIf] = Field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
 
     @property
     def measurements(self) -> tuple[Measurements, ...]:

@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from isa.formats import FORMATS, FloatFormat, IntFormat
-from isa.modes import DETERMINISTIC, Overflow, Rounding
-from targets.schema import Fact, Kind, Table
+from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.targets.schema import Fact, Kind, Table
 
 TEXT = "string"
 """Name of the type of text among the types of casts; it is no number format."""

@@ -1,7 +1,7 @@
 """Schema of chips with memory-to-memory strided-repeat vector instructions (mechanism `strided-repeat`).
 
-Facts: a2a3.md sections 2 (repeat configuration), 3 (saturation control, scratch sequences), 5 (memories), 6 (timing),
-8 (banks).
+Facts: docs/reference/a2a3.md section 2 (repeat configuration), 3 (saturation control, scratch sequences), 5 (memories),
+6 (timing), 8 (banks).
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from isa.errors import IllegalError
-from isa.modes import Rounding
-from targets.dataflow import Banks, DataflowTarget, DataflowTiming
-from targets.schema import Count, Cycles, Fact, Table
+from castsim.isa.errors import IllegalError
+from castsim.isa.modes import Rounding
+from castsim.isa.pto.vector_operations import Kind
+from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, DataflowTiming, VectorBytes
+from castsim.targets.schema import Count, Cycles, Fact, Table
+from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperation, check_kernel
 
 
 class RepeatInstruction(Fact):
@@ -22,13 +24,12 @@ class RepeatInstruction(Fact):
     Strides count blocks; a field of n bits keeps the low n bits of what is written to it.
     """
 
-    block_bytes: Count
-    repeat_bytes: Count
+    block_bytes: BlockBytes
+    repeat_bytes: VectorBytes
     max_repeats: Count
     max_repeat_stride: Count
     """Blocks from repeat to repeat beyond which the library takes a tile line by line (not for casts)."""
     mask_lanes: Count
-    block_stride_field_bits: Count
     repeat_stride_field_bits: Count
     row_stride_operand_bits: Count
     """Width to which a tile's row stride, in elements, is cut before it becomes a repeat stride."""
@@ -75,14 +76,20 @@ class VectorTiming(Fact):
     """One class of vector instructions.
 
     An idle pipe fills for `head_cycles` before the first repeat; a repeat starts every `repeat_cycles`; its results
-    are in the buffer `tail_cycles` after its interval ends. `validated` says that published cycles of some operation
-    that issues the instruction were compared with the simulation.
+    are in the buffer `tail_cycles` after its interval ends, and until then the pipe is not idle. `validated` says that
+    published cycles of some operation that issues the instruction were compared with the simulation.
     """
 
     head_cycles: Cycles
     repeat_cycles: Count
     tail_cycles: Cycles
     validated: bool
+    results_at_once: Annotated[bool, Field(repr=False)] = False
+    """The results are in the buffer when the interval ends; the pipe is idle `tail_cycles` later all the same.
+
+    No chip is known to do so: lifting the drain alone needs it, as a pipe without a tail would also idle, and hence
+    fill, more often.
+    """
 
 
 class Timing(DataflowTiming):
@@ -108,8 +115,9 @@ class MeasuredConvention(Fact):
 class ScratchSequence(Fact):
     """A cast that, without saturation and given a scratch tile, runs as several instructions through it.
 
-    `steps` names the sequence (a2a3.md section 3.4): `via_i32` converts whole calls to int32 and narrows; `chunked`
-    does so in sub-chunks of `chunk_lanes`; `chunked_masked` also passes through int16 and f16 to reach 8 bits.
+    `steps` names the sequence (docs/reference/a2a3.md section 3.4): `via_i32` converts whole calls to int32 and
+    narrows; `chunked` does so in sub-chunks of `chunk_lanes`; `chunked_masked` also passes through int16 and f16 to
+    reach 8 bits.
     """
 
     src: str
@@ -146,6 +154,53 @@ class StridedCast(Table):
     note: str
 
 
+class StridedOperation(TileOperation):
+    """One vector operation with its kernel.
+
+    `structure` names how the instructions follow each other; `castsim.machines.strided.kernels` has a function for
+    each. Those of an `elementwise` one run one behind the other, all but the first on the destination. `lines` says
+    which adjacent lines of elements one call takes together: `never` any, `whole_repeats` those that are whole repeats,
+    `always` all.
+    """
+
+    structure: Literal[
+        "elementwise",
+        "division",
+        "reciprocal_root",
+        "compare",
+        "select",
+        "select_scalar",
+        "move",
+        "fill",
+        "row_reduction",
+        "row_expansion",
+        "row_broadcast",
+        "column_reduction",
+        "column_expansion",
+        "column_broadcast",
+    ]
+    lines: Literal["never", "whole_repeats", "always"] = "never"
+
+
+STRUCTURES = {
+    "elementwise": StructureOf(LANEWISE, 1, MANY),
+    "division": StructureOf((Kind.ELEMENTWISE,), 2, 2),
+    "reciprocal_root": StructureOf((Kind.ELEMENTWISE,), 3, 3),
+    "compare": StructureOf((Kind.COMPARE,), 1, 1),
+    "select": StructureOf((Kind.SELECT,), 1, 1),
+    "select_scalar": StructureOf((Kind.SELECT,), 1, 1),
+    "move": StructureOf((Kind.MOVE,)),
+    "fill": StructureOf((Kind.FILL,)),
+    "row_reduction": StructureOf((Kind.ROW_REDUCE,), 1, 2),
+    "row_expansion": StructureOf((Kind.ROW_EXPAND,)),
+    "row_broadcast": StructureOf((Kind.ROW_BROADCAST,), 1, MANY),
+    "column_reduction": StructureOf((Kind.COLUMN_REDUCE,), 1, 1),
+    "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
+    "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
+}
+"""What the structures of kernels are for."""
+
+
 class BufferPorts(Banks):
     """Banking of the buffer, the banks of a group one behind the other; which accesses exclude each other in a cycle.
 
@@ -173,6 +228,11 @@ class StridedRepeatTarget(DataflowTarget):
     casts: tuple[StridedCast, ...]
     scratch_sequences: tuple[ScratchSequence, ...]
     measured_conventions: dict[str, MeasuredConvention] = Field(default_factory=dict)
+    tile_operations: tuple[StridedOperation, ...]
+
+    def tile_operation(self, mnemonic: str) -> StridedOperation | None:
+        """Return the rule of a vector operation, None if the chip has no such operation."""
+        return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 
     def meaning_of(self, convention: str) -> str:
         """Return what published cycles of a convention of measurement count, '' if nothing is said of it."""
@@ -226,4 +286,9 @@ class StridedRepeatTarget(DataflowTarget):
         for sequence in self.scratch_sequences:
             if (sequence.src, sequence.dst) not in pairs:
                 raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is no legal cast")
+        for operation in self.tile_operations:
+            check_kernel(operation, operation.structure, STRUCTURES[operation.structure])
+            missing = [name for name in operation.instructions if name not in self.timing.vector]
+            if missing:
+                raise ValueError(f"tile_operations: {operation.mnemonic}: no timing.vector.{missing[0]}")
         return self

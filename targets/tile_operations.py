@@ -1,15 +1,18 @@
 """Schema of the vector operations on tiles: which a chip has, for which elements, and where libraries differ.
 
-Facts: pto_assembly.md section 10. What an operation computes is the same on every chip except for what stands here.
+Facts: docs/reference/pto.md section 7. What an operation computes is the same on every chip except for what stands
+here.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from targets.schema import Count, Fact, Table
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.targets.schema import Count, Fact
 
 
 def _listed(value: Any) -> Any:
@@ -22,11 +25,20 @@ def _listed(value: Any) -> Any:
 Formats = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
-class TileOperation(Table):
-    """One vector operation. `types` are the element formats it takes; for comparisons those of what is compared.
+def _words(text: object) -> object:
+    return tuple(text.split()) if isinstance(text, str) else text or ()
 
-    `library_types` are further ones that the C++ library has and the text form refuses. `tmp` says what becomes of a
-    scratch tile in the text; `approximate` why values are not claimed to be bit-exact (None: they are).
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+
+
+class TileOperation(Fact):
+    """One vector operation on one chip: what it takes, and its kernel, of which source, status and note speak.
+
+    `types` are the element formats it takes; for comparisons those of what is compared. `library_types` are further
+    ones that the C++ library has and the text form refuses. `tmp` says what becomes of a scratch tile in the text;
+    `approximate` why values are not claimed to be bit-exact (None: they are). `instructions` are those that make this
+    kernel out of its structure, which a mechanism names; in the order of use.
     """
 
     mnemonic: str
@@ -36,7 +48,42 @@ class TileOperation(Table):
     validated: Formats = ()
     """Formats for which published cycles of the operation exist and are compared with the simulation."""
     approximate: str | None = None
-    note: str | None = None
+    instructions: Words = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty_cells(cls, row: Any) -> Any:
+        return {key: cell for key, cell in row.items() if cell is not None} if isinstance(row, dict) else row
+
+
+@dataclass(frozen=True, slots=True)
+class StructureOf:
+    """What a structure of kernels is for: kinds of operations, and how many instructions it takes at least, at most."""
+
+    kinds: tuple[Kind, ...]
+    least: int = 0
+    most: int = 0
+
+
+LANEWISE = (Kind.ELEMENTWISE, Kind.BROADCAST)
+MANY = 16
+"""Instructions of a structure that runs any number of them one behind the other."""
+
+
+def check_kernel(operation: TileOperation, name: str, structure: StructureOf) -> None:
+    """Refuse a kernel whose structure, called `name`, is not one of its operation's kind, or has other instructions.
+
+    Raises:
+        ValueError: names the operation, what it has and what it may have.
+    """
+    what, count = f"tile_operations: {operation.mnemonic}", len(operation.instructions)
+    known = VECTOR_OPERATIONS.get(operation.mnemonic)
+    if known is not None and known.kind not in structure.kinds:
+        kinds = ", ".join(structure.kinds)
+        raise ValueError(f"{what}: structure '{name}' is for operations of kind {kinds}, not {known.kind}")
+    if not structure.least <= count <= structure.most:
+        legal = str(structure.least) if structure.least == structure.most else f"{structure.least} to {structure.most}"
+        raise ValueError(f"{what}: {count} instructions, but structure '{name}' takes {legal}")
 
 
 class ScratchWindow(Fact):

@@ -1,7 +1,7 @@
 """The builtin functions of TPC-C: casts with their steps per generation, and special functions by signature.
 
-Sources: the vendor's document `tpc_builtin_support` (names and signatures), tpc.md section 3 (value steps, operation
-counts, lane orders of the helper headers), section 2.5 (what moves lanes).
+Sources: the vendor's document `tpc_builtin_support` (names and signatures), docs/reference/tpc.md section 3 (value
+steps, operation counts, lane orders of the helper headers), section 2.5 (what moves lanes).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from targets.csv_rows import csv_rows
-from targets.schema import Status, Table
-from targets.vliw import VliwTarget
-from targets.vliw_pipeline import Listed
+from castsim.targets.csv_rows import csv_rows
+from castsim.targets.schema import Status, Table
+from castsim.targets.vliw import VliwTarget
+from castsim.targets.vliw_pipeline import Listed
 
 _CASTS, _ROUNDING, _SPECIAL = "tpc_builtins.csv", "tpc_builtin_rounding.csv", "tpc_special_functions.csv"
 _STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")

@@ -1,8 +1,8 @@
 """What the TPC compiler knows beyond the instruction set: vector types of C, chains of casts, the lowering matrix.
 
-Sources: tpc.md section 4 (lowering of LLVM IR casts, from the compiler's tables and tests) and the vendor's document
-`tpc_builtin_support` (types, promotion order, C-level casts). Each row of the first two tables has its own status; the
-lowering matrix is the compiler's own table, documented as a whole.
+Sources: docs/reference/tpc.md section 4 (lowering of LLVM IR casts, from the compiler's tables and tests) and the
+vendor's document `tpc_builtin_support` (types, promotion order, C-level casts). Each row of the first two tables has
+its own status; the lowering matrix is the compiler's own table, documented as a whole.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from targets.csv_rows import csv_rows
-from targets.schema import Status, Table
+from castsim.targets.csv_rows import csv_rows
+from castsim.targets.schema import Status, Table
 
 _CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_matrix.csv"
 _BETWEEN = {">": True, "~": False}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from isa.errors import TargetDataError
-from isa.tpc.dialect import Feature
-from isa.tpc.encoding.tables import Encoding, Half, Layout, Part, Placement
-from isa.tpc.program import File, Slot
-from targets.schema import Status
-from targets.vliw import VliwTarget
-from targets.vliw_encoding import PlacementRow
+from castsim.isa.errors import TargetDataError
+from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.encoding.tables import Encoding, Half, Layout, Part, Placement
+from castsim.isa.tpc.program import File, Slot
+from castsim.targets.schema import Status
+from castsim.targets.vliw import VliwTarget
+from castsim.targets.vliw_encoding import PlacementRow
 
 _SPLIT = re.compile(r"(\w+)\[(\d+):(\d+)\]")
 _REGISTER = re.compile(r"([A-Z]+)(\d+)")

@@ -1,7 +1,7 @@
 """Schema of chips whose vector unit runs hardware loop nests over registers (mechanism `vector-function`).
 
-Facts: a5.md sections 1 (machine, distribution modes), 2 (kernels and their choice), 3 (pairs), 4 (rounding, CTRL),
-8 (banks); for timing see `targets.vector_function_timing`.
+Facts: docs/reference/a5.md section 1 (machine, distribution modes), 2 (kernels and their choice), 3 (pairs), 4
+(rounding, CTRL), 8 (banks); for timing see `castsim.targets.vector_function_timing`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, model_validator
 
-from isa.modes import Rounding
-from targets.dataflow import Banks, DataflowTarget
-from targets.register_text import RegisterInstruction, check_registers, parse_instruction
-from targets.schema import Count, Cycles, Fact, Table
-from targets.vector_function_timing import VectorFunctionTiming
-from targets.vector_function_work import Arithmetic, WorkKernel, WorkVariants, by_column
+from castsim.isa.modes import Rounding
+from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, VectorBytes
+from castsim.targets.register_text import RegisterInstruction, check_registers, parse_instruction
+from castsim.targets.schema import Count, Cycles, Fact, Table
+from castsim.targets.tile_operations import check_kernel
+from castsim.targets.vector_function_operations import (
+    STRUCTURES,
+    Arithmetic,
+    KernelVariants,
+    VectorFunctionOperation,
+    by_column,
+)
+from castsim.targets.vector_function_timing import VectorFunctionTiming
 
 VariantName = Literal["1D", "2D_default", "2D_no_post_update"]
 
@@ -31,10 +38,8 @@ Line = Annotated[RegisterInstruction, BeforeValidator(_instruction)]
 class Registers(Fact):
     """The register file. A predicate has one bit per byte of a register."""
 
-    register_bytes: Count
-    block_bytes: Count
-    physical_registers: Count
-    """Registers behind the architectural names."""
+    register_bytes: VectorBytes
+    block_bytes: BlockBytes
 
 
 class BufferPorts(Banks):
@@ -186,9 +191,8 @@ class VectorFunctionTarget(DataflowTarget):
     casts: tuple[VectorCast, ...]
     variants_fact: Fact
     variants: tuple[VectorVariant, ...]
-    work_kernels_fact: Fact
-    work_kernels: Annotated[dict[str, WorkKernel], by_column("operation")]
-    work_variants: dict[str, WorkVariants]
+    tile_operations: tuple[VectorFunctionOperation, ...]
+    kernel_variants: dict[str, KernelVariants]
     arithmetic_fact: Fact
     arithmetic: Annotated[dict[str, Arithmetic], by_column("mnemonic")]
 
@@ -200,6 +204,10 @@ class VectorFunctionTarget(DataflowTarget):
     def cast(self, src: str, dst: str) -> VectorCast | None:
         """Return the rule of a type pair, None if the chip has no such cast."""
         return next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+
+    def tile_operation(self, mnemonic: str) -> VectorFunctionOperation | None:
+        """Return the rule of a vector operation, None if the chip has no such operation."""
+        return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 
     def variant(self, src: str, dst: str, name: str, *, saturation_off: bool) -> VectorVariant:
         """Return the code variant `name` of a legal pair; KeyError if there is none."""
@@ -233,22 +241,24 @@ class VectorFunctionTarget(DataflowTarget):
         for bit in self.control.bits:
             if f"ctrl_{bit}_at_start" not in self.options:
                 raise ValueError(f"options.ctrl_{bit}_at_start is missing: conversions read that bit")
-        self._check_works()
+        self._check_operations()
         return self
 
-    def _check_works(self) -> None:
+    def _check_operations(self) -> None:
         kinds = len(self.variant_choice.contiguous)
-        for name, choice in self.work_variants.items():
+        for name, choice in self.kernel_variants.items():
             if len(choice.contiguous) != kinds or len(choice.padded) != kinds:
-                raise ValueError(f"work_variants.{name}: not {kinds} kinds, as variant_choice has")
-        for name, kernel in self.work_kernels.items():
-            if kernel.choice not in self.work_variants:
-                raise ValueError(f"work_kernels.{name}: no work_variants '{kernel.choice}'")
-            if kernel.control is not None and kernel.control not in self.control_classes:
-                raise ValueError(f"work_kernels.{name}: no control class '{kernel.control}'")
-            for mnemonic in (*kernel.compute, *filter(None, (kernel.scalar_integers,))):
+                raise ValueError(f"kernel_variants.{name}: not {kinds} kinds, as variant_choice has")
+        for rule in self.tile_operations:
+            check_kernel(rule, rule.structure, STRUCTURES[rule.structure])
+            what = f"tile_operations: {rule.mnemonic}"
+            if rule.choice not in self.kernel_variants:
+                raise ValueError(f"{what}: no kernel_variants '{rule.choice}'")
+            if rule.control is not None and rule.control not in self.control_classes:
+                raise ValueError(f"{what}: no control class '{rule.control}'")
+            for mnemonic in (*rule.instructions, *filter(None, (rule.scalar_integers,))):
                 if self.latency(mnemonic, 32) is None:
-                    raise ValueError(f"work_kernels.{name}: no latency of '{mnemonic}'")
+                    raise ValueError(f"{what}: no latency of '{mnemonic}'")
 
     def _check_variants(self, pairs: list[tuple[str, str]]) -> None:
         kernels = self.kernels.texts

@@ -1,4 +1,4 @@
-"""Timing facts of chips that run vector functions (a5.md sections 1, 6 and 7).
+"""Timing facts of chips that run vector functions (docs/reference/a5.md sections 1, 6 and 7).
 
 Constants may have two decimals: they average over alternations nobody documented.
 """
@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from targets.dataflow import DataflowTiming
-from targets.schema import Count, Fact
+from castsim.targets.dataflow import DataflowTiming
+from castsim.targets.schema import Count, Fact
 
 Fitted = Annotated[Decimal, Field(ge=0, decimal_places=2)]
 

@@ -1,22 +1,32 @@
 """Schema of chips that issue one bundle per cycle into an exposed pipeline (mechanism `vliw`).
 
-Facts: tpc.md sections 1 (machine), 2 (conversions, rounding codes), 5 (values), 6 (timing).
+Facts: docs/reference/tpc.md section 1 (machine), 2 (conversions, rounding codes), 5 (values), 6 (timing).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from isa.formats import FORMATS
-from isa.modes import Rounding
-from isa.tpc.dialect import Dialect, Feature
-from targets.schema import Count, Cycles, Fact, Table
-from targets.vliw_encoding import EncodedHeader
-from targets.vliw_pipeline import CommitStage, Listed, ReadStage, SlotName, SpecialDistances, fitting
+from castsim.isa.formats import FORMATS
+from castsim.isa.modes import Rounding
+from castsim.isa.tpc.dialect import Dialect, Feature
+from castsim.isa.tpc.program import INDEX_DIMENSIONS
+from castsim.targets.schema import Count, Fact, Table, built_for
+from castsim.targets.vliw_encoding import EncodedHeader
+from castsim.targets.vliw_latency import Latencies
+from castsim.targets.vliw_pipeline import Listed, SpecialDistances
+from castsim.targets.vliw_rules import BundleRules, EndRules, IssueRules, JumpRules, LoopRules
+from castsim.targets.vliw_stages import (
+    EntryPort,
+    LatencyRules,
+    StageRow,
+    refuse_bad_rows,
+    refuse_unknown_instructions,
+)
 
 Address = Annotated[int, Field(ge=0, lt=1 << 32, strict=True)]
 Code = Annotated[int, Field(ge=0, le=7, strict=True)]
@@ -34,11 +44,11 @@ class Registers(Fact):
     AD: Count
     SP: Count
     VP: Count
-    vector_bytes: Count
+    vector_bytes: Annotated[Count, built_for(256, "lanes and masks are laid out for registers of one size")]
     """Size of one V; a VP has one bit per byte of it."""
-    dual_group_bytes: Count
-    group_bytes: Count
-    index_dimensions: Count
+    dual_group_bytes: Annotated[Count, built_for(64, "dual groups have one size in bytes")]
+    group_bytes: Annotated[Count, built_for(32, "groups have one size in bytes")]
+    index_dimensions: Annotated[Count, built_for(INDEX_DIMENSIONS, "tensors and coordinates have one rank")]
     """Coordinates in one I."""
     loop_iterators: Count
     """The last S registers, one per nesting depth of hardware loops."""
@@ -188,78 +198,6 @@ class IntegerConvertRow(Table):
     note: str | None
 
 
-class Overlay(Table):
-    """Two operand fields that share bits of the bundle, so that only one of them may be used."""
-
-    first: str
-    second: str
-
-
-class BundleRules(Fact):
-    """What the instructions of one bundle may not do together."""
-
-    immediates: Count
-    """Different 32-bit immediates per bundle."""
-    shared_predicate: tuple[SlotName, ...]
-    """Slots with one common predicate field."""
-    overlays: tuple[Overlay, ...]
-    vector_scalar_excludes_load: bool
-    """A VPU instruction with an S operand excludes LD_L_V and MOV from S to V or VP in the LOAD slot."""
-    minifloat_excludes_tensor_store: bool
-    """A VPU operation on f8_143 excludes ST_TNSR."""
-
-
-class IssueRules(Fact):
-    """Distances in bundles between instructions, as far as they are not data dependences; 0 means no rule."""
-
-    product_write_distance: Cycles
-    """From a float MUL to the next write of its destination."""
-    forbidden_after_tensor_store: Cycles
-    """Distance from ST_TNSR at which no LD_TNSR or ST_TNSR may stand."""
-    tensor_half_distance: Cycles
-    """Between LD_TNSR_LOW and LD_TNSR_HIGH accesses."""
-    random_distance: Cycles
-    """Between two uses of the random generator."""
-
-
-class JumpRules(Fact):
-    """Jumps."""
-
-    delay_bundles: Count
-    """Bundles behind a jump that run whether or not it is taken."""
-    delay_slots: tuple[SlotName, ...]
-    """Slots that may be used in them."""
-    scalar_convert_distance: Cycles
-    """No SPU CONVERT in the delay bundle of a jump or loop, nor in so many bundles before it."""
-
-
-class LoopRules(Fact):
-    """Hardware loops; numbers count bundles."""
-
-    delay_bundles: Count
-    body_bundles: Count
-    """Smallest body."""
-    register_distance: Cycles
-    """From a write of start, bound or step to LOOP."""
-    iterator_before: Cycles
-    """Bundles before LOOP in which the VPU may not read the iterator."""
-    iterator_at_end: Cycles
-    """Bundles at the end of the body in which it may not either."""
-    target_before_end: Cycles
-    """Smallest distance of a jump target from the end of the body."""
-    jump_before_end: Cycles
-    """Smallest distance of a jump from the end of the body."""
-
-
-class EndRules(Fact):
-    """The end of a program."""
-
-    halt_slots: tuple[SlotName, ...]
-    """Slots in which HALT stands together."""
-    empty_after_store: Cycles
-    """Empty bundles that must follow the last store; those behind HALT count."""
-
-
 class GlobalMemory(Fact):
     """Sustained rate of tensor accesses: one of `access_bytes` per `cycles_per_access`, on average."""
 
@@ -284,12 +222,15 @@ class VliwTarget(EncodedHeader):
     configuration: dict[str, ConfigurationRegister]
     converts_fact: Fact
     converts: tuple[ConvertRow, ...]
+    compiler_converts_fact: Fact
+    compiler_converts: tuple[ConvertRow, ...]
     integer_converts_fact: Fact
     integer_converts: tuple[IntegerConvertRow, ...]
-    commit_stages_fact: Fact
-    commit_stages: tuple[CommitStage, ...]
-    read_stages_fact: Fact
-    read_stages: tuple[ReadStage, ...]
+    stages_fact: Fact
+    stages: tuple[StageRow, ...]
+    entry_ports_fact: Fact
+    entry_ports: tuple[EntryPort, ...]
+    latency_rules: LatencyRules
     distances: SpecialDistances
     bundle_rules: BundleRules
     issue_rules: IssueRules
@@ -327,46 +268,32 @@ class VliwTarget(EncodedHeader):
         """Return the row of a CONVERT_INT* instruction (`convert_int32`) and destination, None if there is none."""
         return _first(self.integer_converts, lambda row: (row.unit, row.mnemonic, row.dst) == (unit, mnemonic, dst))
 
-    def commit_stage(self, slot: str, mnemonic: str, element: str | None, file: str) -> int:
-        """Return the stage in which a result becomes visible.
+    @cached_property
+    def latencies(self) -> Latencies:
+        """The distances between instructions that depend on each other."""
+        opcodes = {(row.slot, row.mnemonic): row.opcode for row in self.opcodes}
 
-        `element` is the type suffix as a format name or None; `file` the destination's register file or name.
-        KeyError if no row covers it.
-        """
-        kind = "float" if element is not None and not _is_integer(element) else "integer"
-        found = _first(
-            self.commit_stages,
-            lambda row: (
-                row.slot == slot
-                and fitting(row.mnemonics, mnemonic)
-                and row.elements in ("*", kind)
-                and fitting(row.files, file)
-            ),
-        )
-        if found is None:
-            raise KeyError(f"no commit stage for {mnemonic} of the {slot} slot into {file}")
-        return found.stage
+        def unmarked() -> bool:
+            return self.option("unlisted_operand") == "unmarked"
 
-    def read_stage(self, slot: str, mnemonic: str, role: str, file: str) -> ReadStage:
-        """Return when an operand is read; `role` as in the instruction table or `predicate`. KeyError: no row."""
-        found = _first(
-            self.read_stages,
-            lambda row: (
-                row.slot == slot
-                and fitting(row.mnemonics, mnemonic)
-                and fitting(row.roles, role)
-                and fitting(row.files, file)
-            ),
-        )
-        if found is None:
-            raise KeyError(f"no read stage for {role} in {file} of {mnemonic} of the {slot} slot")
-        return found
+        reseed = self.distances.reseed
+        return Latencies(self.stages, self.entry_ports, self.latency_rules, opcodes, reseed=reseed, unmarked=unmarked)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy; what was derived from the facts before is derived anew."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("latencies", None)
+        return copy
 
     @model_validator(mode="after")
     def _consistent(self) -> VliwTarget:
         _refuse_doubles("converts", [(row.unit, row.src, row.dst) for row in self.converts])
+        _refuse_doubles("compiler_converts", [(row.unit, row.src, row.dst) for row in self.compiler_converts])
         _refuse_doubles("integer_converts", [(r.unit, r.mnemonic, r.src, r.dst) for r in self.integer_converts])
-        pairs = [*((row.src, row.dst) for row in self.converts), *((r.src, r.dst) for r in self.integer_converts)]
+        converts = (*self.converts, *self.compiler_converts)
+        refuse_bad_rows(self.stages, self.entry_ports)
+        refuse_unknown_instructions(self.latency_rules, {(row.slot, row.mnemonic) for row in self.opcodes})
+        pairs = [*((row.src, row.dst) for row in converts), *((r.src, r.dst) for r in self.integer_converts)]
         for src, dst in pairs:
             unknown = [name for name in (src, dst) if name not in self.elements.formats]
             if unknown:
@@ -379,10 +306,6 @@ class VliwTarget(EncodedHeader):
         if self.registers.vector_bytes % self.registers.dual_group_bytes:
             raise ValueError("registers.vector_bytes is no multiple of dual_group_bytes")
         return self
-
-
-def _is_integer(element: str) -> bool:
-    return (element[0] in "iub" and element[1:].isdigit()) or element == "b"
 
 
 def _first(rows: tuple[_Row, ...], fits: Callable[[_Row], bool]) -> _Row | None:

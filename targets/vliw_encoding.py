@@ -1,4 +1,7 @@
-"""Schema of binary encodings of bundles: codes, layouts, opcodes, placements. Facts: tpc.md section 8."""
+"""Schema of binary encodings of bundles: codes, layouts, opcodes, placements.
+
+Facts: docs/reference/tpc.md section 8.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from isa.tpc.program import File
-from targets.schema import Count, Fact, Status, Table, TargetHeader
-from targets.vliw_pipeline import Listed
+from castsim.isa.tpc.program import File
+from castsim.targets.schema import Count, Fact, Status, Table, TargetHeader
+from castsim.targets.vliw_pipeline import Listed
 
 Number = Annotated[int, Field(ge=0, strict=True)]
 

@@ -1,28 +1,14 @@
-"""Schema of an exposed pipeline: in which stage results become visible and operands are read, and what follows.
-
-The rule (tpc.md section 6.1): a result committed in stage P is seen by an operand read in stage C, whose sharing group
-sits in stage S, at a distance in bundles of
-
-    max(1, S - C + 1)   if S > P
-    max(1, P - C + 1)   otherwise
-
-Stages are numbered d1 = -1, d2 = 0, e1 = 1, e2 = 2 and so on.
-"""
+"""Words that the tables of these chips share, and distances that the stages of an exposed pipeline do not give."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
-from targets.schema import Cycles, Fact, Status, Table
+from castsim.targets.schema import Cycles, Fact
 
 _SEPARATOR = ";"
-ANYTHING = "*"
-"""Cell of a stage table that fits every value."""
-
-SlotName = Literal["load", "spu", "vpu", "store"]
-Stage = Annotated[int, Field(ge=-1, le=13, strict=True)]
 
 
 def _listed(cell: Any) -> Any:
@@ -34,41 +20,6 @@ def _listed(cell: Any) -> Any:
 
 Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 """Words that a CSV cell separates by `;`."""
-
-
-class CommitStage(Table):
-    """When results become visible: the first row that fits an instruction and its destination file counts.
-
-    `elements` is float, integer or `*`; `files` are register files or names of special registers.
-    """
-
-    slot: SlotName
-    mnemonics: Listed
-    elements: Literal["float", "integer", "*"]
-    files: Listed
-    stage: Stage
-    status: Status
-
-
-class ReadStage(Table):
-    """When an operand is read: the first row that fits an instruction, operand role and register file counts.
-
-    `roles` are those of the instruction table (`src_a` ..) and `predicate`. `sharing_stage` is that of the sharing
-    group; equal to `read_stage` where the operand belongs to none.
-    """
-
-    slot: SlotName
-    mnemonics: Listed
-    roles: Listed
-    files: Listed
-    read_stage: Stage
-    sharing_stage: Stage
-    status: Status
-
-    def distance(self, commit_stage: int) -> int:
-        """Return the smallest issue distance, in bundles, at which this operand sees a result of that stage."""
-        last = max(self.sharing_stage, commit_stage)
-        return max(1, last - self.read_stage + 1)
 
 
 class SpecialDistances(Fact):
@@ -88,10 +39,3 @@ class SpecialDistances(Fact):
     """A MOV to LFSR, then an instruction that draws from it."""
     tensor_register: Cycles
     """A write of a register that tensor accesses read implicitly, then such an access."""
-    masked_store: Cycles
-    """A VP result, then ST_L_V under that VP where the rule gives the stage after next."""
-
-
-def fitting(cells: tuple[str, ...], word: str) -> bool:
-    """Whether a cell of a stage table covers a word."""
-    return ANYTHING in cells or word in cells

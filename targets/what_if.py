@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from isa.errors import ReadError, TargetDataError
-from targets.schema import TargetHeader
+from castsim.isa.errors import ReadError, TargetDataError
+from castsim.targets.schema import TargetHeader
 
 ANY = "*"
 """In a path: every key of a table."""

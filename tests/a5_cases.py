@@ -10,17 +10,17 @@ import numpy as np
 import oracle
 import oracle_a5
 
-from isa.errors import Span
-from isa.formats import format_named
-from isa.modes import Saturation
-from isa.pto.program import RoundMode, TileType
-from simulator.execution.lowerer import LoweredInstruction
-from simulator.tiles import Tile, TileCast
-from simulator.tree import Block, Instruction, Lowered, Tree
-from simulator.vector_function.lowerer import VectorFunctionLowerer
-from simulator.vector_function.values import compute
-from targets import load_target
-from targets.vector_function import VectorFunctionTarget
+from castsim.execution.tiles import Tile, TileCast
+from castsim.execution.tree import Block, Instruction, Lowered, Tree
+from castsim.execution.walk.lowerer import LoweredInstruction
+from castsim.isa.errors import Span
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode, TileType
+from castsim.machines.vector_function.lowerer import VectorFunctionLowerer
+from castsim.machines.vector_function.values import compute
+from castsim.targets import load_target
+from castsim.targets.vector_function import VectorFunctionTarget
 
 UB = 262_144
 SPAN = Span("test.pto", 1, 1)

@@ -1,6 +1,6 @@
 """What the cast builtins must compute, element by element, by the test oracle; and which element goes where.
 
-Value steps: tpc.md section 3, one function per name, without a look at how castsim emits them.
+Value steps: docs/reference/tpc.md section 3, one function per name, without a look at how castsim emits them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _bits(code: int) -> np.float32:
 
 
 def largest(a: int, b: int) -> int:
-    """MAX.f32: the first if it is not smaller; with a NaN the second (tpc.md section 5.1)."""
+    """MAX.f32: the first if it is not smaller; with a NaN the second (docs/reference/tpc.md section 5.1)."""
     return a if _bits(a) >= _bits(b) else b
 
 
@@ -123,7 +123,7 @@ def ordered(found: Codes, order: str, sources: int, targets: int) -> Codes:
     """Put the results of consecutive source elements, a row per call, where a builtin leaves them.
 
     `sources` and `targets` are numbers of registers. Interleaved: dst[r * i + k] = src_k[i]; split: dst_k[i] =
-    src[r * i + k] (tpc.md section 3, result orders of the table).
+    src[r * i + k] (docs/reference/tpc.md section 3, result orders of the table).
     """
     if order == "linear":
         return found

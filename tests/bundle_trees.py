@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from isa.errors import Span
-from simulator.engines.event_vliw import VliwSimulation
-from simulator.engines.fast_vliw import simulate_bundles
-from simulator.timing import Timing
-from simulator.tree import Block, Instruction, Loop, Lowered, Node, Tree, elements
-from simulator.vliw.operations import SLOTS, BundleOperation
-from targets.options import with_options
-from targets.vliw import VliwTarget
+from castsim.engines.event_vliw import VliwSimulation
+from castsim.engines.fast_vliw import simulate_bundles
+from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, elements
+from castsim.isa.errors import Span
+from castsim.machines.vliw.operations import SLOTS, BundleOperation
+from castsim.targets.options import with_options
+from castsim.targets.vliw import VliwTarget
+from castsim.timing import Timing
 
 NOWHERE = Span("random.tpc", 1, 1)
 

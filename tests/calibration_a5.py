@@ -14,12 +14,12 @@ from decimal import Decimal
 
 from a5_cases import A5, SPAN, UB, Shape, lowerer, make_cast
 
-from simulator.accuracy import read_table
-from simulator.accuracy.assessment import shape_of
-from simulator.engines import simulate
-from simulator.tree import Block, Instruction, Lowered, Tree
-from targets.loader import SHIPPED
-from targets.vector_function import VectorFunctionTarget
+from castsim.engines import simulate
+from castsim.evidence.accuracy import read_table
+from castsim.evidence.accuracy.assessment import shape_of
+from castsim.execution.tree import Block, Instruction, Lowered, Tree
+from castsim.targets.loader import SHIPPED
+from castsim.targets.vector_function import VectorFunctionTarget
 
 # Fact -> step of its grid in cycles. What passes the serial port has one latency, so these move together.
 FITTED = {

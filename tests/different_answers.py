@@ -1,4 +1,4 @@
-"""The table "same cast, different answers" (semantics_tosa_onnx.md section 5), transcribed row by row.
+"""The table "same cast, different answers" (docs/reference/semantics.md section 5), transcribed row by row.
 
 Numbers are what the table says; `nan`, infinities and -0.0 mean themselves. Cells of chips name the options under
 which the documented or scripted answer appears. Cells without a cast of ours are left out: the table has "-" there.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from isa.errors import EngineError
-from simulator.engines import simulate
-from simulator.timing import Timing
+from castsim.engines import simulate
+from castsim.isa.errors import EngineError
+from castsim.timing import Timing
 
 
 def plain(timing: Timing) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Operation trees built by hand for the engine tests, and an observer that remembers everything.
 
 The casts here are dense f32 -> f16 repeats of 64 lanes unless said otherwise: 8 source and 4 destination blocks of 32
-bytes per repeat (a2a3.md section 2.1). The engine never looks at what an operation computes, so all of them carry an
-action without a policy.
+bytes per repeat (docs/reference/a2a3.md section 2.1). The engine never looks at what an operation computes, so all of
+them carry an action without a policy.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from isa.errors import Span
-from isa.formats import FORMATS
-from simulator.strided.operations import ControlWrite, Duplicate, Stream, Transfer, VectorOperation
-from simulator.timing import Cause
-from simulator.tree import Access, Block, Instruction, Lowered, Node, Tree
-from targets.loader import load_target
-from targets.strided_repeat import StridedRepeatTarget
+from castsim.execution.tree import Access, Block, Instruction, Lowered, Node, Tree
+from castsim.isa.errors import Span
+from castsim.isa.formats import FORMATS
+from castsim.machines.strided.operations import ControlWrite, Duplicate, Stream, Transfer, VectorOperation
+from castsim.targets.loader import load_target
+from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.timing import Cause
 
 FULL = (1 << 128) - 1
 KIBI = 1024

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from isa import pto
-from simulator.execution import Executed, execute
-from simulator.mechanisms import compute_of, lowerer_of
-from simulator.tree import Loop, Node, Operation, accesses, instances, operations
-from targets import Target, load_target
+from castsim.execution.tree import Loop, Node, Operation, accesses, instances, operations
+from castsim.execution.walk import Executed, execute
+from castsim.isa import pto
+from castsim.machines.mechanisms import compute_of, lowerer_of
+from castsim.targets import Target, load_target
 
 CONSTANTS = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256))
 

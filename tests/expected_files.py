@@ -54,7 +54,7 @@ def digest(codes: np.ndarray) -> str:
 
 def printed(words: Sequence[str]) -> list[str]:
     """Return the text that castsim prints for a command line, 100 columns wide, without colour."""
-    from simulator.__main__ import main  # noqa: PLC0415 - the rest of this module must not need the product
+    from castsim.__main__ import main  # noqa: PLC0415 - the rest of this module must not need the product
 
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.chdir(ROOT):

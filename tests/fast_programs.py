@@ -10,10 +10,10 @@ from decimal import Decimal
 
 from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, program, store
 
-from isa.formats import FORMATS
-from simulator.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
-from simulator.tree import Access, Block, Loop, Lowered, elements
-from simulator.vector_function.operations import (
+from castsim.execution.tree import Access, Block, Loop, Lowered, elements
+from castsim.isa.formats import FORMATS
+from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.machines.vector_function.operations import (
     Bitwise,
     Compute,
     Convert,
@@ -27,7 +27,7 @@ from simulator.vector_function.operations import (
     TripSelect,
     VectorFunction,
 )
-from targets.loader import load_target
+from castsim.targets.loader import load_target
 
 PIPES = ("V", "MTE2", "MTE3", "S", "M")
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 
 from a5_cases import A5, SPAN, Shape, lowerer, make_cast
 
-from simulator.engines.event_function import FunctionSimulation
-from simulator.timing import Listener, Timing
-from simulator.tree import Block, Instruction, Lowered, Node, Tree
-from simulator.vector_function.operations import VectorFunction
-from targets.vector_function import VectorFunctionTarget
+from castsim.engines.event_function.simulation import FunctionSimulation
+from castsim.execution.tree import Block, Instruction, Lowered, Node, Tree
+from castsim.machines.vector_function.operations import VectorFunction
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.timing import Listener, Timing
 
 LIMIT = 10**9
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from a5_cases import A5, SPAN
 from function_times import timed
 
-from isa.formats import format_named
-from isa.pto.program import TileType
-from simulator.tiles import Tile, TileWork
-from simulator.tree import Block
-from simulator.vector_function.operations import VectorFunction
-from simulator.vector_function.work_lowering import lower_work
-from targets.options import with_options
-from targets.vector_function import VectorFunctionTarget
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tree import Block
+from castsim.isa.formats import format_named
+from castsim.isa.pto.program import TileType
+from castsim.machines.vector_function.kernel_lowering import lower_work
+from castsim.machines.vector_function.operations import VectorFunction
+from castsim.targets.options import with_options
+from castsim.targets.vector_function import VectorFunctionTarget
 
 VECTORS = {"tadd": 2, "tsub": 2, "tmul": 2, "tdiv": 2, "tmax": 2, "tmin": 2, "tcmp": 2, "tsel": 2, "texpands": 0}
 """Tile operands of elementwise operations that have not exactly one."""

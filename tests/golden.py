@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import oracle
 
-from isa import Overflow, Rounding, format_named
-from simulator.numerics import E8M0Rule, Policy, abstract_policy, cast_codes
+from castsim.isa import Overflow, Rounding, format_named
+from castsim.numerics import E8M0Rule, Policy, abstract_policy, cast_codes
 
 VECTORS = Path(__file__).parent / "vectors"
 FORMAT = {

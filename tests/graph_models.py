@@ -58,6 +58,29 @@ def quantise_block() -> onnx.ModelProto:
     )
 
 
+def quantise_half() -> onnx.ModelProto:
+    """Clip and quantise f16 to int8, and back, and to f32: every node reads few codes, so all are tried."""
+    nodes = [
+        helper.make_node("Clip", ["x", "low", "high"], ["bounded"], name="bound"),
+        helper.make_node("QuantizeLinear", ["bounded", "scale", "zero"], ["q"], name="quantise"),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["half"], name="dequantise"),
+        helper.make_node("Cast", ["half"], ["y"], name="widen", to=TensorProto.FLOAT),
+    ]
+    constants = {
+        "low": np.float16(-60),
+        "high": np.float16(60),
+        "scale": np.float16(0.5),
+        "zero": np.int8(3),
+    }
+    shape = ["rows", 64]
+    return model(
+        nodes,
+        {"x": (TensorProto.FLOAT16, shape)},
+        {"q": (TensorProto.INT8, shape), "y": (TensorProto.FLOAT, shape)},
+        {name: np.asarray(value) for name, value in constants.items()},
+    )
+
+
 def dynamic_quantise() -> onnx.ModelProto:
     """Quantise by the range of the data itself."""
     nodes = [
@@ -73,7 +96,11 @@ def dynamic_quantise() -> onnx.ModelProto:
     )
 
 
-SAMPLES = {"quantise_block.onnx": quantise_block, "dynamic_quantise.onnx": dynamic_quantise}
+SAMPLES = {
+    "quantise_block.onnx": quantise_block,
+    "quantise_half.onnx": quantise_half,
+    "dynamic_quantise.onnx": dynamic_quantise,
+}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Third-party definitions of our formats: array dtypes, and gfloat's format descriptions (formats.md section 4)."""
+"""Third-party definitions of our formats: array dtypes, and gfloat's format descriptions.
+
+Source: docs/reference/formats.md section 4.
+"""
 
 from __future__ import annotations
 

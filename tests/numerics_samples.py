@@ -1,12 +1,12 @@
-"""Codes to try casts on, and the abstract cast by format names, for the tests of `simulator.numerics`."""
+"""Codes to try casts on, and the abstract cast by format names, for the tests of `castsim.numerics`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics import abstract_policy, cast_codes, code_dtype, decode_to_float64
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import abstract_policy, cast_codes, code_dtype, decode_to_float64
 
 
 def samples(fmt: Format, seed: int = 0, count: int = 20_000) -> np.ndarray:

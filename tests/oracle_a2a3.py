@@ -1,4 +1,4 @@
-"""What one lane of an A2/A3 `tcvt` yields, transcribed by hand from a2a3.md sections 1, 3 and 4.
+"""What one lane of an A2/A3 `tcvt` yields, transcribed by hand from docs/reference/a2a3.md sections 1, 3 and 4.
 
 Nothing here is read from the product's target data. Points on which the sources are silent are fields of `Doubt`.
 """

@@ -1,4 +1,5 @@
-"""What an A5 `tcvt` yields, lane by lane and byte by byte, transcribed by hand from a5.md sections 2 to 5.
+"""What an A5 `tcvt` yields, lane by lane and byte by byte, transcribed by hand from docs/reference/a5.md sections 2 to
+5.
 
 Nothing here is read from the product's target data. Points on which the sources are silent are fields of `Doubt`.
 """

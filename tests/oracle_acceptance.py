@@ -1,7 +1,7 @@
 """What TOSA accepts, judged one result at a time in rational arithmetic from the wording of the specification.
 
-Sources: type_conversion.adoc and the pseudocode of tosa_reference_check_fp (semantics_tosa_onnx.md sections 1.2, 1.3
-and 2.3). Nothing here is shared with the product.
+Sources: type_conversion.adoc and the pseudocode of tosa_reference_check_fp (docs/reference/semantics.md sections 1.2,
+1.3 and 2.3). Nothing here is shared with the product.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The oracle of compiled TPC casts: what a cast must give, from what its documents say, not from chains of hops.
 
 A cast rounds once and saturates in integers, whichever exact steps it takes. The exceptions are the lossy chains of
-tpc.md section 4, transcribed below: integers that become f32 on their way to f16 or bf16, u32 halved on its way to
-f32, f16 that becomes bf16 on its way to 8 bits. Which pairs are one instruction is read from the vendor's tables.
+docs/reference/tpc.md section 4, transcribed below: integers that become f32 on their way to f16 or bf16, u32 halved on
+its way to f32, f16 that becomes bf16 on its way to 8 bits. Which pairs are one instruction is read from the vendor's
+tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The oracle's own table of number formats and their exact decoding, shared with no product code.
 
 A code is the unsigned integer of an element's bit pattern; its value is a sign, and a `Fraction` as magnitude.
-Facts: formats.md sections 1 to 3 (IEEE 754, OCP OFP8 and MX, arXiv 2409.16626), tpc.md section 5 for f8_143 and f8_152.
+Facts: docs/reference/formats.md sections 1 to 3 (IEEE 754, OCP OFP8 and MX, arXiv 2409.16626), docs/reference/tpc.md
+section 5 for f8_143 and f8_152.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Float:
 
     @property
     def storage(self) -> int:
-        return {4: 8, 6: 8}.get(self.bits, self.bits)
+        return max(8, self.bits)
 
     @property
     def sign_code(self) -> int:
@@ -113,7 +114,7 @@ INTS = {
 }  # fmt: skip
 """Every integer format, and bool."""
 
-# formats.md section 2: exponent is read from the code between the dot prefix and the fraction.
+# docs/reference/formats.md section 2: exponent is read from the code between the dot prefix and the fraction.
 # (lowest code, codes per class, smallest |E|, fraction bits); each class has its positive exponents first.
 _HIF8_CLASSES = ((0x60, 0x20, 8, 1), (0x40, 0x20, 4, 2), (0x20, 0x20, 2, 3), (0x10, 0x10, 1, 3))
 

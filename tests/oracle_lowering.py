@@ -1,8 +1,8 @@
 """What specifications accept, for whole arrays, from exact arithmetic and the wording: the judge of lowered casts.
 
-Sources: semantics_tosa_onnx.md sections 1.2 and 3, formats.md section 8. Shares nothing with the product. An element
-that equals the nearest result rounded once conforms to every rule here but those that name another rounding; only the
-others are judged one by one.
+Sources: docs/reference/semantics.md sections 1.2 and 3, docs/reference/formats.md section 6. Shares nothing with the
+product. An element that equals the nearest result rounded once conforms to every rule here but those that name another
+rounding; only the others are judged one by one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a program leaves unordered, by brute force: every trip unrolled, every byte a set member, every path searched.
 
-Written from the rules of flags and barriers (a2a3.md section 7) over start and end of every instruction: pipes start
-in order, all but the vector pipe do one thing after the other, a signal is sent when everything before it on its pipe
-has ended, the k-th wait takes the k-th signal, and a barrier on all pipes holds whatever is issued after it.
+Written from the rules of flags and barriers (docs/reference/a2a3.md section 7) over start and end of every instruction:
+pipes start in order, all but the vector pipe do one thing after the other, a signal is sent when everything before it
+on its pipe has ended, the k-th wait takes the k-th signal, and a barrier on all pipes holds whatever is issued after
+it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from simulator.dataflow.operations import Barrier, SetFlag, WaitFlag
-from simulator.tree import Block, Loop, Lowered, Tree
+from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
+from castsim.execution.tree import Block, Loop, Lowered, Tree
 
 VECTOR = "V"
 

@@ -1,8 +1,8 @@
 """The abstract cast of one element by exact rational arithmetic: slow, and meant to be obviously right.
 
 A result is found by looking for the two neighbours of the exact value among the destination's numbers and choosing
-one. Cells: formats.md section 8; E8M0: formats.md section 8 (rule onnx) and pto_assembly.md section 7.2 (rule asl);
-HiF8 hybrid: formats.md section 2.
+one. Cells: docs/reference/formats.md section 6; E8M0: docs/reference/formats.md section 6 (rule onnx) and
+docs/reference/pto.md section 6.2 (rule asl); HiF8 hybrid: docs/reference/formats.md section 2.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ABSTRACT = Policy()
 
 
 def defaults(src: str, dst: str, rounding: str | None, overflow: str | None, policy: Policy = ABSTRACT) -> tuple:
-    """Fill in what formats.md section 8 gives when nothing is asked for."""
+    """Fill in what docs/reference/formats.md section 6 gives when nothing is asked for."""
     to, source = fmt(dst), fmt(src)
     if rounding is None:
         up = "up" if policy.e8m0 == "onnx" else "rint"
@@ -85,7 +85,7 @@ def cast(code: int, src: str, dst: str, rounding: str | None = None, overflow: s
     value = decode(code, src)
     row = fmt(dst)
     if value.kind == "finite" and not value.magnitude:
-        rules = replace(rules, guard_exact=True)  # zero is passed on, not rounded (tpc.md section 5)
+        rules = replace(rules, guard_exact=True)  # zero is passed on, not rounded (docs/reference/tpc.md section 5)
     if isinstance(row, Int):
         return cast_int(value, row, rounding, overflow, rules)
     if dst == "e8m0":
@@ -219,7 +219,7 @@ def hybrid(code: int, value: Value, src: str, overflow: str) -> int:
 
 
 def e8m0_onnx(value: Value, rounding: str, overflow: str) -> int:
-    """ONNX Cast to float8e8m0: up, down, or nearest with ties up; semantics_tosa_onnx.md section 3.
+    """ONNX Cast to float8e8m0: up, down, or nearest with ties up; docs/reference/semantics.md section 3.
 
     Not saturating: zero, infinity and everything that does not round into the range is NaN. Between 2**127 and 2**128
     the sources contradict each other under down and nearest: this judges overflow after rounding, as the evaluator

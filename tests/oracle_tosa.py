@@ -1,4 +1,4 @@
-"""TOSA's integer scaling, from semantics_tosa_onnx.md section 2.2, in Python integers."""
+"""TOSA's integer scaling, from docs/reference/semantics.md section 2.2, in Python integers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The oracle of TPC instructions: values by exact rational arithmetic, lanes one at a time.
 
-Rules transcribed from tpc.md sections 2 (lanes, shifts), 5 (conversions) and 5.1 (arithmetic); imports nothing from
-the product. Codes are unsigned integers.
+Rules transcribed from docs/reference/tpc.md section 2 (lanes, shifts), 5 (conversions) and 5.1 (arithmetic); imports
+nothing from the product. Codes are unsigned integers.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ROUNDINGS = {
     "SR": "stochastic",
     "SR_RNE": "stochastic",
 }
-"""tpc.md section 2.3."""
+"""docs/reference/tpc.md section 2.3."""
 
 NAN = {"f32": 0x7FFFFFFF, "bf16": 0x7FFF, "f16": 0x7FFF, "f8_143": 0x7F, "f8_152": 0x7F}
-"""NaN results of conversions and arithmetic: tpc.md sections 5 and 5.1."""
+"""NaN results of conversions and arithmetic: docs/reference/tpc.md sections 5 and 5.1."""
 
 VECTOR_BYTES = 256
 WORDS = 64
@@ -123,7 +123,8 @@ def put(registers: list[bytearray], register: int, index: int, bits: int, code: 
 def conversions(src_bits: int, dst_bits: int, lane: int | None, registers: int) -> Iterator[tuple[int, ...]]:
     """Yield (source register, source element, destination register, destination element, narrow element, number).
 
-    tpc.md section 2.2, one conversion at a time; `lane` None is all_lanes. The number chooses the random word.
+    docs/reference/tpc.md section 2.2, one conversion at a time; `lane` None is all_lanes. The number chooses the random
+    word.
     """
     wide = VECTOR_BYTES * 8 // max(src_bits, dst_bits)
     ratio = max(src_bits, dst_bits) // min(src_bits, dst_bits)
@@ -163,7 +164,7 @@ def convert_lanes(
 
 
 def stepped(words: list[int], polynomial: int) -> list[int]:
-    """Return 32-bit Galois registers after one step (tpc.md section 5)."""
+    """Return 32-bit Galois registers after one step (docs/reference/tpc.md section 5)."""
     return [word >> 1 ^ (polynomial if word & 1 else 0) for word in words]
 
 

@@ -3,8 +3,8 @@
 import pytest
 from pto_text import compact, function
 
-from isa.errors import ReadError
-from isa.pto import (
+from castsim.isa.errors import ReadError
+from castsim.isa.pto import (
     Operation,
     ScalarType,
     TileType,

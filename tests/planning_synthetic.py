@@ -14,12 +14,12 @@ from itertools import product
 import numpy as np
 import oracle
 
-from isa.formats import FORMATS, TaperedFormat
-from isa.modes import Rounding, Saturation
-from simulator.mechanisms import cast_elements
-from simulator.planning.constants import Constants
-from targets import load_target
-from targets.strided_repeat import StridedRepeatTarget
+from castsim.isa.formats import FORMATS, TaperedFormat
+from castsim.isa.modes import Rounding, Saturation
+from castsim.machines.mechanisms import cast_elements
+from castsim.planning.constants import Constants
+from castsim.targets import load_target
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
 NARROW = ("i8", "u8", "e4m3fn", "e5m2", "hif8")
 WIDE = ("f16", "bf16", "i16", "u16")

@@ -1,4 +1,4 @@
-"""The published timing model of A5's vector functions (a5.md section 6.3, model M2) as formulas.
+"""The published timing model of A5's vector functions (docs/reference/a5.md section 6.3, model M2) as formulas.
 
 It shares no code with the product. Constants are the rounded values of the sheet. Kernel inputs are columns of
 `vectors/a5_ops_kernels.csv`.

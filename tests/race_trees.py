@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from isa.errors import Span
-from simulator.dataflow.operations import Barrier, ScalarWork, SetFlag, Transfer, WaitFlag
-from simulator.tree import Access, Block, Instruction, Loop, Lowered, Tree
+from castsim.execution.dataflow.operations import Barrier, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.tree import Access, Block, Instruction, Loop, Lowered, Role, Tree
+from castsim.isa.errors import Span
 
 PIPES = ("V", "MTE2", "MTE3")
 _STEPS = (0, 0, 0, 4, 8, -4, 16)
@@ -20,9 +20,11 @@ class Builder:
 
     instructions: list[Instruction] = field(default_factory=list)
 
-    def add(self, text: str, pipe: str, operation: object, accesses: tuple[Access, ...] = ()) -> Lowered:
+    def add(
+        self, text: str, pipe: str, operation: object, accesses: tuple[Access, ...] = (), role: Role = Role.WORK
+    ) -> Lowered:
         number = len(self.instructions)
-        self.instructions.append(Instruction(text, pipe, Span("k.pto", number + 1, 3)))
+        self.instructions.append(Instruction(text, pipe, Span("k.pto", number + 1, 3), role=role))
         return Lowered(number, Block((operation,)), accesses)
 
     def work(self, pipe: str, *accesses: Access) -> Lowered:

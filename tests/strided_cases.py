@@ -8,16 +8,16 @@ import numpy as np
 import oracle
 import strided_model
 
-from isa.errors import Span
-from isa.formats import format_named
-from isa.modes import Saturation
-from isa.pto.program import RoundMode, TileType
-from simulator.execution import LoweredInstruction
-from simulator.strided.lowerer import StridedLowerer
-from simulator.strided.values import compute
-from simulator.tiles import Tile, TileCast
-from simulator.tree import Block, Instruction, Lowered, Operation, Tree, operations
-from targets import load_target
+from castsim.execution.tiles import Tile, TileCast
+from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tree, operations
+from castsim.execution.walk import LoweredInstruction
+from castsim.isa.errors import Span
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode, TileType
+from castsim.machines.strided.lowerer import StridedLowerer
+from castsim.machines.strided.values import compute
+from castsim.targets import load_target
 
 UB = 196_608
 SPAN = Span("test.pto", 1, 1)

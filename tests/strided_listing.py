@@ -5,13 +5,13 @@ from __future__ import annotations
 from strided_cases import LOWERER, issued, tile_cast
 from strided_model import Cast
 
-from simulator.strided.operations import (
+from castsim.execution.tree import Operation
+from castsim.machines.strided.operations import (
     Barrier,
     ControlWrite,
     VectorOperation,
 )
-from simulator.tree import Operation
-from targets import load_target
+from castsim.targets import load_target
 
 A2A3 = load_target("a2a3")
 FULL = (1 << 128) - 1

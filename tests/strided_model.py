@@ -1,7 +1,7 @@
 """A second, slow model of the A2/A3 `tcvt`: which bytes each instruction reads and writes, one repeat after the other.
 
-Written from a2a3.md sections 1 to 3 alone; it shares no code with the lowering it judges. Conversions of single lanes
-come from `oracle_a2a3`, places from the arithmetic below. Buffers are plain uint8 arrays.
+Written from docs/reference/a2a3.md sections 1 to 3 alone; it shares no code with the lowering it judges. Conversions of
+single lanes come from `oracle_a2a3`, places from the arithmetic below. Buffers are plain uint8 arrays.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Cast:
     """One `tcvt`: formats, valid rows and columns, declared columns, byte addresses, what is asked.
 
     `declared` are the columns of the source tile, and of the destination tile unless `dst_declared` says otherwise.
-    `mode` None is an instruction without the attribute, which means RINT (pto_assembly.md section 1); `none` is NONE.
+    `mode` None is an instruction without the attribute, which means RINT (docs/reference/pto.md section 1); `none` is
+    NONE.
     """
 
     src: str

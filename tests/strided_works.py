@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from isa.errors import Span
-from isa.formats import format_named
-from isa.pto.program import TileType
-from isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from simulator.engines import simulate
-from simulator.strided.operations import ScalarWork, VectorOperation
-from simulator.strided.work import LOWERINGS, lower_work
-from simulator.tiles import Tile, TileWork
-from simulator.tree import Block, Instruction, Lowered, Operation, Tree, operations
-from targets import load_target
-from targets.strided_repeat import StridedRepeatTarget
+from castsim.engines import simulate
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tree, operations
+from castsim.isa.errors import Span
+from castsim.isa.formats import format_named
+from castsim.isa.pto.program import TileType
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.machines.strided.kernels import lower_work
+from castsim.machines.strided.operations import ScalarWork, VectorOperation
+from castsim.targets import load_target
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
 TARGET = load_target("a2a3")
 SPAN = Span("work", 1, 1)
 BANK = 64 * 1024
 """Bytes after which blocks lie in another bank of their group."""
 
-MNEMONICS = tuple(LOWERINGS)
+MNEMONICS = tuple(rule.mnemonic for rule in TARGET.tile_operations)
 
 
 def tile(

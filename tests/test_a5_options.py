@@ -10,10 +10,10 @@ import oracle_a5
 import pytest
 from a5_cases import A5, Shape, check, lowerer, make_cast, source_codes
 
-from simulator.casting import cast
-from simulator.dataflow.operations import ControlWrite
-from simulator.tree import Loop, Lowered, elements
-from simulator.vector_function.operations import VectorFunction
+from castsim.casting import cast
+from castsim.execution.dataflow.operations import ControlWrite
+from castsim.execution.tree import Loop, Lowered, elements
+from castsim.machines.vector_function.operations import VectorFunction
 
 FULL = Shape(2, 256, 2, 256)
 PADDED = Shape(2, 320, 2, 256)

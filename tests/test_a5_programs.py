@@ -16,9 +16,9 @@ import pytest
 from a5_cases import UB, source_codes
 from pto_text import VECTORS, compact, key_value
 
-from simulator.inputs import empty_memory, from_memory, to_memory
-from simulator.mechanisms import compute_of
-from simulator.running import Loaded, load_program
+from castsim.execution.inputs import empty_memory, from_memory, to_memory
+from castsim.machines.mechanisms import compute_of
+from castsim.running import Loaded, load_program
 
 SPELT = {
     "si8": "i8", "ui8": "u8", "si16": "i16", "ui16": "u16", "si32": "i32", "ui32": "u32", "si64": "i64",
@@ -133,7 +133,7 @@ def test_all_published_instances_of_the_architecture_are_there() -> None:
 
 
 def test_specimen_with_own_flags(tmp_path: Path) -> None:
-    """bf16 -> f32 in eight trips: every row with 16 zero bits appended (pto_assembly.md 11.2)."""
+    """bf16 -> f32 in eight trips: every row with 16 zero bits appended (docs/reference/pto.md section 8)."""
     codes = np.arange(512 * 256, dtype=np.uint32).astype(np.uint16).reshape(512, 256)  # every bf16 code, twice
     loaded = load(tmp_path / "b.pto", (VECTORS / "pto_specimens" / "widen_rows.pto").read_text(encoding="utf-8"))
     assert loaded.target.name == "a5"

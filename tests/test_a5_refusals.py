@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from a5_cases import A5, SPAN, UB, Shape, check, lowerer, make_cast, source_codes, tile
 
-from isa.errors import IllegalError, TileError
-from isa.formats import format_named
-from isa.modes import Saturation
-from isa.pto.program import RoundMode, TileType
-from simulator.casting import cast, cast_on_target
-from simulator.tiles import Part, TileCast, TileTransfer
+from castsim.casting import cast, cast_on_target
+from castsim.execution.tiles import Part, TileCast, TileTransfer
+from castsim.isa.errors import IllegalError, TileError
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode, TileType
 
 FULL = Shape(2, 256, 2, 256)
 

@@ -8,11 +8,11 @@ import oracle_a5
 import pytest
 from a5_cases import Shape, lowerer, make_cast
 
-from isa.modes import Rounding
-from simulator.tree import elements
-from simulator.vector_function.operations import Convert, CountDown, Load, Nest, Store, VectorFunction
-from simulator.vector_function.profile import profile
-from simulator.vector_function.whole_tile import whole_tile
+from castsim.execution.tree import elements
+from castsim.isa.modes import Rounding
+from castsim.machines.vector_function.operations import Convert, CountDown, Load, Nest, Store, VectorFunction
+from castsim.machines.vector_function.profile import profile
+from castsim.machines.vector_function.whole_tile import whole_tile
 
 PADDED = Shape(3, 320, 3, 290)
 FULL = Shape(3, 320, 3, 320)

@@ -9,13 +9,13 @@ from statistics import fmean, median
 
 import pytest
 
-from isa.errors import IllegalError, ReadError, TileError
-from simulator.__main__ import main
-from simulator.accuracy import assess, read_table
-from simulator.accuracy.assessment import LABEL_SHAPE, SHAPE
-from simulator.accuracy.names import format_of
-from simulator.estimating import estimate
-from targets import load_target
+from castsim.__main__ import main
+from castsim.estimating import estimate
+from castsim.evidence.accuracy import assess, read_table
+from castsim.evidence.accuracy.assessment import LABEL_SHAPE, SHAPE
+from castsim.evidence.accuracy.names import format_of
+from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.targets import load_target
 
 TARGETS = Path(__file__).resolve().parent.parent / "targets"
 HEADER = (
@@ -50,7 +50,7 @@ def test_document_of_the_shipped_tables(capsys):
         expected = 100 * (row["simulated_cycles"] - row["measured_cycles"]) / row["measured_cycles"]
         assert row["error_percent"] == pytest.approx(expected, abs=1e-3)
     a5 = next(entry for entry in document["targets"] if entry["file"].endswith("a5_measured_casts.csv"))
-    # What the sheet says of the public formula table on these rows (a5.md section 6.3).
+    # What the sheet says of the public formula table on these rows (docs/reference/a5.md section 6.3).
     assert a5["public_model"] == {
         "mean": pytest.approx(17.3, abs=0.05),
         "median": pytest.approx(1.56, abs=0.005),

@@ -10,15 +10,15 @@ import pytest
 from strided_works import TARGET, example, issued, vectors
 from test_strided_work_model import CLASSES, DEFAULT, made_for
 
-from isa.errors import IllegalError, ReadError, TileError
-from simulator.accuracy import AssessedRow, assess, read_table
-from simulator.accuracy.assessment import Accuracy
-from simulator.accuracy.table import MeasuredRow, MeasuredTable
-from simulator.estimating_load import estimate_load
-from simulator.strided.operations import VectorOperation
-from targets import load_target
-from targets.loader import SHIPPED
-from targets.strided_repeat import VectorTiming
+from castsim.estimating.load import estimate_load
+from castsim.evidence.accuracy import AssessedRow, assess, read_table
+from castsim.evidence.accuracy.assessment import Accuracy
+from castsim.evidence.accuracy.table import MeasuredRow, MeasuredTable
+from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.machines.strided.operations import VectorOperation
+from castsim.targets import load_target
+from castsim.targets.loader import SHIPPED
+from castsim.targets.strided_repeat import VectorTiming
 
 FILE = SHIPPED / "a2a3_measured_operations.csv"
 TABLE = read_table(FILE)

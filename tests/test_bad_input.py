@@ -1,4 +1,4 @@
-"""Bad input to `simulator.cast`: a ValueError that names what was wrong and what would be right, in every tier.
+"""Bad input to `castsim.cast`: a ValueError that names what was wrong and what would be right, in every tier.
 
 Where a tier is chosen makes no difference to what is refused.
 """
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa import CastsimError, IllegalError, ReadError
-from simulator import cast
-from simulator.numerics import Tier
+from castsim import cast
+from castsim.isa import CastsimError, IllegalError, ReadError
+from castsim.numerics import Tier
 
 F32 = np.array([1.5, -2.0, 3.25], np.float32)
 F16 = np.array([1.5, -2.0, 3.25], np.float16)

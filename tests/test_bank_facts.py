@@ -15,20 +15,20 @@ import strided_works
 from engine_outcome import outcome
 from engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly, store
 
-from isa.errors import EngineError
-from isa.formats import format_named
-from simulator import estimate, run
-from simulator.__main__ import main
-from simulator.engines import simulate
-from simulator.estimating import timed_alone
-from simulator.estimating_arithmetic import SCALAR, Shape
-from simulator.estimating_casts import TileEstimator, estimator_of
-from simulator.estimating_placement import Placement, Request
-from simulator.mechanisms import lowerer_of
-from simulator.timing import Cause
-from simulator.what_if import what_if
-from targets import load_target
-from targets.what_if import lifted, with_facts
+from castsim import estimate, run
+from castsim.__main__ import main
+from castsim.engines import simulate
+from castsim.estimating import timed_alone
+from castsim.estimating.arithmetic import SCALAR, Shape
+from castsim.estimating.casts import TileEstimator, estimator_of
+from castsim.estimating.placement import Placement, Request
+from castsim.isa.errors import EngineError
+from castsim.isa.formats import format_named
+from castsim.machines.mechanisms import lowerer_of
+from castsim.targets import load_target
+from castsim.targets.what_if import lifted, with_facts
+from castsim.timing import Cause
+from castsim.what_if import what_if
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SEEDS, LOOPED = (4000, 800) if "CASTSIM_THOROUGH" in os.environ else (240, 10)
@@ -61,7 +61,8 @@ def conflicts(timing):
 
 @each_exclusion
 def test_blocks_pass_as_soon_as_none_that_they_exclude_is_before_them(exclusions):
-    # Block b lies in group b mod 16, its bank changes every 64 KiB (a2a3.md section 8); both written anew here.
+    # Block b lies in group b mod 16, its bank changes every 64 KiB (docs/reference/a2a3.md section 8); both
+    # written anew here.
     ports, banks = exclusions
     waited = 0
     for seed in range(SEEDS):
@@ -179,9 +180,9 @@ def test_random_functions_agree_whatever_a_group_serves(counts):
 @each_exclusion
 def test_compiled_code_reads_the_facts(exclusions, monkeypatch):
     pytest.importorskip("numba")
-    driving = pytest.importorskip("simulator.engines.fast_dataflow.driving")
+    driving = pytest.importorskip("castsim.engines.fast_dataflow.driving")
     monkeypatch.setattr(driving.Driver, "pays_to_compile", lambda self, _: self.step is driving.run)
-    monkeypatch.setattr("simulator.engines.fast_dataflow.simulation._PROGRESS_INTERVAL", 3)
+    monkeypatch.setattr("castsim.engines.fast_dataflow.simulation._PROGRESS_INTERVAL", 3)
     for seed, make in product(range(200), (fast_programs.strided, fast_programs.functions)):
         tree, target = make(seed, small=seed % 3 > 0)
         counts = COUNTS[seed % len(COUNTS)]

@@ -9,8 +9,8 @@ import pytest
 from benchmarks import engines as benchmark
 from benchmarks.engine_cases import every_program, tile_cast
 
-from simulator.engines import simulate
-from simulator.tree import Loop
+from castsim.engines import simulate
+from castsim.execution.tree import Loop
 
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`castsim builtin` and `simulator.builtin`: what they print, write and refuse."""
+"""`castsim builtin` and `castsim.builtin`: what they print, write and refuse."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from tpc_text import GENERATIONS, table, target
 
-from isa.errors import IllegalError, ReadError
-from isa.tpc import parse
-from isa.tpc.encoding import assemble
-from simulator import builtin, run
-from simulator.__main__ import main
-from targets.tpc_encoding import encoding_of
+from castsim import builtin, run
+from castsim.__main__ import main
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.tpc import parse
+from castsim.isa.tpc.encoding import assemble
+from castsim.targets.tpc_encoding import encoding_of
 
 Capture = pytest.CaptureFixture[str]
 

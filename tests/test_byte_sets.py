@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.byte_sets import common_bytes, run_length, strided, widened
-from simulator.tree import Access
+from castsim.execution.byte_sets import common_bytes, run_length, strided, widened
+from castsim.execution.tree import Access
 
 
 def content(access: Access) -> set[int]:

@@ -10,8 +10,8 @@ import pytest
 from boundaries import FORMATS
 from golden import assert_same, oracle_mode, product_cast
 
-from isa import IllegalError, Overflow, Rounding, format_named
-from simulator.numerics import abstract_policy, cast_codes, round_to_integral_codes
+from castsim.isa import IllegalError, Overflow, Rounding, format_named
+from castsim.numerics import abstract_policy, cast_codes, round_to_integral_codes
 
 SOURCES = [name for name in FORMATS if oracle.fmt(name).bits <= 16]
 EVERY_MODE = [mode.value for mode in Rounding]
@@ -25,7 +25,7 @@ def undecided(source: np.ndarray, src: str, dst: str, mode: str, overflow: str) 
     """Return the cells for which the references contradict each other.
 
     To e8m0 under the rule `onnx` without saturation, down and nearest, between 2**127 and 2**128: onnxruntime
-    overflows before rounding, the reference evaluator of onnx after it; semantics_tosa_onnx.md calls it unclear.
+    overflows before rounding, the reference evaluator of onnx after it; docs/reference/semantics.md calls it unclear.
     """
     if dst != "e8m0" or overflow == "saturate" or mode == "ceil" or src != "bf16":
         return np.zeros(source.shape, dtype=bool)
@@ -67,7 +67,7 @@ def test_hybrid_of_every_normal_f16() -> None:
 
 @pytest.mark.parametrize("src", ["f16", "bf16"])
 def test_e8m0_by_the_specification_of_pto(src: str) -> None:
-    """The rule `asl` for its 16-bit sources (pto_assembly.md section 7.2); f32 has its vectors."""
+    """The rule `asl` for its 16-bit sources (docs/reference/pto.md section 6.2); f32 has its vectors."""
     source = every_code(src)
     for mode, overflow in product(oracle.MODES, ("saturate", "special")):
         expected = oracle.cast_array(source, src, "e8m0", mode, overflow, e8m0="asl")

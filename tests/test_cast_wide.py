@@ -12,8 +12,8 @@ from golden import oracle_mode, product_cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa import DETERMINISTIC, Overflow, ReadError, Rounding, format_named
-from simulator.numerics import NanToFloat, Policy, abstract_policy, cast_codes
+from castsim.isa import DETERMINISTIC, Overflow, ReadError, Rounding, format_named
+from castsim.numerics import NanToFloat, Policy, abstract_policy, cast_codes
 
 SOURCES = ("f64", "f32", "i32", "u32", "i64", "u64", "i48")
 MODES = [mode.value for mode in DETERMINISTIC]
@@ -90,7 +90,10 @@ def test_stochastic(src: str, dst: str, guard: bool) -> None:
 
 
 def test_stochastic_decides_at_the_dropped_bits() -> None:
-    """1 + k * 2**-23 in f32 to f16 drops 13 bits: up iff the word is at most k << 19 (formats.md section 8)."""
+    """1 + k * 2**-23 in f32 to f16 drops 13 bits: up iff the word is at most k << 19.
+
+    Source: docs/reference/formats.md section 6.
+    """
     for dropped in (1, 5, 0xFFF, 0x1000, 0x1FFF):
         source = np.full(3, 0x3F800000 | dropped, dtype=np.uint32)
         words = np.array([(dropped << 19) - 1, dropped << 19, (dropped << 19) + 1], dtype=np.uint32)
@@ -103,7 +106,7 @@ def test_stochastic_decides_at_the_dropped_bits() -> None:
 @pytest.mark.parametrize("dst", ["i8", "u8", "i16", "i32", "u32", "i64"])
 @pytest.mark.parametrize("bits", [32, 64])
 def test_wrap_of_a_clamped_intermediate(src: str, dst: str, bits: int) -> None:
-    """What instructions without saturation do: low bits of an int32 or int64 (a2a3.md section 4.3)."""
+    """What instructions without saturation do: low bits of an int32 or int64 (docs/reference/a2a3.md section 4.3)."""
     source = hard_codes(src, f"i{bits}", points=40, reach=2, random=300, seed=16)
     policy = Policy(rounding=Rounding.TRUNC, overflow=Overflow.WRAP, wrap_bits=bits)
     got = cast_codes(source, format_named(src), format_named(dst), policy)
@@ -113,7 +116,7 @@ def test_wrap_of_a_clamped_intermediate(src: str, dst: str, bits: int) -> None:
 @pytest.mark.parametrize("dst", ["f16", "bf16"])
 @pytest.mark.parametrize("mode", MODES)
 def test_saturation_that_makes_nan_zero(dst: str, mode: str) -> None:
-    """Float results while CTRL[48] is 0: largest finite number and zero (a2a3.md section 3.1)."""
+    """Float results while CTRL[48] is 0: largest finite number and zero (docs/reference/a2a3.md section 3.1)."""
     source = hard_codes("f32", dst, points=60, reach=2, random=200, seed=17)
     policy = Policy(rounding=Rounding(mode), overflow=Overflow.SATURATE, nan_to_float=NanToFloat.ZERO)
     got = cast_codes(source, format_named("f32"), format_named(dst), policy)
@@ -122,7 +125,7 @@ def test_saturation_that_makes_nan_zero(dst: str, mode: str) -> None:
 
 @pytest.mark.parametrize("code", [1 << 47, 1 << 48, 1 << 63, (1 << 64) - (1 << 47) - 1])
 def test_int48_outside_its_range_is_refused(code: int) -> None:
-    """i48 is stored in int64 (formats.md section 8): only sign-extended 48-bit values are codes."""
+    """i48 is stored in int64 (docs/reference/formats.md section 6): only sign-extended 48-bit values are codes."""
     row, to = format_named("i48"), format_named("i64")
     with pytest.raises(ReadError):
         cast_codes(np.array([code], dtype=np.uint64), row, to, abstract_policy(row, to, None, None))

@@ -14,8 +14,8 @@ from test_tpc_encoding_refusals import elf
 from tpc_bundles import packed
 from tpc_text import dialect
 
-from isa.tpc import parse, print_program
-from simulator.__main__ import main
+from castsim.__main__ import main
+from castsim.isa.tpc import parse, print_program
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,8 +11,8 @@ import oracle
 import oracle_a2a3
 import pytest
 
-from simulator.__main__ import main
-from simulator.commands.cast import listed
+from castsim.__main__ import main
+from castsim.commands.words import listed
 
 Capture = pytest.CaptureFixture[str]
 
@@ -116,7 +116,8 @@ def test_a_target_has_its_own_defaults_and_says_what_is_in_force(capsys: Capture
 
 
 def test_a_scratch_tile_changes_what_infinity_becomes(capsys: Capture) -> None:
-    # Through int32 the low bits of its clamped extreme remain: -1 for plus infinity, 0 for minus (a2a3.md section 3.4).
+    # Through int32 the low bits of its clamped extreme remain: -1 for plus infinity, 0 for minus
+    # (docs/reference/a2a3.md section 3.4).
     off = ("--target", "a2a3", "--saturation", "off")
     assert [row["value"] for row in results(capsys, "f32", "i16", "inf", "-inf", *off)] == [0, 0]
     assert [row["value"] for row in results(capsys, "f32", "i16", "inf", "-inf", *off, "--scratch")] == [-1, 0]

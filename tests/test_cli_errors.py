@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, written
 
-from simulator.__main__ import main
-from targets.loader import SHIPPED
+from castsim.__main__ import main
+from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]
 
@@ -196,11 +196,11 @@ ARRAYS: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: path.write_text("1 2 3"), "is no .npy file"),
     (lambda path: path.mkdir(), "cannot be read: Is a directory"),
     (lambda path: path.write_bytes(b""), "is no .npy file"),
-    (truncated, "is no .npy file"),
+    (truncated, "is not a complete .npy file"),
     (lambda path: np.save(path, np.zeros((4, 32), np.float32)), "has shape [4, 32], 128 elements; its views (4x64)"),
     (lambda path: np.save(path, np.zeros((4, 64), np.float64)), "cannot have dtype float64\n  legal: float32, uint32"),
     (lambda path: np.save(path, np.zeros((4, 64), np.complex64)), "cannot have dtype complex64"),
-    (lambda path: np.save(path, np.array(["a"])), "cannot have dtype <U1"),
+    (lambda path: np.save(path, np.full((4, 64), "a")), "cannot have dtype <U1"),
 ]
 
 
@@ -290,7 +290,7 @@ def test_interruption(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monke
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simulator.running.run_loaded", interrupted)
+    monkeypatch.setattr("castsim.commands.execution.run.run_loaded", interrupted)
     assert main(["run", written(tmp_path), "--timing-only"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -300,7 +300,7 @@ def test_an_internal_error(*, debug: bool, tmp_path: Path, capsys: Capture, monk
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("simulator.running.run_loaded", broken)
+    monkeypatch.setattr("castsim.commands.execution.run.run_loaded", broken)
     monkeypatch.setenv("CASTSIM_DEBUG", "1" if debug else "")
     assert main(["run", written(tmp_path), "--timing-only", "--json", "-"]) == 1
     out, err = capsys.readouterr()
@@ -320,6 +320,7 @@ ASSEMBLY = "// castsim: target goya\nnop; halt; halt; nop\n"
     ("words", "message"),
     [
         ("--pipeline hardware", "--pipeline is about registers of assembly"),
+        ("--stale-reads stop", "--stale-reads is about registers of assembly"),
         ("--max-cycles \u0663", "not a positive integer"),
         ("--trace -", "--trace takes a file"),
         ("--kanata -", "--kanata takes a file"),

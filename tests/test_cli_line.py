@@ -12,24 +12,34 @@ from pathlib import Path
 import pytest
 from cli_programs import written
 
-from simulator import __version__
-from simulator.__main__ import main
-from simulator.commands import line
-from simulator.commands.failure import report_failure
+from castsim import __version__
+from castsim.__main__ import main
+from castsim.commands import line
+from castsim.commands.failure import report_failure
 
 Capture = pytest.CaptureFixture[str]
 HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "dataclasses")
 """Modules that take tens of milliseconds to import; the last one because it pulls in `inspect`."""
 
 
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with castsim as an installation lays it out, by links into this checkout."""
+    checkout, folder = Path(line.__file__).parents[2], tmp_path_factory.mktemp("installed")
+    (folder / "castsim").mkdir()
+    for entry in (*(checkout / "simulator").iterdir(), checkout / "isa", checkout / "targets"):
+        (folder / "castsim" / entry.name).symlink_to(entry)
+    return folder
+
+
 @pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in line.COMMANDS)])
-def test_help_and_version_import_nothing_heavy(argv: list[str]) -> None:
+def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) -> None:
     script = (
-        "import sys; from simulator.__main__ import main; code = main(sys.argv[1:]); "
+        "import sys; from castsim.__main__ import main; code = main(sys.argv[1:]); "
         f"print(code, *[name for name in {HEAVY!r} if name in sys.modules])"
     )
     # -S keeps the import hooks of an editable installation out, which are not ours.
-    environment = {**os.environ, "PYTHONPATH": str(Path(line.__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(laid_out)}
     done = subprocess.run(
         [sys.executable, "-S", "-c", script, *argv], capture_output=True, text=True, check=True, env=environment
     )
@@ -139,7 +149,7 @@ def test_colour_is_for_terminals_and_adds_nothing_else(
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:
-    command = f"{sys.executable} -m simulator targets a2a3 | head -n 1; echo ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m castsim targets a2a3 | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
@@ -180,7 +190,7 @@ def test_a_terminal_without_unicode_gets_escapes(
 @pytest.mark.parametrize("argv", ["targets", "targets --json -"])
 def test_an_unusable_standard_output_is_said_once(redirection: str, argv: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    command = f"{sys.executable} -m simulator {argv} {redirection}"
+    command = f"{sys.executable} -m castsim {argv} {redirection}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("error: cannot write standard output: ")
@@ -188,13 +198,13 @@ def test_an_unusable_standard_output_is_said_once(redirection: str, argv: str) -
 
 def test_help_into_a_full_disk_is_an_error() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    command = f"{sys.executable} -m simulator --help > /dev/full"
+    command = f"{sys.executable} -m castsim --help > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (2, "error: cannot write standard output: No space left on device\n")
 
 
 def test_a_closed_error_output_does_not_spill_into_the_document() -> None:
-    command = f"{sys.executable} -m simulator cast f32 f16 x --json - 2>&-"
+    command = f"{sys.executable} -m castsim cast f32 f16 x --json - 2>&-"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert json.loads(done.stdout)["errors"][0]["message"].startswith("'x' is not a number")

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from cli_programs import LOOP, TCVT, TLOAD, TSTORE, changed, written
 
-from simulator.__main__ import main
-from targets import load_target
+from castsim.__main__ import main
+from castsim.targets import load_target
 
 Capture = pytest.CaptureFixture[str]
 A2A3 = load_target("a2a3")
@@ -189,6 +189,6 @@ def test_a_wrong_scalar_argument_is_refused_at_its_use(tmp_path: Path, capsys: C
 
 def test_standard_input_as_program(tmp_path: Path) -> None:
     with Path(written(tmp_path)).open() as file:
-        command = [sys.executable, "-m", "simulator", "run", "-", "--timing-only", "--json", "-"]
+        command = [sys.executable, "-m", "castsim", "run", "-", "--timing-only", "--json", "-"]
         done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["entry"] == "narrow"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from simulator.__main__ import main
-from simulator.reports.pairs import MODULES
-from targets import load_target, target_names
-from targets.loader import SHIPPED
+from castsim.__main__ import main
+from castsim.reports.pairs import MODULES
+from castsim.targets import load_target, target_names
+from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]
 
@@ -54,7 +54,7 @@ def test_one_target_lists_all_it_knows(name: str, capsys: Capture) -> None:
 
 
 def test_the_pairs_of_a2a3(capsys: Capture) -> None:
-    """Rows of the published table (a2a3.md sections 1 and 3.2), copied by hand."""
+    """Rows of the published table (docs/reference/a2a3.md sections 1 and 3.2), copied by hand."""
     pairs = {(row["src"], row["dst"]): row for row in document(capsys, "a2a3")["pairs"]}
     five = ["rint", "round", "floor", "ceil", "trunc"]
     assert len(pairs) == 25
@@ -89,7 +89,7 @@ def test_one_pair_in_full(capsys: Capture) -> None:
         "max_repeats": 255, "repeat_stride_field_bits": 12,
     }  # fmt: skip
     steps = [step for step in found["scratch_sequence"]["operations"] if step.startswith("v")]
-    # int32, int16 in place, the low byte kept, then through f16 to int8 (a2a3.md section 3.4)
+    # int32, int16 in place, the low byte kept, then through f16 to int8 (docs/reference/a2a3.md section 3.4)
     assert steps == [
         "vconv_f162s32r", "vconv_s322s16", "vector_dup", "vand", "vconv_s162f16", "vconv_f162s8z"
     ]  # fmt: skip

@@ -5,13 +5,13 @@ from __future__ import annotations
 import oracle_compiled as oracle
 import pytest
 
-from isa.errors import IllegalError
-from simulator.compiled_casts.paths import Means, Path, path_of
-from simulator.compiled_casts.vector_types import bits_of
-from targets import load_target
-from targets.schema import Status
-from targets.tpc_compiler import How, Reading, c_types, chains
-from targets.vliw import VliwTarget
+from castsim.isa.errors import IllegalError
+from castsim.targets import load_target
+from castsim.targets.schema import Status
+from castsim.targets.tpc_compiler import How, Reading, c_types, chains
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.paths import Means, Path, path_of
+from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
 
 SCALAR_TESTS = {
     # LL tests of llvm/test/CodeGen/TPC/fpcvt and type_convert: instructions that they expect, by generation.
@@ -25,7 +25,7 @@ SCALAR_TESTS = {
     ("greco", "u8", "f32"): ("u8", "f32"),
 }
 VECTOR_CHAINS = {
-    # tpc.md section 4, chains before Gaudi2.
+    # docs/reference/tpc.md section 4, chains before Gaudi2.
     ("gaudi", "f32", "u16"): ("f32", "i32", "u32", "u16"),
     ("gaudi", "f32", "u8"): ("f32", "i16", "u8"),
     ("gaudi", "bf16", "i32"): ("bf16", "f32", "i32"),

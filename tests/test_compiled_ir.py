@@ -12,9 +12,9 @@ import pytest
 from oracle_formats import INTS, Value, decode, fmt
 from oracle_scalar import encode
 
-from simulator.__main__ import main
-from simulator.compiled_casts import compare, compile_cast
-from simulator.compiled_casts.ir import defined, inputs_of, opcodes
+from castsim.__main__ import main
+from castsim.tpc_compiler.compiled_casts import compare, compile_cast
+from castsim.tpc_compiler.compiled_casts.ir import defined, inputs_of, opcodes
 
 OPCODES = {
     ("f32", "bf16"): ["fptrunc"],

@@ -11,12 +11,12 @@ import numpy as np
 import oracle_compiled as oracle
 import pytest
 
-from isa.errors import IllegalError
-from simulator.compiled_casts import Entry, Order, entries, lowered
-from simulator.compiled_casts.matrix import order_of
-from targets import load_target
-from targets.tpc_compiler import Kind
-from targets.vliw import VliwTarget
+from castsim.isa.errors import IllegalError
+from castsim.targets import load_target
+from castsim.targets.tpc_compiler import Kind
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts import Entry, Order, entries, lowered
+from castsim.tpc_compiler.compiled_casts.matrix import order_of
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 
@@ -125,7 +125,7 @@ def test_hard_is_one_instruction_where_the_instruction_set_has_the_pair(generati
             missing.add(pair)
             continue
         assert lowered(entry, chip).run(inputs(entry)).vector_operations == 1, str(entry)
-    # The matrix calls these Hard; the intrinsic header has them from Gaudi2 on (tpc.md section 4).
+    # The matrix calls these Hard; the intrinsic header has them from Gaudi2 on (docs/reference/tpc.md section 4).
     assert missing == (
         {("u16", "f32"), ("f32", "u16"), ("f16", "i32"), ("f16", "u8"), ("bf16", "u8"), ("i32", "u16")}
         if generation == "greco"

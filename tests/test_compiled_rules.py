@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from isa.errors import IllegalError, ReadError
-from simulator.__main__ import main
-from simulator.compiled_casts import compile_cast, compiled_cast
-from simulator.compiled_casts.vector_types import vector_type
+from castsim.__main__ import main
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.tpc_compiler.compiled_casts import compile_cast, compiled_cast
+from castsim.tpc_compiler.compiled_casts.vector_types import vector_type
 
 PROMOTIONS = ("char", "short", "int", "uint", "float")
 """The order that the vendor's document lists, as far as TPC has the types."""

@@ -9,9 +9,9 @@ import numpy as np
 import oracle_compiled as oracle
 import pytest
 
-from isa.errors import IllegalError
-from simulator.__main__ import main
-from simulator.compiled_casts import compile_cast, compiled_cast
+from castsim.__main__ import main
+from castsim.isa.errors import IllegalError
+from castsim.tpc_compiler.compiled_casts import compile_cast, compiled_cast
 
 
 def scalar_pairs(generation: str) -> set[tuple[str, str]]:

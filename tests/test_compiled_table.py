@@ -9,18 +9,20 @@ import numpy as np
 import oracle_compiled as oracle
 import pytest
 
-from simulator.__main__ import main
-from simulator.compiled_casts import cast_table, compile_cast
-from simulator.compiled_casts.c_table import NONE, spelled
-from targets import load_target
-from targets.vliw import VliwTarget
+from castsim.__main__ import main
+from castsim.targets import load_target
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts import cast_table, compile_cast
+from castsim.tpc_compiler.compiled_casts.c_table import NONE, spelled
 
 TABLE = Path(__file__).parent / "vectors" / "tpc_builtin_support_gaudi.txt"
 
-UNSIGNED_SLIP = "a signed conversion called unsigned (tpc.md section 4, seed against LL)"
+UNSIGNED_SLIP = "a signed conversion called unsigned (docs/reference/tpc.md section 4, seed against LL)"
 INTEGER_EXTENSION = "fpext of an integer: the step before sitofp is sext"
 WRONG_NAME = "an integer becomes a float of its width: sitofp, not fptrunc, and misspelled"
-NO_SUFFIX = "the instruction is missing from the cell; CONVERT has the pair (tpc.md section 4: the same pairs)"
+NO_SUFFIX = (
+    "the instruction is missing from the cell; CONVERT has the pair (docs/reference/tpc.md section 4: the same pairs)"
+)
 LOWER_CASE = "the instruction in lower case"
 
 SLIPS = {
@@ -72,7 +74,7 @@ def test_every_cell_is_the_documents_or_one_of_its_slips(pair: tuple[str, str]) 
 
 
 def test_what_the_compiler_has_beyond_the_document() -> None:
-    # tpc.md section 4: CONVERT i16 -> i8 in the vector unit, i8 -> bf16 in the scalar unit.
+    # docs/reference/tpc.md section 4: CONVERT i16 -> i8 in the vector unit, i8 -> bf16 in the scalar unit.
     assert documented()["INT16", "INT8"] == "trunc-C-INT"
     assert gaudi().convert("i16", "i8") is not None
     assert documented()["INT8", "BF16"] == NONE

@@ -9,7 +9,7 @@ import numpy as np
 import oracle_compiled as oracle
 import pytest
 
-from simulator.compiled_casts import CompiledCast, compile_cast, compiled_cast
+from castsim.tpc_compiler.compiled_casts import CompiledCast, compile_cast, compiled_cast
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 MODES = {"goya": ("rz", "ru", "rd"), "gaudi": ("rz", "ru", "rd", "rhaz"), "greco": ("rz", "ru", "rd", "rhaz")}
@@ -99,7 +99,10 @@ def test_a_pair_of_the_instruction_set_is_one_instruction(generation: str) -> No
 
 
 def swizzled_order(codes: np.ndarray, ratio: int, *, up: bool) -> np.ndarray:
-    """Return in which order all_lanes leaves the elements of one group of registers (tpc.md section 2.2)."""
+    """Return in which order all_lanes leaves the elements of one group of registers.
+
+    Source: docs/reference/tpc.md section 2.2.
+    """
     return codes.reshape(-1, ratio).T.reshape(-1) if up else codes.reshape(ratio, -1).T.reshape(-1)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.__main__ import main
-from simulator.conformance import Cell, conform, legal_casts, settle_cell
-from simulator.planning import Verdict, Way
-from simulator.reports.conform import cast_text, cell_text
-from simulator.reports.conform_text import conform_markdown
-from targets import load_specification, target_names
+from castsim.__main__ import main
+from castsim.planning import Verdict, Way
+from castsim.planning.conformance import Cell, conform, legal_casts, settle_cell
+from castsim.reports.conform import cast_text, cell_text
+from castsim.reports.conform_text import conform_markdown
+from castsim.targets import load_specification, target_names
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 DOCS = Path(__file__).parent.parent / "docs"
@@ -95,7 +95,7 @@ def test_older_versions_have_fewer_casts() -> None:
     new, old = (legal_casts(load_specification("tosa"), version) for version in (None, "1.0"))
     assert {cast.version for cast in old} == {"1.0"}
     assert len(old) < len(new)
-    # i64 and boolean floats came with 1.1 (semantics_tosa_onnx.md section 1.1).
+    # i64 and boolean floats came with 1.1 (docs/reference/semantics.md section 1.1).
     assert not any("i64" in (cast.src.name, cast.dst.name) for cast in old)
 
 
@@ -127,7 +127,10 @@ def cells(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
 
 
 def test_options_that_software_sets_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """f32 -> f16 follows CTRL[48] on both chips (a5.md section 4.1, a2a3.md section 3.1); Gaudi 2 needs nothing."""
+    """f32 -> f16 follows CTRL[48] on both chips; Gaudi 2 needs nothing.
+
+    Source: docs/reference/a5.md section 4.1, docs/reference/a2a3.md section 3.1.
+    """
     cast = ["--spec", "tosa", "--target", "a5", "a2a3", "gaudi2", "--src", "f32", "--dst", "f16"]
     found = {cell["target"]: cell for cell in cells(capsys, *cast)}
     assert found["a5"]["options"] == {"ctrl_48_at_start": 1}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from isa.errors import TargetDataError
-from targets import csv_rows
-from targets.tpc_builtins import BuiltinRounding
-from targets.tpc_compiler import CType, c_types
+from castsim.isa.errors import TargetDataError
+from castsim.targets import csv_rows
+from castsim.targets.tpc_builtins import BuiltinRounding
+from castsim.targets.tpc_compiler import CType, c_types
 
 
 @pytest.mark.parametrize(

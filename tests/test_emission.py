@@ -8,10 +8,10 @@ import pytest
 from tpc_machine import END, nops, ran
 from tpc_text import GENERATIONS, target
 
-from isa.errors import IllegalError, ReadError
-from isa.tpc import Slot, parse
-from simulator.emission import Execution, Kernel, Sequence, execute, schedule
-from simulator.vliw.lint import lint
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.tpc import Slot, parse
+from castsim.machines.vliw.lint import lint
+from castsim.tpc_compiler.emission import Execution, Kernel, Sequence, execute, schedule
 
 
 def quantiser(name: str) -> Kernel:
@@ -118,7 +118,10 @@ def test_a_setup_is_visible_to_what_follows() -> None:
 
 @pytest.mark.parametrize("pause", [0, 1, 2, 3, 8, 40])
 def test_a_rounding_register_stays_visible(pause: int) -> None:
-    """However long nothing looks at it; from the third bundle on (tpc.md section 6.1, stores to the register)."""
+    """However long nothing looks at it; from the third bundle on.
+
+    Source: docs/reference/tpc.md section 6.1, stores to the register.
+    """
     text = f"""// castsim: tensor 0 x in f32 [64]
 // castsim: tensor 1 y out i32 [64]
 // castsim: reg S1 = 1

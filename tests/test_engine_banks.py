@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly
 
-from simulator.engines import simulate
-from simulator.engines.event_strided import EventSimulation
+from castsim.engines import simulate
+from castsim.engines.event_strided.simulation import EventSimulation
 
 LIMIT = 10**6
 
@@ -20,7 +20,8 @@ def held(tree, target, holds, observer=None):
 
 @pytest.mark.parametrize(("block_stride", "cycles"), [(16, 8), (8, 4), (4, 2), (1, 2), (17, 2)])
 def test_published_cost_of_source_block_strides(block_stride, cycles):
-    # a2a3.md section 8: 8 blocks in one group take 8 cycles per repeat, in two groups 4. Four groups take 2, which
+    # docs/reference/a2a3.md section 8: 8 blocks in one group take 8 cycles per repeat, in two groups 4. Four
+    # groups take 2, which
     # is what a repeat takes anyway.
     timing = simulate(singly(cast(4, block_stride=block_stride, repeat_strides=(1, 4))), a2a3())
     assert timing.total == 1 + 9 + 4 * cycles + 14

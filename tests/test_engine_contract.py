@@ -11,13 +11,13 @@ from engine_trees import FULL, KIBI, Recorder, a2a3, cast, causes, control, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.errors import IllegalError, ReadError
-from simulator.engines import simulate
-from simulator.engines.event_strided import EventSimulation
-from simulator.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
-from simulator.tree import Access, Block, Loop, elements
+from castsim.engines import simulate
+from castsim.engines.event_strided.simulation import EventSimulation
+from castsim.execution.tree import Access, Block, Loop, elements
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
 
-GROUPS, BANKS, ROWS = 16, 3, 128  # a2a3.md section 8
+GROUPS, BANKS, ROWS = 16, 3, 128  # docs/reference/a2a3.md section 8
 LIMIT = 10**6
 
 
@@ -115,7 +115,9 @@ def _check_operations(timing, pipe, tree):
 
 
 def _replay_ports(recorder, held):
-    """Serve all blocks again, first come first served, with the mapping of a2a3.md section 8 written anew."""
+    """Serve all blocks again, first come first served, with the mapping of docs/reference/a2a3.md section 8 written
+    anew.
+    """
     free: dict[object, int] = {}
     for cycle, _, _, address, write, asked in sorted(recorder.blocks, key=lambda block: (block[5], block[2])):
         row, group = divmod(address // 32, GROUPS)
@@ -216,6 +218,6 @@ def test_an_empty_program_takes_no_time():
 
 
 def test_simpy_is_imported_by_who_simulates_only():
-    script = "import sys, simulator.engines; print('simpy' in sys.modules)"
+    script = "import sys, castsim.engines; print('simpy' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"

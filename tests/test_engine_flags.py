@@ -6,15 +6,14 @@ cycle t ends in t + 9 + 2 + 14 = t + 25; a 512-byte load takes 264 + 4, a 128-by
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from counted_work import at_most
 from engine_trees import a2a3, cast, causes, control, load, lowered, program, singly, store
 
-from isa.errors import EngineError
-from simulator.engines import simulate
-from simulator.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
-from simulator.tree import Block, Loop
+from castsim.engines import simulate
+from castsim.execution.tree import Block, Loop
+from castsim.isa.errors import EngineError
+from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
 
 LOADED, CONVERTED = ("MTE2", "V"), ("V", "MTE3")
 
@@ -200,11 +199,9 @@ def test_the_limit_names_what_still_runs():
 
 
 def test_the_limit_ends_long_programs_early():
-    started = time.monotonic()
     body = Block((lowered(0, ScalarWork("loop")),))
-    with pytest.raises(EngineError, match="cycle limit of 1000 reached at 'instruction 0'"):
+    with at_most(200_000), pytest.raises(EngineError, match="cycle limit of 1000 reached at 'instruction 0'"):
         simulate(program(Loop(10**12, body, ((), ()))), a2a3(), max_cycles=1000)
     body = Block((lowered(1, load(0, 512)),))
-    with pytest.raises(EngineError, match="cycle limit of 100000 reached at 'instruction 1'"):
+    with at_most(200_000), pytest.raises(EngineError, match="cycle limit of 100000 reached at 'instruction 1'"):
         simulate(program(Loop(10**12, body, ((), (0, 0)))), a2a3(), max_cycles=10**5)
-    assert time.monotonic() - started < 5

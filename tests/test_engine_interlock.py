@@ -10,10 +10,10 @@ from engine_trees import KIBI, a2a3, cast, causes, load, lowered, program, store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.engines import simulate
-from simulator.engines.event_dataflow.records import ExecutionRecord
-from simulator.engines.event_dataflow.scoreboard import Scoreboard
-from simulator.tree import Access, Loop
+from castsim.engines import simulate
+from castsim.engines.event_dataflow.records import ExecutionRecord
+from castsim.engines.event_dataflow.scoreboard import Scoreboard
+from castsim.execution.tree import Access, Loop
 
 
 def reads(start, end, space="ub"):

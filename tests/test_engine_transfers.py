@@ -1,4 +1,6 @@
-"""Transfers: startup and rate, exact arithmetic, order. Loads against the measured rows of a2a3.md section 6.3."""
+"""Transfers: startup and rate, exact arithmetic, order. Loads against the measured rows of docs/reference/a2a3.md
+section 6.3.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from math import floor
 import pytest
 from engine_trees import a2a3, causes, load, singly, store
 
-from simulator.engines import simulate
+from castsim.engines import simulate
 
 
 @pytest.mark.parametrize(

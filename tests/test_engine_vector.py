@@ -9,13 +9,14 @@ from __future__ import annotations
 import pytest
 from engine_trees import FULL, KIBI, a2a3, cast, causes, control, lowered, program, singly
 
-from simulator.engines import simulate
-from simulator.strided.operations import ScalarWork, Stream, VectorOperation
+from castsim.engines import simulate
+from castsim.machines.strided.operations import ScalarWork, Stream, VectorOperation
 
 
 @pytest.mark.parametrize("formats", [("f32", "f16"), ("f16", "f32")])
 def test_published_cast_of_4x64_takes_33_cycles(formats):
-    # a2a3.md section 6.3: f32 -> f16 and f16 -> f32, 4 x 64, measured 33. Control write, four one-repeat calls,
+    # docs/reference/a2a3.md section 6.3: f32 -> f16 and f16 -> f32, 4 x 64, measured 33. Control write, four one-
+    # repeat calls,
     # control write: 1 + 1 + 9 + 4 * 2 + 14.
     calls = [cast(1, 256 * row, 64 * KIBI + 256 * row, formats=formats, repeat_strides=(8, 8)) for row in range(4)]
     timing = simulate(program(lowered(0, control(), *calls, control())), a2a3())

@@ -11,11 +11,11 @@ from a5_cases import A5, Shape
 from engine_trees import Recorder
 from function_times import cycles, flat, function_of, padded, timed, with_fact
 
-from isa.errors import IllegalError
-from simulator.dataflow.operations import Transfer
-from simulator.engines import simulate
-from simulator.engines.event_function.nest_plan import head_penalty
-from simulator.timing import Cause
+from castsim.engines import simulate
+from castsim.execution.dataflow.operations import Transfer
+from castsim.isa.errors import IllegalError
+from castsim.machines.vector_function.nest_plan import head_of
+from castsim.timing import Cause
 
 USE, CONVERT, LOGIC, INTERLEAVE, STORE, DRAIN = 6, 4.5, 3, 10.5, 9, 12
 ONE_TRIP, LOOP, ROWS = 22, 24, 24.5
@@ -78,7 +78,7 @@ def test_profiled_sequence_is_an_option() -> None:
 
 def test_head_penalty_by_source_bytes() -> None:
     facts = A5.timing.unpack_head
-    penalties = {size: head_penalty(facts, size) for size in (64, 128, 256, 320, 512, 640, 768, 1024, 1152, 1280)}
+    penalties = {size: head_of(facts, size) for size in (64, 128, 256, 320, 512, 640, 768, 1024, 1152, 1280)}
     assert {size: penalty for size, penalty in penalties.items() if penalty} == {64: 2600, 128: 2600, 640: 1300}
 
 
@@ -115,7 +115,7 @@ def test_more_rows_or_trips_never_take_less(kernel: str) -> None:
             if penalised:  # the published cycles fall here, up to 1023 source bytes
                 nest = function.timed[-1]
                 size = nest.trips * nest.source_trip
-                found[rows, trips] -= head_penalty(A5.timing.unpack_head, size) // 100
+                found[rows, trips] -= head_of(A5.timing.unpack_head, size) // 100
     assert min(found.values()) >= ONE_TRIP + DRAIN
     for (rows, trips), taken in found.items():
         assert all(other >= taken for (r, n), other in found.items() if r >= rows and n >= trips), (rows, trips)
@@ -170,7 +170,7 @@ def test_transfers_and_functions_meet_at_the_ports() -> None:
     """A function whose stores find a port held waits that long, and says so."""
     from function_times import LIMIT, tree_of  # noqa: PLC0415
 
-    from simulator.engines.event_function import FunctionSimulation  # noqa: PLC0415
+    from castsim.engines.event_function.simulation import FunctionSimulation  # noqa: PLC0415
 
     function = function_of("f32", "f16", flat(64), places=(0, 65_536))
     alone = timed(function)

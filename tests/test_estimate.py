@@ -11,18 +11,18 @@ from engine_trees import a2a3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
-from isa.formats import format_named
-from isa.modes import Saturation
-from simulator import estimate
-from simulator.estimating import Estimate, Estimates, timed_alone
-from simulator.estimating_arithmetic import SCALAR, Shape
-from simulator.estimating_casts import TileEstimator, estimator_of
-from simulator.estimating_placement import Placement, Request
-from simulator.mechanisms import lowerer_of
-from simulator.timing import Cause
-from targets import load_target
-from targets.strided_repeat import StridedRepeatTarget
+from castsim import estimate
+from castsim.estimating import Estimate, Estimates, timed_alone
+from castsim.estimating.arithmetic import SCALAR, Shape
+from castsim.estimating.casts import TileEstimator, estimator_of
+from castsim.estimating.placement import Placement, Request
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Saturation
+from castsim.machines.mechanisms import lowerer_of
+from castsim.targets import load_target
+from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.timing import Cause
 
 EXAMPLES = 5000 if "CASTSIM_THOROUGH" in os.environ else 250
 A2A3 = load_target("a2a3")

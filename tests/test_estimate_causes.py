@@ -11,15 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from isa.errors import CastsimError, IllegalError
-from isa.pto.vector_operations import VECTOR_OPERATIONS
-from simulator import estimate
-from simulator.compiled_casts.paths import path_of
-from simulator.estimating_load import estimate_load
-from simulator.estimating_work import estimate_work
-from targets import load_target, target_names
-from targets.vector_function import VectorFunctionTarget
-from targets.vliw import VliwTarget
+from castsim import estimate
+from castsim.estimating.load import estimate_load
+from castsim.estimating.work import estimate_work
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.targets import load_target, target_names
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.paths import path_of
 
 EXAMPLES = 3000 if "CASTSIM_THOROUGH" in os.environ else 60
 CHIPS = target_names()
@@ -80,7 +80,10 @@ def test_causes_of_a_cast_add_up_to_its_cycles(
 @pytest.mark.parametrize("name", [name for name in CHIPS if isinstance(load_target(name), VectorFunctionTarget)])
 @pytest.mark.parametrize("control", [0, 1, 7, 100])
 def test_a_slow_scalar_unit_is_counted_from_the_launch_on(name: str, control: int) -> None:
-    """What it does before the launch is no part of the published cycles (a5.md section 6.2), what it restores is."""
+    """What it does before the launch is no part of the published cycles, what it restores is.
+
+    Source: docs/reference/a5.md section 6.2.
+    """
     target = load_target(name)
     assert isinstance(target, VectorFunctionTarget)
     scalar = target.timing.scalar.model_copy(update={"control_write_cycles": control})

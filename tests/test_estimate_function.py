@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.errors import CastsimError
-from isa.formats import format_named
-from isa.modes import Saturation
-from simulator import estimate
-from simulator.estimating import Estimate, timed_alone
-from simulator.estimating_arithmetic import SCALAR, Shape
-from simulator.estimating_casts import TileEstimator, estimator_of
-from simulator.estimating_placement import Placement, Request
-from simulator.mechanisms import lowerer_of
-from targets import load_target
-from targets.vector_function import VectorFunctionTarget
+from castsim import estimate
+from castsim.estimating import Estimate, timed_alone
+from castsim.estimating.arithmetic import SCALAR, Shape
+from castsim.estimating.casts import TileEstimator, estimator_of
+from castsim.estimating.placement import Placement, Request
+from castsim.isa.errors import CastsimError
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Saturation
+from castsim.machines.mechanisms import lowerer_of
+from castsim.targets import load_target
+from castsim.targets.vector_function import VectorFunctionTarget
 
 EXAMPLES = 5000 if "CASTSIM_THOROUGH" in os.environ else 250
 A5 = load_target("a5")
@@ -105,7 +105,10 @@ def test_shipped_facts_have_a_closed_form_for_every_pair() -> None:
 @pytest.mark.parametrize("rows", [1, 2, 7, 100, 240])
 @pytest.mark.parametrize("cols", [96, 128, 200, 384])
 def test_loads_that_meet_stores(rows: int, cols: int) -> None:
-    """The padded f32 -> f16 kernel loads 512 bytes per trip: every block group twice (a5.md section 8)."""
+    """The padded f32 -> f16 kernel loads 512 bytes per trip: every block group twice.
+
+    Source: docs/reference/a5.md section 8.
+    """
     request = Request(format_named("f32"), format_named("f16"), None, None, False)
     stride = (cols + 127) // 64 * 64
     rows = min(rows, 200_000 // (6 * stride))

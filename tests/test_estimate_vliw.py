@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.errors import CastsimError, IllegalError, ReadError, TileError
-from isa.tpc import Slot
-from simulator import estimate, run
-from simulator.compiled_casts.paths import path_of
-from simulator.engines import simulate
-from simulator.estimating import of_timing
-from simulator.estimating_casts import estimator_of
-from simulator.estimating_vliw import KernelEstimator
-from targets import load_target
-from targets.vliw import VliwTarget
+from castsim import estimate, run
+from castsim.engines import simulate
+from castsim.estimating import of_timing
+from castsim.estimating.casts import estimator_of
+from castsim.estimating.vliw import KernelEstimator
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
+from castsim.isa.tpc import Slot
+from castsim.targets import load_target
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.paths import path_of
 
 TARGETS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 

@@ -9,7 +9,7 @@ import pytest
 from execution_programs import kernel, moved, walk
 from walker_cases import Y16, loop, program, step
 
-from isa.errors import CastsimError, ReadError, TileError
+from castsim.isa.errors import CastsimError, ReadError, TileError
 
 # --------------------------------------------------------------------------------------------------------- arguments
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from work_programs import noise, target, walked
 
-from isa import pto
-from isa.errors import TileError
-from simulator.execution.lifetimes import lifetimes_of
-from simulator.mechanisms import compute_of
-from simulator.tree import instances
+from castsim.execution.tree import instances
+from castsim.execution.walk.lifetimes import lifetimes_of
+from castsim.isa import pto
+from castsim.isa.errors import TileError
+from castsim.machines.mechanisms import compute_of
 
 BIG = "!pto.tile_buf<vec, 128x128xf32>"  # 64 KiB: three of them fill an A2/A3 buffer
 CONSTANTS = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 4, 128)) + "\n%s = arith.constant 2.0 : f32"

@@ -9,8 +9,8 @@ import pytest
 from execution_programs import issued, loops, moved, walk
 from walker_cases import X32, Y16, both, loop, program, step
 
-from isa.errors import CastsimError, ReadError, TileError
-from simulator.tree import Loop
+from castsim.execution.tree import Loop
+from castsim.isa.errors import CastsimError, ReadError, TileError
 
 # ------------------------------------------------------------------------------------------------------------- loops
 

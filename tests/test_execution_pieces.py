@@ -11,13 +11,13 @@ from execution_programs import issued, touched, walk
 from loop_programs import NARROW, Maker
 from walker_cases import Plain, both, in_a_row, loop, program, step
 
-from isa.errors import CastsimError
-from simulator.engines import simulate
-from simulator.execution import walker
-from simulator.execution.pieces import LONGEST_PERIOD, Pieces
-from simulator.mechanisms import compute_of
-from simulator.tree import Block, Loop, Lowered, Node
-from targets import load_target
+from castsim.engines import simulate
+from castsim.execution.tree import Block, Loop, Lowered, Node
+from castsim.execution.walk import walker
+from castsim.execution.walk.pieces import LONGEST_PERIOD, Pieces
+from castsim.isa.errors import CastsimError
+from castsim.machines.mechanisms import compute_of
+from castsim.targets import load_target
 
 PARTS = 4
 THOROUGH = "CASTSIM_THOROUGH" in os.environ

@@ -8,9 +8,9 @@ import pytest
 from execution_programs import kernel, walk
 from walker_cases import X32, loop, program, step
 
-from isa import pto
-from isa.errors import CastsimError, IllegalError, ReadError
-from simulator.tree import Block
+from castsim.execution.tree import Block
+from castsim.isa import pto
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
 
 # ----------------------------------------------------------------------------------------------------------- refusals
 

@@ -13,9 +13,9 @@ from execution_programs import kernel, walk
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from isa.errors import ReadError, Span
-from simulator.execution.dependence import Scalar
-from simulator.execution.scalars import arithmetic, compare, convert, width_of
+from castsim.execution.walk.dependence import Scalar
+from castsim.execution.walk.scalars import arithmetic, compare, convert, width_of
+from castsim.isa.errors import ReadError, Span
 
 NOWHERE = Span("t.pto", 1, 1)
 WIDTHS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}

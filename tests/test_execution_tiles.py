@@ -9,7 +9,7 @@ import pytest
 from execution_programs import issued, kernel, moved, walk
 from walker_cases import VIEWS, X32, Y16, both
 
-from isa.errors import CastsimError, ReadError, TileError
+from castsim.isa.errors import CastsimError, ReadError, TileError
 
 # ------------------------------------------------------------------------------- dynamic valid extents, ragged tiles
 
@@ -107,7 +107,7 @@ def test_level_2_places_tiles_one_behind_the_other() -> None:
 
 
 def test_level_2_capacity_is_192_kib() -> None:
-    # pto_assembly.md section 4: f32 + f16 tiles of 128 x 256 fit exactly, 129 x 256 do not.
+    # docs/reference/pto.md section 4: f32 + f16 tiles of 128 x 256 fit exactly, 129 x 256 do not.
     for rows, fits in ((128, True), (129, False)):
         text = kernel(
             f"%a = pto.alloc_tile : !pto.tile_buf<vec, {rows}x256xf32>\n%b = pto.alloc_tile : !pto.tile_buf<vec, {rows}x256xf16>"

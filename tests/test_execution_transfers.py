@@ -13,9 +13,9 @@ from execution_programs import issued, kernel, run, walk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isa.errors import CastsimError, TileError
-from simulator.dataflow.operations import Transfer
-from simulator.dataflow.values import execute_transfer
+from castsim.execution.dataflow.operations import Transfer
+from castsim.execution.dataflow.values import execute_transfer
+from castsim.isa.errors import CastsimError, TileError
 
 UB = 196_608
 SIZES = {"f32": 4, "f16": 2, "bf16": 2, "si8": 1, "ui8": 1, "i16": 2, "i32": 4, "i64": 8}
@@ -141,7 +141,8 @@ def test_store(case: tuple[str, list[int], list[int], list[int], list[int]]) -> 
     assert np.array_equal(got.reshape(-1, size), wanted)
 
 
-# pto_assembly.md 10.2: padding reaches the next 32-byte boundary, not the end of the row. Largest and smallest value.
+# docs/reference/pto.md section 7.2: padding reaches the next 32-byte boundary, not the end of the row. Largest and
+# smallest value.
 PAD = {
     ("f32", 1): "00000000", ("f32", 2): "0000807f", ("f32", 3): "000080ff",
     ("f16", 1): "0000", ("f16", 2): "007c", ("f16", 3): "00fc",
@@ -300,7 +301,7 @@ def test_transfers_that_do_not_fit(
 
 
 def test_burst_limit() -> None:
-    # a2a3.md 5: fewer than 4096 bursts, and tile rows.
+    # docs/reference/a2a3.md section 5: fewer than 4096 bursts, and tile rows.
     for rows, fits in ((4095, True), (4096, False)):
         text = transfer("si8", [rows, 32], [32, 1], [0, 0], [rows, 32], f"!pto.tile_buf<vec, {rows}x32xsi8>", load=True)
         if fits:

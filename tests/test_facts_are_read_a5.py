@@ -8,9 +8,9 @@ import expected_reports
 import function_times
 import pytest
 
-from simulator import run
-from targets import load_target
-from targets.vector_function import VectorFunctionTarget
+from castsim import run
+from castsim.targets import load_target
+from castsim.targets.vector_function import VectorFunctionTarget
 
 TARGET = load_target("a5")
 PROGRAMS = sorted(

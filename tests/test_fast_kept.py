@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from simulator.engines.fast_dataflow import driving
+from castsim.engines.fast_dataflow import driving
 
 ROOT = Path(__file__).parent.parent
 
 ASK = """
 from numba.core.caching import CompileResultCacheImpl
-from simulator.engines.fast_dataflow.compiling import _machine
+from castsim.engines.fast_dataflow.compiling import _machine
 found = CompileResultCacheImpl(_machine(0))
 print(found.locator.get_cache_path())
 print(found.filename_base)
@@ -23,7 +23,7 @@ print(found.filename_base)
 
 TELL = """
 import sys
-from simulator.engines.fast_dataflow.driving import _is_kept
+from castsim.engines.fast_dataflow.driving import _is_kept
 print(_is_kept(), "numba" in sys.modules)
 """
 
@@ -42,7 +42,7 @@ def put(folder: Path, name: str, age: float = -60) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.1.nbc"
     file.touch()
-    sources = max(each.stat().st_mtime for each in Path(driving.__file__).parent.glob("*.py"))
+    sources = max(each.stat().st_mtime for each in driving.sources())
     os.utime(file, (sources - age, sources - age))
     return file
 
@@ -96,7 +96,7 @@ def test_the_first_folder_that_can_be_written_to_counts(tmp_path: Path, monkeypa
 def test_what_one_process_compiles_the_next_one_finds(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     told(
-        "from simulator.engines.fast_dataflow.compiling import compiled_machine as c; c()",
+        "from castsim.engines.fast_dataflow.compiling import compiled_machine as c; c()",
         NUMBA_CACHE_DIR=str(tmp_path),
     )
     assert told(TELL, NUMBA_CACHE_DIR=str(tmp_path)) == ["True False"]

@@ -10,14 +10,13 @@ import pytest
 from bundle_trees import NOWHERE, Mix, by_events, fast, random_bundle, random_target, random_tree
 from engine_outcome import outcome, plain
 
-from isa.errors import IllegalError
-from simulator.engines.fast_vliw import simulate_bundles
-from simulator.running import load
-from simulator.tree import Block, Instruction, Loop, Lowered, Tree, elements
-from simulator.vliw.assembled import Assembled
-from simulator.vliw.assembled import execute as execute_assembled
-from targets import load_target, target_names
-from targets.vliw import VliwTarget
+from castsim.engines.fast_vliw import simulate_bundles
+from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements
+from castsim.isa.errors import IllegalError
+from castsim.running import load
+from castsim.running.loaded import Treatment
+from castsim.targets import load_target, target_names
+from castsim.targets.vliw import VliwTarget
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))
@@ -52,9 +51,10 @@ def test_random_programs_take_the_same_cycles_for_the_same_reasons(chip: VliwTar
 @pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.tpc")), ids=lambda path: path.stem)
 def test_sample_programs_take_the_same_cycles(path: Path) -> None:
     loaded = load(path, None, None, {})
-    assert isinstance(loaded, Assembled)
-    ran = execute_assembled(loaded, {}, values=False, checked=False, max_bundles=10**6, heard=lambda _: None)
-    assert plain(fast(ran.tree, loaded.target)) == plain(by_events(ran.tree, loaded.target))
+    target = loaded.target
+    assert isinstance(target, VliwTarget)
+    tree = loaded.issue({}, Treatment(values=False, max_cycles=10**6)).loaded.tree
+    assert plain(fast(tree, target)) == plain(by_events(tree, target))
 
 
 @pytest.mark.parametrize("trips", [3, 10, 1000, 10**9])
@@ -91,7 +91,7 @@ def test_causes_add_up_to_the_total() -> None:
 
 def test_operations_of_other_mechanisms_are_refused() -> None:
     loaded = load(PROGRAMS / "f32_to_f16.pto", None, None, {})
-    assert not isinstance(loaded, Assembled)
+    assert loaded.tree is not None
     with pytest.raises(IllegalError, match="issues bundles"):
         simulate_bundles(loaded.tree, chips()[0], 10**9)
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from a5_cases import A5, lowerer
+from a5_cases import A5
 from function_works import function_of, lanewise, tile, with_kind, work_of
 from published_model_a5 import KERNELS
 
-from isa.errors import IllegalError
-from simulator.dataflow.operations import ControlWrite
-from simulator.tiles import TileWork
-from simulator.vector_function.operations import Compute, CountDown, Load, Nest, Store
-from simulator.vector_function.work_lowering import is_validated, lower_work, work_variant
-from targets.vector_function import VectorFunctionTarget
+from castsim.execution.dataflow.operations import ControlWrite
+from castsim.execution.tiles import TileWork
+from castsim.isa.errors import IllegalError
+from castsim.machines.vector_function.kernel_lowering import kernel_variant, lower_work
+from castsim.machines.vector_function.operations import Compute, CountDown, Load, Nest, Store
+from castsim.targets.vector_function import VectorFunctionTarget
 
 ROWS, COLS = 4, 320
 NO_FUNCTION = ("TLOAD", "TSTORE", "TRESHAPE")
 KINDS = {"1D_POST_UPDATE": 0, "1D_NO_POST_UPDATE": 1, "2D_NO_POST_UPDATE": 0, "2D_POST_UPDATE": 4}
 ELEMENTWISE = [
     row for row in KERNELS
-    if row["op"].split()[0].lower() in A5.work_kernels
-    and A5.work_kernels[row["op"].split()[0].lower()].structure == "elementwise"
+    if (rule := A5.tile_operation(row["op"].split()[0].lower())) is not None
+    and rule.structure == "elementwise"
     and "high_precision" not in row["op"]
 ]  # fmt: skip
 
@@ -215,20 +215,20 @@ def test_the_broadcast_operand_may_be_either() -> None:
 )
 def test_variant_by_the_tiles(dst: object, sources: list[object], variant: str) -> None:
     """All tiles ValidCol = Cols, or all tiles Rows = 1."""
-    assert work_variant(A5, work_of("texp", dst, *sources)) == variant
+    assert kernel_variant(A5, work_of("texp", dst, *sources)) == variant
 
 
 def test_validated_operations() -> None:
-    assert is_validated(A5, lanewise("tadd", "f32", 1, 64))
-    assert not is_validated(A5, lanewise("tadd", "i32", 1, 64))
-    assert not is_validated(A5, lanewise("tmax", "f32", 1, 64))
-    assert not is_validated(A5, lanewise("tsel", "f32", 1, 64))
-    assert lowerer().is_validated(lanewise("texp", "f16", 1, 64))
-    assert not lowerer().is_validated(work_of("trowsum", tile("f32", 4, 8, (4, 1)), tile("f32", 4, 64)))
+    validated = {rule.mnemonic: rule.validated for rule in A5.tile_operations}
+    assert validated["tadd"] == ("f32",)
+    assert validated["tsel"] == ("i8",)
+    assert "f16" in validated["texp"]
+    assert not validated["tmax"]
+    assert not validated["trowsum"]
 
 
 def test_operations_without_a_kernel_are_refused() -> None:
-    fewer = A5.model_copy(update={"work_kernels": {"texp": A5.work_kernels["texp"]}})
+    fewer = A5.model_copy(update={"tile_operations": (A5.tile_operation("texp"),)})
     with pytest.raises(IllegalError, match="no kernel of pto") as caught:
         lower_work(fewer, lanewise("tlog", "f32", 1, 64))
     assert caught.value.legal == ("texp",)

@@ -8,9 +8,9 @@ import pytest
 from a5_cases import A5
 from function_works import lanewise, tile, work_cycles, work_of
 
-from simulator.tiles import TileWork
-from targets.options import with_options
-from targets.vector_function import VectorFunctionTarget
+from castsim.execution.tiles import TileWork
+from castsim.targets.options import with_options
+from castsim.targets.vector_function import VectorFunctionTarget
 
 TABLES = ("loads", "division", "special_function")
 PRECISE = with_options(A5, {"division_algorithm": "high_precision"})
@@ -59,8 +59,8 @@ def test_the_floor_of_two_loads_is_read() -> None:
 
 # Where each instruction stands in a chain: an operation that has it.
 USERS: dict[str, TileWork] = {
-    kernel.compute[0]: lanewise(name, "f32", 1, 64)
-    for name, kernel in A5.work_kernels.items()
+    kernel.instructions[0]: lanewise(kernel.mnemonic, "f32", 1, 64)
+    for kernel in A5.tile_operations
     if kernel.structure == "elementwise"
 }
 ROW = tile("f32", 4, 640)

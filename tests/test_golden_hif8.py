@@ -1,10 +1,11 @@
 """HiFloat8 against the vendor's software model and en_dtypes.
 
-Left out of the vendor's arrays (formats.md section 2, the table of disagreements):
+Left out of the vendor's arrays (docs/reference/formats.md section 2, the table of disagreements):
 * magnitudes in [2**-23, 2**-22), where the script gives 0; the instruction page and en_dtypes give 2**-22;
 * hybrid in [40960, 65536), where the script always overflows;
 * f16 elements that the file marks invalid: the script loses a carry, or fails;
-* saturated NaN, which the vendor makes 0 while the abstract cast keeps NaN (formats.md section 8, first row).
+* saturated NaN, which the vendor makes 0 while the abstract cast keeps NaN (docs/reference/formats.md section 6, first
+row).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def test_hif8_decodes_to_f32(subject: str) -> None:
 @pytest.mark.parametrize("subject", SUBJECTS)
 @pytest.mark.parametrize("key", STOCHASTIC)
 def test_stochastic(key: str, subject: str) -> None:
-    """formats.md section 8: gfloat's n bits correspond to r = 2**32 - bits * 2**(32-n).
+    """docs/reference/formats.md section 6: gfloat's n bits correspond to r = 2**32 - bits * 2**(32-n).
 
     Left out: bits = 0, which means never up and has no 32-bit word; non-finite inputs, invalid in the file.
     """

@@ -1,7 +1,7 @@
 """ONNX Cast: its two implementations and its node tests, against the abstract cast.
 
-Float to float is nearest even, float to integer truncates (semantics_tosa_onnx.md section 3), integers drop high bits,
-`saturate` matters for the fp8 formats and e8m0. What is left out, and why, stands in `left_out`.
+Float to float is nearest even, float to integer truncates (docs/reference/semantics.md section 3), integers drop high
+bits, `saturate` matters for the fp8 formats and e8m0. What is left out, and why, stands in `left_out`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def left_out(key: str, source: np.ndarray, src: str, dst: str) -> np.ndarray:
     base, software = key.rsplit("__", 1)
     bad = DATA.get(f"{base}__undef", np.zeros(source.shape)) != 0  # float beyond the integer's range
     size = magnitudes(source, src)
-    if dst == "e2m1":  # no NaN: ONNX leaves it undefined, the evaluator gives -0 (formats.md section 5 row 8)
+    if (
+        dst == "e2m1"
+    ):  # no NaN: ONNX leaves it undefined, the evaluator gives -0 (docs/reference/formats.md section 5 row 8)
         bad |= np.isnan(size)
     if software == "ort" and base.endswith("sat0"):
         if dst == "e4m3fn":  # gives 448 where overflow must give NaN
@@ -50,7 +52,7 @@ def left_out(key: str, source: np.ndarray, src: str, dst: str) -> np.ndarray:
         if dst == "e5m2":  # gives NaN where overflow must give infinity
             bad |= (size >= 61440) & (size < 65536)
     if dst == "bf16" and src in ("i32", "u32", "i64", "u64"):
-        # Both go through float32 and round twice (formats.md section 5 row 5).
+        # Both go through float32 and round twice (docs/reference/formats.md section 5 row 5).
         values = [int(code) - ((code >> bits - 1 & 1) << bits) for code, bits in signed_codes(source, src)]
         twice = [int(np.float32(value)) for value in values]
         bad |= nearest_bf16(np.array(values, dtype=object)) != nearest_bf16(np.array(twice, dtype=object))
@@ -82,7 +84,7 @@ def test_e8m0_rule(key: str, subject: str) -> None:
 
     Left out: negatives, unspecified by ONNX, and its two implementations differ; above 2**127 under `down` and
     `nearest` without saturation, where onnxruntime overflows before rounding and the evaluator after it
-    (semantics_tosa_onnx.md section 3 calls it unclear); in the evaluator zero, infinity and all below 2**-126.
+    (docs/reference/semantics.md section 3 calls it unclear); in the evaluator zero, infinity and all below 2**-126.
     """
     base, software = key.rsplit("__", 1)
     identifier, _, form = base.split("__")

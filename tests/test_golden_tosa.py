@@ -2,7 +2,7 @@
 
 CAST rounds to nearest even; float to integer saturates, integer to integer wraps, floats overflow to infinity or NaN.
 RESCALE is judged for SINGLE and DOUBLE rounding; INEXACT permits an interval and is left out
-(semantics_tosa_onnx.md section 2.3).
+(docs/reference/semantics.md section 2.3).
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import oracle
 import pytest
 from golden import SUBJECTS, as_codes, assert_same, format_name, load, nearest_bf16
 
-from isa import Overflow, Rounding, format_named
-from simulator.numerics import Policy, Scale, scaled_cast_codes
+from castsim.isa import Overflow, Rounding, format_named
+from castsim.numerics import Policy, Scale, scaled_cast_codes
 
 DATA = load("golden_tosa_cast.npz")
 PAIRS = [key.removesuffix("__in") for key in DATA if key.endswith("__in")]
 DOUBLE_ROUNDING = 14
-"""int32 to bf16: elements on which the model itself breaks TOSA's half-ulp rule (semantics_tosa_onnx.md 1.4)."""
+"""int32 to bf16: elements on which the model itself breaks TOSA's half-ulp rule.
+
+Source: docs/reference/semantics.md section 1.4.
+"""
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

@@ -13,10 +13,10 @@ from graph_models import SAMPLES, model
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, save
 
-from simulator.graphs import GraphRun, make_tensors, onnx_nodes, read_graph, run_graph
-from targets import load_target
-from targets.dataflow import DataflowTarget
-from targets.options import with_options
+from castsim.graphs import GraphRun, make_tensors, onnx_nodes, read_graph, run_graph
+from castsim.targets import load_target
+from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.options import with_options
 
 F32, F16, I8, U8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8
 GOLDEN = np.load(VECTORS / "golden_onnx_node.npz", allow_pickle=False)
@@ -47,7 +47,7 @@ def test_the_quantised_block_gives_what_numpy_gives(target: str) -> None:
     found = run_graph(graph, load_target(target), make_tensors(graph, {"x": x}, {}))
     bounded = np.clip(x * np.float32(0.75) + np.linspace(-1, 1, 64, dtype=np.float32), -60, 60)
     q = np.clip(np.rint(bounded / np.float32(0.5)) + 3, -128, 127)
-    assert found.conforms
+    assert found.agrees
     assert (found.outputs["q"].array == q).all()
     assert (found.outputs["y"].array == (q - 3) * 0.5).all()
     assert (found.outputs["half"].array == q).all()
@@ -77,7 +77,7 @@ def test_dynamic_quantisation_finds_range_scale_and_zero_point(tmp_path: Path, t
     # Without division a target may miss by one where the quotient is next to a half; the comparison counts those.
     assert off.max() <= 1
     assert found.nodes[0].comparisons[0].wrong == (off > 0).sum()
-    assert off.any() == (not found.conforms)
+    assert off.any() == (not found.agrees)
 
 
 def test_a_reciprocal_that_misses_is_found_and_shown(tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_a_reciprocal_that_misses_is_found_and_shown(tmp_path: Path) -> None:
     made = one("QuantizeLinear", {"x": F32}, I8, [x.size], {"s": np.array(scale), "z": np.array(0, np.int8)})
     found = ran(tmp_path, made, "gaudi", x=x)
     comparison = found.nodes[0].comparisons[0]
-    assert not found.conforms
+    assert not found.agrees
     assert comparison.wrong == (exact != reciprocal).sum()
     assert comparison.witness is not None
     assert comparison.witness.index == (int(np.argmax(exact != reciprocal)),)
     assert any("reciprocal" in remark for remark in found.nodes[0].remarks)
-    assert ran(tmp_path, made, "a5", x=x).conforms  # which divides
+    assert ran(tmp_path, made, "a5", x=x).agrees  # which divides
 
 
 @pytest.mark.parametrize(("target", "kind"), [("a2a3", "f16"), ("a5", "bf16"), ("gaudi2", "u16"), ("goya", "u8")])
@@ -118,7 +118,7 @@ def test_arithmetic_in_every_way_there_is(tmp_path: Path, target: str, kind: str
         found = ran(
             tmp_path, one(op, types, element, [300], constants), target, **dict(zip(types, (a, b), strict=False))
         )
-        assert found.conforms, op
+        assert found.agrees, op
         assert (found.outputs["y"].array == expected).all(), op
 
 
@@ -135,7 +135,7 @@ def test_scales_per_axis_and_per_block(tmp_path: Path, target: str) -> None:
     blocks = np.array([[0.5, 2], [4, 1], [0.25, 0.5], [1, 1]], np.float32)
     made = one("DequantizeLinear", {"x": I8}, F32, [4, 6], {"s": blocks}, axis=1, block_size=3)
     found = ran(tmp_path, made, target, x=wanted.astype(np.int8))
-    assert found.conforms
+    assert found.agrees
     assert (found.outputs["y"].array == wanted * np.repeat(blocks, 3, 1)).all()
 
 
@@ -172,7 +172,7 @@ def test_clip_keeps_nan(tmp_path: Path, target: str, dtype: type) -> None:
     found = ran(tmp_path, one("Clip", {"x": element}, element, [x.size], bounds), target, x=x)
     wide = x.astype(np.float64)
     wanted = np.where(np.isnan(wide), np.nan, np.minimum(np.maximum(wide, -20), 30))
-    assert found.conforms
+    assert found.agrees
     assert np.array_equal(found.outputs["y"].array.astype(np.float64), wanted, equal_nan=True)
 
 
@@ -183,8 +183,8 @@ def test_what_keeps_nan_costs_cycles_and_is_left_out_where_maxima_keep_it(tmp_pa
     path = tmp_path / "model.onnx"
     keeping = with_options(load_target("a5"), {"maximum_of_nan": "nan"})
     plain = run_graph(read_graph(path), keeping, make_tensors(read_graph(path), {"x": x}, {}))
-    assert selected.conforms
-    assert plain.conforms
+    assert selected.agrees
+    assert plain.agrees
     assert selected.cycles > plain.cycles
     assert any("maximum_of_nan" in remark for remark in selected.nodes[0].remarks)
     assert not plain.nodes[0].remarks
@@ -207,7 +207,7 @@ def test_a_nan_that_a_bound_replaces_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("saturate", [0, 1])
 @pytest.mark.parametrize("kind", ["e4m3fn", "e5m2"])
 def test_fp8_of_nan_infinity_and_overflow_is_judged(tmp_path: Path, kind: str, saturate: int) -> None:
-    """The table of Cast (semantics_tosa_onnx.md section 3) defines all three, so that nothing is left open."""
+    """The table of Cast (docs/reference/semantics.md section 3) defines all three, so that nothing is left open."""
     dtype, element = DTYPES[kind][0], getattr(TensorProto, DTYPES[kind][1])
     x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 1, -46.5, 0.05, 0.0, -0.0, 3.3e38], np.float32)
     quotient = x / np.float32(0.1)
@@ -223,11 +223,11 @@ def test_fp8_of_nan_infinity_and_overflow_is_judged(tmp_path: Path, kind: str, s
     assert found.nodes[0].comparisons[0].undefined == 0
     assert found.nodes[0].comparisons[0].wrong == (~right).sum()
     assert right.all()
-    assert found.conforms
+    assert found.agrees
 
 
 def test_a_wrong_fp8_of_nan_is_found(tmp_path: Path) -> None:
-    """Without selections the bounds replace NaN by the lower one."""
+    """Without selections the bounds replace NaN by the lower one; with the options of the cast no bounds are needed."""
     constants = {"s": np.array(0.1, np.float32), "z": np.array(0, ml_dtypes.float8_e4m3fn)}
     node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], name="node", saturate=1)
     made = model([node], {"x": (F32, [2])}, {"y": (TensorProto.FLOAT8E4M3FN, [2])}, constants)
@@ -236,10 +236,16 @@ def test_a_wrong_fp8_of_nan_is_found(tmp_path: Path) -> None:
     full, graph = load_target("a5"), read_graph(path)
     assert isinstance(full, DataflowTarget)
     rest = tuple(rule for rule in full.tile_operations if rule.mnemonic != "tsel")
-    found = run_graph(graph, full.model_copy(update={"tile_operations": rest}), make_tensors(graph, {"x": x}, {}))
-    assert found.outputs["y"].codes[0] not in (0x7F, 0xFF)  # the codes of NaN
+    lacking, inputs = full.model_copy(update={"tile_operations": rest}), make_tensors(graph, {"x": x}, {})
+    free = run_graph(graph, lacking, inputs)
+    assert free.outputs["y"].codes[0] in (0x7F, 0xFF)  # the codes of NaN
+    assert free.agrees
+    assert [bool(stage.settings) for stage in free.nodes[0].stages] == [False, True]
+    held = {name: 0 for name in lacking.options if name.startswith("ctrl_")}
+    found = run_graph(graph, lacking, inputs, options=held)
+    assert found.outputs["y"].codes[0] not in (0x7F, 0xFF)
     assert found.nodes[0].comparisons[0].wrong == 1
-    assert not found.conforms
+    assert not found.agrees
 
 
 def test_a_whole_graph_that_contradicts_its_nodes_does_not_conform(
@@ -248,15 +254,17 @@ def test_a_whole_graph_that_contradicts_its_nodes_does_not_conform(
     x = np.array([np.nan, 1, 2, 3], np.float32)
     made = one("QuantizeLinear", {"x": F32}, I8, [4], {"s": np.array(0.5, np.float32), "z": np.array(-3, np.int8)})
     excused = ran(tmp_path, made, "a5", x=x)
-    assert excused.conforms
+    assert excused.agrees
     assert [found.because for found in excused.comparisons] == [("node",)]  # NaN, which is left open
     kept = ran(tmp_path, made, "a5", x=np.ones(4, np.float32))
-    assert kept.conforms
-    monkeypatch.setattr(onnx_nodes, "reference_run", lambda *_: [np.array([-1, -1, -1, 5], np.int8)])
+    assert kept.agrees
+    monkeypatch.setattr(
+        onnx_nodes, "reference_run", lambda *_: {made.graph.output[0].name: np.array([-1, -1, -1, 5], np.int8)}
+    )
     contradicted = ran(tmp_path, made, "a5", x=np.ones(4, np.float32))
-    assert all(node.conforms for node in contradicted.nodes)
+    assert all(node.agrees for node in contradicted.nodes)
     assert contradicted.comparisons[0].wrong == 1
-    assert not contradicted.conforms
+    assert not contradicted.agrees
 
 
 def test_what_the_evaluator_leaves_open_is_never_wrong(tmp_path: Path) -> None:
@@ -264,7 +272,7 @@ def test_what_the_evaluator_leaves_open_is_never_wrong(tmp_path: Path) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 1e30, -2.25, 2.25], np.float32)
     made = one("QuantizeLinear", {"x": F32}, I8, [6], {"s": np.array(0.5, np.float32), "z": np.array(-3, np.int8)})
     found = ran(tmp_path, made, "a5", x=x)
-    assert found.conforms
+    assert found.agrees
     assert found.nodes[0].comparisons[0].undefined == 4
     assert found.outputs["y"].array[1:].tolist() == [127, -128, 127, -7, 1]
 
@@ -273,7 +281,7 @@ def test_what_the_evaluator_leaves_open_is_never_wrong(tmp_path: Path) -> None:
 def test_tensors_of_no_element_and_of_one(tmp_path: Path, shape: list[int]) -> None:
     x = np.full(shape, 7.5, np.float32)
     found = ran(tmp_path, one("Clip", {"x": F32}, F32, shape, {"low": np.array(8, np.float32)}), "gaudi", x=x)
-    assert found.conforms
+    assert found.agrees
     assert found.outputs["y"].array.shape == tuple(shape)
     assert (found.outputs["y"].array == 8).all()
 
@@ -314,7 +322,7 @@ def test_nodes_that_cannot_be_run_say_why(
         made.graph.output.append(helper.make_tensor_value_info("y", F32, [5, None]))  # type: ignore[attr-defined]
         made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"  # type: ignore[attr-defined]
     found = ran(tmp_path, made, "a5", **inputs)
-    assert not found.conforms
+    assert not found.agrees
     assert said in str(found.nodes[0].refusal)
     assert not found.outputs
 
@@ -358,16 +366,21 @@ def test_golden_node_tests_of_onnx(tmp_path: Path, name: str, target: str) -> No
     made = one("Cast", {"x": kinds[0]}, kinds[1], [bits.size], None, 23, to=kinds[1])
     found = ran(tmp_path, made, target, x=as_numbers(bits, src))
     result, expected = (array.astype(np.float64) for array in (found.outputs["y"].array, as_numbers(wanted, dst)))
-    assert found.conforms
+    assert found.agrees
     assert ((result == expected) | (np.isnan(result) & np.isnan(expected))).all()
 
 
 def test_a_cast_that_no_chain_satisfies_runs_and_differs(tmp_path: Path) -> None:
     """A5 clamps f32 -> f16 (table of same casts, row 1): ONNX asks for infinity."""
     x = np.array([1, 65504, 65519, 65520, -1e6, 2.5], np.float32)
-    found = ran(tmp_path, one("Cast", {"x": F32}, F16, [x.size], to=F16), "a5", x=x)
+    made = one("Cast", {"x": F32}, F16, [x.size], to=F16)
+    assert ran(tmp_path, made, "a5", x=x).conforms  # with CTRL[48] set
+    save(made, tmp_path / "held.onnx")
+    graph = read_graph(tmp_path / "held.onnx")
+    inputs = make_tensors(graph, {"x": x}, {})
+    found = run_graph(graph, load_target("a5"), inputs, options={"ctrl_48_at_start": 0})
     node = found.nodes[0]
-    assert not found.conforms
+    assert not found.agrees
     assert node.plan is not None
     assert node.plan.counterexample is not None
     by_reference, by_rule = node.comparisons

@@ -10,8 +10,8 @@ import pytest
 from graph_models import quantise_block
 from onnx import TensorProto, helper
 
-from isa.errors import CastsimError, IllegalError, ReadError
-from simulator.graphs import Graph, make_tensors, read_graph
+from castsim.graphs import Graph, make_tensors, read_graph
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
 
 SAMPLE = Path(__file__).parent.parent / "programs" / "casts_and_rescales.mlir"
 CAST = """func.func @main(%arg0: tensor<2x3xf32>) -> tensor<2x3xi8> {
@@ -46,7 +46,7 @@ def test_operands_of_rescale_as_attributes(tmp_path: Path) -> None:
   return %y : tensor<4xi8>
 }
 """
-    from simulator.graphs.tosa_nodes import rescale_of  # noqa: PLC0415
+    from castsim.graphs.tosa_nodes import rescale_of  # noqa: PLC0415
 
     graph = read(tmp_path, text)
     found = rescale_of(graph, graph.nodes[0])

@@ -10,9 +10,9 @@ import pytest
 from golden import VECTORS, as_codes
 from numpy.typing import NDArray
 
-from isa.formats import format_named
-from simulator.graphs import GraphRun, Tensor, make_tensors, read_graph, run_graph
-from targets import load_target
+from castsim.graphs import GraphRun, Tensor, make_tensors, read_graph, run_graph
+from castsim.isa.formats import format_named
+from castsim.targets import load_target
 
 CASTS = np.load(VECTORS / "golden_tosa_cast.npz", allow_pickle=False)
 RESCALES = np.load(VECTORS / "golden_tosa_rescale.npz", allow_pickle=False)
@@ -60,7 +60,7 @@ def test_golden_casts_of_the_reference_model(tmp_path: Path, src: str, dst: str,
     codes = as_codes(given, SPELLING.get(src, src)) if src.startswith("int") else given
     found = ran(tmp_path, cast_text(src, dst, given.size), target, codes.view(f"u{codes.dtype.itemsize}"))
     result = found.outputs["y"]
-    assert found.conforms
+    assert found.agrees
     assert found.nodes[0].plan is not None
     source, expected, got = (
         Tensor(format_named(name), array.view(f"u{array.dtype.itemsize}")).array.astype(np.float64)
@@ -122,7 +122,7 @@ def test_golden_rescales_of_the_reference_model(tmp_path: Path, target: str, num
         result = found.outputs["y"].codes
         kind = "u" if case["out_unsigned"] else "i"
         got = result.view(f"{kind}{case['out_bits'] // 8}").astype(np.int64)
-        assert found.conforms, case
+        assert found.agrees, case
         if case["rounding_mode"] != 2:
             assert (got == wanted).all(), case
             continue
@@ -158,10 +158,10 @@ def test_random_input_of_48_bits_is_whole_range_and_refused_by_chips(tmp_path: P
 
 
 def test_a_value_beyond_the_shift_is_unpredictable_and_said_so(tmp_path: Path) -> None:
-    """Shift 31 with -2**31: semantics_tosa_onnx.md section 2.2."""
+    """Shift 31 with -2**31: docs/reference/semantics.md section 2.2."""
     codes = np.array([[1], [3], [1 << 31], [5]], np.uint32)
     found = ran(tmp_path, one_rescale(), "a2a3", codes)
-    assert found.conforms
+    assert found.agrees
     assert any("unpredictable" in remark for remark in found.nodes[0].remarks)
     assert found.nodes[0].comparisons[0].undefined == 4
 
@@ -179,7 +179,7 @@ def test_illegal_rescales_are_refused_with_the_reason(tmp_path: Path, changes: d
     text = one_rescale(**changes).replace("1073741824", "16384" if changes.get("scale32") == 0 else "1073741824")
     codes = np.zeros((4, 1), f"u{changes.get('in_bits', 32) // 8}")
     found = ran(tmp_path, text, "a5", codes)
-    assert not found.conforms
+    assert not found.agrees
     assert said in str(found.nodes[0].refusal)
 
 
@@ -202,7 +202,7 @@ def test_the_sample_text_with_rescale_per_channel_in_exact_arithmetic() -> None:
     inputs = {"arg0": sums.astype(np.uint32), "arg1": branch.view(np.uint32)}
     tensors = {port.name: Tensor(port.format, inputs[port.name]) for port in graph.inputs}
     found = run_graph(graph, load_target("a2a3"), tensors)
-    assert found.conforms
+    assert found.agrees
     multiplier, shift = [1073741824, 1717986918, 1374389535, 2147483647], [37, 38, 40, 33]
     scaled = [
         min(

@@ -16,10 +16,11 @@ import numpy as np
 import oracle
 import pytest
 
-from isa.errors import ReadError
-from isa.formats import format_named
-from simulator.execution import ArgumentUse
-from simulator.inputs import empty_memory, from_memory, make_inputs, random_codes, read_array, to_memory, write_array
+from castsim.execution.inputs import empty_memory, from_memory, make_inputs, random_codes, to_memory, write_array
+from castsim.execution.npy import read_array
+from castsim.execution.walk import ArgumentUse
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import format_named
 
 NATIVE = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16,

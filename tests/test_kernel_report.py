@@ -9,15 +9,14 @@ from cli_programs import LOOP, written
 from expected_files import PROGRAMS
 from race_trees import Builder, access, steps_of
 
-from simulator import run
-from simulator.__main__ import main
-from simulator.reports.kernel import kernel_report
-from simulator.reports.kernel_memory import buffer_maps, joined
-from simulator.reports.kernel_text import _picture
-from simulator.running import Loaded, Result
-from simulator.timing import Cause, Execution, OperationTiming, PipeTiming, Timing
-from simulator.tree import Block, Loop, Tree
-from targets import load_target
+from castsim import run
+from castsim.__main__ import main
+from castsim.execution.tree import Block, Loop, Tree
+from castsim.reports.kernel_memory import buffer_maps, joined
+from castsim.reports.sections.kernel import _picture, kernel_report
+from castsim.running import Loaded, Result
+from castsim.targets import load_target
+from castsim.timing import Cause, Execution, OperationTiming, PipeTiming, Timing
 
 A3 = load_target("a2a3")
 

@@ -10,12 +10,12 @@ import pytest
 from kernels_model import ARGUMENTS, FILES, KERNELS, bf16_ties_away
 from work_programs import NATIVE
 
-from isa import pto
-from isa.errors import IllegalError
-from simulator import run
-from simulator.inputs import make_inputs
-from simulator.running import load_program
-from targets import load_target
+from castsim import run
+from castsim.execution.inputs import make_inputs
+from castsim.isa import pto
+from castsim.isa.errors import IllegalError
+from castsim.running import load_program
+from castsim.targets import load_target
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SAMPLES = [(target, name) for target, files in FILES.items() for name in files]
@@ -107,7 +107,7 @@ def test_the_model_casts_as_the_oracle_does() -> None:
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_specimen_of_a_quantised_row(target: str) -> None:
-    """pto_assembly.md section 11.3, with the values expected there by hand."""
+    """docs/reference/pto.md section 8, with the values expected there by hand."""
     path = Path(__file__).parent / "vectors" / "pto_specimens" / "quantise_row.pto"
     x = np.zeros((128, 512), np.float32)
     row = {3.5: 4, 2.5: 2, -126.5: -126, 200.0: 127, -1e9: -127, np.inf: 127, 2.5001: 2}

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import json
-import time
 from random import Random
 
 import pytest
 from bundle_trees import NOWHERE, Mix, random_tree
+from counted_work import at_most
 
-from isa.errors import Span
-from simulator import run
-from simulator.__main__ import main
-from simulator.engines.fast_vliw import simulate_bundles
-from simulator.reports.lines import source_lines
-from simulator.reports.losses import Loss, lost_most
-from simulator.timing import Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
-from simulator.tree import Block, Instruction, Loop, Lowered, Tree
-from simulator.vliw.operations import BundleOperation
-from targets import load_target
-from targets.vliw import VliwTarget
+from castsim import run
+from castsim.__main__ import main
+from castsim.engines.fast_vliw import simulate_bundles
+from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
+from castsim.isa.errors import Span
+from castsim.machines.vliw.operations import BundleOperation
+from castsim.reports.lines import source_lines
+from castsim.reports.losses import Loss, lost_most
+from castsim.targets import load_target
+from castsim.targets.vliw import VliwTarget
+from castsim.timing import Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
 
 GAUDI = load_target("gaudi")
 assert isinstance(GAUDI, VliwTarget)
 
 
 def instruction(text: str, line: int, pipe: str = "V") -> Instruction:
-    return Instruction(text, pipe, Span("x.pto", line, 1))
+    return Instruction(text, pipe, Span("x.pto", line, 1), mnemonic=text.split(maxsplit=1)[0])
 
 
 def timing_of(*waits: tuple[int, str, dict[Cause, int]]) -> Timing:
@@ -69,7 +69,9 @@ def test_waiting_for_other_pipes_is_their_loss() -> None:
 
 
 def test_the_a5_cliff_of_padded_tiles_explains_itself() -> None:
-    """a5.md section 6.2: serialising branches around every trip, 2n + 1 of 39.5 cycles per row of n trips."""
+    """docs/reference/a5.md section 6.2: serialising branches around every trip, 2n + 1 of 39.5 cycles per row of n
+    trips.
+    """
     result = run("programs/a5_f32_to_e4m3fn_padded.pto", timing_only=True)
     found = lost_most(result.loaded.tree, result.timing, "S")
     assert found is not None
@@ -94,9 +96,8 @@ def test_a_thousand_million_trips_are_summed_up_at_once() -> None:
     body = Block((Lowered(0, Block((load,))),))
     tree = Tree(Block((Loop(10**9, body, ((), ())),)), (Instruction("ld_tnsr", "LOAD", NOWHERE),), False)
     timing = simulate_bundles(tree, GAUDI, 10**13)
-    begun = time.thread_time()
-    found, lines = lost_most(tree, timing, None), source_lines(tree, timing)
-    assert time.thread_time() - begun < 1
+    with at_most(10_000):
+        found, lines = lost_most(tree, timing, None), source_lines(tree, timing)
     assert found is not None
     waited = timing.pipes["LOAD"].causes
     assert found.cycles == sum(cycles for cause, cycles in waited.items() if cause in found.causes)

@@ -8,9 +8,9 @@ import numpy as np
 import oracle
 import pytest
 
-from simulator import run
-from simulator.__main__ import main
-from simulator.planning import CastRequest, Heard, plan
+from castsim import run
+from castsim.__main__ import main
+from castsim.planning import CastRequest, Heard, plan
 
 
 def lower(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

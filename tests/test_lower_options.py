@@ -1,7 +1,7 @@
 """`castsim lower --option`, and the search for options that software sets: what is chosen, what is never chosen.
 
-Expected results are those of semantics_tosa_onnx.md sections 1.2 and 6 on the boundaries, worked out by hand, and of an
-acceptance check of this file, in exact fractions, on further inputs.
+Expected results are those of docs/reference/semantics.md sections 1.2 and 6 on the boundaries, worked out by hand, and
+of an acceptance check of this file, in exact fractions, on further inputs.
 """
 
 import json
@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.__main__ import main
-from simulator.answering import answer, answer_through, choices, settable
-from simulator.planning import CastRequest, Verdict, Way
-from targets import load_target, target_names
+from castsim.__main__ import main
+from castsim.planning import CastRequest, Verdict, Way
+from castsim.planning.answering import answer, answer_through, choices, settable
+from castsim.targets import load_target, target_names
 
 F32_OF_F16 = {  # TOSA: overflow after rounding gives infinity, whose bound is 65520; NaN gives NaN
     0x477FE000: 0x7BFF,  # 65504
@@ -105,7 +105,7 @@ def test_f32_to_f16_under_tosa_on_a5(tmp_path: Path, capsys: pytest.CaptureFixtu
     path = tmp_path / "q.pto"
     code, out, _ = lower(capsys, "f32", "f16", "--spec", "tosa", "--target", "a5", "--out", str(path))
     assert code == 0
-    # f32 -> f16 writes CTRL[60] itself and obeys CTRL[48] as it finds it (a5.md section 4.1).
+    # f32 -> f16 writes CTRL[60] itself and obeys CTRL[48] as it finds it (docs/reference/a5.md section 4.1).
     assert "native with options: ctrl_48_at_start=1, exact" in out
     assert "not without these options" in out
     assert "right would be inf (0x7c00)" in out
@@ -122,7 +122,7 @@ def test_f32_to_e4m3fn_under_onnx_on_a5(tmp_path: Path, capsys: pytest.CaptureFi
     path = tmp_path / "q.pto"
     code, out, _ = lower(capsys, "f32", "e4m3fn", "--spec", "onnx", "--target", "a5", "--out", str(path))
     assert code == 0
-    # CTRL[60]=1 makes it saturate, CTRL[50]=1 keeps NaN then (semantics_tosa_onnx.md sections 4.1 and 6).
+    # CTRL[60]=1 makes it saturate, CTRL[50]=1 keeps NaN then (docs/reference/semantics.md sections 4.1 and 6).
     assert "native with options: ctrl_50_at_start=1, ctrl_60_at_start=1, exact" in " ".join(out.split())
     further = further_codes(400, (110, 140))
     codes = np.concatenate((np.array([*F32_OF_E4M3FN, *NANS], np.uint32), further))
@@ -186,7 +186,10 @@ def test_only_options_that_software_sets_are_searched(name: str) -> None:
 
 
 def test_which_options_software_sets() -> None:
-    """Bits of CTRL, which software writes (a2a3.md section 3.1, a5.md section 4.1), and nothing else."""
+    """Bits of CTRL, which software writes, and nothing else.
+
+    Source: docs/reference/a2a3.md section 3.1, docs/reference/a5.md section 4.1.
+    """
     found = {name: settable(load_target(name)) for name in target_names()}
     assert found["a5"] == tuple(f"ctrl_{bit}_at_start" for bit in (48, 50, 59, 60))
     assert found["a2a3"] == (

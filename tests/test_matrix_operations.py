@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from isa.errors import IllegalError
-from simulator import run
-from simulator.__main__ import main
+from castsim import run
+from castsim.__main__ import main
+from castsim.isa.errors import IllegalError
 
 VEC, MAT, ACC = (f"!pto.tile_buf<{place}, 64x64xf32>" for place in ("vec", "mat", "acc"))
 PART = "!pto.partition_tensor_view<64x64xf32>"

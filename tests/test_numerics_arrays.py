@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numerics_samples import samples
 
-from isa.errors import ReadError
-from isa.formats import FORMATS, IntFormat
-from simulator.numerics import (
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS, IntFormat
+from castsim.numerics import (
     abstract_policy,
     array_from_codes,
     cast_array,
@@ -134,7 +134,7 @@ def test_wrong_out_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "codes", "packed"),
     [
-        # formats.md section 1, checked there with onnx.numpy_helper.
+        # docs/reference/formats.md section 1, checked there with onnx.numpy_helper.
         ("i4", [1, 0xE, 7], [0xE1, 0x07]),
         ("e2m1", [1, 7, 0xA], [0x71, 0x0A]),
         ("i2", [1, 2, 0, 3, 1], [0xC9, 0x01]),
@@ -176,7 +176,7 @@ def test_packing_refuses_full_bytes_wide_codes_and_short_input() -> None:
 
 
 def test_importing_numerics_imports_no_other_library() -> None:
-    program = "import sys, simulator.numerics; print([m for m in ('ml_dtypes', 'numba', 'simpy') if m in sys.modules])"
+    program = "import sys, castsim.numerics; print([m for m in ('ml_dtypes', 'numba', 'simpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -12,10 +12,10 @@ import pytest
 from gfloat.formats import format_info_binary32
 from numerics_samples import cast, is_nan, samples, stored_mask
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
-from isa.modes import DETERMINISTIC, Overflow, Rounding
-from simulator.numerics import (
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.numerics import (
     Scale,
     abstract_policy,
     cast_codes,
@@ -156,7 +156,7 @@ def test_integers_round_once(src: str, dst: str) -> None:
 
 
 def test_published_double_rounding_cases_round_once() -> None:
-    # formats.md section 5 row 5, semantics_tosa_onnx.md section 5 row 19b.
+    # docs/reference/formats.md section 5 row 5, docs/reference/semantics.md section 5 row 19b.
     assert cast(np.array(62783487, np.uint32), "i32", "bf16") == 0x4C6F
     assert decode_to_float64(cast(np.array((1 << 60) + (1 << 36) + 1, np.uint64), "i64", "f32"), FORMATS["f32"]) == (
         (1 << 60) + (1 << 37)

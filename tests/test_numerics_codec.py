@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Policy, decode_to_float64, encode_value, parse_number, value_of
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy, decode_to_float64, encode_value, parse_number, value_of
 
-# formats.md section 1: largest finite, smallest normal and smallest subnormal number, with their codes.
+# docs/reference/formats.md section 1: largest finite, smallest normal and smallest subnormal number, with their codes.
 LIMITS = {
     "f64": (
         (0x7FEFFFFFFFFFFFFF, 2**1024 - 2**971),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numerics_samples import samples
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS, Format, format_named
-from isa.modes import DETERMINISTIC, Overflow, Rounding
-from simulator.numerics import (
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format, format_named
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.numerics import (
     E8M0Rule,
     InfinityWrap,
     NanToFloat,

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isa.errors import ReadError
-from isa.formats import FORMATS
-from isa.modes import Overflow, Rounding
-from simulator import cast
-from simulator.numerics import Policy, Tier, abstract_policy, cast_array, cast_codes, code_dtype, convert_codes
+from castsim import cast
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy, Tier, abstract_policy, cast_array, cast_codes, code_dtype, convert_codes
 
 ROOT = Path(__file__).resolve().parent.parent
 F32, E4M3, F16, I16 = (FORMATS[name] for name in ("f32", "e4m3fn", "f16", "i16"))
@@ -122,7 +122,7 @@ def test_a_mapped_file_is_cast_in_bounded_memory(tier: Tier, tmp_path: Path) -> 
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 16 << 20
-    assert result[0] == 0x7E and result[2] == 0x38  # 448 and 1 (formats.md section 1)
+    assert result[0] == 0x7E and result[2] == 0x38  # 448 and 1 (docs/reference/formats.md section 1)
 
 
 def test_values_below_a_byte_are_cast_without_a_copy_of_them_all() -> None:
@@ -172,8 +172,8 @@ def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[
 
 CASTS = """
 import numpy as np
-from isa.formats import FORMATS
-from simulator.numerics import Tier, abstract_policy, cast_codes, convert_codes
+from castsim.isa.formats import FORMATS
+from castsim.numerics import Tier, abstract_policy, cast_codes, convert_codes
 codes = np.random.default_rng(1).integers(0, 1 << 32, 1000, dtype=np.uint32)
 for dst in ("e4m3fn", "i32", "e4m3fn"):
     args = codes, FORMATS["f32"], FORMATS[dst], abstract_policy(FORMATS["f32"], FORMATS[dst])
@@ -220,7 +220,7 @@ def test_a_damaged_cache_is_not_fatal(tmp_path: Path) -> None:
 
 def test_small_casts_never_import_numba() -> None:
     program = (
-        "import sys, numpy as np\nfrom simulator import cast\n"
+        "import sys, numpy as np\nfrom castsim import cast\n"
         "for _ in range(50):\n    cast(np.ones(64, np.float32), 'f32', 'e4m3fn')\n"
         "assert 'numba' not in sys.modules\n"
     )
@@ -230,7 +230,7 @@ def test_small_casts_never_import_numba() -> None:
 @needs_numba
 def test_much_work_imports_numba_of_its_own_accord() -> None:
     program = (
-        "import sys, numpy as np\nfrom simulator import cast\n"
+        "import sys, numpy as np\nfrom castsim import cast\n"
         "cast(np.ones(1 << 23, np.float32), 'f32', 'i32')\n"
         "assert 'numba' in sys.modules\n"
     )
@@ -244,8 +244,8 @@ def test_numba_that_does_not_compile_counts_as_absent() -> None:
 @needs_numba
 def test_the_cache_is_keyed_by_all_sources() -> None:
     """numba looks at the file of the loop alone; the hash of the others is a constant of every loop."""
-    loading = pytest.importorskip("simulator.numerics.compiled.loading")
-    selection = pytest.importorskip("simulator.numerics.compiled.selection")
+    loading = pytest.importorskip("castsim.numerics.compiled.loading")
+    selection = pytest.importorskip("castsim.numerics.compiled.selection")
     stamp = loading.source_stamp()
     for dst in ("e4m3fn", "hif8"):
         policy = abstract_policy(F32, FORMATS[dst])
@@ -262,7 +262,7 @@ def test_the_cache_is_keyed_by_all_sources() -> None:
 def test_loops_use_all_lanes() -> None:
     """A shift that widens to 64 bits would halve the lanes: the assembly must work on full registers of 32 bits."""
     numba = pytest.importorskip("numba")
-    selection = pytest.importorskip("simulator.numerics.compiled.selection")
+    selection = pytest.importorskip("castsim.numerics.compiled.selection")
     for dst, mode in ((E4M3, Rounding.RINT), (E4M3, Rounding.ODD), (I16, Rounding.RINT)):
         code = selection.fastest_loop(F32, dst, abstract_policy(F32, dst, mode)).code
         fresh = numba.njit(code.signatures[0])(code.py_func)  # code from the cache cannot be looked at

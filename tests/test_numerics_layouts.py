@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numerics_samples import cast, samples
 
-from isa.errors import ReadError
-from isa.formats import FORMATS, Format, IntFormat, format_named
-from simulator.numerics import abstract_policy, cast_codes, code_dtype, decode_to_float64, value_of
-from simulator.numerics.blocks import BLOCK
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.numerics import abstract_policy, cast_codes, code_dtype, decode_to_float64, value_of
+from castsim.numerics.blocks import BLOCK
 
 
 def layouts(codes: np.ndarray) -> dict[str, np.ndarray]:
@@ -92,6 +92,6 @@ def test_f8_143_bias_moves_the_range() -> None:
         scaled = decode_to_float64(codes, fmt)
         plain = decode_to_float64(codes, FORMATS["f8_143"])
         assert np.array_equal(scaled, plain * 2.0 ** (7 - bias), equal_nan=True)
-        # tpc.md section 5: smallest normal exponent 1 - bias, largest 15 - bias - 1.
+        # docs/reference/tpc.md section 5: smallest normal exponent 1 - bias, largest 15 - bias - 1.
         assert value_of(0x08, fmt) == Fraction(2) ** (1 - bias)
         assert value_of(0x70, fmt) == Fraction(2) ** (15 - bias - 1)

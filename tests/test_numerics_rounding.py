@@ -9,14 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from isa.modes import DETERMINISTIC, Rounding
-from simulator.numerics.rounding import Draw, increment, rule_of, shift_round
+from castsim.isa.modes import DETERMINISTIC, Rounding
+from castsim.numerics.rounding import Draw, increment, rule_of, shift_round
 
 HALF = Fraction(1, 2)
 
 
 def defined(value: Fraction, mode: Rounding) -> int:
-    """Round by the definition of the mode (formats.md section 8), on the signed value."""
+    """Round by the definition of the mode (docs/reference/formats.md section 6), on the signed value."""
     if mode is Rounding.ODD:
         below = math.floor(value)
         return below if value == below or below % 2 else below + 1

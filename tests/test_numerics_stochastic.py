@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from numerics_samples import cast, samples
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS, FloatFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Policy, Step, abstract_policy, cast_chain, cast_codes, e8m0_flags, value_of
-from simulator.numerics.lfsr import draw, lane_words, step
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, FloatFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy, Step, abstract_policy, cast_chain, cast_codes, e8m0_flags, value_of
+from castsim.numerics.lfsr import draw, lane_words, step
 
 F32 = FORMATS["f32"]
 VECTORS = Path(__file__).parent / "vectors"
-# tpc.md section 5: the polynomial that the generator's register resets to.
+# docs/reference/tpc.md section 5: the polynomial that the generator's register resets to.
 POLYNOMIAL = 0x800002CC
 
 
@@ -60,7 +60,10 @@ def test_exact_values_stay_under_guard_and_follow_the_word_without() -> None:
 
 
 def test_words_of_n_bits_as_gfloat_has_them() -> None:
-    """Up iff fraction + bits / 2**n >= 1, which is r = 2**32 - bits * 2**(32-n) (formats.md section 8)."""
+    """Up iff fraction + bits / 2**n >= 1, which is r = 2**32 - bits * 2**(32-n).
+
+    Source: docs/reference/formats.md section 6.
+    """
     for eighths in range(1, 8):
         code = np.array([np.float32(1 + eighths / 8 / 1024)]).view(np.uint32)
         for bits in range(1, 8):
@@ -115,7 +118,7 @@ def test_lanes_share_registers_and_operations_step_them_once() -> None:
 @pytest.mark.parametrize(
     ("number", "code"),
     [
-        # formats.md section 2: exact numbers away from one move up, those near one do not.
+        # docs/reference/formats.md section 2: exact numbers away from one move up, those near one do not.
         (16.0, 20.0),
         (8.0, 8.0),
         (32768.0, np.inf),
@@ -136,7 +139,7 @@ def test_hybrid_agrees_with_the_vendor_model(source: str) -> None:
     name = source.replace("fp", "f")
     codes, want = data[f"{source}__in"], data[f"{source}__hybrid__inf"]
     numbers = np.abs(codes.view({"f32": np.float32, "f16": np.float16}[name]).astype(np.float64))
-    # The bands in which the script departs from the instruction's description (formats.md section 2).
+    # The bands in which the script departs from the instruction's description (docs/reference/formats.md section 2).
     compare = ~((numbers >= 2.0**-23) & (numbers < 2.0**-22)) & ~((numbers >= 40960) & (numbers < 65536))
     if source == "fp16":
         compare &= data["fp16__hybrid__valid"] == 1
@@ -176,7 +179,7 @@ def test_a_chain_is_its_casts_one_after_the_other() -> None:
     ]
     want = cast(cast(codes, "f32", "f16", Rounding.ODD), "f16", "i8", Rounding.FLOOR)
     assert np.array_equal(cast_chain(codes, F32, steps), want)
-    # a2a3.md section 4.3: through a clamped int32 3e9 becomes -1, not the low bits of the exact integer.
+    # docs/reference/a2a3.md section 4.3: through a clamped int32 3e9 becomes -1, not the low bits of the exact integer.
     through = [Step(i32, Policy(Rounding.TRUNC, Overflow.SATURATE)), Step(i16, Policy(Rounding.TRUNC, Overflow.WRAP))]
     assert cast_chain(np.array(3e9, np.float32).view(np.uint32), F32, through) == 0xFFFF
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numerics_samples import samples
 
-from isa.errors import ReadError
-from isa.formats import FORMATS, IntFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Policy, codes_from_strings, decode_to_float64, strings_from_codes
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy, codes_from_strings, decode_to_float64, strings_from_codes
 
 FLOATS = [name for name, fmt in FORMATS.items() if not isinstance(fmt, IntFormat)]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numerics_samples import samples
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS, format_named
-from isa.modes import Overflow, Rounding
-from simulator.numerics import (
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import (
     E8M0Rule,
     InfinityWrap,
     NanToFloat,
@@ -22,7 +22,7 @@ from simulator.numerics import (
     legal_overflows,
     legal_roundings,
 )
-from simulator.numerics.tables import LARGEST_INDEX_BITS, cast_by_table, dropped_bits, table_of, table_size
+from castsim.numerics.tables import LARGEST_INDEX_BITS, cast_by_table, dropped_bits, table_of, table_size
 
 NARROW = [name for name, fmt in FORMATS.items() if fmt.bits <= 16]
 
@@ -127,7 +127,7 @@ def test_tables_are_shared_and_cannot_be_written() -> None:
     table = table_of(FORMATS["f32"], FORMATS["e4m3fn"], policy)
     assert table is not None
     assert table is table_of(FORMATS["f32"], FORMATS["e4m3fn"], policy)
-    assert table.entries.size == 1 << 14 <= 1 << LARGEST_INDEX_BITS  # performance.md section 3: 16 KiB
+    assert table.entries.size == 1 << 14 <= 1 << LARGEST_INDEX_BITS  # 16 KiB: it stays in the first-level cache
     with pytest.raises(ValueError, match="read-only"):
         table.entries[0] = 1
 

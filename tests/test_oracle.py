@@ -1,7 +1,7 @@
 """The oracle against software it shares nothing with: numpy, ml_dtypes, en_dtypes, gfloat; and against itself.
 
-Only uses that formats.md sections 4 to 7 found sound: no ml_dtypes for wide sources (double rounding) or float to
-integer, no gfloat encoding (one NaN code only).
+Only uses that docs/reference/formats.md section 4 found sound: no ml_dtypes for wide sources (double rounding) or float
+to integer, no gfloat encoding (one NaN code only).
 """
 
 from __future__ import annotations
@@ -75,13 +75,18 @@ def float32_inputs(name: str) -> np.ndarray:
 
 @pytest.mark.parametrize("name", [name for name in LIBRARY if name != "e8m0"])
 def test_nearest_encode_equals_the_dtype_libraries(name: str) -> None:
-    """From float32, where the libraries round once; e8m0 is left out: the libraries disagree (formats.md 5 row 7)."""
+    """From float32, where the libraries round once; e8m0 is left out: the libraries disagree.
+
+    Source: docs/reference/formats.md section 5 row 7.
+    """
     inputs = float32_inputs(name)
     theirs = inputs.view(np.float32).astype(LIBRARY[name]).view(oracle.storage(name))
     finite_only = name in ("e3m2", "e2m3", "e2m1", "e1m2")
     nans = np.isnan(inputs.view(np.float32))
     for code, their, is_nan in zip(inputs.tolist(), theirs.tolist(), nans.tolist(), strict=True):
-        if is_nan and finite_only:  # formats.md section 5 row 8: the libraries differ on the sign of the zero
+        if (
+            is_nan and finite_only
+        ):  # docs/reference/formats.md section 5 row 8: the libraries differ on the sign of the zero
             continue
         mine = oracle.cast(code, "f32", name)
         # numpy keeps NaN payloads (row 10), so NaN compares as a class.
@@ -91,7 +96,10 @@ def test_nearest_encode_equals_the_dtype_libraries(name: str) -> None:
 @pytest.mark.parametrize("mode", GFLOAT_MODES)
 @pytest.mark.parametrize("name", [name for name in GFLOAT if oracle.fmt(name).bits <= 16 and name != "e8m0"])
 def test_every_mode_equals_gfloat(name: str, mode: str) -> None:
-    """Values, not codes; saturating, and not saturating where the format can tell (formats.md section 5 row 4)."""
+    """Values, not codes; saturating, and not saturating where the format can tell.
+
+    Source: docs/reference/formats.md section 5 row 4.
+    """
     inputs = float32_inputs(name)[::5]
     numbers = inputs.view(np.float32).astype(np.float64)
     info = GFLOAT[name]
@@ -124,7 +132,7 @@ def test_integers_round_once_to_wide_floats_as_numpy() -> None:
         theirs = values.astype(native).view(unsigned)
         mine = oracle.cast_array(values.view(np.uint64), "i64", name)
         assert np.array_equal(mine, theirs)
-    # formats.md section 5 row 5: where libraries that pass through float32 err.
+    # docs/reference/formats.md section 5 row 5: where libraries that pass through float32 err.
     assert oracle.cast(62783487, "i32", "bf16") == 0x4C6F
 
 
@@ -152,7 +160,7 @@ def test_odd_rounding_then_nearest_equals_nearest(dst: str) -> None:
 
 
 def test_worked_examples_of_the_format_notes() -> None:
-    """Numbers stated in formats.md sections 1, 2 and 5, each in its own words there."""
+    """Numbers stated in docs/reference/formats.md sections 1, 2 and 5, each in its own words there."""
 
     def single(number: float) -> int:
         return int(np.float32(number).view(np.uint32))
@@ -174,7 +182,9 @@ def test_worked_examples_of_the_format_notes() -> None:
 
 
 def test_hybrid_moves_seventy_exact_values() -> None:
-    """formats.md section 2: 70 of the 126 finite positive HiF8 values move under f32 hybrid, none under f16."""
+    """docs/reference/formats.md section 2: 70 of the 126 finite positive HiF8 values move under f32 hybrid, none
+    under f16.
+    """
     finite = [code for code in range(1, 128) if code != 0x6F]
     moved = [c for c in finite if oracle.cast(oracle.cast(c, "hif8", "f32"), "f32", "hif8", "hybrid") != c]
     assert len(moved) == 70
@@ -185,7 +195,7 @@ def test_hybrid_moves_seventy_exact_values() -> None:
 
 @pytest.mark.parametrize("bits", [1, 5, 128, 255])
 def test_stochastic_equals_gfloat_through_the_documented_mapping(bits: int) -> None:
-    """formats.md section 8: r = 2**32 - bits * 2**(32-n); bits = 0 (never up) has no 32-bit word."""
+    """docs/reference/formats.md section 6: r = 2**32 - bits * 2**(32-n); bits = 0 (never up) has no 32-bit word."""
     inputs = float32_inputs("f16")[::7]
     numbers = inputs.view(np.float32).astype(np.float64)
     theirs = gfloat.round_ndarray(

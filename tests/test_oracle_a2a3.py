@@ -1,4 +1,4 @@
-"""The A2/A3 oracle against the golden scripts of the PTO library and worked numbers of a2a3.md."""
+"""The A2/A3 oracle against the golden scripts of the PTO library and worked numbers of docs/reference/a2a3.md."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def test_golden_scripts(key: str) -> None:
 @pytest.mark.parametrize("key", TMP)
 def test_golden_of_the_sequences_with_a_tmp_tile(key: str) -> None:
     """Infinity and NaN included. Left out: f32 to i16 of 2**31 <= |x| < infinity, where the sequence's int32 clamps
-    and the script takes low bits of an int64 (a2a3.md 4.3); infinity to u8, which has no sequence and is unspecified.
+    and the script takes low bits of an int64 (docs/reference/a2a3.md section 4.3); infinity to u8, which has no
+    sequence and is unspecified.
     """
     src, dst, mode, source, expected, _ = arrays(key)
     values = numbers(source, src)
@@ -76,7 +77,7 @@ def test_golden_of_the_sequences_with_a_tmp_tile(key: str) -> None:
 
 
 def test_the_sets_of_pairs() -> None:
-    """Counts stated in a2a3.md sections 1, 3.2 and 3.4."""
+    """Counts stated in docs/reference/a2a3.md sections 1, 3.2 and 3.4."""
     assert len(legal_pairs()) == len(set(legal_pairs())) == 25
     assert len(NARROWING) == 6
     assert len(TMP_BACKED) == 3

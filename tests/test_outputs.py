@@ -16,9 +16,9 @@ import oracle
 import pytest
 from execution_programs import kernel
 
-from isa.errors import ReadError
-from simulator.inputs import write_array
-from simulator.running import run
+from castsim.execution.inputs import write_array
+from castsim.isa.errors import ReadError
+from castsim.running import run
 
 
 def codes(name: str, *shape: int) -> np.ndarray:

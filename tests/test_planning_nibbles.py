@@ -4,10 +4,10 @@ import numpy as np
 import oracle
 import pytest
 
-from isa.formats import FORMATS
-from simulator.numerics import array_from_codes, codes_from_array
-from simulator.planning import CastRequest, plan
-from simulator.running import load_text, run_loaded
+from castsim.isa.formats import FORMATS
+from castsim.numerics import array_from_codes, codes_from_array
+from castsim.planning import CastRequest, plan
+from castsim.running import load_text, run_loaded
 
 PAIRS = [
     ("i4", "i8", "wrap"),
@@ -30,7 +30,7 @@ def test_the_program_alone_keeps_the_order_of_elements(src: str, dst: str, overf
     rng = np.random.default_rng(4)
     codes = rng.integers(0, 1 << bits, program.elements).astype(oracle.storage(src))
     loaded = load_text(program.text, "lowered.tpc", program.target)
-    outputs = run_loaded(loaded, {"src": array_from_codes(codes, program.source)}, pipeline="hardware").outputs
+    outputs = run_loaded(loaded, {"src": array_from_codes(codes, program.source)}, stale_reads="ignore").outputs
     results = codes_from_array(outputs["dst"], program.destination).reshape(-1)
     right = oracle.cast_array(codes, src, dst, "rint", overflow)
     mask = (1 << FORMATS[dst].bits) - 1

@@ -5,19 +5,19 @@ import oracle
 import pytest
 from oracle_acceptance import accepts
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Policy
-from simulator.planning import CastRequest, Demand, Method, Step, Verdict, Way, catalogue_of, judge, plan, settle
-from simulator.planning.breakpoints import judge_by_breakpoints
-from simulator.planning.order import codes_at, is_ordered, nearest_zero_first, number_count
-from simulator.planning.primitives import Convert, keeps_order
-from simulator.planning.proof import Judgement
-from simulator.planning.steps import TileCastForm, run_chain
-from simulator.planning.swift import swift_of
-from simulator.specifications.order import order_keys
-from targets import load_target
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy
+from castsim.planning import CastRequest, Demand, Method, Step, Verdict, Way, catalogue_of, judge, plan, settle
+from castsim.planning.breakpoints import judge_by_breakpoints
+from castsim.planning.judgement import Judgement
+from castsim.planning.order import codes_at, is_ordered, nearest_zero_first, number_count
+from castsim.planning.primitives import Convert, keeps_order
+from castsim.planning.steps import TileCastForm, run_chain
+from castsim.planning.substitution import substitute_of
+from castsim.specifications.order import order_keys
+from castsim.targets import load_target
 
 
 def step(src: str, dst: str, rounding: str, overflow: str) -> Step:
@@ -109,7 +109,7 @@ def test_32_bits_are_all_tried_in_machine_code(src: str, dst: str) -> None:
 
 
 def test_without_machine_code_wide_results_are_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulator.planning.everything.has_machine_code", lambda: False)
+    monkeypatch.setattr("castsim.planning.exhaustive.has_machine_code", lambda: False)
     found = plan(CastRequest("f32", "i32", "a5", spec="tosa"))
     assert found.evidence is not None
     assert found.evidence.method is Method.SAMPLED
@@ -153,10 +153,10 @@ def test_sums_of_floats_are_tried_in_machine_code_and_are_what_numpy_says(target
     values = np.random.default_rng(7).normal(0, 1e5, 5000).astype(np.float32)
     for step in steps:
         (primitive,) = step.primitives
-        swift = swift_of(primitive, src)
-        assert swift is not None
+        substitute = substitute_of(primitive)
+        assert substitute is not None
         right = values + np.float32(step.name.split()[-1])
-        for results in (swift(values.view(np.uint32)), step.run(values.view(np.uint32))):
+        for results in (substitute.run(values.view(np.uint32)), step.run(values.view(np.uint32))):
             assert (results.view(np.float32) == right).all()
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import oracle_lowering
 import pytest
 
-from isa.formats import FORMATS
-from simulator.conformance import Cell, legal_casts
-from simulator.conformance.cells import changed
-from simulator.numerics import code_dtype
-from simulator.planning import CastRequest, Plan, Verdict, Way, plan
-from simulator.verification.lowering import check_plan
-from targets import load_specification, target_names
+from castsim.evidence.verification.lowering import check_plan
+from castsim.isa.formats import FORMATS
+from castsim.numerics import code_dtype
+from castsim.planning import CastRequest, Plan, Verdict, Way, plan
+from castsim.planning.conformance import Cell, legal_casts
+from castsim.planning.conformance.cells import changed
+from castsim.targets import load_specification, target_names
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 CHAINS = 400 if THOROUGH else 40
@@ -83,7 +83,7 @@ def test_the_judge_sees_a_wrong_program() -> None:
 @pytest.mark.parametrize(
     ("spec", "src", "dst", "attributes", "code", "good", "bad"),
     [
-        # semantics_tosa_onnx.md section 5: rows 1, 4, 8, 9, 15, 21, 22, 19.
+        # docs/reference/semantics.md section 5: rows 1, 4, 8, 9, 15, 21, 22, 19.
         ("tosa", "f32", "f16", {}, 0x4788B800, 0x7C00, 0x7BFF),
         ("onnx", "f32", "e4m3fn", {"saturate": "1"}, 0x43F00000, 0x7E, 0x7F),
         ("onnx", "f32", "e4m3fn", {"saturate": "0"}, 0x43F00000, 0x7F, 0x7E),

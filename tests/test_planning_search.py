@@ -7,14 +7,14 @@ import oracle
 import pytest
 from planning_synthetic import WIDE, Case, case, issue, shortest
 
-from isa.formats import FORMATS
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Policy
-from simulator.planning import CastRequest, Catalogue, Method, Verdict, Way, judge, plan, settle
-from simulator.planning.primitives import Convert
-from simulator.planning.samples import telling_codes
-from simulator.planning.search import search
-from simulator.planning.steps import Step, TileCastForm, TileWorkForm
+from castsim.isa.formats import FORMATS
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy
+from castsim.planning import CastRequest, Catalogue, Method, Verdict, Way, judge, plan, settle
+from castsim.planning.primitives import Convert
+from castsim.planning.samples import telling_codes
+from castsim.planning.search import search
+from castsim.planning.steps import Step, TileCastForm, TileWorkForm
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200

@@ -1,7 +1,7 @@
 """Lowerings that compilers get wrong: the planner refuses each without knowing it, and shows where.
 
-The inputs named here come from the issue trackers and run results in semantics_tosa_onnx.md sections 1.4 and 5 and
-tpc.md section 4; what is right comes from the test oracle.
+The inputs named here come from the issue trackers and run results in docs/reference/semantics.md sections 1.4 and 5 and
+docs/reference/tpc.md section 4; what is right comes from the test oracle.
 """
 
 from fractions import Fraction
@@ -10,9 +10,9 @@ import numpy as np
 import oracle
 import pytest
 
-from isa.formats import FORMATS
-from simulator.numerics import code_dtype, encode_value, value_of
-from simulator.planning import CastRequest, Plan, Verdict, Way, plan, plan_through, run_assembly, run_chain
+from castsim.isa.formats import FORMATS
+from castsim.numerics import code_dtype, encode_value, value_of
+from castsim.planning import CastRequest, Plan, Verdict, Way, plan, plan_through, run_assembly, run_chain
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 
@@ -87,7 +87,7 @@ def test_f16_to_i8_wraps_by_default(target: str) -> None:
     assert found.chain[0].forms[0].options == ("saturation ON",)
     (refuted,) = found.refuted
     assert not refuted.chain[0].forms[0].options
-    # The smallest input that rounds beyond 127 (semantics_tosa_onnx.md section 5, row 10).
+    # The smallest input that rounds beyond 127 (docs/reference/semantics.md section 5, row 10).
     assert refuted.counterexample.input.value == Fraction("127.5")
     assert refuted.counterexample.result.value == -128
 
@@ -160,7 +160,7 @@ def test_a_sum_that_is_rounded_is_no_offset() -> None:
 def test_every_counterexample_differs_on_the_simulated_target(
     src: str, dst: str, target: str, spec: str, path: list[str]
 ) -> None:
-    from simulator.planning import assembly_of  # noqa: PLC0415
+    from castsim.planning import assembly_of  # noqa: PLC0415
 
     wrong = plan_through(CastRequest(src, dst, target, spec=spec), path)
     assert wrong.counterexample is not None

@@ -6,9 +6,9 @@ import expected_reports
 import numpy as np
 import pytest
 
-from isa.formats import format_named
-from simulator import run
-from simulator.numerics import codes_from_array
+from castsim import run
+from castsim.isa.formats import format_named
+from castsim.numerics import codes_from_array
 
 NAMES = sorted(path.stem for path in expected_reports.PROGRAMS.glob("*.pto"))
 

@@ -3,8 +3,8 @@
 import pytest
 from parsed_text import F32, I32, body_of, last_of, refusal
 
-from isa.errors import ReadError
-from isa.pto import (
+from castsim.isa.errors import ReadError
+from castsim.isa.pto import (
     Arith,
     Barrier,
     Constant,

@@ -15,7 +15,7 @@ import pytest
 from pto_text import VECTORS, compact, key_value
 from strided_cases import hard_codes
 
-from simulator.running import Result, run
+from castsim.running import Result, run
 
 SPELT = {"si8": "i8", "ui8": "u8", "si16": "i16", "si32": "i32", "si64": "i64"}
 """Element types as `.pto` texts spell them, and the format names of the oracle."""
@@ -118,7 +118,7 @@ def test_instances_are_there() -> None:
 
 
 def test_specimen_a(tmp_path: Path) -> None:
-    """f32 -> f16 with ROUND, 32 x 128; pto_assembly.md 11.1."""
+    """f32 -> f16 with ROUND, 32 x 128; docs/reference/pto.md section 8."""
     codes = np.random.default_rng(11).choice(hard_codes("f32"), (32, 128)).astype(np.uint32)
     text = (VECTORS / "pto_specimens" / "narrow_block.pto").read_text()
     result = execute(tmp_path / "a.pto", text, **{"in": codes})
@@ -129,7 +129,7 @@ def test_specimen_a(tmp_path: Path) -> None:
 
 
 def test_specimen_b(tmp_path: Path) -> None:
-    """bf16 -> f32 in eight trips with flags: every row with 16 zero bits appended; pto_assembly.md 11.2."""
+    """bf16 -> f32 in eight trips with flags: every row with 16 zero bits appended; docs/reference/pto.md section 8."""
     codes = np.arange(512 * 256, dtype=np.uint32).astype(np.uint16).reshape(512, 256)  # every bf16 code, twice
     text = (VECTORS / "pto_specimens" / "widen_rows.pto").read_text()
     result = execute(tmp_path / "b.pto", text, **{"in": codes})

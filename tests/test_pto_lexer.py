@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from isa.errors import ReadError
-from isa.pto.lexer import Kind, Source, tokenize
+from castsim.isa.errors import ReadError
+from castsim.isa.pto.lexer import Kind, Source, tokenize
 
 
 def tokens(text: str) -> list[tuple[Kind, str]]:
@@ -83,7 +83,7 @@ def test_places_count_lines_and_columns_from_one_and_stay_on_the_line() -> None:
 
 
 def test_long_blank_or_commented_tails_take_linear_time() -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     tokens("a" + " " * 400_000 + "\n" * 100_000 + "// x\n" * 50_000 + "//" + "/" * 200_000)
     tokens("!pto.tile_buf<" + " " * 400_000)
-    assert time.perf_counter() - start < 5
+    assert time.thread_time() - start < 60  # processor time: linear takes a fraction of a second, else hours

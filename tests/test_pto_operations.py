@@ -4,7 +4,7 @@ import pytest
 from parsed_text import F32, TILE, T, body_of, last_of, refusal
 from pto_text import compact, function
 
-from isa.pto import (
+from castsim.isa.pto import (
     AllocTile,
     Barrier,
     Pipe,

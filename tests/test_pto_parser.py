@@ -4,9 +4,9 @@ import pytest
 from parsed_text import F32, I32, INDEX
 from pto_text import SPECIMENS, VECTORS, function
 
-from isa.errors import ReadError
-from isa.modes import Saturation
-from isa.pto import (
+from castsim.isa.errors import ReadError
+from castsim.isa.modes import Saturation
+from castsim.isa.pto import (
     AllocTile,
     Barrier,
     Constant,

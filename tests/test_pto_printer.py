@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pto_text import SPECIMENS, compact, function
 
-from isa.errors import CastsimError, ReadError
-from isa.pto import (
+from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.pto import (
     Argument,
     Function,
     PointerType,

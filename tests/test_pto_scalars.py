@@ -3,7 +3,7 @@
 import pytest
 from parsed_text import F32, I32, INDEX, body_of, last_of, refusal
 
-from isa.pto import (
+from castsim.isa.pto import (
     Arith,
     Compare,
     Constant,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pto_text import VECTORS, compact, function, key_value
 
-from isa.errors import CastsimError, ReadError, TileError
-from isa.modes import Saturation
-from isa.pto import RoundMode, Tcvt, TileType, parse
+from castsim.isa.errors import CastsimError, ReadError, TileError
+from castsim.isa.modes import Saturation
+from castsim.isa.pto import RoundMode, Tcvt, TileType, parse
 
 SRC = TileType("vec", "f32", 16, 16, 16, 16)
 DST = TileType("vec", "f16", 16, 16, 16, 16)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from pto_text import compact, function, key_value
 
-from isa.errors import ReadError, TileError
-from isa.formats import FORMATS
-from isa.pto import (
+from castsim.isa.errors import ReadError, TileError
+from castsim.isa.formats import FORMATS
+from castsim.isa.pto import (
     PartitionType,
     PointerType,
     ScalarType,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from expected_files import PROGRAMS
 
-from isa.errors import EngineError, RaceError
-from simulator.__main__ import main
-from simulator.commands.run import assignments, scalar
-from simulator.races import Finding, Kind, find_races
-from simulator.running import load_program
+from castsim.__main__ import main
+from castsim.commands.words import assignments, scalar
+from castsim.isa.errors import EngineError, RaceError
+from castsim.running import load_program
+from castsim.synchronisation.races import Finding, Kind, find_races
 
 FLAG = re.compile(r"pto\.(set|wait)_flag\s*\[\W*PIPE_(\w+?)\W+PIPE_(\w+?)\W+EVENT_ID(\d)")
 BARRIER = re.compile(r"pto\.barrier\s*\W*PIPE_(\w+)")

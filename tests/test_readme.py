@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.__main__ import main
+from castsim.__main__ import main
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()

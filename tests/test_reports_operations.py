@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from work_model import TARGETS, TYPES
 
-from isa.pto.vector_operations import VECTOR_OPERATIONS
-from simulator.__main__ import main
-from targets import load_target
+from castsim.__main__ import main
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.targets import load_target
 
 ROOT = Path(__file__).parent.parent
 KERNEL = str(ROOT / "programs" / "kernels" / "rms_norm_a2a3.pto")
@@ -50,10 +50,6 @@ def test_validated_are_the_operations_with_published_cycles() -> None:
     published = {(op, element) for op, element in published if op in VECTOR_OPERATIONS}
     target = load_target("a2a3")
     assert {(rule.mnemonic, element) for rule in target.tile_operations for element in rule.validated} == published
-    a5 = load_target("a5")
-    kernels = {(name, element) for name, kernel in a5.work_kernels.items() for element in kernel.validated}
-    ours = {(rule.mnemonic, element) for rule in a5.tile_operations for element in rule.validated}
-    assert ours == {pair for pair in kernels if not pair[1].startswith("u")}
 
 
 def test_element_types_are_those_of_the_tables() -> None:

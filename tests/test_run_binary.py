@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,13 +17,13 @@ from test_tpc_encoding_refusals import elf
 from tpc_expected_reports import names, target_of
 from tpc_text import GENERATIONS, target
 
-from isa.errors import CastsimError, IllegalError, ReadError
-from isa.tpc import parse
-from isa.tpc.encoding import assemble
-from simulator import run
-from simulator.__main__ import main
-from simulator.running import Result
-from targets.tpc_encoding import encoding_of
+from castsim import run
+from castsim.__main__ import main
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.tpc import parse
+from castsim.isa.tpc.encoding import assemble
+from castsim.running import Result
+from castsim.targets.tpc_encoding import encoding_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -87,6 +88,8 @@ def without_places(report: Any) -> Any:
     if isinstance(report, dict):
         gone = ("line", "lines", "program", "entry", "text", "source", "reader", "writer", "place")
         return {key: without_places(value) for key, value in report.items() if key not in gone}
+    if isinstance(report, str):
+        return re.sub(r"\(line \d+, ", "(", report)
     return [without_places(each) for each in report] if isinstance(report, list) else report
 
 

@@ -8,14 +8,14 @@ import math
 
 import pytest
 
-from isa.errors import IllegalError
-from simulator.__main__ import main
-from simulator.reports import sweeping
-from simulator.reports.sweeping import shape_count, shapes, sweep
-from simulator.strided import audit as audit_module
-from simulator.strided import sequences
-from simulator.strided.audit import UNEXPLAINED, ScratchAuditor
-from targets import load_target
+from castsim.__main__ import main
+from castsim.isa.errors import IllegalError
+from castsim.machines.strided import audit as audit_module
+from castsim.machines.strided import sequences
+from castsim.machines.strided.audit import UNEXPLAINED, ScratchAuditor
+from castsim.reports import sweeping
+from castsim.reports.sweeping import shape_count, shapes, sweep
+from castsim.targets import load_target
 
 A2A3 = load_target("a2a3")
 
@@ -39,7 +39,7 @@ def published(pair, rows, cols, stride):
 
 
 def touched(pair, rows, cols, stride):
-    """Bytes behind the start of tmp that the sequences of a2a3.md 3.4 touch, from its tables."""
+    """Bytes behind the start of tmp that the sequences of docs/reference/a2a3.md section 3.4 touch, from its tables."""
     if not rows or not cols:
         return 0
     lanes = min(cols, 64)
@@ -75,7 +75,7 @@ def test_audit_over_many_shapes(pair):
 @pytest.mark.parametrize(
     ("pair", "shape", "formula", "exact", "reason"),
     [
-        # The deviations of a2a3.md section 3.5, one by one.
+        # The deviations of docs/reference/a2a3.md section 3.5, one by one.
         (("f32", "i16"), (1, 1, 8), 32, 4, "the last block is partly used"),
         (("f32", "i16"), (0, 64, 64), 256, 0, "no rows: nothing is issued"),
         (("f32", "i16"), (2, 1, 65536), 262176, 4, "the row stride is cut to 0 elements"),
@@ -134,7 +134,7 @@ def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
 
 
 def test_audit_and_run_use_the_same_operations():
-    assert audit_module.emit_cast is __import__("simulator.strided.lowering", fromlist=["emit_cast"]).emit_cast
+    assert audit_module.emit_cast is __import__("castsim.machines.strided.lowering", fromlist=["emit_cast"]).emit_cast
 
 
 def test_pairs_without_scratch_are_refused_with_those_that_use_it():

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isa.errors import ScratchError, TileError
-from simulator.__main__ import main
-from simulator.mechanisms import compute_of, lowerer_of
-from simulator.running import load_program
+from castsim.__main__ import main
+from castsim.isa.errors import ScratchError, TileError
+from castsim.machines.mechanisms import compute_of, lowerer_of
+from castsim.running import load_program
 
 SHAPE = "4x256"
 VALID = "valid=4x200"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from simulator.__main__ import main
-from targets import load_specification, specification_names
+from castsim.__main__ import main
+from castsim.targets import load_specification, specification_names
 
 Capture = pytest.CaptureFixture[str]
 PROGRAM = str(Path(__file__).parent.parent / "programs" / "bank_conflict.pto")
@@ -30,7 +30,7 @@ def test_the_list(capsys: Capture) -> None:
     rows = document(capsys, "targets")["specifications"]
     assert [row["name"] for row in rows] == list(specification_names())
     counts = {row["name"]: row["casts"] for row in rows}
-    assert counts["tosa"] == 52  # semantics_tosa_onnx.md section 1.1, counted by hand
+    assert counts["tosa"] == 52  # docs/reference/semantics.md section 1.1, counted by hand
     assert counts["onnx"] == 26 * 26  # every type to every type
     shown = text(capsys, "targets")
     assert all(row["title"] in shown for row in rows)

@@ -10,12 +10,12 @@ import numpy as np
 import oracle
 import pytest
 
-from isa.errors import IllegalError, ReadError, TargetDataError
-from isa.formats import FORMATS
-from simulator.numerics import value_of
-from simulator.specifications import acceptance, accepts, parse_specification, specified_cast
-from simulator.specifications.order import order_keys
-from targets import (
+from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.isa.formats import FORMATS
+from castsim.numerics import value_of
+from castsim.specifications import acceptance, accepts, parse_specification, specified_cast
+from castsim.specifications.order import order_keys
+from castsim.targets import (
     is_specification,
     load_specification,
     load_target,

@@ -12,14 +12,14 @@ import pytest
 from different_answers import ROWS, Abstract, Chip, Row, Script, Spec
 from golden import load
 
-from isa import format_named
-from isa.errors import IllegalError
-from isa.modes import Overflow, Rounding, Saturation
-from simulator.casting import cast_on_target
-from simulator.numerics import abstract_policy, cast_codes, encode_value
-from simulator.specifications import Rescale, accepts, rescale, specified_cast
-from targets import load_target
-from targets.options import with_options
+from castsim.casting import cast_on_target
+from castsim.isa import format_named
+from castsim.isa.errors import IllegalError
+from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.numerics import abstract_policy, cast_codes, encode_value
+from castsim.specifications import Rescale, accepts, rescale, specified_cast
+from castsim.targets import load_target
+from castsim.targets.options import with_options
 
 PTO = load("golden_pto_tcvt.npz")
 CELLS = [(row, cell) for row in ROWS for cell in row.cells]

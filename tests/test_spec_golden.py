@@ -14,7 +14,7 @@ import oracle_acceptance
 import pytest
 from golden import as_codes, format_name, load, nearest_bf16
 
-from simulator.specifications import AcceptanceSets, acceptance, accepts
+from castsim.specifications import AcceptanceSets, acceptance, accepts
 
 TOSA = load("golden_tosa_cast.npz")
 ONNX = load("golden_onnx_cast.npz")
@@ -49,7 +49,7 @@ def test_tosa(pair: str) -> None:
     defect = np.zeros(source.shape, bool)
     if (src, dst) == ("i32", "bf16"):
         defect = rounded_twice(source, src)
-        assert defect.sum() == 14  # named in semantics_tosa_onnx.md section 1.4
+        assert defect.sum() == 14  # named in docs/reference/semantics.md section 1.4
     assert (accepts("tosa", src, dst, source, result) == ~defect).all()
 
 
@@ -138,7 +138,7 @@ def test_onnx(key: str) -> None:
 
 
 def test_the_named_defects_are_rejected() -> None:
-    """Of each kind at least one, each by its published answer (semantics_tosa_onnx.md section 3)."""
+    """Of each kind at least one, each by its published answer (docs/reference/semantics.md section 3)."""
 
     def verdict(src: str, dst: str, code: int, out: int, **attributes: str | int) -> bool:
         codes = np.array([code], oracle.storage(src)), np.array([out], oracle.storage(dst))

@@ -1,6 +1,6 @@
 """ONNX Cast: types by opset, attributes, e8m0, text.
 
-Expected: the operator page's version history and tables, semantics_tosa_onnx.md section 3, copied by hand.
+Expected: the operator page's version history and tables, docs/reference/semantics.md section 3, copied by hand.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isa.errors import IllegalError, ReadError
-from simulator.specifications import acceptance, accepts, accepts_text, specified_cast, text_acceptance
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.specifications import acceptance, accepts, accepts_text, specified_cast, text_acceptance
 
 OPSET_1 = {"bool", "f64", "f32", "f16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}
 ADDED = {

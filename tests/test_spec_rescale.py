@@ -1,6 +1,6 @@
 """TOSA RESCALE: published outputs, every ERROR and REQUIRE, the bound of INEXACT_ROUND.
 
-Expected: semantics_tosa_onnx.md section 2 and the pseudocode of apply_scale_32 and apply_scale_16.
+Expected: docs/reference/semantics.md section 2 and the pseudocode of apply_scale_32 and apply_scale_16.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import oracle_acceptance
 import pytest
 from golden import load
 
-from isa.errors import IllegalError, ReadError
-from simulator.specifications import Outcome, Rescale, Rescaled, rescale
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.specifications import Outcome, Rescale, Rescaled, rescale
 
 DATA = load("golden_tosa_rescale.npz")
 CASES = [dict(zip(DATA["meta_cols"].tolist(), row, strict=True)) for row in DATA["meta"].tolist()]

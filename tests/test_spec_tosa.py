@@ -1,6 +1,6 @@
 """TOSA CAST: legal casts by version, profile and extension; acceptance at the edges; which rounding modes conform.
 
-Expected pairs and verdicts: semantics_tosa_onnx.md sections 1.1, 1.2 and 6, copied by hand.
+Expected pairs and verdicts: docs/reference/semantics.md sections 1.1, 1.2 and 6, copied by hand.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import oracle
 import oracle_acceptance
 import pytest
 
-from isa.errors import IllegalError, ReadError
-from simulator.specifications import acceptance, accepts, specified_cast
-from targets import load_specification
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.specifications import acceptance, accepts, specified_cast
+from castsim.targets import load_specification
 
 SPEC = load_specification("tosa")
 INTEGERS = ("i8", "i16", "i32")

@@ -10,40 +10,57 @@ from pathlib import Path
 
 import pytest
 
-from simulator.commands import line
-from targets.loader import SHIPPED
+from castsim.commands import line
+from castsim.targets.loader import SHIPPED
 
 ROOT = Path(line.__file__).parents[2]
 
 OPTIONAL = ("numba", "llvmlite", "onnx", "google.protobuf", "ml_dtypes")
 """Libraries of extras and of the boundary: for work that needs them."""
-EVENTS = ("simpy", "simulator.engines.event_dataflow.simulation", "simulator.engines.event_vliw")
+EVENTS = ("simpy", "castsim.engines.event_dataflow.simulation", "castsim.engines.event_vliw")
 """The engine that nobody asks for below."""
 PROGRESS = ("rich.progress", "rich.live")
 """For terminals."""
-COMPUTING = ("numpy", "simulator.numerics", "simulator.engines", "simulator.execution")
-RUNNING = ("simulator.engines", "simulator.execution", "simulator.races", "isa.pto.parser", "isa.tpc.parser")
-TILES = ("simulator.strided", "simulator.vector_function", "isa.pto.parser")
-ASSEMBLY = ("simulator.vliw.semantics", "simulator.vliw.machine", "isa.tpc.parser", "isa.tpc.instructions")
-PLANNING = ("simulator.planning", "simulator.conformance", "simulator.graphs", "simulator.verification")
+COMPUTING = ("numpy", "castsim.numerics", "castsim.engines", "castsim.execution.walk")
+RUNNING = (
+    "castsim.engines",
+    "castsim.execution.walk",
+    "castsim.synchronisation.races",
+    "castsim.isa.pto.parser",
+    "castsim.isa.tpc.parser",
+)
+TILES = ("castsim.machines.strided", "castsim.machines.vector_function", "castsim.isa.pto.parser")
+ASSEMBLY = (
+    "castsim.machines.vliw.semantics",
+    "castsim.machines.vliw.machine",
+    "castsim.isa.tpc.parser",
+    "castsim.isa.tpc.instructions",
+)
+PLANNING = ("castsim.planning", "castsim.planning.conformance", "castsim.graphs", "castsim.evidence.verification")
+
+WALKING = ("castsim.engines", "castsim.execution.walk")
 
 NEVER = (*OPTIONAL, *EVENTS, *PROGRESS)
 CASES = {
     "targets": (*COMPUTING, *TILES, *ASSEMBLY, *PLANNING),
-    "targets a2a3": ("simulator.engines", "simulator.execution", "simulator.vector_function", *ASSEMBLY, *PLANNING),
-    "targets gaudi2": ("simulator.engines", "simulator.execution", "simulator.strided", *PLANNING),
+    "targets a2a3": (*WALKING, "castsim.machines.vector_function", *ASSEMBLY, *PLANNING),
+    "targets gaudi2": (*WALKING, "castsim.machines.strided", *PLANNING),
     "cast f32 i16 1": (*RUNNING, *TILES, *ASSEMBLY, *PLANNING),
-    "cast f32 i16 1 --target a5": (*RUNNING, "simulator.strided", *ASSEMBLY, *PLANNING),
-    "cast f32 i16 1 --target gaudi2": ("simulator.engines", "simulator.races", *TILES, "simulator.vliw.machine"),
+    "cast f32 i16 1 --target a5": (*RUNNING, "castsim.machines.strided", *ASSEMBLY, *PLANNING),
+    "cast f32 i16 1 --target gaudi2": (
+        "castsim.engines", "castsim.synchronisation.races", *TILES, "castsim.machines.vliw.machine",
+    ),
     "scratch f32 i16 --rows 8 --cols 64 --row-stride 64 --target a2a3": (*RUNNING, *ASSEMBLY, *PLANNING),
-    "lower f16 i8 --spec tosa --target a5": (*ASSEMBLY, "simulator.conformance", "simulator.compiled_casts"),
+    "lower f16 i8 --spec tosa --target a5": (
+        *ASSEMBLY, "castsim.planning.conformance", "castsim.tpc_compiler.compiled_casts",
+    ),
     "lower f16 i8 --spec tosa --target gaudi2": (
-        "simulator.strided", "simulator.vector_function", "simulator.builtins.calling",
-        "simulator.compiled_casts.compiling", "simulator.conformance",
+        "castsim.machines.strided", "castsim.machines.vector_function", "castsim.tpc_compiler.builtins.calling",
+        "castsim.tpc_compiler.compiled_casts.compiling", "castsim.planning.conformance",
     ),
     "run programs/f32_to_f16.pto --timing-only": (*ASSEMBLY, *PLANNING),
     "run programs/tpc_f32_f8_143_gaudi2.tpc --timing-only": (*TILES[:2], *PLANNING),
-    "lint programs/tpc_f32_f8_143_gaudi2.tpc": ("simulator.engines", *TILES, *PLANNING),
+    "lint programs/tpc_f32_f8_143_gaudi2.tpc": ("castsim.engines", *TILES, *PLANNING),
     "asm programs/tpc_f32_f8_143_gaudi2.tpc --target gaudi2 --text": (*COMPUTING, *TILES, *PLANNING),
     "builtin": (*COMPUTING, *TILES, *ASSEMBLY, *PLANNING),
 }  # fmt: skip
@@ -61,7 +78,7 @@ DESCRIBED = {
 """The descriptions that a command is about."""
 
 RUN = (
-    "import sys; sys.path.insert(0, {root!r}); {before}; from simulator.__main__ import main; "
+    "import sys; sys.path.insert(0, {root!r}); {before}; from castsim.__main__ import main; "
     "code = main(sys.argv[1:]); print(); print(code, *({after}))"
 )
 
@@ -100,24 +117,39 @@ def _with_bases(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", line.COMMANDS)
-def test_a_command_does_not_load_all_others(name: str) -> None:
+def test_reading_a_command_line_loads_the_declaration_of_that_command_alone(name: str) -> None:
     script = (
-        "import sys; from simulator.commands import line; from contextlib import suppress\n"
+        "import sys; from castsim.commands import line; from contextlib import suppress\n"
         "with suppress(Exception): line.parse(sys.argv[1:])\n"  # most are refused without arguments, but loaded by then
-        "print(*(name for name in line.COMMANDS if f'simulator.commands.{name}' in sys.modules))"
+        "print(*(name for name in line.COMMANDS if f'castsim.commands.{name}' in sys.modules), "
+        "*(name for name in sys.modules if name.startswith('castsim.commands.execution')))"
     )
     done = subprocess.run([sys.executable, "-c", script, name], check=True, cwd=ROOT, capture_output=True, text=True)
-    loaded = done.stdout.split()
-    assert name in loaded
-    assert len(loaded) <= 2  # one command may use a function of another
+    assert done.stdout.split() == [name]
+
+
+@pytest.mark.parametrize("name", line.COMMANDS)
+def test_the_help_of_a_command_loads_nothing_else(name: str) -> None:
+    script = (
+        "import sys; from castsim.__main__ import main; code = main([sys.argv[1], '--help']); "
+        "print('loaded', code, *(name for name in sys.modules if name.startswith('castsim')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, name], check=True, cwd=ROOT, capture_output=True, text=True)
+    _, code, *loaded = done.stdout.splitlines()[-1].split()
+    line_itself = {"castsim", "castsim.__main__", "castsim.commands", "castsim.commands.line"}
+    line_itself |= {"castsim.commands.interruption", "castsim.commands.limits", f"castsim.commands.{name}"}
+    line_itself |= {"castsim.reports", "castsim.reports.sections"} if name == "run" else set()  # names of its reports
+    assert code == "0"
+    assert set(loaded) <= line_itself
 
 
 def test_the_modules_named_above_exist() -> None:
-    own = {name for unwanted in (NEVER, *CASES.values()) for name in unwanted if name.startswith(("isa", "simulator"))}
+    own = {name for unwanted in (NEVER, *CASES.values()) for name in unwanted if name.startswith("castsim.")}
+    assert len(own) > 10
     assert [name for name in sorted(own) if find_spec(name) is None] == []
 
 
 def test_what_a_command_needs_is_found_by_the_same_means() -> None:
-    needed = ("numpy", "pydantic", "simulator.engines", "isa.pto.parser")
+    needed = ("numpy", "pydantic", "castsim.engines", "castsim.isa.pto.parser")
     found = last_line("run programs/f32_to_f16.pto --timing-only", "pass", f"n for n in {needed!r} if n in sys.modules")
     assert found == ["0", *needed]

@@ -15,7 +15,7 @@ import pytest
 from strided_cases import LOWERER, UB, computed, filled_buffer, granule, hard_codes, round_up, tile_cast
 from strided_model import SIZE, Cast, repeat_shape
 
-from isa.errors import TileError
+from castsim.isa.errors import TileError
 
 PAIRS = oracle_a2a3.legal_pairs()
 MODES = (None, "none", "rint", "round", "floor", "ceil", "trunc", "odd")
@@ -144,7 +144,7 @@ def test_scratch_beyond_255_repeats(pair: tuple[str, str], cols: int) -> None:
     judge(*placed)
 
 
-# a2a3.md 2.4: after a head, the tail of a 4-bit row starts at 128 bytes per repeat, not at 64.
+# docs/reference/a2a3.md section 2.4: after a head, the tail of a 4-bit row starts at 128 bytes per repeat, not at 64.
 @pytest.mark.parametrize("pair", [("f16", "i4"), ("i4", "f16")], ids="-".join)
 @pytest.mark.parametrize("shape", [(3, 192), (1, 130), (2, 254), (4, 126), (2, 256), (1, 256 * 128)])
 def test_int4_rows(pair: tuple[str, str], shape: tuple[int, int]) -> None:
@@ -168,7 +168,7 @@ def test_int4_tail_lands_at_byte_128() -> None:
     assert (after[4096 + 160 :] == 0xA5).all()
 
 
-# a2a3.md 3.5: repeat strides of 258 blocks become 2 in the two instructions with 8-bit fields.
+# docs/reference/a2a3.md section 3.5: repeat strides of 258 blocks become 2 in the two instructions with 8-bit fields.
 @pytest.mark.parametrize(("pair", "cols"), [(("i32", "f16"), 2064), (("i4", "f16"), 4128)])
 def test_narrow_stride_fields_misplace_rows(pair: tuple[str, str], cols: int) -> None:
     model = Cast(*pair, 2, cols, cols, 0, 98_304)

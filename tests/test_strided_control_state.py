@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isa.errors import IllegalError
-from simulator import cast, run
-from targets import load_target
-from targets.options import with_options
+from castsim import cast, run
+from castsim.isa.errors import IllegalError
+from castsim.targets import load_target
+from castsim.targets.options import with_options
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 

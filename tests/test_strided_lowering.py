@@ -10,17 +10,17 @@ from strided_cases import LOWERER, SPAN, tile, tile_cast
 from strided_listing import A2A3, CTRL_OFF, CTRL_ON, TMP, calls, lower, text, texts
 from strided_model import SIZE, Cast, repeat_shape
 
-from isa.errors import IllegalError
-from isa.formats import format_named
-from isa.modes import Overflow, Rounding, Saturation
-from isa.pto.program import RoundMode
-from simulator.strided.operations import (
+from castsim.execution.tiles import TileCast
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.pto.program import RoundMode
+from castsim.machines.strided.operations import (
     Convert,
     RoundToIntegral,
     ScaledConvert,
 )
-from simulator.strided.plan import plan_cast
-from simulator.tiles import TileCast
+from castsim.machines.strided.plan import plan_cast
 
 # ---------------------------------------------------------------------------------------------------- head and tail
 
@@ -42,7 +42,8 @@ def test_head_and_tail() -> None:
 
 
 def test_rows_are_never_merged() -> None:
-    # a2a3.md 2.3: a tile with C = E costs R calls of one repeat each, although its rows are contiguous.
+    # docs/reference/a2a3.md section 2.3: a tile with C = E costs R calls of one repeat each, although its rows
+    # are contiguous.
     model = Cast("f32", "f16", 4, 64, 64, 0, 65536)
     head = [f"vconv_f322f16r 1x64 {65536 + 128 * row}+4 <- {256 * row}+8" for row in range(4)]
     assert texts(model) == [CTRL_ON, *head, CTRL_ON]
@@ -118,7 +119,8 @@ def test_scaled_conversion_writes_its_scale_before_every_call() -> None:
     ]
 
 
-# a2a3.md 2.1 and 3.5: fields of 8 bits. 2064 i32 are 258 blocks, cut to 2; 4128 f16 are 258 blocks, cut to 2.
+# docs/reference/a2a3.md sections 2.1 and 3.5: fields of 8 bits. 2064 i32 are 258 blocks, cut to 2; 4128 f16 are 258
+# blocks, cut to 2.
 @pytest.mark.parametrize(
     ("pair", "cols", "tail"),
     [
@@ -149,7 +151,8 @@ def test_number_of_calls_and_repeats(pair: tuple[str, str], rows: int) -> None:
         whole, rest = divmod(cols, per)
         issue = lower(Cast(*pair, rows, cols, declared, 0, max(rows, 1) * declared * SIZE[pair[0]]))
         operations = calls(issue)
-        # a2a3.md 6.1: two CTRL writes, two mask writes if there is a tail, nothing else but the conversions.
+        # docs/reference/a2a3.md section 6.1: two CTRL writes, two mask writes if there is a tail, nothing
+        # else but the conversions.
         assert len(issue) - len(operations) == 2 + (2 if rest and rows else 0)
         # Head R x ceil(nRep / 255), tail ceil(R / 255); repeats R x nRep + R if there is a tail.
         assert len(operations) == rows * -(-whole // 255) + (-(-rows // 255) if rest else 0)
@@ -183,7 +186,7 @@ def test_control_register_brackets_the_cast(pair: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("pair", oracle_a2a3.legal_pairs(), ids="-".join)
 def test_mnemonic_and_mode(pair: tuple[str, str]) -> None:
-    # Stems: f/s/u and the width, bf16 as itself (a2a3.md section 1).
+    # Stems: f/s/u and the width, bf16 as itself (docs/reference/a2a3.md section 1).
     named = [name.replace("i", "s") for name in pair]
     stem = "vconv_deq" if pair == ("i32", "f16") else f"vconv_{named[0]}2{named[1]}"
     for mode in (None, *RoundMode):

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 from strided_cases import LOWERER, SPAN, tile
 
-from isa.errors import TileError
-from isa.modes import Saturation
-from simulator.tiles import TileCast
+from castsim.execution.tiles import TileCast
+from castsim.isa.errors import TileError
+from castsim.isa.modes import Saturation
 
 # ------------------------------------------------------------------------------------------------------- refusals
 

@@ -10,20 +10,20 @@ from strided_cases import LOWERER, SPAN, tile_cast
 from strided_listing import A2A3, CTRL_OFF, CTRL_ON, OFF, TMP, calls, lower, texts
 from strided_model import SIZE, Cast
 
-from isa.errors import ScratchError
-from isa.formats import format_named
-from isa.modes import Overflow, Saturation
-from simulator.strided.geometry import repeat_blocks
-from simulator.strided.operations import (
+from castsim.execution.tree import Operation
+from castsim.isa.errors import ScratchError
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Overflow, Saturation
+from castsim.machines.strided.geometry import repeat_blocks
+from castsim.machines.strided.operations import (
     BitwiseAnd,
     ControlWrite,
     Convert,
     Duplicate,
     VectorOperation,
 )
-from simulator.strided.plan import plan_cast
-from simulator.strided.scratch import scratch_need
-from simulator.tree import Operation
+from castsim.machines.strided.plan import plan_cast
+from castsim.machines.strided.scratch import scratch_need
 
 # ------------------------------------------------------------------------------------------------ scratch sequences
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from strided_cases import hard_codes
 from strided_model import STORED_BITS, lanes, read, write
 
-from isa.errors import TileError
-from isa.formats import format_named
-from isa.pto.program import RoundMode
-from simulator.strided.operations import BitwiseAnd, Duplicate, Stream, VectorOperation
-from simulator.strided.plan import plan_cast
-from simulator.strided.values import execute_vector
-from targets import load_target
+from castsim.isa.errors import TileError
+from castsim.isa.formats import format_named
+from castsim.isa.pto.program import RoundMode
+from castsim.machines.strided.operations import BitwiseAnd, Duplicate, Stream, VectorOperation
+from castsim.machines.strided.plan import plan_cast
+from castsim.machines.strided.values import execute_vector
+from castsim.targets import load_target
 
 A2A3 = load_target("a2a3")
 SIZE = 16_384
@@ -24,7 +24,10 @@ PAIRS = (("f32", "f16"), ("f32", "f32"), ("f16", "i4"), ("i4", "f16"), ("i64", "
 
 
 def place(stream: Stream, repeat: int, lane: int) -> tuple[int, int]:
-    """Byte and lane within it (a2a3.md 2.1: 32-byte blocks, block and repeat strides in blocks, low nibble first)."""
+    """Byte and lane within it.
+
+    Source: docs/reference/a2a3.md section 2.1: 32-byte blocks, block and repeat strides in blocks, low nibble first.
+    """
     bits = STORED_BITS[stream.format.name]
     block, inside = divmod(lane, 256 // bits)
     byte = stream.address + 32 * (repeat * stream.repeat_stride + block * stream.block_stride) + inside * bits // 8

@@ -11,12 +11,12 @@ from strided_cases import tile_cast
 from strided_listing import calls, lower
 from strided_model import Cast
 
-from isa.formats import format_named
-from simulator.strided.operations import (
+from castsim.execution.tree import Operation
+from castsim.isa.formats import format_named
+from castsim.machines.strided.operations import (
     VectorOperation,
 )
-from simulator.strided.whole_tile import natural_map
-from simulator.tree import Operation
+from castsim.machines.strided.whole_tile import natural_map
 
 # --------------------------------------------------------------------------------------------------- natural map
 
@@ -157,7 +157,9 @@ def test_random_changes_never_keep_a_wrong_proof() -> None:
 
 
 def places_of(operations: list[VectorOperation]) -> dict[int, tuple[int, ...]]:
-    """Destination byte -> source byte of every lane of every operation, by the definition of a2a3.md 2.1."""
+    """Destination byte -> source byte of every lane of every operation, by the definition of docs/reference/a2a3.md
+    section 2.1.
+    """
     found: dict[int, list[int]] = {}
     for operation in operations:
         for repeat, lane in product(range(operation.repeats), range(operation.lanes)):

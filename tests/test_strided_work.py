@@ -1,15 +1,18 @@
-"""Vector operations on tiles as strided-repeat instructions: sequences worked by hand (a2a3.md section 2, 6)."""
+"""Vector operations on tiles as strided-repeat instructions: sequences worked by hand.
+
+Source: docs/reference/a2a3.md sections 2, 6.
+"""
 
 from __future__ import annotations
 
 import pytest
-from strided_works import BANK, SPAN, TARGET, example, issued, listing, tile, vectors, work
+from strided_works import BANK, MNEMONICS, SPAN, TARGET, example, issued, listing, tile, vectors, work
 
-from isa.errors import IllegalError
-from simulator.strided.lowerer import StridedLowerer
-from simulator.strided.operations import ControlWrite
-from simulator.strided.work import LOWERINGS, lower_work
-from simulator.tiles import TileWork
+from castsim.execution.tiles import TileWork
+from castsim.isa.errors import IllegalError
+from castsim.machines.strided.kernels import lower_work
+from castsim.machines.strided.lowerer import StridedLowerer
+from castsim.machines.strided.operations import ControlWrite
 
 A, B, D = 0, 2 * BANK, BANK
 
@@ -119,7 +122,7 @@ def test_a_single_row_is_one_call():
 
 
 def test_division_by_and_of_a_scalar():
-    # The destination is filled first; trecip is 1 / a (pto_assembly.md section 10.3).
+    # The destination is filled first; trecip is 1 / a (docs/reference/pto.md section 7.3).
     fill, barrier = f"vector_dup x32 [128] @{D}+256", "barrier"
     assert listing(two("tdivs", "f32", 32, 64)) == [fill, barrier, f"vdiv x32 [128] @{D}+256 <- @{A}+256 @{D}+256"]
     assert listing(two("trecip", "f32", 32, 64)) == [fill, barrier, f"vdiv x32 [128] @{D}+256 <- @{D}+256 @{A}+256"]
@@ -239,7 +242,7 @@ def test_selection_per_row_through_the_compare_mask_register():
 
 
 def test_every_operation_of_the_text_is_lowered():
-    for mnemonic in LOWERINGS:
+    for mnemonic in MNEMONICS:
         made = example(mnemonic)
         assert vectors(made), mnemonic
         assert all(operation.timing in TARGET.timing.vector for operation in vectors(made)), mnemonic

@@ -1,8 +1,8 @@
 """The lowering of vector operations against the public cost model's own figures for its own test cases.
 
 That model adds `slope x repeats` per vector instruction, its head where the queue is empty, the pending tail at a
-barrier, and one cycle per scalar instruction (a2a3.md section 6.1); it sees no repeats in count mode. Its figures are
-therefore a fingerprint of the instructions that the library issues.
+barrier, and one cycle per scalar instruction (docs/reference/a2a3.md section 6.1); it sees no repeats in count mode.
+Its figures are therefore a fingerprint of the instructions that the library issues.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from strided_works import BANK, TARGET, issued, tile, work
 
-from isa.formats import format_named
-from simulator.strided.operations import Barrier, ControlWrite, VectorOperation
-from simulator.tiles import TileWork
+from castsim.execution.tiles import TileWork
+from castsim.isa.formats import format_named
+from castsim.machines.strided.operations import Barrier, ControlWrite, VectorOperation
 
 VECTORS = Path(__file__).parent / "vectors" / "a2a3_cost_model.csv"
 
-# Head, slope and tail of a2a3.md section 6.1; the last is the class of everything that is not listed.
+# Head, slope and tail of docs/reference/a2a3.md section 6.1; the last is the class of everything that is not listed.
 CLASSES = {
     **dict.fromkeys(("vadd", "vsub", "vmax", "vmin"), (10, 2, 14)),
     "vmul": (10, 2, 15), "vmuls": (11, 1, 15), "vmaxs": (10, 1, 13), "vdiv": (11, 4, 19), "vexp": (13, 2, 18),
@@ -28,7 +28,7 @@ CLASSES = {
 }  # fmt: skip
 DEFAULT = (6, 2, 0)
 COPY_BYTES_PER_CYCLE = 594.3
-"""a2a3.md section 5: buffer to buffer."""
+"""docs/reference/a2a3.md section 5: buffer to buffer."""
 
 # Column reductions of rows shorter than a repeat: 2 cycles per further row but one that no text explains (193 against
 # 181 cycles for 8 x 16); the sum in row order has one scalar instruction fewer than the maximum.

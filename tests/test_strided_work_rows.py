@@ -1,10 +1,13 @@
-"""Row and column operations as strided-repeat instructions: sequences worked by hand (pto_assembly.md section 10)."""
+"""Row and column operations as strided-repeat instructions: sequences worked by hand.
+
+Source: docs/reference/pto.md section 7.
+"""
 
 from __future__ import annotations
 
 from strided_works import BANK, column, listing, tile, work
 
-from simulator.tiles import TileWork
+from castsim.execution.tiles import TileWork
 
 A, B, D = 0, 2 * BANK, BANK
 
@@ -90,7 +93,7 @@ def test_products_are_halved_down_to_a_block():
 
 
 def test_a_column_of_values_is_spread_to_blocks_240_rows_at_a_time():
-    # ceil(R/8) x 256 bytes of tmp below 256 rows, else 7680 (pto_assembly.md section 10.4): 240 rows of 32 bytes.
+    # ceil(R/8) x 256 bytes of tmp below 256 rows, else 7680 (docs/reference/pto.md section 7.4): 240 rows of 32 bytes.
     made = work("trowexpandmul", tile("f32", 260, 64, D), tile("f32", 260, 64, A), column("f32", 260, B),
                 tmp=tile("f32", 1, 2048, B + 8192))  # fmt: skip
     tmp = B + 8192

@@ -9,8 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strided_works import BANK, TARGET, column, cycles, example, tile, touched, vectors, work
 
-from simulator.strided.work_elementwise import BINARY, SCALAR, UNARY
-from simulator.tiles import Tile, TileWork
+from castsim.execution.tiles import Tile, TileWork
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Role
+
+# Operations of one instruction on so many tiles.
+OF_TILES = {
+    count: {
+        rule.mnemonic: rule.instructions
+        for rule in TARGET.tile_operations
+        if rule.structure == "elementwise"
+        and VECTOR_OPERATIONS[rule.mnemonic].forms[0].count(Role.SOURCE) == count
+        and len(rule.instructions) == 1
+    }
+    for count in (1, 2)
+}
 
 SHAPES = st.tuples(
     st.integers(1, 40), st.integers(1, 300), st.integers(0, 3), st.integers(0, 2), st.sampled_from(["f32", "f16"])
@@ -45,20 +57,20 @@ def tiles(shape: tuple[int, int, int, int, str], count: int) -> list[Tile]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(SHAPES, st.sampled_from(sorted(BINARY)))
+@given(SHAPES, st.sampled_from(sorted(OF_TILES[2])))
 def test_two_tiles(shape, mnemonic):
     dst, one, two = tiles(shape, 3)
     made = work(mnemonic, dst, one, two)
-    names = (BINARY[mnemonic],)
+    names = OF_TILES[2][mnemonic]
     assert written(made, names) == valid_bytes(dst)
     assert (read(made, 0, names), read(made, 1, names)) == (valid_bytes(one), valid_bytes(two))
 
 
 @settings(max_examples=60, deadline=None)
-@given(SHAPES, st.sampled_from(sorted({**SCALAR, **UNARY})))
+@given(SHAPES, st.sampled_from(sorted(OF_TILES[1])))
 def test_one_tile(shape, mnemonic):
     dst, one = tiles(shape, 2)
-    made, names = work(mnemonic, dst, one), ({**SCALAR, **UNARY}[mnemonic],)
+    made, names = work(mnemonic, dst, one), OF_TILES[1][mnemonic]
     assert written(made, names) == valid_bytes(dst)
     assert read(made, 0, names) == valid_bytes(one)
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from tpc_machine import ran
 
-from isa.tpc import parse
-from simulator.__main__ import main
-from simulator.compiled_casts.hops import in_lane
-from simulator.compiled_casts.lanes import gather, spread
-from simulator.compiled_casts.paths import path_of
-from simulator.compiled_casts.vector_types import bits_of
-from simulator.emission import Sequence, schedule
-from simulator.swizzles import Elimination, eliminate
-from simulator.swizzles.comparing import compared
-from targets import load_target
-from targets.vliw import VliwTarget
+from castsim.__main__ import main
+from castsim.isa.tpc import parse
+from castsim.targets import load_target
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.hops import in_lane
+from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
+from castsim.tpc_compiler.compiled_casts.paths import path_of
+from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
+from castsim.tpc_compiler.emission import Sequence, schedule
+from castsim.tpc_compiler.swizzles import Elimination, eliminate
+from castsim.tpc_compiler.swizzles.comparing import compared
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 LINEAR, SWIZZLED = (PROGRAMS / f"tpc_bf16_scale_{order}_gaudi.tpc" for order in ("linear", "swizzled"))

@@ -1,21 +1,20 @@
-"""Inserted flags and barriers: the cases of pto_assembly.md section 5.2, and that nothing stays unordered."""
+"""Inserted flags and barriers: the cases of docs/reference/pto.md section 5, and that nothing stays unordered."""
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from counted_work import at_most
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_races import judge
 from race_trees import Builder, access, programs, steps_of
 
-from simulator.dataflow.operations import Barrier, SetFlag, WaitFlag
-from simulator.engines import simulate
-from simulator.races import Kind, find_races
-from simulator.synchronisation import Place, insert
-from simulator.tree import Block, Loop, Lowered, Tree, elements, instances
-from targets import load_target
+from castsim.engines import simulate
+from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
+from castsim.execution.tree import Block, Loop, Lowered, Tree, elements, instances
+from castsim.synchronisation.flags import Place, insert
+from castsim.synchronisation.races import Kind, find_races
+from castsim.targets import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")
 IDS = A3.pipes.event_ids
@@ -200,9 +199,8 @@ def test_loops_stay_loops_and_addresses_keep_moving():
     middle = Loop(3, inner, steps_of(inner, (7,), (9, 7)))
     outer = Block((middle, store(builder, 100)))
     tree = builder.tree(Loop(10**6, outer, steps_of(outer, (1,), (2, 3), (4,))), interlocked=True)
-    start = time.perf_counter()
-    made = insert(tree, A3)
-    assert time.perf_counter() - start < 1
+    with at_most(100_000):
+        made = insert(tree, A3)
     assert len(made.tree.instructions) < 40
 
     def moved(program: Tree) -> list[object]:

@@ -7,10 +7,10 @@ import json
 import pytest
 from cli_programs import LOOP, NARROW, before, changed, written
 
-from isa.errors import ReadError
-from simulator import run
-from simulator.__main__ import main
-from simulator.timing import Cause
+from castsim import run
+from castsim.__main__ import main
+from castsim.isa.errors import ReadError
+from castsim.timing import Cause
 
 FLAGGED = before("return", "pto.barrier <PIPE_ALL>")
 
@@ -80,7 +80,7 @@ def test_interlock_is_the_ideal_order(tmp_path, capsys):
 
 
 def test_the_cast_itself_takes_what_it_took(tmp_path):
-    """The published 33 cycles of a 4 x 64 cast (a2a3.md section 6.3) hold whoever synchronises."""
+    """The published 33 cycles of a 4 x 64 cast (docs/reference/a2a3.md section 6.3) hold whoever synchronises."""
     for sync in ("insert", "interlock"):
         result = run(written(tmp_path), timing_only=True, sync=sync)
         tree = result.loaded.tree

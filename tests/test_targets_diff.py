@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from isa.formats import FORMATS, format_named
-from simulator.__main__ import main
+from castsim.__main__ import main
+from castsim.isa.formats import FORMATS, format_named
 
 # Source, A2A3 destinations, A5 destinations, difference: as published.
 PUBLISHED = """

@@ -10,7 +10,7 @@ import pytest
 from work_model import Model, special
 from work_programs import Spot, computed, noise, program, statement, target, walked
 
-from isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
 
 F = Spot("f", "f32", 8, 64, 0)
 G = Spot("g", "f32", 8, 64, 4096)
@@ -157,7 +157,7 @@ def test_scratch_that_nobody_reserves_brings_a_warning() -> None:
 def test_comparisons_that_act_as_equality_bring_a_warning(
     element: str, mode: str, told: int, name: str, has_it: bool
 ) -> None:
-    """A2/A3: every comparison of i32 is one for equality (pto_assembly.md section 10.3)."""
+    """A2/A3: every comparison of i32 is one for equality (docs/reference/pto.md section 7.3)."""
     a, b = Spot("a", element, 4, 64, 0), Spot("b", element, 4, 64, 4096)
     m = Spot("m", "i8", 4, 64, 8192)
     operation = statement("tcmp", [a, b], m, f"{{cmpMode = #pto<cmp {mode}>}}")

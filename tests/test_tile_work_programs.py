@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from work_model import TYPES, Model, special
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
-from isa.errors import TileError
-from isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from simulator import run
-from simulator.engines import simulate
-from simulator.execution import walker
-from simulator.mechanisms import compute_of
-from simulator.synchronisation import insert
-from simulator.tree import Loop, instances
+from castsim import run
+from castsim.engines import simulate
+from castsim.execution.tree import Loop, instances
+from castsim.execution.walk import walker
+from castsim.isa.errors import TileError
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.machines.mechanisms import compute_of
+from castsim.synchronisation.flags import insert
 
 F32 = np.float32
 TARGETS = ["a2a3", "a5"]

@@ -1,6 +1,6 @@
 """Where the targets differ: masks, moves, fills, division by scalars, roots through scratch, options.
 
-Facts: pto_assembly.md sections 10.2 to 10.4, by target.
+Facts: docs/reference/pto.md sections 7.2 to 7.4, by target.
 """
 
 from __future__ import annotations

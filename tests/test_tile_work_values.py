@@ -9,7 +9,7 @@ import pytest
 from work_model import TARGETS, TYPES, Model, special
 from work_programs import Spot, computed, noise, program, statement, target
 
-from isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 
 SHAPE, VALID = (5, 320), (4, 270)  # two pieces of 16-bit elements per row and a rest of 14; five of 32-bit ones
 

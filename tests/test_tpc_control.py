@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tpc_machine import END, chip, nops, ran
 
-from simulator.tree import Block, Loop, Lowered
+from castsim.execution.tree import Block, Loop, Lowered
 
 NOP = "nop; nop; nop; nop\n"
 X = "// castsim: tensor 0 x in {format} {shape}\n// castsim: tensor 1 y out {format} {out}\n"

@@ -10,8 +10,8 @@ from itertools import product
 import pytest
 from tpc_text import GENERATIONS, dialect, plain, program, table
 
-from isa.errors import CastsimError
-from isa.tpc import canonical_text
+from castsim.isa.errors import CastsimError
+from castsim.isa.tpc import canonical_text
 
 CORPUS = table("tpc_asm_corpus_dev.csv")
 ASSEMBLED = [row for row in CORPUS if row["input_asm"]]

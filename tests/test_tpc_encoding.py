@@ -9,11 +9,11 @@ from test_tpc_corpus import ASSEMBLED
 from tpc_bundles import encoding, packed, rows
 from tpc_text import GENERATIONS, dialect, plain, table, target
 
-from isa.errors import IllegalError
-from isa.tpc import Bundle, Slot, available, canonical_text, forms_of, parse
-from isa.tpc.encoding import assemble, decode_bundle, disassemble
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc import Bundle, Slot, available, canonical_text, forms_of, parse
+from castsim.isa.tpc.encoding import assemble, decode_bundle, disassemble
 
-GOLDEN = {  # object dumps and annotations of the vendor's tests for Goya: tpc.md section 8, golden bytes
+GOLDEN = {  # object dumps and annotations of the vendor's tests for Goya: docs/reference/tpc.md section 8, golden bytes
     "nop; nop; nop; nop": "3f 00 00 00 00 f8 01 00 00 00 00 00 00 00 80 0f 00 f0 01",
     "nop; halt; halt; nop": "20 00 00 00 00 00 01 00 00 00 00 00 00 00 80 0f 00 f0 01",
     "nop; nop; nop; cache_invalidate": "3f 00 00 00 00 f8 01 00 00 00 00 00 00 00 80 0f 00 50 01",
@@ -30,7 +30,7 @@ def test_golden_bytes(text: str) -> None:
     assert disassemble(code, encoding("goya")).text() == f"{text}\n"
 
 
-# Numbers by hand: opcodes from the published table, codes from tpc.md sections 2.3 and 8.
+# Numbers by hand: opcodes from the published table, codes from docs/reference/tpc.md sections 2.3 and 8.
 # V4 = 4, S2 = 66, imm = 127, I3 = 131, VP5 = 245 in VPU, LOAD, STORE; S2 = 2, SP1 = 49, I3 = 67 in SPU.
 BY_HAND: list[tuple[str, str, bytes]] = [
     (
@@ -313,7 +313,7 @@ def test_operand_and_switch_fields_do_not_overlap(generation: str) -> None:
 
 
 def test_rounding_codes_differ_between_generations() -> None:
-    """tpc.md section 2.3: RZ is 4 on Goya and 1 later; RD 1 and 3."""
+    """docs/reference/tpc.md section 2.3: RZ is 4 on Goya and 1 later; RD 1 and 3."""
     text = "nop; nop; convert.f32 target_type=int32 {} V0, V1; nop"
     for mode, goya, later in (("rz", 4, 1), ("ru", 2, 2), ("rd", 1, 3), ("rhne", 0, 0), ("csr", 5, 5)):
         for generation in GENERATIONS:

@@ -8,11 +8,11 @@ import pytest
 from tpc_bundles import encoding, packed
 from tpc_text import dialect
 
-from isa.errors import CastsimError, IllegalError, ReadError, TargetDataError
-from isa.tpc import parse
-from isa.tpc.encoding import assemble, disassemble, program_bytes
-from targets import load_target
-from targets.tpc_encoding import encoding_of
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, TargetDataError
+from castsim.isa.tpc import parse
+from castsim.isa.tpc.encoding import assemble, disassemble, program_bytes
+from castsim.targets import load_target
+from castsim.targets.tpc_encoding import encoding_of
 
 HALT = packed("gen12_256", spu__opcode=0x20, vpu__opcode=0x20)
 
@@ -27,7 +27,7 @@ def refused(generation: str, text: str) -> CastsimError:
 @pytest.mark.parametrize(
     ("generation", "text", "message"),
     [
-        # tpc.md section 1: overlays, one immediate, one predicate for LOAD and STORE
+        # docs/reference/tpc.md section 1: overlays, one immediate, one predicate for LOAD and STORE
         ("gaudi", "nop; nop; mov_dg.all sdg0=0 V1, V2, 0xf; st_l_v S0, V3", "cannot share a bundle: both need"),
         ("goya", "ld_l_v V1, S1, S2; nop; sel_eq.i32 V1, V2, V3, V4, V5; nop", "both need vpu.src_d, load.src_b"),
         ("gaudib", "nop; nop; sel_eq.i32 V1, V2, V3, V4, V5; st_tnsr 0x0, I1, V2", "both need vpu.src_c, store.src_c"),
@@ -35,8 +35,8 @@ def refused(generation: str, text: str) -> CastsimError:
         ("greco", "nop; add.i32 S1, S2, 15; add.i32 V1, V2, 4; nop", "room for one 32-bit immediate"),
         ("greco", "ld_l_v V1, 0x100; nop; add.i32 V1, V2, 4; nop", "room for one 32-bit immediate"),
         ("gaudi", "ld_l S1, S2, SP1; nop; nop; st_l S1, S2", "one predicate in common; found SP1 and SP0"),
-        # the published layout has no bits for these on the early generations
-        ("gaudi", "nop; nop; nop; st_tnsr pack PCK_32_TO_8 0x0, I1, V2", "store.switches has no room for 0x2"),
+        # the published layout has no bits for these on the early generations: they pack 32 to 16 bits
+        ("gaudi", "nop; nop; nop; st_tnsr pack PCK_32_TO_8 0x0, I1, V2", "gaudi has no switch pack_dt on st_tnsr"),
         ("gaudi", "gen_addr AD1, S27, I2; nop; nop; nop", "load.switches has no room"),
         # loops
         ("goya", "nop; loop 0, S1, 1, <, E; mov V1, V2; nop\nnop;nop;nop;nop\nE:", "mov cannot stand beside loop"),
@@ -175,12 +175,15 @@ def test_damaged_object_files(bits: int) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("[encoding]\nbundle = 'gen9'\n", "encoding names layout 'gen9', which has no fields"),
+        (
+            "[encoding]\nbundle = 'gen9'\nsource = 'x'\nstatus = 'assumed'\n",
+            "names layout 'gen9', which has no fields",
+        ),
         ("[encoding]\nshort_immediates = { count = 0 }\n", "mine.toml: encoding.short_immediates.count"),
         ("[encoding]\nbytes = 4\n", "mine.toml: encoding.bytes: unknown key"),
         ("[encoding]\nvector_files = { W = 4 }\n", "mine.toml: encoding.vector_files"),
         ("[encoding.specials]\nLFSR = 'forty'\n", "mine.toml: encoding.specials.LFSR"),
-        ("[encoding]\nhalves = []\n", "compressed_bundles"),
+        ("[encoding]\nhalves = []\nsource = 'x'\nstatus = 'assumed'\n", "compressed_bundles"),
         ("[features.has]\nshort_immediates = false\n", "short_immediates"),
     ],
 )

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tpc_bundles import UNIT, encoding, packed, some_unit
 from tpc_text import GENERATIONS, dialect
 
-from isa.tpc import Bundle, Slot, parse
-from isa.tpc.encoding import assemble, disassemble
+from castsim.isa.tpc import Bundle, Slot, parse
+from castsim.isa.tpc.encoding import assemble, disassemble
 
 BUNDLES = int(os.environ.get("CASTSIM_BUNDLES", "2000"))
 _CHUNK = 500  # bundles in one program
@@ -78,7 +78,7 @@ def test_a_long_immediate_where_a_short_one_would_do() -> None:
 
 
 def test_a_short_immediate_makes_room_for_a_long_one() -> None:
-    """Source of the code: tpc.md section 8, 0x70 + n in SPU operands from Greco."""
+    """Source of the code: docs/reference/tpc.md section 8, 0x70 + n in SPU operands from Greco."""
     tables = encoding("gaudi2")
     text = "ld_l_v V1, 0x100; add.i32 S1, S2, 0xe; nop; nop"
     code = packed(
@@ -98,7 +98,7 @@ def test_a_short_immediate_makes_room_for_a_long_one() -> None:
 
 
 def test_labels_are_distances() -> None:
-    """JMPR: bytes from the jump; JMPA: address; LOOP: label - LOOP - 32 (tpc.md section 7.1)."""
+    """JMPR: bytes from the jump; JMPA: address; LOOP: label - LOOP - 32 (docs/reference/tpc.md section 7.1)."""
     tables = encoding("gaudi2")
     text = (
         "Start:\nnop; loop 0, S1, 1, <, End; nop; nop\nnop; nop; nop; nop\n.compressed ld_st spu_vpu\n"

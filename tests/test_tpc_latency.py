@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import product
 
 import pytest
 from tpc_text import GENERATIONS, dialect, table, target
 
-from isa.tpc import FORMS, Slot, available
-from targets.vliw import VliwTarget
+from castsim.isa.tpc import Instruction, Slot, parse
+from castsim.machines.vliw.latency import latency, read_distances
+from castsim.targets.vliw import VliwTarget
+from castsim.targets.vliw_latency import OperandKey
+from castsim.targets.vliw_stages import Mark, stage_name
 
 ROWS = table("tpc_latency.csv")
 NOT_MODELLED = {"LOOKUP": 222, "LOOKUP_1C": 95, "SHUFFLE": 95, "MAC.f32": 95, "MAC.f32 acc": 127}
@@ -105,25 +107,43 @@ def modelled(row: dict[str, str]) -> bool:
     return row["producer"] not in NOT_MODELLED and row["consumer"] not in NOT_MODELLED
 
 
-def distance(chip: VliwTarget, row: dict[str, str]) -> int:
-    if row["consumer"] in SPECIAL:
-        return int(getattr(chip.distances, SPECIAL[row["consumer"]]))
-    role, file = row["operand"].split(".")
+TYPES = {"f32": frozenset({Mark.FLOAT})}
+INTO_VECTOR = ("LD_L_V addr", "LD_TNSR indx", "LD_TNSR pred", "MOV(load) src")
+"""Readers of the LOAD slot whose result is a vector; LD_G is published for a scalar."""
+FLOAT_CONSUMERS = ("CONVERT", "ADD.f32", "MUL.f32", "CMP_GRT", "NEARBYINT", "MUL.f32 pred", "CONVERT pred")
+
+
+def written(chip: VliwTarget, name: str) -> OperandKey:
+    slot, mnemonic, element, file = PRODUCERS[name]
+    marks = TYPES.get(element or "", frozenset()) | ({Mark.INDEX} if file == "I" else set())
+    return OperandKey(slot, chip.latencies.opcodes[slot, mnemonic], "dst", "V" if file == "D" else file, marks)
+
+
+def read(chip: VliwTarget, name: str, operand: str) -> OperandKey:
+    slot, mnemonic = CONSUMERS[name]
+    role, file = operand.split(".")
+    marks = set(TYPES["f32"]) if name in FLOAT_CONSUMERS or "MUL.f32" in name or name == "SPU CONVERT" else set()
+    marks |= {Mark.VECTOR} if slot == "vpu" or name in INTO_VECTOR else set()
     role = "predicate" if role == "pred" else role
-    read = chip.read_stage(*CONSUMERS[row["consumer"]], role, FILES[file])
-    return read.distance(chip.commit_stage(*PRODUCERS[row["producer"]]))
+    return OperandKey(slot, chip.latencies.opcodes[slot, mnemonic], role, FILES[file], frozenset(marks))
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_published_distance_follows(generation: str) -> None:
     chip = target(generation)
     rows = [row for row in ROWS if row["gen"] == generation and modelled(row)]
-    wrong = [(row, distance(chip, row)) for row in rows if distance(chip, row) != int(row["latency_cycles"])]
-    assert wrong == []
+    wrong = []
     for row in rows:
-        if row["producer_commit_stage"]:
-            stage = {"d1": -1, "d2": 0} | {f"e{n}": n for n in range(1, 14)}
-            assert chip.commit_stage(*PRODUCERS[row["producer"]]) == stage[row["producer_commit_stage"]]
+        if row["consumer"] in SPECIAL:
+            assert getattr(chip.distances, SPECIAL[row["consumer"]]) == int(row["latency_cycles"])
+            continue
+        found = chip.latencies.latency(written(chip, row["producer"]), read(chip, row["consumer"], row["operand"]))
+        assert found.producer_stage is not None and found.consumer_stage is not None
+        stages = (stage_name(found.producer_stage), stage_name(found.consumer_stage))
+        published = (row["producer_commit_stage"] or stages[0], row["consumer_read_stage"] or stages[1])
+        if found.distance != int(row["latency_cycles"]) or stages != published:
+            wrong.append((row, found))
+    assert wrong == []
 
 
 def test_rows_left_out_are_counted() -> None:
@@ -134,48 +154,62 @@ def test_rows_left_out_are_counted() -> None:
     assert len(ROWS) == 3191
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_every_instruction_has_stages(generation: str) -> None:
-    """Every result and operand of the instruction table, in every slot, under every register file it may use."""
-    chip, language = target(generation), dialect(generation)
-    for form in FORMS:
-        if not available(form, language):
-            continue
-        for slot, kind in product(form.slots, form.types or (None,)):
-            name = Slot(slot).name.lower()
-            for spec in form.operands:
-                for file in spec.accepts:
-                    if file in ("imm", "label", "mask", "compare"):
-                        continue
-                    if spec.role == "dest":
-                        assert 1 <= chip.commit_stage(name, form.mnemonic, kind, file) <= 6
-                    else:
-                        read = chip.read_stage(name, form.mnemonic, spec.role, "S" if file[0] == "@" else file)
-                        assert 0 <= read.read_stage <= read.sharing_stage <= 6
-            for file in ("SP", "VP"):
-                chip.read_stage(name, form.mnemonic, "predicate", file) if (name, file) != ("spu", "VP") else None
+@pytest.mark.parametrize(
+    ("producer", "consumer", "distances"),
+    [  # docs/reference/tpc.md section 6.1, last table: Goya, Gaudi, Greco, Gaudi2
+        ("PACK", ("ST_L_V data", "src_c.v"), (7, 7, 5, 2)),
+        ("MUL.f32", ("ST_L_V data", "src_c.v"), (7, 7, 6, 3)),
+        ("ADD.f32", ("MUL.f32", "src_b.v"), (6, 4, 4, 4)),
+        ("LD_L.S", ("SPU ADD.i32", "src_b.s"), (4, 4, 4, 4)),
+        ("LD_L.S", ("CONVERT_INT32 shift", "src_b.s"), (1, 1, 1, 1)),
+        ("SPU CMP->SP", ("JMPR pred", "pred.sp"), (2, 2, 2, 2)),
+        ("GEN_ADDR(load) AD", ("LD_G addr", "src_a.a"), (7, 7, 7, 7)),
+    ],
+)
+def test_distances_of_tpc_md(producer: str, consumer: tuple[str, str], distances: tuple[int, int, int, int]) -> None:
+    for generation, expected in zip(("goya", "gaudi", "greco", "gaudi2"), distances, strict=True):
+        chip = target(generation)
+        assert chip.latencies.latency(written(chip, producer), read(chip, *consumer)).distance == expected
+
+
+def at(text: str, generation: str, slot: Slot) -> Instruction:
+    (bundle,) = parse(text, dialect(generation)).bundles
+    found = bundle.slots[slot]
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
-    ("producer", "consumer", "distances"),
-    [  # tpc.md section 6.1, last table: Goya, Gaudi, Greco, Gaudi2
-        ("PACK", ("store", "st_l_v", "src_c", "V"), (7, 7, 5, 2)),
-        ("MUL.f32", ("store", "st_l_v", "src_c", "V"), (7, 7, 6, 3)),
-        ("ADD.f32", ("vpu", "add", "src_b", "V"), (6, 4, 4, 4)),
-        ("LD_L.S", ("spu", "add", "src_b", "S"), (4, 4, 4, 4)),
-        ("LD_L.S", ("vpu", "ash", "src_b", "S"), (1, 1, 1, 1)),
-        ("SPU CMP->SP", ("spu", "jmpr", "predicate", "SP"), (2, 2, 2, 2)),
-        ("GEN_ADDR(load) AD", ("load", "ld_g", "src_a", "AD"), (7, 7, 7, 7)),
+    ("generation", "producer", "consumer", "role", "file", "distance", "rule"),
+    [  # docs/reference/tpc.md section 6.1: table of corrected distances, rules 2, 3, 4, 9a and 9b
+        ("greco", "nop; nop; add.f16 V1, V2, V3; nop", "nop; nop; mul.f16 V4, V1, V2; nop", "src_a", "V", 6, "STAGES"),
+        ("gaudib", "nop; nop; mul.f16 V1, V2, V3; nop", "nop; nop; sub.f16 V4, V1, V2; nop", "src_a", "V", 4,
+         "FORWARDED_ACCUMULATOR"),
+        ("gaudi2", "nop; nop; sub.f8_143 V1, V2, V3; nop", "nop; nop; convert.f8_143 target_type=bf16 V4, V1; nop",
+         "src_a", "V", 6, "STAGES"),
+        ("gaudi2", "nop; nop; mov_dg src=0 dst=1 wr_lg=0x1 wr_ug=0x1 V1, V2, 0xffffffff; nop",
+         "nop; nop; add.f16 V4, V1, V2; nop", "src_a", "V", 6, "LATE_ACCUMULATOR"),
+        ("goya", "nop; mov.i32 S1, 0x4; nop; nop", "nop; nop; nop; st_l 0x10, S1", "src_c", "S", 7, "PORT"),
+        ("gaudi", "prmt_indx I1, I2, S3; nop; nop; nop", "ld_tnsr V1, 0x0, I1; nop; nop; nop", "src_a", "I", 4,
+         "INDEX_BYPASS"),
+        ("gaudi2", "nop; nop; cmp_grt.f32 VP1, V2, V3; nop", "nop; nop; nop; st_l_v 0x100, VP1", "src_c", "VP", 0,
+         "MASKED_STORE"),
+        ("goya", "nop; nop; cmp_grt.f32 VP1, V2, V3; nop", "ld_g V4, AD1, VP1; nop; nop; nop", "predicate", "VP", 4,
+         "UNLISTED"),
+        ("greco", "nop; mov.i32 LD_TNSR_ID_REG, S1; nop; nop", "ld_tnsr V1, LD_TNSR_ID_REG, I2; nop; nop; nop",
+         "tensor", "LD_TNSR_ID_REG", 2, "STAGES"),
     ],
-)
-def test_distances_of_tpc_md(
-    producer: str, consumer: tuple[str, str, str, str], distances: tuple[int, int, int, int]
+)  # fmt: skip
+def test_distances_of_instructions_and_why(
+    generation: str, producer: str, consumer: str, role: str, file: str, distance: int, rule: str
 ) -> None:
-    for generation, expected in zip(("goya", "gaudi", "greco", "gaudi2"), distances, strict=True):
-        chip = target(generation)
-        assert chip.read_stage(*consumer).distance(chip.commit_stage(*PRODUCERS[producer])) == expected
+    slots = [next(slot for slot in Slot if text.split("; ")[slot] != "nop") for text in (producer, consumer)]
+    first, second = (at(text, generation, slot) for text, slot in zip((producer, consumer), slots, strict=True))
+    found = latency(target(generation), (slots[0], first, file), (slots[1], second, role, file))
+    assert (found.distance, found.rule.name) == (distance, rule)
 
 
-def test_what_no_row_covers_is_an_error() -> None:
-    with pytest.raises(KeyError, match="no commit stage"):
-        target("goya").commit_stage("store", "st_l", None, "S")
+def test_what_the_slot_does_not_have_is_an_error() -> None:
+    instruction = at("nop; nop; add.f32 V1, V2, V3; nop", "goya", Slot.VPU)
+    with pytest.raises(KeyError):
+        read_distances(target("goya"), Slot.STORE, instruction, "src_a", "V")

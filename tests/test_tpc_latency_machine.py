@@ -14,11 +14,11 @@ import pytest
 from test_tpc_latency import NOT_MODELLED, SPECIAL, modelled
 from tpc_text import GENERATIONS, dialect, table, target
 
-from isa.tpc import Bundle, Program, Register, TensorDeclaration, parse
-from isa.tpc.program import File
-from simulator.vliw.findings import Kind, StaleRead
-from simulator.vliw.machine import Machine
-from simulator.vliw.tensors import GlobalMemory
+from castsim.isa.tpc import Bundle, Program, Register, TensorDeclaration, parse
+from castsim.isa.tpc.program import File
+from castsim.machines.vliw.findings import Kind, StaleRead
+from castsim.machines.vliw.machine import Machine
+from castsim.machines.vliw.tensors import GlobalMemory
 
 SHIFT = 0xFFFFFFFE
 """-2, the old value of shift operands."""
@@ -348,7 +348,7 @@ def test_a_write_of_a_predicate_can_be_overtaken_by_an_earlier_load(
 
 
 def test_a_masked_store_of_gaudi2_sees_the_mask_of_its_own_bundle() -> None:
-    """tpc.md section 6.1: ST_L_V under a VP, where the rule gives 0."""
+    """docs/reference/tpc.md section 6.1: ST_L_V under a VP, where the rule gives 0."""
     compare, store = "nop; nop; cmp_grt.f32 VP1, V8, V10; nop", "nop; nop; nop; st_l_v S0, V9, VP1"
     (one,), (two,) = bundles(compare, "gaudi2"), bundles(store, "gaudi2")
     together = Run("gaudi2", at_distance(one, two, 0, ()), 0, {})

@@ -1,4 +1,4 @@
-"""Casting loose elements on VLIW chips: `castsim cast --target gaudi2` and `simulator.cast`."""
+"""Casting loose elements on VLIW chips: `castsim cast --target gaudi2` and `castsim.cast`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from isa.errors import IllegalError, ReadError
-from simulator import cast
-from simulator.__main__ import main
+from castsim import cast
+from castsim.__main__ import main
+from castsim.isa.errors import IllegalError, ReadError
 
 SOURCE = np.array([1.5, 2.5, -0.5, 40000.0, -1e9, np.inf, -np.inf, np.nan, 1.00390625], np.float32)
 
@@ -33,7 +33,7 @@ def test_bf16_is_the_librarys_but_for_nan():
     wanted = SOURCE.astype(ml_dtypes.bfloat16).view(np.uint16)
     finite = ~np.isnan(SOURCE)
     assert np.array_equal(got[finite], wanted[finite])
-    assert got[~finite].tolist() == [0x7FFF]  # tpc.md section 5
+    assert got[~finite].tolist() == [0x7FFF]  # docs/reference/tpc.md section 5
 
 
 def test_ties_away_exists_from_gaudi_on():

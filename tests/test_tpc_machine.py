@@ -9,8 +9,9 @@ import pytest
 from tpc_machine import END, assembled, early, nops, ran
 from tpc_text import VECTORS
 
-from simulator.vliw.findings import Kind, StaleRead
-from simulator.vliw.lint.unread import keeps_income
+from castsim.machines.vliw.assembled import Ran
+from castsim.machines.vliw.findings import Kind, StaleRead
+from castsim.machines.vliw.lint.unread import keeps_income
 
 NOP = "nop; nop; nop; nop\n"
 X = "// castsim: tensor 0 x in {format} {shape}\n// castsim: tensor 1 y out {format} {out}\n"
@@ -24,7 +25,7 @@ def kinds(found: tuple[StaleRead, ...]) -> list[Kind]:
 
 
 def greco_schedule() -> list[str]:
-    """The schedule of tpc.md section 6.4: sign extension of 256 i16 from VLM 0x0 to i32 at VLM 0x400."""
+    """The schedule of docs/reference/tpc.md section 6.4: sign extension of 256 i16 from VLM 0x0 to i32 at VLM 0x400."""
     with (VECTORS / "tpc_kernel_schedules_dev.csv").open(newline="", encoding="utf-8") as file:
         rows = [row["instructions_with_registers"] for row in csv.DictReader(file) if row["gen"] == "greco"]
     return [f"{{ {row.replace(' | ', ' ; ')} }}\n" for row in rows]
@@ -169,3 +170,35 @@ def test_income_is_kept_by_partial_writes_only() -> None:
     ).program
     kept = [keeps_income(next(i for i in bundle.slots if i)) for bundle in program.bundles]
     assert kept == [False, True, True, False, True, False, True]
+
+
+# ---------------------------------------------------------------------------------------------- uses of the generator
+
+
+@pytest.mark.parametrize(("generation", "needed"), [("gaudi", 1), ("gaudib", 1), ("greco", 2), ("gaudi2", 2)])
+def test_a_stochastic_conversion_sees_what_the_one_before_stepped(generation: str, needed: int) -> None:
+    """docs/reference/tpc.md section 6.1: the generator is committed at e3 and read at e2; the older tables do not
+    list it.
+    """
+    lanes = " single_lane" if generation in ("greco", "gaudi2") else ""
+    head = (
+        "// castsim: vlm 0x0 seed u32 [64]\n// castsim: vlm 0x100 x i32 [64]\n// castsim: vlm 0x200 y out u32 [64, 2]\n"
+    )
+    head += f"ld_l_v V0, 0x0; nop; nop; nop\nld_l_v V9, 0x100; nop; nop; nop\n{nops(4)}"
+    head += f"nop; nop; mov LFSR, V0; nop\nnop; nop; mov.i32 V1, 0x0; nop\nnop; nop; mov.i32 V2, 0x0; nop\n{nops(3)}"
+    draw = f"nop; nop; convert_int32 lane_sel=0{lanes} sr to_16 {{}}, V9, 0xfffffff0; nop\n"
+    tail = nops(5) + "nop; nop; nop; st_l_v 0x200, V1\nnop; nop; nop; st_l_v 0x300, V2\n" + END
+    rng = np.random.default_rng(3)
+    given = {"seed": rng.integers(0, 1 << 32, 64, np.uint32), "x": rng.integers(0, 1 << 29, 64, np.int32)}
+
+    def at(distance: int) -> Ran:
+        return ran(head + draw.format("V1") + nops(distance - 1) + draw.format("V2") + tail, generation, given)
+
+    apart = at(needed)
+    one, two = apart.outputs["y"]
+    assert (one != two).any()  # the second conversion drew other numbers
+    assert apart.stale_reads == ()
+    if needed > 1:
+        soon = at(needed - 1)
+        np.testing.assert_array_equal(*soon.outputs["y"])  # the same numbers twice
+        assert [(f.place, f.distance, f.needed) for f in soon.stale_reads] == [("LFSR", 1, 2)]

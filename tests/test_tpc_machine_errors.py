@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tpc_machine import END, chip, nops, ran
 
-from isa.errors import CastsimError, EngineError, IllegalError, ReadError, TileError
-from simulator import run
-from simulator.__main__ import main
+from castsim import run
+from castsim.__main__ import main
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, TileError
 
 NOP = "nop; nop; nop; nop\n"
 TWICE = "nop; loop 0, 2, 1, <, E; nop; nop\n"
@@ -85,9 +85,9 @@ def test_masks_of_wide_elements_are_refused_by_default() -> None:
     refused(f"{X}ld_tnsr VP1, 0x0, I0; nop; nop; nop\n{END}", IllegalError, "is not documented", **ZEROS)
 
 
-@pytest.mark.parametrize(("switch", "target"), [("pack", "gaudi"), ("rmw_sel", "gaudi")])
+@pytest.mark.parametrize(("switch", "target"), [("rmw_sel", "gaudi"), ("rmw_sel", "gaudi2")])
 def test_undocumented_switches_have_no_values_but_a_time(switch: str, target: str) -> None:
-    operands = "0x1, I0, V0, S29" if switch == "rmw_sel" else "0x1, I0, V0"
+    operands = f"0x1, I0, V0, {'S29' if target == 'gaudi' else 'ST_RMW_REG'}"
     text = f"// castsim: reg S29 = 0\n{X}nop; nop; nop; st_tnsr {switch} {operands}\n{END}"
     refused(text, IllegalError, f"what {switch} does to values is not documented", target, **ZEROS)
     assert ran(text, target, values=False).tree
@@ -239,6 +239,8 @@ def written(folder: Path, text: str = KERNEL + END, name: str = "kernel.tpc") ->
         (["--in", "x=zeros", "--arg", "S1=1.5"], 2, "not an integer of 32 bits"),
         (["--in", "x=zeros", "--target", "a2a3"], 1, "a2a3 does not run .tpc programs"),
         (["--in", "x=zeros", "--pipeline", "soft"], 2, "unknown pipeline mode 'soft'"),
+        (["--in", "x=zeros", "--stale-reads", "soft"], 2, "unknown way to treat stale reads 'soft'"),
+        (["--in", "x=zeros", "--stale-reads", "stop", "--pipeline", "hardware"], 2, "which means 'ignore'"),
         (["--in", "x=zeros", "--max-cycles", "3"], 1, "cycle limit of 3"),
         (["--in", "x=zeros", "--option", "global_ports=two"], 2, "global_ports cannot be 'two'"),
     ],

@@ -1,4 +1,4 @@
-"""TPC assembly text: layouts, spellings, operands, declarations. Expectations from tpc.md section 7."""
+"""TPC assembly text: layouts, spellings, operands, declarations. Expectations from docs/reference/tpc.md section 7."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tpc_text import GENERATIONS, dialect, program, table
 
-from isa.errors import ReadError
-from isa.tpc import (
+from castsim.isa.errors import ReadError
+from castsim.isa.tpc import (
     Bundle,
     File,
     Immediate,
@@ -132,13 +132,13 @@ def test_places() -> None:
 @pytest.mark.parametrize(
     ("text", "generation", "expected"),
     [
-        # the table of tpc.md section 7
+        # the table of docs/reference/tpc.md section 7
         ("CONVERT.F32 V0, V1, INT8, LANE_SEL=3, RNE", "goya", "convert.f32 lane_sel=3 target_type=int8 rhne V0, V1"),
         ("CONVERT.F32 V0, V1, INT32, RZ, SP1", "goya", "convert.f32 target_type=int32 rz V0, V1, SP1"),
         ("CONVERT_INT32 V9, V26, V1, LANE_SEL=2, RNE", "goya", "convert_int32 lane_sel=2 rhne to_8 V9, V26, V1"),
         ("NOP; CONVERT_UINT32 S6, S12, 123, TO_8, RD, SP1", "goya", "convert_uint32 rd to_8 S6, S12, 0x7b, SP1"),
         ("NEARBYINT.F32 V20, V23, RD, !SP3", "goya", "nearbyint.f32 rd V20, V23, !SP3"),
-        # specimens of tpc.md section 7.1, which are canonical
+        # specimens of docs/reference/tpc.md section 7.1, which are canonical
         *(
             (text, generation, text)
             for generation, text in (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tpc_text import program
 
-from isa.errors import IllegalError, ReadError
-from isa.tpc import (
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.tpc import (
     File,
     Register,
     RegisterDeclaration,

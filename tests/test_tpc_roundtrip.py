@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tpc_text import GENERATIONS, dialect
 
-from isa.errors import CastsimError
-from isa.tpc import (
+from castsim.isa.errors import CastsimError
+from castsim.isa.tpc import (
     FORMS,
     Bundle,
     Comparison,
@@ -135,7 +135,7 @@ def test_every_pattern_is_used_by_some_generation() -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_mnemonics_of_the_published_opcode_table(generation: str) -> None:
-    """The instructions of tpc.md section 7.1 that not every generation has."""
+    """The instructions of docs/reference/tpc.md section 7.1 that not every generation has."""
     language = dialect(generation)
     found = {form.mnemonic for form in FORMS if available(form, language)}
     missing = set(mnemonics()) - found

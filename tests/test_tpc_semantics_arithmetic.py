@@ -1,4 +1,4 @@
-"""ADD to SEL2 in every element type, against exact fractions and integers (tpc.md section 5.1)."""
+"""ADD to SEL2 in every element type, against exact fractions and integers (docs/reference/tpc.md section 5.1)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tpc_semantics_cases import (
 )
 from tpc_text import target
 
-from isa.errors import IllegalError
-from simulator.vliw.semantics import Effects, Operands, State
-from targets.options import with_options
+from castsim.isa.errors import IllegalError
+from castsim.machines.vliw.semantics import Effects, Operands, State
+from castsim.targets.options import with_options
 
 RNG = np.random.default_rng(51)
 MASK = RNG.integers(0, 2, 256).astype(bool)
@@ -128,7 +128,10 @@ def test_scalar_operand_immediate_and_predicate() -> None:
 
 
 def test_f16_to_f32_in_twelve_steps() -> None:
-    """The vendor's sequence of integer operations (tpc.md section 3), all 65536 inputs against the host's own cast."""
+    """The vendor's sequence of integer operations, all 65536 inputs against the host's own cast.
+
+    Source: docs/reference/tpc.md section 3.
+    """
     steps = [
         ("s", "and.u32 V2, V1, 0x8000", "x", None),
         ("m", "and.u32 V3, V1, 0xffff7fff", "x", None),
@@ -176,7 +179,10 @@ def test_integer_sums(operation: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", INTEGER_TYPES)
 def test_whole_products(name: str) -> None:
-    """Product j stands where an all_lanes conversion to the wider type would put element j (tpc.md section 2.2)."""
+    """Product j stands where an all_lanes conversion to the wider type would put element j.
+
+    Source: docs/reference/tpc.md section 2.2.
+    """
     bits, ratio = fmt(name).bits, 4 if fmt(name).bits == 8 else 2
     wide = bits * ratio
     mnemonic = f"mul.{name} {{}} {'A' if ratio == 4 else 'D'}4, V2, V3"

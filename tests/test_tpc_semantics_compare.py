@@ -1,4 +1,4 @@
-"""MAX, MIN, bitwise operations, compares and selections in every element type (tpc.md section 5.1)."""
+"""MAX, MIN, bitwise operations, compares and selections in every element type (docs/reference/tpc.md section 5.1)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from oracle_tpc import number, pattern
 from tpc_semantics_cases import FLOAT_TYPES, INTEGER_TYPES, both, codes, instruction, run, vector
 from tpc_text import GENERATIONS, target
 
-from isa.errors import IllegalError
-from simulator.vliw.semantics import prepare
-from targets.options import with_options
+from castsim.isa.errors import IllegalError
+from castsim.machines.vliw.semantics import prepare
+from castsim.targets.options import with_options
 
 RNG = np.random.default_rng(53)
 MASK = RNG.integers(0, 2, 256).astype(bool)

@@ -12,9 +12,9 @@ from oracle_tpc import convert_int, convert_lanes, element, stepped
 from tpc_semantics_cases import POLYNOMIAL, instruction, prepared, run, samples, state, vector
 from tpc_text import GENERATIONS, table, target
 
-from isa.errors import IllegalError, ReadError
-from simulator.vliw.semantics import Operands, prepare
-from targets.options import with_options
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.machines.vliw.semantics import Operands, prepare
+from castsim.targets.options import with_options
 
 ROWS = table("tpc_convert_int_pairs.csv")
 RNG = np.random.default_rng(24)
@@ -59,7 +59,7 @@ def signed(code: int, bits: int) -> int:
 
 
 def shift_rule(row: dict[str, str], lane: int | None, shifts: np.ndarray) -> Callable[[int, int], int]:
-    """Return the shift of (source element, destination element): tpc.md section 2.4."""
+    """Return the shift of (source element, destination element): docs/reference/tpc.md section 2.4."""
     raw = [shifts.tobytes()]
     value_bits, result_bits = fmt(row["src"]).bits, fmt(row["dst"]).bits
     if row["gen"] in OLD:
@@ -153,7 +153,7 @@ def test_scalar(row: dict[str, str]) -> None:
 
 
 def test_the_scalar_shift_is_a_byte_at_first_and_a_word_later() -> None:
-    """255 is -1 where eight bits count (tpc.md section 2.4)."""
+    """255 is -1 where eight bits count (docs/reference/tpc.md section 2.4)."""
     for generation, expected in (("goya", 50), ("gaudib", 50), ("greco", 127), ("gaudi2", 127)):
         got = run("convert_int32 rhne to_8 S1, S2, S3", generation, slot="spu", income=0, src_a=100, src_b=255)
         assert got.result == expected
@@ -186,10 +186,13 @@ def test_what_the_table_lacks_is_refused() -> None:
     for generation in GENERATIONS:
         chip = target(generation)
         good = instruction("convert_int32 lane_sel=0 rhne to_16 V1, V2, 0", generation)
+        strict = with_options(chip, {"lane_beyond_pair": "refuse"})
         for lane in (2, 3):
             switches = tuple((key, lane if key == "lane_sel" else value) for key, value in good.switches)
+            (notice,) = prepare(replace(good, switches=switches), chip).notices
+            assert notice.kind == "lane beyond the pair"
             with pytest.raises(IllegalError, match=f"no lane_sel={lane}") as refusal:
-                prepare(replace(good, switches=switches), chip)
+                prepare(replace(good, switches=switches), strict)
             assert refusal.value.legal == ("lane_sel=0", "lane_sel=1")
         for word in {"rz", "rhaz", "csr", "sr_rne"} - set(chip.integer_rounding.modes):
             switches = tuple((key, word if key == "rounding" else value) for key, value in good.switches)

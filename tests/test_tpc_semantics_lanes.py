@@ -1,4 +1,7 @@
-"""PACK to MOV_G against a naive model, and the vendor's linear casts built from them (tpc.md sections 2.5 and 3)."""
+"""PACK to MOV_G against a naive model, and the vendor's linear casts built from them.
+
+Source: docs/reference/tpc.md sections 2.5 and 3.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from oracle_formats import fmt
 from tpc_semantics_cases import instruction, prepared, run, state, vector
 from tpc_text import GENERATIONS, target
 
-from isa.errors import IllegalError
-from simulator.vliw.semantics import Operands, prepare
-from targets.options import with_options
+from castsim.isa.errors import IllegalError
+from castsim.machines.vliw.semantics import Operands, prepare
+from castsim.targets.options import with_options
 
 RNG = np.random.default_rng(25)
 SOURCE = RNG.permutation(256).astype(np.uint8)
@@ -277,7 +280,7 @@ def test_two_registers_to_one(generation: str, bits: int) -> None:
     numbers = narrow(machine, 2, 2 * bits)
     two_to_one(machine)
     assert np.array_equal(machine.registers["V8"].view(numbers.dtype), numbers)
-    assert machine.count == (11 if generation == "goya" else 8)  # tpc.md section 3
+    assert machine.count == (11 if generation == "goya" else 8)  # docs/reference/tpc.md section 3
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -1,4 +1,7 @@
-"""MOV in every form, index registers, random generators, and what holds for all instructions (tpc.md section 7.1)."""
+"""MOV in every form, index registers, random generators, and what holds for all instructions.
+
+Source: docs/reference/tpc.md section 7.1.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from oracle_tpc import stepped
 from tpc_semantics_cases import POLYNOMIAL, instruction, prepared, run, state, vector
 from tpc_text import GENERATIONS, dialect, program, table, target
 
-from isa.errors import CastsimError, IllegalError
-from isa.tpc.instructions import mnemonics
-from simulator.vliw.semantics import Operands, computes, prepare
-from targets.options import with_options
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.tpc.instructions import mnemonics
+from castsim.machines.vliw.semantics import Operands, computes, prepare
+from castsim.targets.options import with_options
 
 RNG = np.random.default_rng(7)
 SOURCE, INCOME, OTHER = RNG.integers(0, 256, (3, 256)).astype(np.uint8)

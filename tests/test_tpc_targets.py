@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from tpc_text import GENERATIONS, table, target
 
-from isa.errors import IllegalError, TargetDataError
-from isa.formats import FORMATS
-from isa.modes import Rounding
-from isa.tpc import Feature
-from simulator import cast
-from simulator.mechanisms import compute_of, lowerer_of
-from targets import load_target
-from targets.loader import SHIPPED
-from targets.schema import Fact, Table
-from targets.vliw import VliwTarget
+from castsim import cast
+from castsim.isa.errors import IllegalError, TargetDataError
+from castsim.isa.formats import FORMATS
+from castsim.isa.modes import Rounding
+from castsim.isa.tpc import Feature
+from castsim.machines.mechanisms import compute_of, lowerer_of
+from castsim.targets import load_target
+from castsim.targets.loader import SHIPPED
+from castsim.targets.schema import Fact, Table
+from castsim.targets.vliw import VliwTarget
 
 PAIRS = table("tpc_convert_pairs.csv")
 INTEGER_PAIRS = table("tpc_convert_int_pairs.csv")
@@ -179,16 +179,16 @@ def test_machine_of_tpc_md_sections_1_and_2_3(
     assert (files.V, files.S, files.I, files.AD, files.SP, files.VP) == (40, 36, 32, 8, 16, 16)
 
 
-FEATURES = {  # tpc.md section 1, table of processor definitions, and the marks "from", "Greco on" of section 7.1
+# docs/reference/tpc.md sections 1 and 7.1: processor definitions, and what exists from a generation on
+FEATURES = {
     "goya": "two_part_address byte_product",
     "gaudi": "vector_predicated_load packed_store program_counter_move index_shift_immediate masked_compare mov_dg_all",
     "gaudib": "gaudi flush_switch unpack_lane mov_dg_unpack",
-    "greco": "gaudi byte_product unpacked_load partial_half_access indexed_global_load address_element_type "
+    "greco": "gaudi typed_pack byte_product unpacked_load partial_half_access indexed_global_load address_element_type "
     "hardware_registers mask_moves address_moves pair_moves scalar_reseed index_compare inverted_and "
     "product_rounding lane_choice nibble_convert multi_register_convert mov_dg_pack compressed_bundles "
-    "short_immediates",
-    "gaudi2": "greco masked_store direct_access load_in_store_slot clip_float converting_nearbyint unpack_lane "
-    "mov_dg_unpack",
+    "short_immediates converting_nearbyint",  # the last one: docs/reference/tpc.md section 5.2
+    "gaudi2": "greco masked_store direct_access load_in_store_slot clip_float unpack_lane mov_dg_unpack",
 }
 
 
@@ -231,7 +231,8 @@ def test_every_shipped_table_is_used() -> None:
 
 def test_a_user_may_inherit_and_change_a_fact(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text('base = "gaudi2"\nname = "mine"\n[jump_rules]\ndelay_bundles = 2\n', encoding="utf-8")
+    changed = '[jump_rules]\ndelay_bundles = 2\nsource = "mine"\nstatus = "assumed"\n'
+    path.write_text(f'base = "gaudi2"\nname = "mine"\n{changed}', encoding="utf-8")
     chip = load_target(path)
     assert isinstance(chip, VliwTarget)
     assert chip.jump_rules.delay_bundles == 2

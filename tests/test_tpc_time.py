@@ -11,20 +11,22 @@ from hypothesis import strategies as st
 from tpc_machine import END, chip, nops, ran, timed
 from tpc_text import GENERATIONS
 
-from isa.errors import EngineError, IllegalError, ReadError
-from simulator import run
-from simulator.engines import simulate
-from simulator.timing import Cause, Timing
-from simulator.tree import Block, Loop, Tree, instances
-from simulator.vliw.operations import SLOTS
-from targets.vliw import VliwTarget
+from castsim import run
+from castsim.engines import simulate
+from castsim.execution.tree import Block, Loop, Tree, instances
+from castsim.isa.errors import EngineError, IllegalError, ReadError
+from castsim.machines.vliw.operations import SLOTS
+from castsim.targets.vliw import VliwTarget
+from castsim.timing import Cause, Timing
 
 NOP = "nop; nop; nop; nop\n"
 TENSORS = "// castsim: tensor 0 x in f32 [64, 64]\n// castsim: tensor 1 y out f32 [64, 64]\n"
 LOAD = "ld_tnsr V{0}, 0x0, I0; nop; nop; nop\n"
 STORE = "nop; nop; nop; st_tnsr 0x1, I1, V{0}\n"
 RULE = 4
-"""Bundles from a load to a reader of its result, and cycles per tensor access: tpc.md sections 6.1 and 6.3."""
+"""Bundles from a load to a reader of its result, and cycles per tensor access: docs/reference/tpc.md sections 6.1
+and 6.3.
+"""
 
 
 def causes(timing: Timing, pipe: str) -> dict[str, int]:
@@ -45,7 +47,7 @@ def test_one_bundle_per_cycle(generation: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "effect"),
-    [  # commit stage of the result and one (tpc.md section 6.1): visible to whoever reads earliest
+    [  # commit stage of the result and one (docs/reference/tpc.md section 6.1): visible to whoever reads earliest
         ("nop; nop; convert.f32 target_type=int32 V0, V1; nop", 4),
         ("nop; nop; mul.f32 V0, V1, V2; nop", 6),
         ("nop; nop; pack.i16 source_group=0 element_stride=2 V0, V1; nop", 5),
@@ -303,10 +305,10 @@ def test_stages_are_read() -> None:
     name = SAMPLES[0]
     target = chip("greco")
     later = tuple(
-        row.model_copy(update={"stage": row.stage + 1}) if "*" in row.mnemonics and row.slot == "vpu" else row
-        for row in target.commit_stages
+        row.model_copy(update={"stage": row.stage + 1}) if (row.slot, row.operand) == ("vpu", "dst") else row
+        for row in target.stages
     )
-    assert outcome(name, target.model_copy(update={"commit_stages": later}))[1] > 0
+    assert outcome(name, target.model_copy(update={"stages": later}))[1] > 0
     assert outcome(name, target)[1] == 0
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import oracle
 import pytest
 
-from isa import format_named
-from simulator.reports.ulp import ordinal, ulp_distance
+from castsim.isa import format_named
+from castsim.reports.ulp import ordinal, ulp_distance
 
 NARROW = [name for name in (*oracle.FLOATS, *oracle.INTS) if oracle.fmt(name).bits <= 8 and "@" not in name]
 

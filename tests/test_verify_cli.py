@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator import verification
-from simulator.__main__ import main
-from simulator.numerics import convert_codes
-from simulator.verification import Record, comparison, required_parts, sources
+from castsim.__main__ import main
+from castsim.evidence.verification import Record, comparison, required_parts, sources
+from castsim.numerics import convert_codes
 
 Capture = pytest.CaptureFixture[str]
 
@@ -64,7 +63,7 @@ def test_the_samples_that_nobody_counts_are_shared_among_the_modes(
     def interrupted(record: Record, **_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(verification, "verify", interrupted)
+    monkeypatch.setattr("castsim.commands.execution.verify.verify", interrupted)
     assert main(["verify", "i64", "f32", *modes]) == 130
     said, total = re.findall(r"^trying (\d+) casts? on (\d+) codes: samples", capsys.readouterr().err)[0]
     assert int(total) <= 1 << 20
@@ -181,20 +180,20 @@ def test_a_stale_record(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "r.json"
     assert main([*recorded(path), "--rounding", "odd"]) == 0
     text = path.read_text()
-    digest = json.loads(text)["sources"]["files"]["simulator/numerics/rounding.py"]
+    digest = json.loads(text)["sources"]["files"]["castsim/numerics/rounding.py"]
     path.write_text(text.replace(digest, "0" * 64))
     capsys.readouterr()
     assert main([*recorded(path), "--rounding", "odd", "--resume"]) == 2
     err = capsys.readouterr().err
     assert "is stale" in err
-    assert "simulator/numerics/rounding.py" in err
+    assert "castsim/numerics/rounding.py" in err
 
 
 def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(record: Record, **_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(verification, "verify", interrupted)
+    monkeypatch.setattr("castsim.commands.execution.verify.verify", interrupted)
     path = tmp_path / "f32.json"
     assert main(["verify", "--matrix", "--record", str(path)]) == 130
     assert tuple(one.part for one in Record.load(path).progress) == required_parts()
@@ -204,8 +203,8 @@ def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: 
 
 SAVING_OFTEN = """
 import sys
-from simulator.__main__ import main
-from simulator.verification import running
+from castsim.__main__ import main
+from castsim.evidence.verification import running
 running.SAVE_SECONDS = 0.1
 sys.exit(main())
 """

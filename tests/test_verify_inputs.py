@@ -10,10 +10,10 @@ import oracle
 import pytest
 from oracle_scalar import neighbours
 
-from isa import IllegalError, Overflow, ReadError, Rounding, format_named
-from simulator.numerics.blocks import check_codes, code_dtype
-from simulator.verification import Exhaustive, Part, Samples, Structured, input_set
-from simulator.verification.structured import LARGEST
+from castsim.evidence.verification import Exhaustive, Part, Samples, Structured, input_set
+from castsim.evidence.verification.structured import LARGEST
+from castsim.isa import IllegalError, Overflow, ReadError, Rounding, format_named
+from castsim.numerics.blocks import check_codes, code_dtype
 
 WIDE = ["f32", "f64", "i32", "u32", "i48", "i64", "u64"]
 

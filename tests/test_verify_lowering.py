@@ -7,7 +7,7 @@ import numpy as np
 import oracle_lowering
 import pytest
 
-from simulator.__main__ import main
+from castsim.__main__ import main
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import oracle
 import pytest
 
-import simulator.verification
-from simulator.verification import Record, required_parts
+import castsim.evidence.verification
+from castsim.evidence.verification import Record, required_parts
 
-SHIPPED = Path(simulator.verification.__file__).parent / "records"
+SHIPPED = Path(castsim.evidence.verification.__file__).parent / "records"
 RECORDS = sorted(SHIPPED.glob("*.json"))
 
 DESTINATIONS = ["f16", "bf16", "e4m3fn", "e5m2", "e2m1", "e1m2", "hif8", "i8", "u8", "i16", "i32"]
@@ -23,7 +23,7 @@ Key = tuple[str, str, str, str, str, str, str]
 
 
 def modes(dst: str) -> tuple[str, ...]:
-    """The deterministic modes of formats.md section 8."""
+    """The deterministic modes of docs/reference/formats.md section 6."""
     return oracle.HIF8_MODES if dst == "hif8" else oracle.MODES
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import oracle
 import pytest
 
-import simulator
-from isa import DETERMINISTIC, IllegalError, Overflow, ReadError, Rounding
-from simulator.numerics import convert_codes
-from simulator.verification import Finding, Part, Progress, Record, comparison, input_set, running, verify
-from simulator.verification.comparison import probe
-from simulator.verification.planning import plan
+import castsim
+from castsim.evidence.verification import Finding, Part, Progress, Record, comparison, input_set, running, verify
+from castsim.evidence.verification.comparison import probe
+from castsim.evidence.verification.planning import plan
+from castsim.isa import DETERMINISTIC, IllegalError, Overflow, ReadError, Rounding
+from castsim.numerics import convert_codes
 
 HALF = Part("f16", "e4m3fn", Rounding.RINT, Overflow.SPECIAL, "table", "reference", "exhaustive")
 
@@ -123,7 +123,7 @@ def test_a_format_that_the_oracle_does_not_know(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_its_tests_castsim_has_no_oracle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(simulator, "__file__", str(tmp_path / "simulator" / "__init__.py"))
+    monkeypatch.setattr(castsim, "__file__", str(tmp_path / "simulator" / "__init__.py"))
     with pytest.raises(IllegalError, match=r"(?s)source checkout.*pip install -e.*--against reference"):
         probe(Part("f16", "e4m3fn", Rounding.RINT, Overflow.SPECIAL, "table", "oracle", "exhaustive"))
 

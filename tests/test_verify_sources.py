@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.verification import source_digests, sources
-from simulator.verification.sources import digest_of, stripped
+from castsim.evidence.verification import source_digests, sources
+from castsim.evidence.verification.sources import digest_of, stripped
 
 SAMPLE = '''"""Docstring."""
 
@@ -49,7 +49,7 @@ def test_everything_else_counts(old: str, new: str) -> None:
     assert stripped(SAMPLE.replace(old, new)) != stripped(SAMPLE)
 
 
-@pytest.mark.parametrize("path", sorted(Path(sources.__file__).parents[1].joinpath("numerics").rglob("*.py")), ids=str)
+@pytest.mark.parametrize("path", sorted(sources.PACKAGES["castsim"].joinpath("numerics").rglob("*.py")), ids=str)
 def test_what_remains_is_the_same_program(path: Path) -> None:
     """Apart from docstrings, stripping changes no syntax tree."""
 
@@ -70,19 +70,19 @@ def test_the_files_are_those_that_computing_a_cast_imports() -> None:
     """Every module of the numerics that is loaded by its tiers is in the list, the boundary to users is not."""
     names = set(source_digests(oracle=False))
     for module in ("rounding", "pack", "unpack", "specials", "cast", "blocks", "policy", "tables", "tiers", "e8m0"):
-        assert f"simulator/numerics/{module}.py" in names
-    assert {"isa/formats.py", "isa/modes.py"} <= names
-    assert {"simulator/verification/structured.py", "simulator/verification/comparison.py"} <= names
+        assert f"castsim/numerics/{module}.py" in names
+    assert {"castsim/isa/formats.py", "castsim/isa/modes.py"} <= names
+    assert {f"castsim/evidence/verification/{module}.py" for module in ("structured", "comparison")} <= names
     for stranger in (
-        "simulator/numerics/strings.py",
-        "simulator/numerics/arrays.py",
-        "isa/errors.py",
-        "isa/pto/lexer.py",
+        "castsim/numerics/strings.py",
+        "castsim/numerics/arrays.py",
+        "castsim/isa/errors.py",
+        "castsim/isa/pto/lexer.py",
     ):
         assert stranger not in names
-    compiled = Path(sources.ROOT, "simulator/numerics/compiled")
-    loaded = {path for path in compiled.glob("*.py") if f"simulator.numerics.compiled.{path.stem}" in sys.modules}
-    assert {path.relative_to(sources.ROOT).as_posix() for path in loaded} <= names
+    compiled = sources.PACKAGES["castsim"] / "numerics" / "compiled"
+    loaded = {path for path in compiled.glob("*.py") if f"castsim.numerics.compiled.{path.stem}" in sys.modules}
+    assert {f"castsim/numerics/compiled/{path.name}" for path in loaded} <= names
 
 
 def test_the_oracle_counts_where_it_takes_part() -> None:

@@ -18,23 +18,22 @@ import fast_programs
 import pytest
 from bundle_trees import Mix, random_target, random_tree
 
-from isa.errors import EngineError
-from simulator.engines import observe, simulate
-from simulator.running import load
-from simulator.timing import Timing
-from simulator.tree import Tree, accesses, instances
-from simulator.views.counters import counters
-from simulator.views.dependences import dependences
-from simulator.views.kanata import kanata_lines
-from simulator.views.perfetto import perfetto_document
-from simulator.views.pipeline_text import pipeline_lines
-from simulator.views.recording import Recorder
-from simulator.views.timeline import Timeline, make_timeline
-from simulator.views.window import Window
-from simulator.vliw.assembled import Assembled
-from simulator.vliw.assembled import execute as execute_assembled
-from targets import Target
-from targets.loader import load_target
+from castsim.engines import observe, simulate
+from castsim.execution.tree import Tree, accesses, instances
+from castsim.isa.errors import EngineError
+from castsim.reports.views.counters import counters
+from castsim.reports.views.dependences import dependences
+from castsim.reports.views.kanata import kanata_lines
+from castsim.reports.views.perfetto import perfetto_document
+from castsim.reports.views.pipeline_text import pipeline_lines
+from castsim.reports.views.recording import Recorder
+from castsim.reports.views.timeline import Timeline, make_timeline
+from castsim.reports.views.window import Window
+from castsim.running import load
+from castsim.running.loaded import Treatment
+from castsim.targets import Target
+from castsim.targets.loader import load_target
+from castsim.timing import Timing
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))
@@ -86,10 +85,7 @@ def run_of(tree: Tree, target: Target) -> Run:
 @cache
 def sample(name: str) -> Run:
     loaded = load(PROGRAMS / name, None, None, {})
-    if isinstance(loaded, Assembled):
-        tree = execute_assembled(loaded, {}, values=False, checked=False, max_bundles=10**6, heard=lambda _: None).tree
-    else:
-        tree = loaded.tree
+    tree = loaded.issue({}, Treatment(values=False, max_cycles=10**6)).loaded.tree
     return run_of(tree, loaded.target)
 
 
@@ -191,10 +187,17 @@ def flows(events: list[Event]) -> Counter[tuple[Any, ...]]:
 
 
 def spans(events: list[Event]) -> dict[int, tuple[int, int]]:
-    begun = {event["id"]: event["ts"] for event in events if event["ph"] == "b"}
-    ended = {event["id"]: event["ts"] for event in events if event["ph"] == "e"}
-    assert begun.keys() == ended.keys()
-    return {number: (begun[number], ended[number]) for number in begun}
+    """The cycles of every execution by its number."""
+    found = [event for event in events if event.get("cat") == "instruction"]
+    made = {event["args"]["execution"]: (event["ts"], event["ts"] + event["dur"]) for event in found}
+    assert len(made) == len(found)
+    return made
+
+
+def waits(events: list[Event]) -> list[tuple[int, str, int, int]]:
+    """What instructions wait for: execution, cause, first cycle, and that behind the last."""
+    found = [event for event in events if event.get("cat") == "wait"]
+    return sorted((e["args"]["execution"], e["name"], e["ts"], e["ts"] + e["dur"]) for e in found)
 
 
 def counted(events: list[Event], name: str, cycle: int) -> int:
@@ -213,7 +216,7 @@ def check_trace(run: Run, window: Window) -> None:
 
     slices = [event for event in events if event["ph"] == "X"]
     for event in events:
-        if event["ph"] == "e" or event in slices:
+        if event in slices:
             assert start <= event["ts"] <= event["ts"] + event.get("dur", 0) <= end
         elif event["ph"] != "M":
             assert inside(event["ts"]), event
@@ -229,6 +232,8 @@ def check_trace(run: Run, window: Window) -> None:
     zero = {number for number, (begin, stop) in spans(whole).items() if begin == stop and inside(begin)}
     left = {number: span for number, span in clipped.items() if span[0] < span[1] or number in zero}
     assert spans(events) == left
+    cut = [(number, why, max(begin, start), min(stop, end)) for number, why, begin, stop in waits(whole)]
+    assert waits(events) == [each for each in cut if each[2] < each[3]]
     for name in {event["name"] for event in whole if event["ph"] == "C"}:
         for cycle in {start, last, *(each["ts"] for each in (*whole, *events) if each["ph"] == "C")}:
             if inside(cycle):
@@ -238,6 +243,7 @@ def check_trace(run: Run, window: Window) -> None:
 def check_sums(run: Run, window: Window, events: list[Event], slices: list[Event]) -> None:
     """The slices of a thread do not overlap, and add up to what the whole run says of those cycles."""
     threads = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    threads = {number: pipe for number, pipe in threads.items() if pipe in run.timing.pipes}
     for number, pipe in threads.items():
         own = sorted((e["ts"], e["ts"] + e["dur"]) for e in slices if e["tid"] == number and e["dur"])
         assert all(one[1] <= two[0] for one, two in pairwise(own))

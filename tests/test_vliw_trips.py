@@ -14,18 +14,18 @@ from tpc_loop_programs import FOOT, HEAD, loop_program
 from tpc_machine import assembled, chip, nops
 from tpc_text import GENERATIONS
 
-from isa.errors import CastsimError, EngineError
-from isa.tpc import Comparison, TensorDeclaration
-from simulator import run
-from simulator.tree import Block, Loop
-from simulator.vliw.control import Turn
-from simulator.vliw.findings import Kind, StaleRead
-from simulator.vliw.machine import Machine
-from simulator.vliw.registers import Cell
-from simulator.vliw.structure import LoopShape, holds, signed
-from simulator.vliw.tensors import GlobalMemory
-from simulator.vliw.trips import Trips, trips_left
-from targets.vliw import VliwTarget
+from castsim import run
+from castsim.execution.tree import Block, Loop
+from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.tpc import Comparison, TensorDeclaration
+from castsim.machines.vliw.control import Turn
+from castsim.machines.vliw.findings import Kind, StaleRead
+from castsim.machines.vliw.machine import Machine
+from castsim.machines.vliw.registers import Cell
+from castsim.machines.vliw.structure import LoopShape, holds, signed
+from castsim.machines.vliw.tensors import GlobalMemory
+from castsim.machines.vliw.trips import Trips, trips_left
+from castsim.targets.vliw import VliwTarget
 
 SEEDS = 400 if "CASTSIM_THOROUGH" in os.environ else 12
 LIMIT = 2500
@@ -88,7 +88,7 @@ def registers(machine: Counting) -> dict[str, object]:
     left: dict[str, object] = {}
     for name, cell in machine.registers._cells.items():
         cell.settle(machine.last, machine.horizon)
-        writes = [(write.time, write.stage, write.writer, shown(write.value)) for write in cell.pending]
+        writes = [(write.time, write.stage.key, write.writer, shown(write.value)) for write in cell.pending]
         left[name] = (cell.written, shown(cell.settled), writes)
     return left
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from isa.errors import ReadError, TargetDataError
-from simulator import run
-from simulator.__main__ import main
-from simulator.what_if import what_if
-from targets import load_target, target_names
-from targets.what_if import limits_of, with_facts
+from castsim import run
+from castsim.__main__ import main
+from castsim.isa.errors import ReadError, TargetDataError
+from castsim.targets import load_target, target_names
+from castsim.targets.what_if import limits_of, with_facts
+from castsim.what_if import what_if
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = (
@@ -46,12 +46,24 @@ def keys(held: Any, path: list[str], done: tuple[str, ...] = ()) -> list[tuple[s
     ]
 
 
+def held(target: Any, path: tuple[str, ...]) -> Any:
+    """Return what a description has at a path."""
+    for name in path:
+        target = target[name] if isinstance(target, dict) else getattr(target, name)
+    return target
+
+
 def edited_file(folder: Path, base: str, facts: dict[str, object]) -> Path:
     """Write a description that says the same as `base` but for some facts."""
     target = load_target(base)
     lines = [f'base = "{base}"']
+    tables = set()
     for path, value in facts.items():
-        lines += [f"{'.'.join(found)} = {written(value)}" for found in keys(target, path.split("."))]
+        for found in keys(target, path.split(".")):
+            lines.append(f"{'.'.join(found)} = {written(value)}")
+            tables.add(found[: 1 + max(n for n in range(len(found)) if hasattr(held(target, found[:n]), "source"))])
+    for table in {each[: len(each) - 1] for each in tables}:
+        lines += [f'{".".join(table)}.source = "a what-if"', f'{".".join(table)}.status = "assumed"']
     file = folder / "edited.toml"
     file.write_text("\n".join(lines) + "\n")
     return file
@@ -80,7 +92,9 @@ def test_every_limit_says_what_it_is() -> None:
 
 
 def test_the_padded_tile_cliff_explains_itself() -> None:
-    """a5.md 6.2 rule 7: padded 2D kernels of fp8 spend 39.5 cycles in each of 2n + 1 serialising branches per row."""
+    """docs/reference/a5.md section 6.2 rule 7: padded 2D kernels of fp8 spend 39.5 cycles in each of 2n + 1
+    serialising branches per row.
+    """
     found = what_if(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")
     assert found[0].name == "free-branches"
     cycles = run(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto", timing_only=True).cycles

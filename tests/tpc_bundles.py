@@ -9,13 +9,13 @@ from functools import lru_cache
 from test_tpc_roundtrip import some_instruction
 from tpc_text import table, target
 
-from isa.errors import IllegalError
-from isa.tpc import FORMS, Bundle, Form, Instruction, Label, Program, Slot, available
-from isa.tpc.encoding import Encoding, Half, assemble, encode_bundle
-from targets.tpc_encoding import encoding_of
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc import FORMS, Bundle, Form, Instruction, Label, Program, Slot, available
+from castsim.isa.tpc.encoding import Encoding, Half, assemble, encode_bundle
+from castsim.targets.tpc_encoding import encoding_of
 
 UNIT = 32
-"""Bytes of a bundle or a compressed pair (tpc.md section 8)."""
+"""Bytes of a bundle or a compressed pair (docs/reference/tpc.md section 8)."""
 
 _NOP = {"spu": 0x3F, "vpu": 0x3F, "load": 0x1F, "store": 0x1F}
 

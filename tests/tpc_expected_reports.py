@@ -40,13 +40,21 @@ def merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def store_effect(facts: dict[str, Any], mnemonic: str) -> int:
-    """Return the cycles from the issue of a store until it has its data: the stage of the sharing group, and one."""
-    with (ROOT / "targets" / facts["read_stages"]["table"]).open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            fits = mnemonic in row["mnemonics"].split(";") and "V" in row["files"].split(";")
-            if fits and (row["slot"], row["roles"]) == ("store", "src_c"):
-                return int(row["sharing_stage"]) + 1
-    raise KeyError(mnemonic)
+    """Return the cycles from the issue of a store until it has its data: the stage of the entry port, and one."""
+    ports = {row["name"]: row["stage"] for row in rows(facts["entry_ports"]["table"])}
+    wanted = ("store", mnemonic, "src_c", "V")
+    (port,) = (
+        row["entry_port"]
+        for row in rows(facts["stages"]["table"])
+        if (row["slot"], row["mnemonic"], row["operand"], row["register_file"]) == wanted
+    )
+    return int(ports[port].removeprefix("e")) + 1
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table of the targets, read here as plain CSV."""
+    with (ROOT / "targets" / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def derived_total(name: str) -> int:

@@ -7,13 +7,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from simulator.engines import simulate
-from simulator.timing import Timing
-from simulator.vliw.assembled import Assembled, Ran, assemble, execute
-from simulator.vliw.findings import Kind
-from targets import load_target
-from targets.options import with_options
-from targets.vliw import VliwTarget
+from castsim.engines import simulate
+from castsim.machines.vliw.assembled import Assembled, Ran, assemble, execute
+from castsim.machines.vliw.findings import Kind
+from castsim.targets import load_target
+from castsim.targets.options import with_options
+from castsim.targets.vliw import VliwTarget
+from castsim.timing import Timing
 
 END = "nop; nop; nop; nop\n" * 3 + "nop; halt; halt; nop\n"
 """What a clean program ends with."""

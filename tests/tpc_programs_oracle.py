@@ -72,7 +72,10 @@ def dequantised(x: NDArray[np.generic]) -> Codes:
 
 
 def stochastic(x: NDArray[np.generic], seed: NDArray[np.generic]) -> Codes:
-    """Round up where the discarded half, as a fraction, is not below the random word of the lane (tpc.md section 5)."""
+    """Round up where the discarded half, as a fraction, is not below the random word of the lane.
+
+    Source: docs/reference/tpc.md section 5.
+    """
     state = [int(word) for word in seed]
     rows = []
     for row in interleaved(x, 2).view(np.uint32):

@@ -9,10 +9,10 @@ import numpy as np
 from oracle_formats import FLOATS, INTS, fmt
 from tpc_text import program, target
 
-from isa.tpc.forms import TARGET_SPELLINGS
-from isa.tpc.program import Instruction
-from simulator.vliw.semantics import Effects, Operands, Prepared, State, prepare
-from targets.vliw import VliwTarget
+from castsim.isa.tpc.forms import TARGET_SPELLINGS
+from castsim.isa.tpc.program import Instruction
+from castsim.machines.vliw.semantics import Effects, Operands, Prepared, State, prepare
+from castsim.targets.vliw import VliwTarget
 
 POLYNOMIAL = 0x800002CC
 SLOTS = ("load", "spu", "vpu", "store")

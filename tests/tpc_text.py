@@ -7,9 +7,9 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from isa.tpc import Dialect, Program, parse
-from targets import load_target
-from targets.vliw import VliwTarget
+from castsim.isa.tpc import Dialect, Program, parse
+from castsim.targets import load_target
+from castsim.targets.vliw import VliwTarget
 
 GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 VECTORS = Path(__file__).parent / "vectors"

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 import pytest
 from execution_programs import issued, kernel, touched, walk
 
-from simulator.execution import walker
-from simulator.execution.folding import fold
-from simulator.execution.pieces import Walk
-from simulator.tree import Block, Loop, Node
+from castsim.execution.tree import Block, Loop, Node
+from castsim.execution.walk import walker
+from castsim.execution.walk.folding import fold
+from castsim.execution.walk.pieces import Walk
 
 X32 = "!pto.tile_buf<vec, 16x64xf32>"
 Y16 = "!pto.tile_buf<vec, 16x64xf16>"

@@ -1,4 +1,4 @@
-"""What vector operations give, from the formulas of pto_assembly.md section 10, in NumPy and ml_dtypes arithmetic.
+"""What vector operations give, from the formulas of docs/reference/pto.md section 7, in NumPy and ml_dtypes arithmetic.
 
 Shares nothing with the simulator. Types and functions are transcribed from the tables of the section. Arithmetic runs
 in native element types (each operation of NumPy's float16 and of ml_dtypes' bfloat16 rounds once to the type);

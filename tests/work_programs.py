@@ -12,12 +12,12 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
-from isa import pto
-from simulator.execution import Executed, execute
-from simulator.mechanisms import compute_of, lowerer_of
-from simulator.tree import Access, accesses, instances
-from targets import Target, load_target
-from targets.options import with_options
+from castsim.execution.tree import Access, accesses, instances
+from castsim.execution.walk import Executed, execute
+from castsim.isa import pto
+from castsim.machines.mechanisms import compute_of, lowerer_of
+from castsim.targets import Target, load_target
+from castsim.targets.options import with_options
 
 NATIVE = {
     "f32": np.dtype("<f4"),

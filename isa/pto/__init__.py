@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isa.on_use import on_use
+from castsim.isa.on_use import on_use
 
 if TYPE_CHECKING:
-    from isa.pto.parser import parse
-    from isa.pto.printer import print_program
-    from isa.pto.program import (
+    from castsim.isa.pto.parser import parse
+    from castsim.isa.pto.printer import print_program
+    from castsim.isa.pto.program import (
         AllocTile,
         Argument,
         Arith,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         WaitFlag,
         Yield,
     )
-    from isa.pto.types import format_type, parse_type
+    from castsim.isa.pto.types import format_type, parse_type
 
 __all__ = [
     "AllocTile",

@@ -1,7 +1,7 @@
 """Attribute dictionaries, and the enumerations that stand in them.
 
 An attribute value is kept as canonical text: single blanks, `#pto<round_mode RINT>` for both spellings of a dialect
-attribute. Source: pto_assembly.md sections 1.1, 3 and 3.1.
+attribute. Source: docs/reference/pto.md sections 1.1, 3 and 3.1.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from isa.modes import Saturation
-from isa.pto.lexer import Kind
-from isa.pto.program import Pipe, RoundMode
-from isa.pto.reader import Reader
-from isa.pto.spelling import closest
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.program import Pipe, RoundMode
+from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.spelling import closest
 
 ROUND_MODES: dict[str, RoundMode] = {mode.name: mode for mode in RoundMode}
 SATURATIONS: dict[str, Saturation] = {mode.name: mode for mode in Saturation}
@@ -34,7 +34,7 @@ ENDPOINTS: dict[str, Pipe] = {
     "TMOV_M2S": Pipe.FIX,
     "TMOV_V2M": Pipe.FIX,
 }
-"""Event endpoint -> the pipe it stands for (pto_assembly.md 3.4)."""
+"""Event endpoint -> the pipe it stands for (docs/reference/pto.md section 3.4)."""
 
 _MODE_NAMES = ("round_mode", "saturation_mode")
 # The front end prints these three with a blank, all others with a dot.

@@ -1,7 +1,7 @@
 """What the front end refuses beyond grammar: shapes, valid regions, views.
 
 Everything here follows from the text alone; what depends on a run's values, on a target or on addresses is checked
-by whoever has them. Source: pto_assembly.md sections 3.5 and 4.
+by whoever has them. Source: docs/reference/pto.md sections 3.5 and 4.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from isa.errors import Span, TileError
-from isa.formats import FORMATS
-from isa.pto.program import PartitionType, TileType, Type, ViewType
+from castsim.isa.errors import Span, TileError
+from castsim.isa.formats import FORMATS
+from castsim.isa.pto.program import PartitionType, TileType, Type, ViewType
 
 
 def check_cast_shapes(src: TileType, dst: TileType, span: Span) -> None:
@@ -50,7 +50,8 @@ def check_view(kind: ViewType, shape: Sequence[int | None], span: Span) -> None:
 
 
 def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence[int | None], span: Span) -> None:
-    """Refuse known strides and offsets of a view of 4-bit elements that fall inside a byte (pto_assembly.md 2.1.1).
+    """Refuse known strides and offsets of a view of 4-bit elements that fall inside a byte (docs/reference/pto.md
+    section 2.2).
 
     Two elements share a byte, so every stride is even except the unit stride innermost, and a part begins at an even
     element.
@@ -136,7 +137,7 @@ def check_transfer(mnemonic: str, inputs: Sequence[Type], outputs: Sequence[Type
 
 
 def check_alias(mnemonic: str, source: TileType, result: TileType, span: Span) -> None:
-    """Refuse a treshape or bitcast whose two types cannot name the same bytes (pto_assembly.md 10.2).
+    """Refuse a treshape or bitcast whose two types cannot name the same bytes (docs/reference/pto.md section 7.2).
 
     How many bytes a row of 4-bit elements takes is the target's affair, so for these no sizes are compared.
     """

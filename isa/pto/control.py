@@ -1,17 +1,17 @@
 """Reading regions and what owns them: loops, conditions, sections, and the operations that end a region.
 
-Source: pto_assembly.md sections 3 and 10.6.
+Source: docs/reference/pto.md sections 3 and 7.6.
 """
 
 from __future__ import annotations
 
-from isa.pto import scalars, synchronisation, tcvt, tile_operations
-from isa.pto.lexer import Kind
-from isa.pto.program import For, If, Operation, Return, ScalarType, Section, Type, Yield
-from isa.pto.reader import Reader
-from isa.pto.spelling import closest
-from isa.pto.statement import Handler, Statement, read_results
-from isa.pto.tile_operations import Use
+from castsim.isa.pto import scalars, synchronisation, tcvt, tile_operations
+from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.program import For, If, Operation, Return, ScalarType, Section, Type, Yield
+from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.statement import Handler, Statement, read_results
+from castsim.isa.pto.tile_operations import Use
 
 _INDEX = ScalarType("index")
 _I1 = ScalarType("i1")
@@ -41,6 +41,7 @@ def read_operation(reader: Reader) -> Operation:
         ReadError: malformed, unknown or unsupported; undefined or redefined values; types that disagree.
         TileError: shapes, valid regions or views that do not fit each other.
     """
+    reader.count_statement()
     results = read_results(reader)
     index = reader.position
     name = reader.texts[index]

@@ -2,18 +2,20 @@
 
 A whole type (`!pto.tile_buf<vec, 4x256xf32>`) and a whole dialect attribute (`#pto<round_mode ROUND>`) are one token
 each: neither nests angle brackets, and one token keeps `4x256xf32` and the blank inside the attribute out of the
-grammar. Comments run from `//` to the end of the line; white space is free. Source: pto_assembly.md section 3.
+grammar. Comments run from `//` to the end of the line; white space is free. Source: docs/reference/pto.md section 3.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
-from isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.limits import too_many_statements
+from castsim.isa.spans import SourceText
 
 
 class Kind(Enum):
@@ -32,47 +34,39 @@ class Kind(Enum):
     END = "end of file"
 
 
-_IDENTIFIER = r"(?:[\w.$]|-(?!>))"  # '-' belongs to a name, except where it begins the arrow '->'
+# '-' belongs to a name, except where it begins the arrow '->'. Possessive, as what may be given back has to be kept: a
+# hundred bytes for every character of a long word.
+_NAME = r"(?:[\w.$]++|-(?!>))++"
 
 _PATTERNS: tuple[tuple[Kind, str], ...] = (
-    (Kind.VALUE, rf"%{_IDENTIFIER}+(?:[#:]\d+)?"),
+    (Kind.VALUE, rf"%{_NAME}(?:[#:]\d+)?"),
     (Kind.PUNCTUATION, r"->|[{}()\[\]<>=:,]"),
-    (Kind.WORD, rf"[A-Za-z_]{_IDENTIFIER}*"),
+    (Kind.WORD, rf"[A-Za-z_](?:{_NAME})?"),
     (Kind.TYPE, r"![A-Za-z_][\w.$]*(?:\s*+<[^<>]*+>)?"),
     (Kind.NUMBER, r"-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"),
-    (Kind.ATTRIBUTE, rf"\#[A-Za-z_]{_IDENTIFIER}*(?:\s*+<[^<>]*+>)?"),
-    (Kind.STRING, r'"(?:[^"\\\n]|\\[^\n])*+"'),
-    (Kind.SYMBOL, rf"@{_IDENTIFIER}+"),
-    (Kind.BLOCK, rf"\^{_IDENTIFIER}+"),
+    (Kind.ATTRIBUTE, rf"\#[A-Za-z_](?:{_NAME})?(?:\s*+<[^<>]*+>)?"),
+    (Kind.STRING, r'"(?:[^"\\\n]++|\\[^\n])*+"'),
+    (Kind.SYMBOL, rf"@{_NAME}"),
+    (Kind.BLOCK, rf"\^{_NAME}"),
     (Kind.END, r"\Z"),
     (Kind.UNKNOWN, r"."),
 )
 # Possessive, so that a file that ends in white space or a comment is not scanned again from every character of it.
 _SKIP = r"(?:\s++|//[^\n]*+)*+"
 _TOKEN = re.compile(f"{_SKIP}(?:{'|'.join(f'({pattern})' for _, pattern in _PATTERNS)})", re.ASCII)
+_PER_STATEMENT = 40  # a cast has about 20 tokens, a partition of a view of five dimensions 50
+_AROUND = 100_000  # arguments and attributes of functions
 _KINDS: tuple[Kind | None, ...] = (None, *(kind for kind, _ in _PATTERNS))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A text under its file name, able to name the place of any offset in it."""
+class Source(SourceText):
+    """A text under its file name, able to name and to refuse the place of any offset in it."""
 
-    file: str
-    text: str
-    _line_starts: list[int] = field(default_factory=list, repr=False, compare=False)
+    __slots__ = ()
 
     def span(self, start: int, length: int = 1) -> Span:
         """Return the place of `length` characters from offset `start`, cut at the end of the line."""
-        starts = self._line_starts
-        if not starts:
-            starts.append(0)
-            starts.extend(match.end() for match in re.finditer("\n", self.text))
-        line = bisect_right(starts, start)
-        first = starts[line - 1]
-        last = starts[line] - 1 if line < len(starts) else len(self.text)
-        text = self.text[first:last].rstrip("\r")
-        column = start - first + 1
-        return Span(self.file, line, column, text, max(1, min(length, len(text) - column + 1)))
+        return Span.within(self, start, length)
 
     def error(self, message: str, start: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
         """Return (not raise) the refusal of what stands at offset `start`."""
@@ -81,11 +75,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of one file in three parallel lists, the last token being the end of the file (empty text)."""
+    """The tokens of one file in three parallel lists, the last token being the end of the file (empty text).
+
+    `unknown` are the numbers of those that begin with a character that begins no token.
+    """
 
     kinds: list[Kind]
     texts: list[str]
     starts: list[int]
+    unknown: list[int]
 
 
 def tokenize(source: Source) -> Tokens:
@@ -94,25 +92,41 @@ def tokenize(source: Source) -> Tokens:
     Raises:
         ReadError: a character that begins no token, or a string that does not end on its line.
     """
+    tokens = scan(source)
+    for index in tokens.unknown:
+        raise unknown_character(source, tokens.starts[index])
+    return tokens
+
+
+def scan(source: Source, most_statements: int | None = None) -> Tokens:
+    """Split a text into tokens, those included that are none, for readers that refuse them where they stand.
+
+    Raises:
+        LimitError: more tokens than so many statements can have; no statement is near that long.
+    """
+    most = None if most_statements is None else _PER_STATEMENT * most_statements + _AROUND
     kinds: list[Kind] = []
     texts: list[str] = []
     starts: list[int] = []
-    for match in _TOKEN.finditer(source.text):
+    unknown: list[int] = []
+    for match in islice(_TOKEN.finditer(source.text), most):
         index = match.lastindex or 0
         kind = _KINDS[index]
         assert kind is not None  # one alternative always matches
-        start = match.start(index)
         if kind is Kind.UNKNOWN:
-            raise _unknown(source, start)
+            unknown.append(len(kinds))
         kinds.append(kind)
-        texts.append(match.group(index))
-        starts.append(start)
+        texts.append(match[index])
+        starts.append(match.start(index))
         if kind is Kind.END:
             break
-    return Tokens(kinds, texts, starts)
+    else:
+        raise too_many_statements(most_statements or 0, source.span(starts[-1]), "statements' words and signs")
+    return Tokens(kinds, texts, starts, unknown)
 
 
-def _unknown(source: Source, start: int) -> ReadError:
+def unknown_character(source: Source, start: int) -> ReadError:
+    """Return (not raise) the refusal of a character that begins no token."""
     character = source.text[start]
     if character == '"':
         return source.error("the string does not end on its line", start)

@@ -1,29 +1,38 @@
 """Reading a `.pto` file: the optional module, its functions; the entry point of the parser.
 
 Recursive descent by hand: one function per production, refusing at the token that is wrong with what would be right.
-Grammar: pto_assembly.md section 3.
+Grammar: docs/reference/pto.md section 3.
 """
 
 from __future__ import annotations
 
-from isa.errors import ReadError
-from isa.pto.attributes import Attributes, read_attributes, sorted_texts
-from isa.pto.control import read_region
-from isa.pto.lexer import Kind, Source
-from isa.pto.program import Argument, Function, Program, Return, Type
-from isa.pto.reader import Reader
-from isa.pto.scope import Scope
-from isa.pto.spelling import closest
+from bisect import bisect_left
+from dataclasses import dataclass, field
+
+from castsim.isa.errors import CastsimError, LimitError, ReadError
+from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
+from castsim.isa.pto.control import read_region
+from castsim.isa.pto.lexer import Kind, Source, unknown_character
+from castsim.isa.pto.program import Argument, Function, Program, RefusedFunction, Return, Type
+from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.scope import Scope
+from castsim.isa.pto.spelling import closest
 
 _TOP_LEVEL = ("module", "func.func")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
-def parse(text: str, file: str = "<string>") -> Program:
+def parse(
+    text: str, file: str = "<string>", *, max_statements: int = MAX_STATEMENTS, go_past_refused: bool = False
+) -> Program:
     """Read and check a `.pto` program.
 
     Args:
         text: the whole file. The module around the functions is optional.
         file: its name, for the places in messages.
+        max_statements: operations that it may have.
+        go_past_refused: a function that cannot be read is kept as refused, as long as the text tells where it ends.
 
     Returns:
         The program with every function of the file; `warnings` lists what was accepted but deserves a look.
@@ -31,36 +40,136 @@ def parse(text: str, file: str = "<string>") -> Program:
     Raises:
         ReadError: syntax, unknown or unsupported words, undefined or redefined values, types that disagree.
         TileError: shapes, valid regions or views that do not fit each other.
+        LimitError: too many statements.
     """
-    reader = Reader(Source(file, text))
-    functions: dict[str, Function] = {}
-    attributes: Attributes = {}
-    module_index: int | None = None
-    while reader.kinds[reader.position] is not Kind.END:
-        index = reader.position
-        if not reader.at("module"):
-            _read_function(reader, functions)
+    module = _Module(Reader(Source(file, text), max_statements), go_past_refused=go_past_refused)
+    return module.read()
+
+
+@dataclass(slots=True)
+class _Module:
+    """What has been read of a file."""
+
+    reader: Reader
+    go_past_refused: bool
+    functions: dict[str, Function] = field(default_factory=dict)
+    refused: list[RefusedFunction] = field(default_factory=list)
+    attributes: Attributes = field(default_factory=dict)
+    _seen: int = 0
+    """How many of the unknown characters of the text were inside functions that are refused for them."""
+
+    def read(self) -> Program:
+        """Read the whole file."""
+        reader = self.reader
+        if not self.go_past_refused:
+            self._check_characters(len(reader.kinds))
+        module_index: int | None = None
+        while reader.kinds[reader.position] is not Kind.END:
+            index = reader.position
+            self._check_characters(index + 1)
+            if not reader.at("module"):
+                self._function()
+                continue
+            if module_index is not None or self.functions or self.refused:
+                raise reader.error("a file has one module, around all of its functions", index)
+            module_index = index
+            self._module()
+        found = tuple(self.functions.values())
+        place = reader.span(module_index or 0)
+        return Program(found, sorted_texts(self.attributes), reader.warnings, tuple(self.refused), span=place)
+
+    def _module(self) -> None:
+        reader = self.reader
+        reader.expect("module")
+        if reader.kinds[reader.position] is Kind.SYMBOL:
+            reader.position += 1
+        if reader.take("attributes"):
+            _expect_dictionary(reader, self.attributes)
+        reader.expect("{")
+        while True:
+            self._check_characters(reader.position + 1)
+            if reader.take("}"):
+                return
+            if reader.kinds[reader.position] is Kind.END:
+                reader.unexpected("a function or '}'", ("func.func", "}"))
+            self._function()
+
+    def _check_characters(self, end: int) -> None:
+        """Refuse the first unknown character of the tokens before `end`, those of refused functions left out.
+
+        Raises:
+            ReadError: there is one.
+        """
+        unknown = self.reader.unknown
+        if self._seen < len(unknown) and unknown[self._seen] < end:
+            raise unknown_character(self.reader.source, self.reader.starts[unknown[self._seen]])
+
+    def _function(self) -> None:
+        """Read one function, or go past it.
+
+        Raises:
+            CastsimError: it cannot be read, and may not be gone past, or the text does not tell where it ends.
+        """
+        reader = self.reader
+        start = reader.position
+        if not self.go_past_refused:
+            _read_function(reader, self.functions)
+            return
+        try:
+            if self._seen < len(reader.unknown):
+                self._check_characters(_end_of_function(reader, start) or start)
+            _read_function(reader, self.functions)
+        except LimitError:
+            raise
+        except CastsimError as error:
+            self._go_past(start, error)
+
+    def _go_past(self, start: int, error: CastsimError) -> None:
+        """Keep the function that begins at token `start` as refused, and go on behind it.
+
+        Raises:
+            CastsimError: the text does not tell where it ends, or what it is called.
+        """
+        reader = self.reader
+        end, name = _end_of_function(reader, start), _name_of_function(reader, start)
+        if end is None or name is None:
+            self._check_characters(len(reader.kinds))
+            raise error
+        marked = "pto.entry" in reader.texts[start:end]
+        self.refused.append(RefusedFunction(name, error, marked))
+        self._seen = bisect_left(reader.unknown, end)
+        reader.position = end
+        reader.leave_all()
+
+
+def _end_of_function(reader: Reader, start: int) -> int | None:
+    """Return the token behind a function: where every bracket is closed, and a function, '}' or the end follows.
+
+    None: the brackets do not match, so that nothing tells what belongs to the function.
+    """
+    kinds, texts = reader.kinds, reader.texts
+    opened: list[str] = []
+    for index in range(start, len(kinds)):
+        text = texts[index]
+        if not opened and index > start and (text in ("func.func", "}") or kinds[index] is Kind.END):
+            return index
+        if text == "func.func" and index > start:
+            return None
+        if kinds[index] is not Kind.PUNCTUATION:
             continue
-        if module_index is not None or functions:
-            raise reader.error("a file has one module, around all of its functions", index)
-        module_index = index
-        _read_module(reader, functions, attributes)
-    return Program(
-        tuple(functions.values()), sorted_texts(attributes), reader.warnings, span=reader.span(module_index or 0)
-    )
+        if text in _CLOSING:
+            opened.append(_CLOSING[text])
+        elif text in _CLOSING.values() and (not opened or opened.pop() != text):
+            return None
+    return None
 
 
-def _read_module(reader: Reader, functions: dict[str, Function], attributes: Attributes) -> None:
-    reader.expect("module")
-    if reader.kinds[reader.position] is Kind.SYMBOL:
-        reader.position += 1
-    if reader.take("attributes"):
-        _expect_dictionary(reader, attributes)
-    reader.expect("{")
-    while not reader.take("}"):
-        if reader.kinds[reader.position] is Kind.END:
-            reader.unexpected("a function or '}'", ("func.func", "}"))
-        _read_function(reader, functions)
+def _name_of_function(reader: Reader, start: int) -> str | None:
+    """Return the name of the function whose first token is given, None if it has none."""
+    if reader.texts[start] != "func.func":
+        return None
+    index = start + 1 + (reader.texts[start + 1] == "private")
+    return reader.texts[index][1:] if reader.kinds[index] is Kind.SYMBOL else None
 
 
 def _expect_dictionary(reader: Reader, attributes: Attributes) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from isa.modes import Saturation
-from isa.pto.attributes import format_attributes
-from isa.pto.program import (
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.attributes import format_attributes
+from castsim.isa.pto.program import (
     AllocTile,
     Argument,
     Arith,
@@ -36,9 +36,9 @@ from isa.pto.program import (
     WaitFlag,
     Yield,
 )
-from isa.pto.scalars import bits_of
-from isa.pto.types import format_type
-from isa.pto.vector_operations import ALIASES
+from castsim.isa.pto.scalars import bits_of
+from castsim.isa.pto.types import format_type
+from castsim.isa.pto.vector_operations import ALIASES
 
 _INDENT = "  "
 _Lines = list[str]

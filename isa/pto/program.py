@@ -2,7 +2,7 @@
 
 The parser builds these, the printer writes them, the executor walks them. Every node knows its place in the source
 (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Element types are
-format names of `isa.formats` (`i16` for both `i16` and `si16`). Grammar and facts: `reference/pto_assembly.md`.
+format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar and facts: docs/reference/pto.md.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
-from isa.errors import Span
-from isa.modes import Saturation
+from castsim.isa.errors import CastsimError, Span
+from castsim.isa.modes import Saturation
 
 NOWHERE = Span("<none>", 1, 1)
 
@@ -354,12 +354,25 @@ class Function(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedFunction:
+    """A function that could not be read, and why; `is_entry` as for one that could."""
+
+    name: str
+    error: CastsimError
+    is_entry: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Program(Node):
-    """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality."""
+    """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality.
+
+    `refused` are the functions that could not be read, if the reader was asked to go past them.
+    """
 
     functions: tuple[Function, ...]
     attributes: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    refused: tuple[RefusedFunction, ...] = field(default=(), compare=False)
 
     @property
     def target_arch(self) -> str | None:

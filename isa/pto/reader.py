@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeVar
 
-from isa.errors import ReadError, Span
-from isa.pto.lexer import Kind, Source, tokenize
-from isa.pto.program import Type
-from isa.pto.scope import Definition, Scope
-from isa.pto.types import format_type, read_type
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
+from castsim.isa.pto.lexer import Kind, Source, scan
+from castsim.isa.pto.program import Type
+from castsim.isa.pto.scope import Definition, Scope
+from castsim.isa.pto.types import format_type, read_type
 
 _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
@@ -22,17 +23,22 @@ class Reader:
     token indices.
     """
 
-    __slots__ = ("_depth", "_types", "_warnings", "kinds", "position", "scope", "source", "starts", "texts")
+    __slots__ = (
+        "_depth", "_left", "_limit", "_types", "_warnings", "kinds", "position", "scope", "source", "starts", "texts",
+        "unknown",
+    )  # fmt: skip
 
-    def __init__(self, source: Source) -> None:
-        tokens = tokenize(source)
+    def __init__(self, source: Source, max_statements: int = MAX_STATEMENTS) -> None:
+        tokens = scan(source, max_statements)
         self.source = source
         self.kinds = tokens.kinds
         self.texts = tokens.texts
         self.starts = tokens.starts
+        self.unknown = tokens.unknown
         self.position = 0
         self.scope = Scope(source)
         self._depth = 0
+        self._limit = self._left = max_statements
         self._types: dict[str, Type] = {}
         self._warnings: dict[str, str] = {}
 
@@ -108,6 +114,16 @@ class Reader:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self.error(f"nested more than {_DEEPEST} deep")
+
+    def count_statement(self) -> None:
+        """Count the statement that stands here; refuse the first one beyond the limit."""
+        self._left -= 1
+        if self._left < 0:
+            raise too_many_statements(self._limit, self.span(self.position))
+
+    def leave_all(self) -> None:
+        """Come back up to the top level, after a refusal in the middle of a function."""
+        self._depth = 0
 
     def unnest(self) -> None:
         """Come back up one level."""

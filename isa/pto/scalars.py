@@ -1,7 +1,7 @@
 """Reading the `arith` operations: constants, integer arithmetic, comparisons, width changes.
 
-A closed list (pto_assembly.md 10.6, castsim's extensions included). Results that follow from constants alone are
-known numbers to the checks.
+A closed list (docs/reference/pto.md section 7.6, castsim's extensions included). Results that follow from constants
+alone are known numbers to the checks.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from isa.pto.lexer import Kind
-from isa.pto.program import Arith, Compare, Constant, Convert, Operation, ScalarType
-from isa.pto.reader import Reader
-from isa.pto.statement import Handler, Statement
+from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.program import Arith, Compare, Constant, Convert, Operation, ScalarType
+from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.statement import Handler, Statement
 
 _INDEX_BITS = 64
 _BITS = {"index": _INDEX_BITS, "i1": 1, "bf16": 16} | {f"{k}{n}": n for k in "iuf" for n in (8, 16, 32, 64)}

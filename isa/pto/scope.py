@@ -1,16 +1,16 @@
 """Which values are visible, what they are, and which of them are known numbers.
 
 Names in a region may not repeat a name visible around it, and are forgotten at its end; a name belongs to one value
-(pto_assembly.md section 4).
+(docs/reference/pto.md section 4).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from isa.pto.lexer import Source
-from isa.pto.program import Type
-from isa.pto.spelling import closest
+from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.program import Type
+from castsim.isa.pto.spelling import closest
 
 
 @dataclass(frozen=True, slots=True)

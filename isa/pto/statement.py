@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isa.errors import Span
-from isa.pto.lexer import Kind
-from isa.pto.program import Operation, Type
-from isa.pto.reader import Reader
+from castsim.isa.errors import Span
+from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.program import Operation, Type
+from castsim.isa.pto.reader import Reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,17 @@
 """Reading flags, events and barriers. Events are flags between the pipes of their endpoints.
 
-Source: pto_assembly.md sections 3, 3.1 and 3.4.
+Source: docs/reference/pto.md sections 3, 3.1 and 3.4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from isa.pto.attributes import ENDPOINTS, EVENTS, PIPES, Attribute, enum_word
-from isa.pto.lexer import Kind
-from isa.pto.program import Barrier, Operation, Pipe, SetFlag, WaitFlag
-from isa.pto.reader import Reader
-from isa.pto.statement import Handler, Statement
+from castsim.isa.pto.attributes import ENDPOINTS, EVENTS, PIPES, Attribute, enum_word
+from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.program import Barrier, Operation, Pipe, SetFlag, WaitFlag
+from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.statement import Handler, Statement
 
 _ENDPOINT_NAMES = ("pipe_event_type", "sync_op_type")
 

@@ -1,13 +1,13 @@
 """Reading tcvt in each of its nine spellings; all give the same `Tcvt`.
 
 The vendor's front end reads the ins/outs form and the generic form; the SSA, bare and one-line forms occur in
-instruction pages only, and castsim reads them too. Source: pto_assembly.md section 1.
+instruction pages only, and castsim reads them too. Source: docs/reference/pto.md section 1.
 """
 
 from __future__ import annotations
 
-from isa.modes import Saturation
-from isa.pto.attributes import (
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.attributes import (
     ROUND_MODES,
     SATURATIONS,
     Attribute,
@@ -16,13 +16,13 @@ from isa.pto.attributes import (
     rounding_from,
     saturation_from,
 )
-from isa.pto.checks import check_cast_shapes
-from isa.pto.lexer import Kind
-from isa.pto.program import Operation, RoundMode, Tcvt, TileType, Type
-from isa.pto.reader import Reader
-from isa.pto.spelling import closest
-from isa.pto.statement import Handler, Statement
-from isa.pto.tile_operations import Use, read_operands
+from castsim.isa.pto.checks import check_cast_shapes
+from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.program import Operation, RoundMode, Tcvt, TileType, Type
+from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.statement import Handler, Statement
+from castsim.isa.pto.tile_operations import Use, read_operands
 
 _KEYS = ("rmode", "sat_mode")
 # Names seen for the two attributes elsewhere; the front end keeps them silently and ignores them.

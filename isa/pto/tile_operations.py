@@ -1,14 +1,14 @@
 """Reading the `pto` operations on tiles and views other than tcvt: allocation, views, and `NAME ins(...) outs(...)`.
 
-Source: pto_assembly.md sections 3, 3.5 and 10.
+Source: docs/reference/pto.md sections 3, 3.5 and 7.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isa.pto.attributes import Attributes, check_keys, enum_word, layout_from, read_attributes, sorted_texts
-from isa.pto.checks import (
+from castsim.isa.pto.attributes import Attributes, check_keys, enum_word, layout_from, read_attributes, sorted_texts
+from castsim.isa.pto.checks import (
     check_alias,
     check_layout,
     check_packing,
@@ -17,7 +17,7 @@ from isa.pto.checks import (
     check_valid_operand,
     check_view,
 )
-from isa.pto.program import (
+from castsim.isa.pto.program import (
     AllocTile,
     MakeView,
     Operation,
@@ -31,10 +31,10 @@ from isa.pto.program import (
     Type,
     ViewType,
 )
-from isa.pto.reader import Reader
-from isa.pto.spelling import closest
-from isa.pto.statement import Handler, Statement
-from isa.pto.vector_operations import ALIASES, COMPARISONS, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.statement import Handler, Statement
+from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, VECTOR_OPERATIONS, Role, VectorOperation
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")

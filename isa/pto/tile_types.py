@@ -1,6 +1,7 @@
 """The tile type in all its spellings: key-value, compact, and the two of the documentation.
 
-Source: pto_assembly.md section 2.2. The front end reads the first two; the others occur in instruction pages only.
+Source: docs/reference/pto.md section 2.3. The front end reads the first two; the others occur in instruction pages
+only.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from isa.errors import ReadError, Span, TileError
-from isa.pto.lexer import Source
-from isa.pto.program import TileType
-from isa.pto.spelling import closest
+from castsim.isa.errors import ReadError, Span, TileError
+from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.program import TileType
+from castsim.isa.pto.spelling import closest
 
 LOCATIONS = ("vec", "mat", "left", "right", "acc", "bias", "scaling")
 BLOCK_LAYOUTS = ("row_major", "col_major")

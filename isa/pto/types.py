@@ -1,6 +1,6 @@
 """Types of `.pto` text: the words for elements and scalars, reading a type, writing it canonically.
 
-Source: pto_assembly.md section 2; the element spellings beyond the vendor's front end are castsim's (2.1.1).
+Source: docs/reference/pto.md section 2; the element spellings beyond the vendor's front end are castsim's (2.1.1).
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from isa.errors import ReadError, Span
-from isa.pto.lexer import Source
-from isa.pto.program import PartitionType, PointerType, ScalarType, TileType, Type, ViewType
-from isa.pto.spelling import closest
-from isa.pto.tile_types import FieldText, format_tile, read_tile
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, Type, ViewType
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
 
 Warn = Callable[[str, Span], None]
 
@@ -65,7 +65,7 @@ _REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 _SPACES = ("gm", "ub")
-_VIEW_RANK = 5  # every view is brought to five dimensions (pto_assembly.md 3.5)
+_VIEW_RANK = 5  # every view is brought to five dimensions (docs/reference/pto.md section 3.5)
 _TYPE = re.compile(r"!([A-Za-z_][\w.$]*)(?:\s*<(.*)>)?", re.DOTALL)
 _SHAPED = re.compile(r"((?:(?:\d+|\?)x)*)(.*)", re.DOTALL)
 _DIMENSION = re.compile(r"\d{1,18}|\?")

@@ -1,10 +1,14 @@
-"""The vector operations on tiles as the text writes them: operands and their order, attributes, what kind each is.
+"""The vector operations on tiles: one row each, which says all that is true of an operation on every chip.
 
-Source: pto_assembly.md section 10. Which of them a chip has, and for which elements, is the chip's affair.
+Parser, values, accesses, checks and the lowerings of both mechanisms read the rows; nothing is told from a mnemonic.
+What a chip adds is its own row of `targets/*_operations.csv`: element types, scratch, the kernel that runs.
+
+Source: docs/reference/pto.md section 7.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,7 +30,9 @@ class Kind(StrEnum):
     FILL = "fill"
     """Source elements, and the pad value around them."""
     ELEMENTWISE = "elementwise"
-    """Equal valid regions; also the selections, whose mask holds a bit per element."""
+    """Equal valid regions."""
+    SELECT = "select"
+    """Equal valid regions, and a mask that holds a bit per element."""
     BROADCAST = "broadcast"
     """No source: a scalar everywhere."""
     COMPARE = "compare"
@@ -46,24 +52,80 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class VectorOperation:
-    """One operation. `forms` are its legal operand lists inside `ins`; `function` is what it does per element.
+class Application:
+    """One function of a composition: of all operands, or of what came before it and a constant.
 
-    `attribute` is the one it may carry: `cmpMode` or `isBinary`. `tmp_like_source` says that the text wants a scratch
-    tile of the source's type and valid region.
+    `constant_first` puts the constant before the other operand.
+    """
+
+    function: str
+    constant: int | None = None
+    constant_first: bool = False
+
+
+COMPOSITIONS: Mapping[str, tuple[Application, ...]] = {
+    "neg": (Application("mul", -1),),
+    "recip": (Application("div", 1, constant_first=True),),
+    "expdif": (Application("sub"), Application("exp")),
+}
+"""Functions that others make up, each rounded on its own (docs/reference/pto.md section 7.3)."""
+
+
+def parts_of(function: str) -> tuple[str, ...]:
+    """Return the functions that make up a function: itself unless it is a composition."""
+    return tuple(part.function for part in COMPOSITIONS.get(function, (Application(function),)))
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOperation:
+    """One operation.
+
+    `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
+    composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
+    describes it. `attribute` is the one it may carry: `cmpMode` or `isBinary`. `tmp_like_source` says that the text
+    wants a scratch tile of the source's type and valid region. Of a fill, `in_place` says that source and destination
+    are the same bytes, `enlarges` that the destination may have more rows and columns than the source.
     """
 
     mnemonic: str
     kind: Kind
     function: str
     forms: tuple[tuple[Role, ...], ...]
+    section: str
     attribute: str | None = None
     tmp_like_source: bool = False
+    in_place: bool = False
+    enlarges: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:
         """The legal operand lists as a reader of messages knows them."""
         return tuple(f"ins({', '.join(_WORDS[role] for role in form)})" for form in self.forms)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The functions that it computes, one after the other."""
+        return parts_of(self.function)
+
+    @property
+    def takes_scalar(self) -> bool:
+        """Whether it has a scalar operand."""
+        return any(Role.SCALAR in form for form in self.forms)
+
+    @property
+    def divides_by_scalar(self) -> bool:
+        """Whether it divides a tile by a scalar or a scalar by a tile."""
+        return self.function == "div" and self.takes_scalar
+
+    @property
+    def divides_constant(self) -> bool:
+        """Whether it divides a constant by a tile."""
+        return any(part.function == "div" and part.constant_first for part in COMPOSITIONS.get(self.function, ()))
+
+    @property
+    def integers_exact(self) -> bool:
+        """Whether its results on integers are certain whatever the order of its steps: only quotients are not."""
+        return "div" not in self.parts
 
 
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
@@ -78,40 +140,78 @@ MATRIX = ("tmatmul", "tgemv", "textract", "tinsert", "timg2col")
 """Beginnings of the names of operations that belong to the matrix unit."""
 
 
-def _rows(kind: Kind, rows: str) -> list[VectorOperation]:
-    """Read rows of mnemonic, function, forms (words of roles), attribute, and whether tmp is like the source."""
-    made = []
-    for row in rows.split(";"):
-        mnemonic, function, *forms = row.split()
-        attribute = forms.pop() if forms[-1] in ("cmpMode", "isBinary") else None
-        like_source = forms[-1] == "tmp_like_source" and bool(forms.pop())
-        operands = tuple(tuple(map(Role, form)) for form in forms)
-        made.append(VectorOperation(mnemonic, kind, function, operands, attribute, like_source))
-    return made
+def _row(
+    mnemonic: str,
+    kind: Kind,
+    function: str,
+    forms: str,
+    section: str,
+    attribute: str | None = None,
+    *,
+    tmp_like_source: bool = False,
+    in_place: bool = False,
+    enlarges: bool = False,
+) -> VectorOperation:
+    """Return a row; `forms` are words with a letter per operand, those of the roles."""
+    operands = tuple(tuple(map(Role, form)) for form in forms.split())
+    return VectorOperation(mnemonic, kind, function, operands, section, attribute, tmp_like_source, in_place, enlarges)
 
 
-_ALL = [
-    *_rows(Kind.MOVE, "tmov move a"),
-    *_rows(Kind.FILL, "tfillpad fill a; tfillpad_expand fill a; tfillpad_inplace fill a"),
-    *_rows(Kind.ELEMENTWISE, "tadd add aa; tsub sub aa; tmul mul aa; tdiv div aa; tmax max aa; tmin min aa"),
-    *_rows(Kind.ELEMENTWISE, "tadds add as; tsubs sub as; tmuls mul as; tdivs div as sa; tmaxs max as; tmins min as"),
-    *_rows(Kind.BROADCAST, "texpands move s"),
-    *_rows(Kind.ELEMENTWISE, "texp exp a; tlog log a; tsqrt sqrt a; trsqrt rsqrt a at; trecip recip a"),
-    *_rows(Kind.ELEMENTWISE, "tabs abs a; tneg neg a; trelu relu a"),
-    *_rows(Kind.COMPARE, "tcmp compare aa cmpMode; tcmps compare as cmpMode"),
-    *_rows(Kind.ELEMENTWISE, "tsel select maat; tsels select mats"),
-    *_rows(Kind.ROW_REDUCE, "trowsum add at; trowmax max at"),
-    *_rows(Kind.ROW_REDUCE, "trowmin min at tmp_like_source; trowprod mul at tmp_like_source"),
-    *_rows(Kind.ROW_EXPAND, "trowexpand move a"),
-    *_rows(Kind.ROW_BROADCAST, "trowexpandmul mul aa aat; trowexpandsub sub aa aat; trowexpanddiv div aa aat"),
-    *_rows(Kind.ROW_BROADCAST, "trowexpandadd add aa; trowexpandmax max aa aat; trowexpandmin min aa aat"),
-    *_rows(Kind.ROW_BROADCAST, "trowexpandexpdif expdif aa aat"),
-    *_rows(Kind.COLUMN_REDUCE, "tcolsum add a at isBinary; tcolmax max a; tcolmin min a; tcolprod mul a"),
-    *_rows(Kind.COLUMN_EXPAND, "tcolexpand move a"),
-    *_rows(Kind.COLUMN_BROADCAST, "tcolexpandmul mul aa; tcolexpandadd add aa; tcolexpandsub sub aa"),
-    *_rows(Kind.COLUMN_BROADCAST, "tcolexpanddiv div aa; tcolexpandmax max aa; tcolexpandmin min aa"),
-    *_rows(Kind.COLUMN_BROADCAST, "tcolexpandexpdif expdif aa"),
-]
+_ALL = (
+    _row("tmov", Kind.MOVE, "move", "a", "7.2"),
+    _row("tfillpad", Kind.FILL, "fill", "a", "7.2"),
+    _row("tfillpad_expand", Kind.FILL, "fill", "a", "7.2", enlarges=True),
+    _row("tfillpad_inplace", Kind.FILL, "fill", "a", "7.2", in_place=True),
+    _row("tadd", Kind.ELEMENTWISE, "add", "aa", "7.3"),
+    _row("tsub", Kind.ELEMENTWISE, "sub", "aa", "7.3"),
+    _row("tmul", Kind.ELEMENTWISE, "mul", "aa", "7.3"),
+    _row("tdiv", Kind.ELEMENTWISE, "div", "aa", "7.3"),
+    _row("tmax", Kind.ELEMENTWISE, "max", "aa", "7.3"),
+    _row("tmin", Kind.ELEMENTWISE, "min", "aa", "7.3"),
+    _row("tadds", Kind.ELEMENTWISE, "add", "as", "7.3"),
+    _row("tsubs", Kind.ELEMENTWISE, "sub", "as", "7.3"),
+    _row("tmuls", Kind.ELEMENTWISE, "mul", "as", "7.3"),
+    _row("tdivs", Kind.ELEMENTWISE, "div", "as sa", "7.3"),
+    _row("tmaxs", Kind.ELEMENTWISE, "max", "as", "7.3"),
+    _row("tmins", Kind.ELEMENTWISE, "min", "as", "7.3"),
+    _row("texpands", Kind.BROADCAST, "move", "s", "7.3"),
+    _row("texp", Kind.ELEMENTWISE, "exp", "a", "7.3"),
+    _row("tlog", Kind.ELEMENTWISE, "log", "a", "7.3"),
+    _row("tsqrt", Kind.ELEMENTWISE, "sqrt", "a", "7.3"),
+    _row("trsqrt", Kind.ELEMENTWISE, "rsqrt", "a at", "7.3"),
+    _row("trecip", Kind.ELEMENTWISE, "recip", "a", "7.3"),
+    _row("tabs", Kind.ELEMENTWISE, "abs", "a", "7.3"),
+    _row("tneg", Kind.ELEMENTWISE, "neg", "a", "7.3"),
+    _row("trelu", Kind.ELEMENTWISE, "relu", "a", "7.3"),
+    _row("tcmp", Kind.COMPARE, "compare", "aa", "7.3", "cmpMode"),
+    _row("tcmps", Kind.COMPARE, "compare", "as", "7.3", "cmpMode"),
+    _row("tsel", Kind.SELECT, "select", "maat", "7.3"),
+    _row("tsels", Kind.SELECT, "select", "mats", "7.3"),
+    _row("trowsum", Kind.ROW_REDUCE, "add", "at", "7.4"),
+    _row("trowmax", Kind.ROW_REDUCE, "max", "at", "7.4"),
+    _row("trowmin", Kind.ROW_REDUCE, "min", "at", "7.4", tmp_like_source=True),
+    _row("trowprod", Kind.ROW_REDUCE, "mul", "at", "7.4", tmp_like_source=True),
+    _row("trowexpand", Kind.ROW_EXPAND, "move", "a", "7.4"),
+    _row("trowexpandmul", Kind.ROW_BROADCAST, "mul", "aa aat", "7.4"),
+    _row("trowexpandsub", Kind.ROW_BROADCAST, "sub", "aa aat", "7.4"),
+    _row("trowexpanddiv", Kind.ROW_BROADCAST, "div", "aa aat", "7.4"),
+    _row("trowexpandadd", Kind.ROW_BROADCAST, "add", "aa", "7.4"),
+    _row("trowexpandmax", Kind.ROW_BROADCAST, "max", "aa aat", "7.4"),
+    _row("trowexpandmin", Kind.ROW_BROADCAST, "min", "aa aat", "7.4"),
+    _row("trowexpandexpdif", Kind.ROW_BROADCAST, "expdif", "aa aat", "7.4"),
+    _row("tcolsum", Kind.COLUMN_REDUCE, "add", "a at", "7.5", "isBinary"),
+    _row("tcolmax", Kind.COLUMN_REDUCE, "max", "a", "7.5"),
+    _row("tcolmin", Kind.COLUMN_REDUCE, "min", "a", "7.5"),
+    _row("tcolprod", Kind.COLUMN_REDUCE, "mul", "a", "7.5"),
+    _row("tcolexpand", Kind.COLUMN_EXPAND, "move", "a", "7.5"),
+    _row("tcolexpandmul", Kind.COLUMN_BROADCAST, "mul", "aa", "7.5"),
+    _row("tcolexpandadd", Kind.COLUMN_BROADCAST, "add", "aa", "7.5"),
+    _row("tcolexpandsub", Kind.COLUMN_BROADCAST, "sub", "aa", "7.5"),
+    _row("tcolexpanddiv", Kind.COLUMN_BROADCAST, "div", "aa", "7.5"),
+    _row("tcolexpandmax", Kind.COLUMN_BROADCAST, "max", "aa", "7.5"),
+    _row("tcolexpandmin", Kind.COLUMN_BROADCAST, "min", "aa", "7.5"),
+    _row("tcolexpandexpdif", Kind.COLUMN_BROADCAST, "expdif", "aa", "7.5"),
+)
 
-VECTOR_OPERATIONS: dict[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}
+VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}
 """Every vector operation other than tcvt by its mnemonic."""

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isa.on_use import on_use
+from castsim.isa.on_use import on_use
 
 if TYPE_CHECKING:
-    from isa.tpc.dialect import Dialect, Feature
-    from isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
-    from isa.tpc.instructions import FORMS, available, forms_of, mnemonics
-    from isa.tpc.parser import parse, target_named_in
-    from isa.tpc.printer import canonical_text, print_bundle, print_declaration, print_instruction, print_program
-    from isa.tpc.program import (
+    from castsim.isa.tpc.dialect import Dialect, Feature
+    from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
+    from castsim.isa.tpc.instructions import FORMS, available, forms_of, mnemonics
+    from castsim.isa.tpc.parser import parse, target_named_in
+    from castsim.isa.tpc.printer import (
+        canonical_text,
+        print_bundle,
+        print_declaration,
+        print_instruction,
+        print_program,
+    )
+    from castsim.isa.tpc.program import (
         Bundle,
         Comparison,
         Declaration,

@@ -1,13 +1,14 @@
 """Instruction table: arithmetic, logic, shifts, compares and selections.
 
-Source: tpc.md sections 5.1 (meaning, switches) and 7.1 (operands). The canonical order of switches that never occur
-together in the vendor's tests follows their bit numbers where stated (`st` 0, `rhu` 1) and is assumed otherwise.
+Source: docs/reference/tpc.md section 5.1 (meaning, switches) and 7.1 (operands). The canonical order of switches that
+never occur together in the vendor's tests follows their bit numbers where stated (`st` 0, `rhu` 1) and is assumed
+otherwise.
 """
 
 from __future__ import annotations
 
-from isa.tpc.dialect import Feature
-from isa.tpc.forms import TYPES, Form, Predication, Switch, flag, operand
+from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import TYPES, Form, Predication, Switch, flag, operand
 
 _SPU = (1,)
 _VPU = (2,)

@@ -1,13 +1,13 @@
 """Instruction table: conversions, rounding to integers, and the rearrangement of lanes.
 
-Source: tpc.md sections 2 (CONVERT family, lanes, PACK to MOV_G) and 7 (canonical switches); the order of switches is
-that of their bits in the vendor's instruction database.
+Source: docs/reference/tpc.md section 2 (CONVERT family, lanes, PACK to MOV_G) and 7 (canonical switches); the order of
+switches is that of their bits in the vendor's instruction database.
 """
 
 from __future__ import annotations
 
-from isa.tpc.dialect import Feature
-from isa.tpc.forms import (
+from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import (
     TARGET_SPELLINGS,
     TYPES,
     Form,
@@ -121,23 +121,23 @@ def _nibble(mnemonic: str) -> tuple[Form, ...]:
     )
 
 
-# The form with `cnvrt` appears only in the vendor's compiler tests (float8/fp8-nearbyint_cnvrt); it has a text, no
-# stated meaning.
+# Source: docs/reference/tpc.md section 5.2. The code of `target_type` counts only under `cnvrt`, but is printed
+# without it too;
+# an absent word leaves code 0, that of fp32, which is printed nowhere.
+_NEARBYINT_TARGETS = ("i32", "i16", "i8")
 _NEARBYINT_SWITCHES = (
     flag("cnvrt", Feature.CONVERTING_NEARBYINT),
     Switch(
         "target_type",
         Style.NAMED,
-        "i8",
-        Show.ALWAYS,
-        words=tuple(TARGET_SPELLINGS.items()),
-        only_if=("cnvrt", 1),
+        "f32",
+        words=tuple((name, TARGET_SPELLINGS[name]) for name in _NEARBYINT_TARGETS),
         needs=Feature.CONVERTING_NEARBYINT,
     ),
     _CONVERT_ROUNDING,
 )
 _NEARBYINT = (
-    Form("nearbyint", _SPU, (operand("dest", "S"), operand("src_a", "S")), _NEARBYINT_SWITCHES, types=_NUMERIC),
+    Form("nearbyint", _SPU, (operand("dest", "S"), operand("src_a", "S")), (_CONVERT_ROUNDING,), types=_NUMERIC),
     Form(
         "nearbyint",
         _VPU,

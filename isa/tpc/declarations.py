@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from isa.errors import ReadError, Span
-from isa.formats import format_named
-from isa.tpc import values
-from isa.tpc.dialect import Dialect
-from isa.tpc.program import (
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.formats import format_named
+from castsim.isa.tpc import values
+from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.program import (
+    INDEX_DIMENSIONS,
     Declaration,
     File,
     Register,
@@ -21,7 +22,7 @@ from isa.tpc.program import (
     TensorDeclaration,
     VlmDeclaration,
 )
-from isa.tpc.text import Comment, Source
+from castsim.isa.tpc.text import Comment, Source
 
 _DIRECTIONS = ("in", "out", "inout")
 _NUMBER = r"(?P<number>0[xX][0-9A-Fa-f]{1,16}|\d{1,20})"
@@ -30,7 +31,6 @@ _TARGET = re.compile(r"(?P<name>[\w./\\-]+)")
 _TENSOR = re.compile(rf"{_NUMBER}\s+{_DATA}")
 _VLM = re.compile(rf"{_NUMBER}\s+{_DATA}")
 _REG = re.compile(r"(?P<register>%?\w+)\s*=\s*(?P<values>\[[^\]]*\]|[-+]?\w+)")
-_MOST_DIMENSIONS = 5  # an index register has five coordinates
 _LARGEST_SIZE = 1 << 31  # coordinates are signed integers of 32 bits
 _ADDRESS_BITS = 64
 
@@ -133,8 +133,8 @@ def _shape(text: str, span: Span) -> tuple[int, ...]:
                 span=span,
                 legal=(f"sizes of 1 to {_LARGEST_SIZE}, such as [64, 1024]",),
             )
-    if len(sizes) > _MOST_DIMENSIONS:
-        raise ReadError(f"a shape has at most {_MOST_DIMENSIONS} dimensions, found {len(sizes)}", span=span)
+    if len(sizes) > INDEX_DIMENSIONS:
+        raise ReadError(f"a shape has at most {INDEX_DIMENSIONS} dimensions, found {len(sizes)}", span=span)
     return tuple(map(int, sizes))
 
 
@@ -146,7 +146,7 @@ def _register(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration
     legal = ("S", "SP", "I", "AD")
     if not isinstance(register, Register) or register.file not in legal:
         raise ReadError(f"{match['register']} cannot be given a start value", span=span, legal=legal)
-    count = _MOST_DIMENSIONS if register.file is File.I else 1
+    count = INDEX_DIMENSIONS if register.file is File.I else 1
     texts = match["values"].strip("[]").split(",")
     if len(texts) != count or (match["values"][0] == "[") != (count > 1):
         wanted = "[c0, c1, c2, c3, c4]" if count > 1 else "one number"

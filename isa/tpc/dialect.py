@@ -1,7 +1,8 @@
 """What distinguishes the instruction set generations, as far as the text of a program shows it.
 
-A dialect is made from a target description (`targets.vliw.VliwTarget.dialect`); nothing here knows which generation
-has what. Sources of the distinctions: tpc.md sections 1 and 7.1 (processor definitions of HabanaAI/tpc_llvm).
+A dialect is made from a target description (`castsim.targets.vliw.VliwTarget.dialect`); nothing here knows which
+generation has what. Sources of the distinctions: docs/reference/tpc.md sections 1 and 7.1 (processor definitions of
+HabanaAI/tpc_llvm).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ class Feature(StrEnum):
     """Vector stores under a VP predicate."""
     PACKED_STORE = "packed_store"
     """ST_TNSR with `pack`."""
+    TYPED_PACK = "typed_pack"
+    """ST_TNSR says by a word from which width to which it packs; without the ability it is 32 to 16 bits."""
     UNPACKED_LOAD = "unpacked_load"
     """LD_TNSR with `unpack` and `l0cs`."""
     PARTIAL_HALF_ACCESS = "partial_half_access"

@@ -2,7 +2,7 @@
 
 A row (`Form`) is one way to write an instruction: operand order, register classes, switches in canonical order, and
 the features a generation must have. The parser matches text against rows, the printer writes by them, the executor and
-the encoder find operands by role. The rows themselves are in `*_forms.py`, collected by `isa.tpc.instructions`.
+the encoder find operands by role. The rows themselves are in `*_forms.py`, collected by `castsim.isa.tpc.instructions`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from isa.tpc.dialect import Feature
+from castsim.isa.tpc.dialect import Feature
 
 Value = int | str
 """What a switch may be set to."""
@@ -33,7 +33,10 @@ TARGET_SPELLINGS = {
     "i4": "int4",
     "u4": "uint4",
 }
-"""Destination types of CONVERT: format name and its spelling as a switch value. Source: tpc.md section 2.1."""
+"""Destination types of CONVERT: format name and its spelling as a switch value.
+
+Source: docs/reference/tpc.md section 2.1.
+"""
 
 TYPE_ALIASES = {spelling: name for name, spelling in TARGET_SPELLINGS.items()} | {"fp16": "f16", "int64": "i64"}
 """Other spellings of type suffixes."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from isa.tpc import arithmetic_forms, conversion_forms, memory_forms, move_forms
-from isa.tpc.dialect import Dialect
-from isa.tpc.forms import Form
+from castsim.isa.tpc import arithmetic_forms, conversion_forms, memory_forms, move_forms
+from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.forms import Form
 
 FORMS: tuple[Form, ...] = (
     *memory_forms.FORMS,

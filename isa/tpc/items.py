@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from isa.errors import ReadError
-from isa.tpc import values
-from isa.tpc.dialect import Dialect
-from isa.tpc.forms import TYPE_ALIASES, TYPES
-from isa.tpc.instructions import ALIASES, UNMODELLED, forms_of, mnemonics
-from isa.tpc.program import Comparison, LabelUse, Operand
-from isa.tpc.text import Source, Word
+from castsim.isa.errors import ReadError
+from castsim.isa.tpc import values
+from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES
+from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, forms_of, mnemonics
+from castsim.isa.tpc.program import Comparison, LabelUse, Operand
+from castsim.isa.tpc.text import Source, Word
 
 _SIGNS = frozenset((">", ">=", "<", "<=", "==", "!="))
 

@@ -6,13 +6,13 @@ of several refusals the one that got furthest is reported, with the alternatives
 
 from __future__ import annotations
 
-from isa.errors import CastsimError, IllegalError, ReadError
-from isa.tpc import values
-from isa.tpc.dialect import Dialect
-from isa.tpc.forms import TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
-from isa.tpc.instructions import available, forms_of
-from isa.tpc.items import Given, Parts, Setting, take_apart
-from isa.tpc.program import (
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.tpc import values
+from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
+from castsim.isa.tpc.instructions import available, forms_of
+from castsim.isa.tpc.items import Given, Parts, Setting, take_apart
+from castsim.isa.tpc.program import (
     Comparison,
     DimensionMask,
     File,
@@ -25,7 +25,7 @@ from isa.tpc.program import (
     Slot,
     Special,
 )
-from isa.tpc.text import Source, Word
+from castsim.isa.tpc.text import Source, Word
 
 
 class _Misfit(Exception):  # noqa: N818  never leaves this module

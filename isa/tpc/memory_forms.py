@@ -1,16 +1,29 @@
 """Instruction table: loads and stores of local memory, global memory and tensors.
 
-Source: tpc.md section 7.1, table of memory instructions. In the STORE slot the destination of a load or an address is
-still the role `dest`; the encoding puts it into another field there.
+Source: docs/reference/tpc.md section 7.1, table of memory instructions. In the STORE slot the destination of a load or
+an address is still the role `dest`; the encoding puts it into another field there.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import product
 
-from isa.tpc.dialect import Feature
-from isa.tpc.forms import TARGET_SPELLINGS, Form, OperandSpec, Predication, Show, Style, Switch, Value, flag, operand
+from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import (
+    TARGET_SPELLINGS,
+    Form,
+    OperandSpec,
+    Predication,
+    Show,
+    Style,
+    Switch,
+    Value,
+    flag,
+    operand,
+)
+from castsim.isa.tpc.program import Instruction
 
 _LOAD, _STORE = 0, 3
 _VECTOR = Predication.VECTOR
@@ -100,22 +113,40 @@ _GLOBAL = (
 # ---------------------------------------------------------------------------------------------------------- tensors
 
 
+_PACK_WIDTHS, _UNPACK_WIDTHS = "pack_dt", "unpack_dt"
+_UNTYPED_PACK = (32, 16)
+"""Widths of a packed store on generations without a word for them. Source: docs/reference/tpc.md section 2.6."""
+
+
+def packed_widths(instruction: Instruction) -> tuple[int, int] | None:
+    """Return the bits of the wide and the narrow elements of a packed store or an unpacked load.
+
+    None for plain accesses, also where the text has a word of widths without `pack` or `unpack`.
+    """
+    for switch, widths in (("pack", _PACK_WIDTHS), ("unpack", _UNPACK_WIDTHS)):
+        if instruction.switch(switch):
+            word = instruction.switch(widths)
+            first, second = _UNTYPED_PACK if word is None else map(int, re.findall(r"\d+", str(word)))
+            return max(first, second), min(first, second)
+    return None
+
+
 def _widths(name: str, prefix: str, pairs: tuple[str, ...], needs: Feature) -> Switch:
-    """The switch that says from which width to which; the words beside UNPCK_8_TO_32 are assumed by analogy."""
+    """The switch that says from which width to which; it is written before `pack` or `unpack`."""
     words = tuple((f"{prefix}_{pair}", f"{prefix}_{pair}".upper()) for pair in pairs)
     return Switch(name, Style.WORD, words[0][0], words=words, needs=needs)
 
 
 _DIRECT = flag("direct", Feature.DIRECT_ACCESS)
 _LOAD_SWITCHES = (
-    _widths("unpack_dt", "unpck", ("16_to_32", "8_to_16", "8_to_32", "4_to_8"), Feature.UNPACKED_LOAD),
+    _widths(_UNPACK_WIDTHS, "unpck", ("16_to_32", "8_to_16", "8_to_32", "4_to_8"), Feature.UNPACKED_LOAD),
     flag("unpack", Feature.UNPACKED_LOAD),
     flag("l0cs", Feature.UNPACKED_LOAD),
     _DIRECT,
 )
 _STORE_SWITCHES = (
+    _widths(_PACK_WIDTHS, "pck", ("32_to_16", "16_to_8", "32_to_8", "8_to_4"), Feature.TYPED_PACK),
     flag("pack", Feature.PACKED_STORE),
-    _widths("pack_dt", "pck", ("32_to_16", "16_to_8", "32_to_8", "8_to_4"), Feature.PACKED_STORE),
     _DIRECT,
 )
 _SHOWN = flag("partial")

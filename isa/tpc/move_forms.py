@@ -1,13 +1,13 @@
 """Instruction table: MOV in all slots, moves of index registers, and control flow.
 
-Source: tpc.md section 7.1, tables of moves and of control. The spelling of LFSR moves is this project's; the encoding
-is an ordinary MOV.
+Source: docs/reference/tpc.md section 7.1, tables of moves and of control. The spelling of LFSR moves is this project's;
+the encoding is an ordinary MOV.
 """
 
 from __future__ import annotations
 
-from isa.tpc.dialect import Feature
-from isa.tpc.forms import TYPES, Form, OperandSpec, Predication, Show, Style, Switch, operand
+from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import TYPES, Form, OperandSpec, Predication, Show, Style, Switch, operand
 
 _LOAD, _SPU, _VPU, _STORE = 0, 1, 2, 3
 _ELEMENTS = TYPES[:-1]

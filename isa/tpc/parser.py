@@ -3,40 +3,50 @@
 Three layouts may be mixed. Slots separated by `;` on one line stand in the order LOAD; SPU; VPU; STORE, trailing ones
 may be missing. In `{ }`, one instruction per line or separated by `;`, and on a line that joins instructions by `||`
 or holds only one, the slot follows from the mnemonic and the operands: of several possible ones the first that is
-free in the order above. Source: tpc.md section 7.
+free in the order above. Source: docs/reference/tpc.md section 7.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from isa.errors import ReadError
-from isa.tpc.declarations import declared_target, read_declarations
-from isa.tpc.dialect import Dialect
-from isa.tpc.matching import read_in_slot, read_instruction
-from isa.tpc.program import Bundle, Directive, Instruction, Item, Label, LabelUse, Program, Slot
-from isa.tpc.text import Source, Word
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
+from castsim.isa.tpc.declarations import declared_target, read_declarations
+from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.matching import read_in_slot, read_instruction
+from castsim.isa.tpc.program import Bundle, Directive, Instruction, Item, Label, LabelUse, Program, Slot
+from castsim.isa.tpc.text import Source, Word
 
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
 _SEPARATOR = re.compile(r";|\|\|")
 _NOP = "nop"
 
 
-def parse(text: str, dialect: Dialect, file: str = "<text>") -> Program:
+def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int = MAX_STATEMENTS) -> Program:
     """Read an assembly text of one generation.
 
     Raises:
+        LimitError: it has more bundles, labels and directives than `max_statements`.
         ReadError: anything that cannot be read, an instruction in a slot that does not execute it, two instructions
             for one slot, an undefined or redefined label, a bad declaration.
         IllegalError: an instruction, form, switch or mode that this generation lacks.
     """
     source = Source(text, file)
     declarations = read_declarations(source, dialect)
-    program = Program(declarations, tuple(_Reader(source, dialect).items()))
+    program = Program(declarations, tuple(_counted(_Reader(source, dialect).items(), max_statements)))
     _check_labels(program, source)
     return program
+
+
+def _counted(items: Iterator[Item], limit: int) -> Iterator[Item]:
+    """Hand items on; refuse the first one beyond a limit."""
+    for number, item in enumerate(items):
+        if number == limit:
+            raise too_many_statements(limit, item.span, "bundles, labels and directives")
+        yield item
 
 
 def target_named_in(text: str, file: str = "<text>") -> str | None:
@@ -96,7 +106,7 @@ class _Reader:
         span = self.source.span(self.line, column, len(text.rstrip()) - column)
         if ";" not in text[start:]:
             joined = list(self._segments(self.line, start, len(text), re.compile(r"\|\|")))
-            return Bundle(**self._placed(joined), span=span)
+            return _bundle(self._placed(joined), span)
         segments = list(self._segments(self.line, start, len(text), re.compile(";")))
         if not text[segments[-1].start : segments[-1].end].strip():
             segments.pop()
@@ -111,7 +121,7 @@ class _Reader:
                 raise self.source.error(f"the {slot.name} slot is empty", segment.line, segment.start, legal=(_NOP,))
             if not self._is_nop(words):
                 slots[slot.name.lower()] = read_in_slot(self.source, words, slot, self.dialect)
-        return Bundle(**slots, span=span)
+        return _bundle(slots, span, len(segments))
 
     def _block(self, column: int) -> Bundle:
         """Read a bundle in braces; leave `line` at its last line."""
@@ -130,7 +140,7 @@ class _Reader:
             if close >= 0:
                 if text[close + 1 :].strip(" \t;"):
                     raise self.source.error("nothing may follow a bundle on its line", self.line, close + 1)
-                return Bundle(**self._placed(segments), span=span)
+                return _bundle(self._placed(segments), span)
             self.line += 1
             start = 0
         raise self.source.error("the bundle is not closed", opened, column, legal=("}",))
@@ -172,6 +182,10 @@ class _Reader:
             message = "nop takes neither operands nor a predicate"
             raise ReadError(message, span=self.source.word_span(words[1]))
         return True
+
+
+def _bundle(slots: Mapping[str, Instruction], span: Span, written: int | None = None) -> Bundle:
+    return Bundle(*(slots.get(slot.name.lower()) for slot in Slot), written=written, span=span)
 
 
 def _assign(choices: list[dict[Slot, Instruction]], taken: frozenset[Slot]) -> tuple[Slot, ...] | None:

@@ -1,15 +1,16 @@
 """Programs to canonical text: what the vendor's disassembler prints.
 
 Lower-case mnemonics, switches before the operands, registers in upper case, immediates as unsigned hexadecimal
-numbers of 32 bits, no predicate SP0. Reading the printed text gives an equal program. Source: tpc.md section 7.
+numbers of 32 bits, no predicate SP0. Reading the printed text gives an equal program. Source: docs/reference/tpc.md
+section 7.
 """
 
 from __future__ import annotations
 
-from isa.tpc.dialect import Dialect
-from isa.tpc.forms import OperandSpec, Show
-from isa.tpc.parser import parse
-from isa.tpc.program import (
+from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.forms import OperandSpec, Show
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import (
     Bundle,
     Declaration,
     Immediate,
@@ -67,7 +68,7 @@ def canonical_text(text: str, dialect: Dialect, file: str = "<text>") -> str:
     empty. Declarations are kept. The result ends in a line break if the text does.
 
     Raises:
-        ReadError, IllegalError: as `isa.tpc.parser.parse`.
+        ReadError, IllegalError: as `castsim.isa.tpc.parser.parse`.
     """
     program = parse(text, dialect, file)
     lines: list[list[str]] = [[] for _ in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]

@@ -2,7 +2,7 @@
 
 The parser builds these, the printer writes them, the executor and the encoder read them. Every node knows its place in
 the source (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Source of
-names and ranges: tpc.md sections 1 and 7.
+names and ranges: docs/reference/tpc.md sections 1 and 7.
 """
 
 from __future__ import annotations
@@ -11,10 +11,18 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import cached_property
 
-from isa.errors import Span
-from isa.tpc.forms import Form, Value
+from castsim.isa.errors import Span
+from castsim.isa.tpc.forms import Form, Value
 
 NOWHERE = Span("<none>", 1, 1)
+
+WORD_BITS = 32
+"""Bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
+WORD_BYTES = WORD_BITS // 8
+WORD_MASK = (1 << WORD_BITS) - 1
+
+INDEX_DIMENSIONS = 5
+"""Coordinates in an index register, and dimensions of a tensor."""
 
 
 class Slot(IntEnum):
@@ -168,12 +176,16 @@ class Instruction(Node):
 
 @dataclass(frozen=True, slots=True)
 class Bundle(Node):
-    """What is issued in one cycle; an empty slot (NOP) is None."""
+    """What is issued in one cycle; an empty slot (NOP) is None.
+
+    `written` counts the slots that the text spells out, where it says them by their order (None: it does not).
+    """
 
     load: Instruction | None = None
     spu: Instruction | None = None
     vpu: Instruction | None = None
     store: Instruction | None = None
+    written: int | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def slots(self) -> tuple[Instruction | None, ...]:
@@ -210,7 +222,7 @@ class TensorDeclaration(Node):
     """`// castsim: tensor 0 x in f32 [64, 1024]`.
 
     `shape` counts elements, dimension 0, the fastest, first; one to five dimensions. `format` is a name of
-    `isa.formats`; `direction` is in, out or inout.
+    `castsim.isa.formats`; `direction` is in, out or inout.
     """
 
     number: int

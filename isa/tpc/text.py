@@ -1,7 +1,8 @@
 """Lines, comments and words of TPC assembly.
 
 Comments are `//` to the end of the line and `/* */`, which may span lines; they are blanked out, so that every column
-stays what it was. Comments that begin with `castsim:` are declarations and are handed on. Source: tpc.md section 7.
+stays what it was. Comments that begin with `castsim:` are declarations and are handed on. Source: docs/reference/tpc.md
+section 7.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.spans import SourceText
 
 _COMMENT = re.compile(r"//(?P<line>[^\n]*)|/\*.*?\*/|(?P<open>/\*)", re.DOTALL)
 _DECLARATION = re.compile(r"\s*castsim\s*:", re.IGNORECASE)
@@ -51,12 +53,12 @@ class Source:
         ReadError: a comment that is opened and never closed.
     """
 
-    __slots__ = ("_starts", "comments", "file", "lines", "original")
+    __slots__ = ("_starts", "_text", "comments", "file", "lines")
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        self.original = text.split("\n")
+        self._text = SourceText(file, text)
         self.comments: list[Comment] = []
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.lines = _COMMENT.sub(self._blank, text).split("\n")
@@ -74,8 +76,7 @@ class Source:
 
     def span(self, line: int, column: int, length: int = 1) -> Span:
         """Return the place of some characters; line and column count from 0."""
-        text = self.original[line]
-        return Span(self.file, line + 1, column + 1, text, max(1, min(length, len(text) - column)))
+        return Span.within(self._text, self._starts[line] + column, length)
 
     def error(self, message: str, line: int, column: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
         """Return (not raise) the refusal of what stands at a place."""

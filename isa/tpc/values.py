@@ -7,8 +7,8 @@ import re
 import struct
 from fractions import Fraction
 
-from isa.tpc.dialect import Dialect
-from isa.tpc.program import GROUPED, DimensionMask, File, Immediate, Register, Special
+from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.program import GROUPED, DimensionMask, File, Immediate, Register, Special
 
 _REGISTER = re.compile(r"(VP|SP|AD|[VDASZI])(\d{1,6})", re.IGNORECASE)
 _MASK = re.compile(r"b([01]{5})", re.IGNORECASE)
@@ -41,7 +41,7 @@ SPECIALS = frozenset(
         "ZP_REG",
     ]
 )
-"""Registers that have a name instead of a number. Source: tpc.md section 7.1."""
+"""Registers that have a name instead of a number. Source: docs/reference/tpc.md section 7.1."""
 
 
 def read_register(text: str, dialect: Dialect) -> Register | Special | None:

@@ -1,5 +1,6 @@
-"""The commands, one module each.
+"""The commands: one module each that declares the arguments, and one in `execution/` that does the work.
 
-A command module has `SUMMARY` (one line of the help), `declare(parser)` (its arguments) and `execute(options) ->
-Outcome`. Its top level imports nothing heavy: `--help` must answer at once.
+A declaration has `SUMMARY` (one line of the help) and `declare(parser)` (its arguments); its docstring ends the help.
+It imports nothing but argparse: `--help` must answer at once. What commands share stands in `limits` (declarations),
+`words` and `assembly_files` (meaning), which import no command.
 """

@@ -15,17 +15,7 @@ examples:
 
 from __future__ import annotations
 
-import re
-from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from simulator.commands.outcome import Outcome
-
-CHIP_WORDS = ("none", "rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
-"""Rounding modes in the words of instruction sets, beside those of the abstract cast."""
+from argparse import ArgumentParser
 
 SUMMARY = "what values become in another format: bits and numbers per target and mode"
 
@@ -54,62 +44,3 @@ def declare(parser: ArgumentParser) -> None:
         help="specification to judge by: tosa, onnx, exact, or a path",
     )
     add("--scratch", action="store_true", help="give the target's cast a tmp tile")
-
-
-def execute(options: Namespace) -> Outcome:
-    """Cast the values.
-
-    Raises:
-        ReadError: what was typed: unknown format, mode or target, no number, no code.
-        IllegalError: a pair or mode that the target or the format does not have.
-    """
-    from isa.modes import Overflow, Rounding  # noqa: PLC0415
-    from simulator.commands.cast_values import ABSTRACT, ALL, cast_values, parse_request  # noqa: PLC0415
-    from simulator.commands.outcome import Outcome  # noqa: PLC0415
-    from simulator.reports.cast import cast_document  # noqa: PLC0415
-    from targets import specification_names, target_names  # noqa: PLC0415
-
-    values = [text.strip() for text in options.values]
-    roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + list(CHIP_WORDS))
-    overflows = take_words(values, options.overflow, [policy.value for policy in Overflow])
-    request = parse_request(
-        src=options.src,
-        dst=options.dst,
-        values=values,
-        targets=take_words(values, options.target, [*target_names(), ALL, ABSTRACT]),
-        roundings=roundings,
-        overflows=overflows,
-        saturation=options.saturation,
-        scratch=options.scratch,
-        specifications=take_words(
-            values,
-            options.spec,
-            [text.lower() for text in values if re.split("[@:]", text.lower())[0] in specification_names()],
-        ),
-    )
-    table = cast_values(request)
-
-    def text(_: int) -> Any:
-        from simulator.reports.cast_text import cast_text  # noqa: PLC0415 - rich, only if printed
-
-        return cast_text(table)
-
-    return Outcome(cast_document(table), text)
-
-
-def take_words(values: list[str], given: list[str], vocabulary: Iterable[str]) -> list[str]:
-    """Return the words of a repeatable option, with those that followed it after a blank and were read as values.
-
-    No number is spelt like a mode or a target, so `--rounding rint trunc` can only mean both.
-    """
-    words = listed(given)
-    if words:
-        legal = set(vocabulary)
-        words += [text for text in values if text.lower() in legal]
-        values[:] = [text for text in values if text.lower() not in legal]
-    return list(dict.fromkeys(words))
-
-
-def listed(texts: list[str]) -> list[str]:
-    """Split the values of a repeatable option at commas; each word counts once, in the order given."""
-    return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",")))

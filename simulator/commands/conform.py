@@ -13,11 +13,7 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from simulator.commands.outcome import Outcome
+from argparse import ArgumentParser
 
 SUMMARY = "every cast of a specification on every target: native, with options, by a chain, or impossible"
 
@@ -33,48 +29,3 @@ def declare(parser: ArgumentParser) -> None:
     add("--workers", metavar="N", default="1", help="processes to use; default: 1")
     add("--prove", action="store_true", help="try all codes of 32-bit sources where nothing less proves a verdict")
     add("--markdown", action="store_true", help="print a page in Markdown")
-
-
-def execute(options: Namespace) -> Outcome:
-    """Plan the cells.
-
-    Raises:
-        ReadError: what was typed.
-        IllegalError: no cast is left.
-    """
-    from isa.errors import ReadError  # noqa: PLC0415
-    from simulator.commands.outcome import Outcome  # noqa: PLC0415
-    from simulator.commands.run import assignments  # noqa: PLC0415
-    from simulator.conformance import conform  # noqa: PLC0415
-    from simulator.reports.conform import conform_document  # noqa: PLC0415
-    from simulator.reports.stages import watching  # noqa: PLC0415
-    from simulator.specifications import parse_specification  # noqa: PLC0415
-
-    spec, version, attributes = parse_specification(options.spec)
-    if attributes:
-        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
-    if not options.workers.strip().isdecimal() or int(options.workers) < 1:
-        raise ReadError(f"--workers {options.workers.strip()}: not an integer of at least 1")
-    values = assignments("--option", options.options)
-    names = [name for text in options.target for name in text.split(",")]
-    with watching(quiet=options.quiet) as heard:
-        found = conform(
-            spec,
-            names,
-            version=version,
-            src=options.src,
-            dst=options.dst,
-            prove=options.prove,
-            workers=int(options.workers),
-            heard=heard,
-            options=values,
-        )
-
-    def text(_: int) -> Any:
-        from rich.text import Text  # noqa: PLC0415 - rich, only if printed
-
-        from simulator.reports.conform_text import conform_markdown, conform_text  # noqa: PLC0415
-
-        return Text(conform_markdown(found).rstrip("\n"), no_wrap=True) if options.markdown else conform_text(found)
-
-    return Outcome(conform_document(found), text)

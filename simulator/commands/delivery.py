@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from simulator.commands.outcome import SCHEMA_VERSION, Outcome
-from simulator.files import whole_file
+from castsim.commands.outcome import SCHEMA_VERSION, Outcome
+from castsim.files import whole_file
+from castsim.isa.escaping import escaped
 
 STDOUT = "-"
 """What names standard output in place of a file."""
@@ -38,7 +39,7 @@ def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool) -> int:
         return code
     if sys.stdout is None:
         return refuse_stdout(_CLOSED)
-    from simulator.reports.terminal import rendered, width_of  # noqa: PLC0415 - rich is for those who read its text
+    from castsim.reports.terminal import rendered, width_of  # noqa: PLC0415 - rich is for those who read its text
 
     text = rendered(outcome.text(width_of(sys.stdout)), sys.stdout)
     return code if _print(text) else UNWRITABLE
@@ -89,6 +90,11 @@ def _print(text: str) -> bool:
     return True
 
 
+def tell(message: str) -> None:
+    """Write a message to standard error; nothing in it steers the terminal."""
+    print(escaped(message), file=sys.stderr)
+
+
 def _refuse(where: str, error: OSError | ValueError) -> bool:
-    print(f"error: cannot write {where}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+    tell(f"error: cannot write {where}: {getattr(error, 'strerror', None) or error}")
     return False

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from typing import Any
 
-from isa.errors import CastsimError, EngineError
-from simulator.commands.delivery import write_json
+from castsim.commands.delivery import tell, write_json
+from castsim.isa.errors import CastsimError, EngineError
 
 INTERNAL = "internal error"
 """Kind of an error that is castsim's own fault."""
@@ -23,13 +22,13 @@ def report_failure(error: Exception, json_to: str | None) -> int:
     if isinstance(error, MemoryError):
         error = EngineError(f"not enough memory: {error}" if str(error) else "not enough memory")
     if isinstance(error, CastsimError | EngineError):
-        print(f"error: {error.render()}", file=sys.stderr)
+        tell(f"error: {error.render()}")
         code = error.exit_code
     else:
         if os.environ.get("CASTSIM_DEBUG") == "1":
-            traceback.print_exception(error)
+            tell("".join(traceback.format_exception(error)).rstrip("\n"))
         described = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        print(f"error: {INTERNAL}: {described}; please report it (CASTSIM_DEBUG=1 shows where)", file=sys.stderr)
+        tell(f"error: {INTERNAL}: {described}; please report it (CASTSIM_DEBUG=1 shows where)")
         code = 1
     if json_to is not None:
         write_json({"errors": [error_entry(error)]}, json_to)

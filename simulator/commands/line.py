@@ -9,10 +9,13 @@ from argparse import Namespace
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
+from castsim import __version__
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulator.commands.outcome import Outcome
+    from castsim.commands.outcome import Outcome
+    from castsim.isa.errors import ReadError
 
 COMMANDS = (
     "run",
@@ -31,7 +34,7 @@ COMMANDS = (
     "compiled",
     "unswizzle",
 )
-"""Commands in the order of the help; each is a module of this package."""
+"""Commands in the order of the help; each is a module of this package, and one of `execution/`."""
 
 LONGEST = 4096
 """Characters of an argument: a path cannot be longer, and no number in digits needs to be."""
@@ -40,13 +43,17 @@ _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
 class Command(Protocol):
-    """What a command module offers."""
+    """What the module that declares a command offers."""
 
     SUMMARY: str
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's arguments."""
         ...
+
+
+class Execution(Protocol):
+    """What the module that does the work of a command offers."""
 
     def execute(self, options: Namespace) -> Outcome:
         """Do it."""
@@ -62,9 +69,7 @@ class Parser(argparse.ArgumentParser):
         Raises:
             ReadError: always.
         """
-        from isa.errors import ReadError  # noqa: PLC0415 - only a failing command line pays for it
-
-        raise ReadError(f"{message} (see `{self.prog} --help`)")
+        raise _refusal(f"{message} (see `{self.prog} --help`)")
 
 
 class _MainParser(Parser):
@@ -73,23 +78,21 @@ class _MainParser(Parser):
     def format_help(self) -> str:
         """Return the help."""
         width = max(map(len, COMMANDS))
-        listed = "\n".join(f"  {name:{width}}  {_load(name).SUMMARY}" for name in COMMANDS)
+        listed = "\n".join(f"  {name:{width}}  {_declaration(name).SUMMARY}" for name in COMMANDS)
         self.epilog = f"commands:\n{listed}\n\n`castsim COMMAND --help` tells more."
         return super().format_help()
 
 
 class _Version(argparse.Action):
-    """Prints the version; reads it only then."""
+    """Prints the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from simulator import __version__  # noqa: PLC0415
-
         print(f"castsim {__version__}")
         parser.exit()
 
 
-def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
-    """Return the command named in `arguments` and its options.
+def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
+    """Return the name of the command that `arguments` begin with, and its options.
 
     Raises:
         ReadError: unknown command or option, missing argument.
@@ -98,11 +101,9 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
     _check(arguments)
     head = _main_parser().parse_args(arguments)
     if head.command not in COMMANDS:
-        from isa.errors import ReadError  # noqa: PLC0415
-
         what = "no command" if head.command is None else f"unknown command '{head.command}'"
-        raise ReadError(f"{what} (see `castsim --help`)", legal=COMMANDS)
-    command = _load(head.command)
+        raise _refusal(f"{what} (see `castsim --help`)", legal=COMMANDS)
+    command = _declaration(head.command)
     parser = Parser(
         prog=f"castsim {head.command}",
         description=command.SUMMARY,
@@ -114,7 +115,17 @@ def parse(arguments: Sequence[str]) -> tuple[Command, Namespace]:
     _declare_global(parser, head)
     # A leading blank keeps argparse from taking a negative number for an option.
     rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
-    return command, parser.parse_intermixed_args(rest)
+    return head.command, parser.parse_intermixed_args(rest)
+
+
+def execute(name: str, options: Namespace) -> Outcome:
+    """Do what a command is for; only now what it needs is imported.
+
+    Raises:
+        CastsimError, EngineError: as the command tells.
+    """
+    execution: Execution = import_module(f"castsim.commands.execution.{name}")
+    return execution.execute(options)
 
 
 def json_destination(arguments: Sequence[str]) -> str | None:
@@ -151,26 +162,22 @@ def _check(arguments: Sequence[str]) -> None:
     for text in arguments:
         fault = "holds a null character" if "\0" in text else "is too long" if len(text) > LONGEST else None
         if fault is not None:
-            from isa.errors import ReadError  # noqa: PLC0415
-
-            raise ReadError(f"the argument {text[:40]!r} {fault}", legal=(f"up to {LONGEST} characters",))
+            raise _refusal(f"the argument {text[:40]!r} {fault}", legal=(f"up to {LONGEST} characters",))
     document = _json_argument(arguments)
     if document is not None and _is_shared(document, arguments):
-        from isa.errors import ReadError  # noqa: PLC0415
-
-        raise ReadError(f"--json would replace '{document}', which another argument names")
+        raise _refusal(f"--json would replace '{document}', which another argument names")
 
 
 def _main_parser() -> _MainParser:
     parser = _MainParser(
         prog="castsim",
-        usage="castsim [--version] [--json FILE|-] [--quiet] COMMAND ...",
+        usage="castsim [--version] [--json FILE|-] [--quiet] [--max-file-bytes N] COMMAND ...",
         description="Cycle-approximate, bit-exact simulator of the vector cast units of NPUs.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
-    _declare_global(parser, Namespace(json=None, quiet=False))
+    _declare_global(parser, Namespace(json=None, quiet=False, max_file_bytes=None))
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
@@ -180,8 +187,20 @@ def _declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> Non
     parser.add_argument(
         "--json", metavar="FILE|-", default=defaults.json, help="write the result, or the errors, as JSON; - is stdout"
     )
+    parser.add_argument(
+        "--max-file-bytes",
+        metavar="N",
+        default=defaults.max_file_bytes,
+        help="read files of up to N bytes; default: 16777216, ONNX models 268435456; .npy files have no limit",
+    )
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
 
 
-def _load(name: str) -> Command:
-    return import_module(f"simulator.commands.{name}")
+def _declaration(name: str) -> Command:
+    return import_module(f"castsim.commands.{name}")
+
+
+def _refusal(message: str, legal: Sequence[str] = ()) -> ReadError:
+    from castsim.isa.errors import ReadError  # noqa: PLC0415 - only a failing command line pays for it
+
+    return ReadError(message, legal=legal)

@@ -21,19 +21,9 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from simulator.answering import Answer
-    from simulator.commands.outcome import Outcome
-    from simulator.planning import CastRequest
+from argparse import ArgumentParser
 
 SUMMARY = "a specification's cast on a target: by which instructions, proven, at what cost, as a program"
-
-_LONGEST = 3
-"""Instructions of the longest chain that the search follows."""
 
 
 def declare(parser: ArgumentParser) -> None:
@@ -51,95 +41,3 @@ def declare(parser: ArgumentParser) -> None:
     add("--cols", metavar="C", default="256", help="its columns; default: 256")
     add("--steps", metavar="N", default="3", help="longest chain, 1 to 3 instructions; default: 3")
     add("--out", metavar="FILE", help="write the program; - prints it alone")
-
-
-def execute(options: Namespace) -> Outcome:
-    """Plan the cast.
-
-    Raises:
-        ReadError: what was typed, options of the target among it; a file that cannot be written.
-        IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
-        TileError: no program holds a tensor of that shape.
-    """
-    from simulator.commands.delivery import STDOUT  # noqa: PLC0415
-    from simulator.commands.outcome import Outcome  # noqa: PLC0415
-    from simulator.planning import Verdict  # noqa: PLC0415
-    from simulator.reports.lower import answer_document  # noqa: PLC0415
-
-    found = _answered(options, _request(options))
-    if options.out not in (None, STDOUT) and found.text is not None:
-        _write(Path(options.out), found.text)
-
-    def text(_: int) -> Any:
-        if options.out == STDOUT and found.text is not None:
-            from rich.text import Text  # noqa: PLC0415 - only if printed
-
-            return Text(found.text.rstrip("\n"), no_wrap=True)
-        from simulator.reports.lower_text import lower_text  # noqa: PLC0415 - rich, only if printed
-
-        return lower_text(found, options.out)
-
-    return Outcome(answer_document(found, options.out), text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
-
-
-def _request(options: Namespace) -> CastRequest:
-    from simulator.planning import CastRequest  # noqa: PLC0415
-    from simulator.specifications import parse_specification  # noqa: PLC0415
-
-    spec, version, attributes = parse_specification(options.spec)
-    return CastRequest(
-        src=options.src.strip(),
-        dst=options.dst.strip(),
-        target=options.target,
-        spec=spec,
-        version=version,
-        attributes=attributes,
-        rounding=options.rounding,
-        saturate=options.saturate,
-        rows=_number("--rows", options.rows),
-        cols=_number("--cols", options.cols),
-        steps=_steps(options.steps),
-    )
-
-
-def _answered(options: Namespace, request: CastRequest) -> Answer:
-    from simulator.answering import answer, answer_through  # noqa: PLC0415
-    from simulator.commands.lower_shape import planned  # noqa: PLC0415
-    from simulator.commands.run import assignments  # noqa: PLC0415
-    from simulator.reports.stages import watching  # noqa: PLC0415
-
-    values = assignments("--option", options.options)
-    with watching(quiet=options.quiet) as heard:
-        if options.via:
-            return planned(request, lambda one: answer_through(one, options.via, heard, options=values))
-        return planned(request, lambda one: answer(one, heard, options=values))
-
-
-def _number(option: str, text: str) -> int:
-    from isa.errors import ReadError  # noqa: PLC0415
-
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ReadError(f"{option} {text.strip()}: not an integer of at least 1")
-    return int(text)
-
-
-def _steps(text: str) -> int:
-    from isa.errors import ReadError  # noqa: PLC0415
-
-    steps = _number("--steps", text)
-    if steps > _LONGEST:
-        raise ReadError(
-            f"--steps {steps}: chains have up to {_LONGEST} instructions; every further one multiplies what is "
-            "searched by all casts of the target",
-            legal=[str(number + 1) for number in range(_LONGEST)],
-        )
-    return steps
-
-
-def _write(path: Path, text: str) -> None:
-    from isa.errors import ReadError  # noqa: PLC0415
-
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None

@@ -17,6 +17,8 @@ SCHEMA_VERSION = 1
 class Outcome:
     """A finished command: its JSON document without the version, its text (made only if printed), its exit code.
 
+    A document with a `schema_version` of its own has another meaning than that of the first version.
+
     `text` gets the width of the terminal in characters.
     """
 

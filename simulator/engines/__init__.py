@@ -1,15 +1,14 @@
-"""Engines: from an operation tree to cycles. One contract for every mechanism and engine (`simulator.timing`)."""
+"""Engines: from an operation tree to cycles. One contract for every mechanism and engine (`castsim.timing`)."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
-from isa.errors import ReadError
-from simulator.timing import Listener, Observer, Timing, Watcher
-from simulator.tree import Tree
-from targets.loader import Target
-from targets.vector_function import VectorFunctionTarget
-from targets.vliw import VliwTarget
+from castsim.execution.tree import Tree
+from castsim.isa.errors import ReadError
+from castsim.machines.registry import Parts
+from castsim.targets.loader import Target
+from castsim.timing import Listener, Observer, Timing, Watcher
 
 __all__ = ["CYCLE_LIMIT", "ENGINES", "engine_for", "observe", "simulate"]
 
@@ -53,10 +52,10 @@ def simulate(
     if max_cycles < 1:
         raise ReadError(f"cycle limit {max_cycles} is not positive")
     if name == "event":
-        return _event(tree, target, observer, record_operations=record_operations).run(max_cycles)
+        return EVENT.of(target)(tree, target, observer, record_operations=record_operations).run(max_cycles)
     if isinstance(observer, Observer):
         raise ReadError("engine 'fast' tells nobody of segments and block accesses", legal=("event",))
-    return _fast(tree, target, observer, max_cycles, record_operations=record_operations, skip=skip)
+    return FAST.of(target)(tree, target, max_cycles, observer, record_operations=record_operations, skip=skip)
 
 
 def observe(tree: Tree, target: Target, watcher: Watcher) -> int:
@@ -68,7 +67,7 @@ def observe(tree: Tree, target: Target, watcher: Watcher) -> int:
     Raises:
         IllegalError: as `simulate`.
     """
-    return _event(tree, target, watcher, record_operations=False).watch(watcher)
+    return EVENT.of(target)(tree, target, watcher, record_operations=False).watch(watcher)
 
 
 def engine_for(engine: str | None, observer: Listener | None) -> str:
@@ -76,8 +75,8 @@ def engine_for(engine: str | None, observer: Listener | None) -> str:
     return engine or ("event" if isinstance(observer, Observer) else ENGINES[0])
 
 
-class _Simulation(Protocol):
-    """One run, to be started once."""
+class Simulation(Protocol):
+    """One run of the event engine, to be started once."""
 
     def run(self, max_cycles: int) -> Timing:
         """Simulate to the end."""
@@ -86,32 +85,45 @@ class _Simulation(Protocol):
         """Simulate as far as the watcher listens."""
 
 
+class EventEngine(Protocol):
+    """The event engine of a mechanism; `target` is of that mechanism."""
+
+    def __call__(
+        self, tree: Tree, target: Any, observer: Listener | None = None, *, record_operations: bool = True
+    ) -> Simulation:
+        """Return a run of `tree`."""
+
+
+class FastEngine(Protocol):
+    """The fast engine of a mechanism; `target` is of that mechanism."""
+
+    def __call__(
+        self,
+        tree: Tree,
+        target: Any,
+        max_cycles: int,
+        listener: Listener | None = None,
+        *,
+        record_operations: bool = True,
+        skip: bool = True,
+    ) -> Timing:
+        """Return how long `tree` takes."""
+
+
 # simpy takes as long to import as the rest of a small run, so engines are imported by who simulates with them.
-# ruff: noqa: PLC0415
-
-
-def _event(tree: Tree, target: Target, observer: Listener | None, *, record_operations: bool) -> _Simulation:
-    if isinstance(target, VliwTarget):
-        from simulator.engines.event_vliw import VliwSimulation
-
-        return VliwSimulation(tree, target, observer, record_operations=record_operations)
-    if isinstance(target, VectorFunctionTarget):
-        from simulator.engines.event_function import FunctionSimulation
-
-        return FunctionSimulation(tree, target, observer, record_operations=record_operations)
-    from simulator.engines.event_strided import EventSimulation
-
-    return EventSimulation(tree, target, observer, record_operations=record_operations)
-
-
-def _fast(
-    tree: Tree, target: Target, listener: Listener | None, max_cycles: int, *, record_operations: bool, skip: bool
-) -> Timing:
-    if isinstance(target, VliwTarget):
-        from simulator.engines.fast_vliw import simulate_bundles
-
-        return simulate_bundles(tree, target, max_cycles, listener, record_operations=record_operations, skip=skip)
-    from simulator.engines.fast_dataflow.simulation import FastSimulation
-
-    run = FastSimulation(tree, target, listener, record_operations=record_operations, skip=skip)
-    return run.run(max_cycles)
+EVENT: Parts[EventEngine] = Parts(
+    "event engine",
+    {
+        "strided-repeat": "castsim.engines.event_strided.simulation:EventSimulation",
+        "vector-function": "castsim.engines.event_function.simulation:FunctionSimulation",
+        "vliw": "castsim.engines.event_vliw:VliwSimulation",
+    },
+)
+FAST: Parts[FastEngine] = Parts(
+    "fast engine",
+    {
+        "strided-repeat": "castsim.engines.fast_dataflow.simulation:simulate_tiles",
+        "vector-function": "castsim.engines.fast_dataflow.simulation:simulate_tiles",
+        "vliw": "castsim.engines.fast_vliw:simulate_bundles",
+    },
+)

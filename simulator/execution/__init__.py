@@ -1,7 +1,1 @@
-"""Walking programs: path and addresses are computed here, every tile instruction is lowered where it is met."""
-
-from simulator.execution.lowerer import LoweredInstruction, Lowerer
-from simulator.execution.places import ArgumentUse
-from simulator.execution.walker import Executed, execute
-
-__all__ = ["ArgumentUse", "Executed", "LoweredInstruction", "Lowerer", "execute"]
+"""Execution of programs: the walk of control flow, tiles and transfers, and the tree of operations that it leaves."""

@@ -3,20 +3,24 @@
 graph = read_graph(Path("quantise.onnx"))
 inputs = make_tensors(graph, {"x": "random:1"}, {})
 found = run_graph(graph, load_target("a5"), inputs)
-found.cycles, found.conforms, found.nodes[0].plan, found.nodes[0].comparisons, found.nodes[0].stages[0].program.text
+found.cycles, found.conforms, found.nodes[0].verdict, found.nodes[0].plan, found.nodes[0].stages[0].program.text
 """
 
-from simulator.graphs.comparison import Comparison, Witness
-from simulator.graphs.execution import GraphRun, NodeRun, make_tensors, read_graph, run_graph
-from simulator.graphs.model import Graph, Input, Node, Tensor
+from castsim.graphs.comparison import Comparison, Witness
+from castsim.graphs.execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
+from castsim.graphs.model import Graph, Input, Node, Tensor
+from castsim.graphs.outcome import GraphRun, NodeRun
+from castsim.graphs.verdict import NodeVerdict
 
 __all__ = [
+    "MOST_ELEMENTS",
     "Comparison",
     "Graph",
     "GraphRun",
     "Input",
     "Node",
     "NodeRun",
+    "NodeVerdict",
     "Tensor",
     "Witness",
     "make_tensors",

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from isa.modes import Rounding
-from simulator.graphs.bench import Bench, extremes, f32
-from simulator.graphs.chip import F32
-from simulator.graphs.kernel import Kernel, Value
-from simulator.graphs.model import Tensor
-from simulator.numerics import abstract_policy, code_dtype, convert_codes, value_of
+from castsim.graphs.bench import Bench, extremes, f32
+from castsim.graphs.chip import F32
+from castsim.graphs.kernel import Kernel, Value
+from castsim.graphs.model import Tensor
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.modes import Rounding
+from castsim.numerics import abstract_policy, code_dtype, convert_codes, value_of
 
 Codes = NDArray[Any]
 

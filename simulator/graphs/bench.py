@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS, Format, IntFormat
-from simulator.graphs.chip import F32, Chip
-from simulator.graphs.comparison import number_of
-from simulator.graphs.kernel import Converted, Kept, Kernel, Value
-from simulator.graphs.program import Program, program_of, run_program
-from simulator.numerics import code_dtype
-from simulator.planning import Chain
-from targets.vliw import VliwTarget
+from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.graphs.chip import F32, Chip
+from castsim.graphs.comparison import number_of
+from castsim.graphs.kernel import Converted, Kept, Kernel, Value
+from castsim.graphs.program import Program
+from castsim.graphs.program_runs import program_of, run_program
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.numerics import code_dtype
+from castsim.planning import Chain
+from castsim.planning.answering import Answer, Setting
+from castsim.planning.answering.answer import with_options_named
+from castsim.targets.vliw import VliwTarget
+
+if TYPE_CHECKING:
+    from castsim.running import LoadedProgram
 
 Codes = NDArray[Any]
 
@@ -33,6 +40,8 @@ class Stage:
     program: Program
     cycles: int
     elements: int
+    settings: Setting = ()
+    """Options of the target that it was run with, given or chosen."""
 
 
 @dataclass
@@ -42,20 +51,29 @@ class Bench:
     chip: Chip
     name: str
     engine: str | None = None
+    limits: Limits = DEFAULT_LIMITS
     stages: list[Stage] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    timed: dict[str, tuple[LoadedProgram, int]] = field(default_factory=dict)
+    """Tile programs that ran before on this chip and engine; the nodes of a graph share them."""
 
-    def run(self, kernel: Kernel, inputs: Mapping[str, Codes]) -> dict[str, Codes]:
+    def run(self, kernel: Kernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
         """Run a kernel on flat codes of one length; return the codes of its outputs.
+
+        `answered` tells with which options of the target a planned chain is to be run.
 
         Raises:
             IllegalError, TileError: the target has no program for it.
         """
         size = next(iter(inputs.values())).size
-        program = program_of(kernel, self.chip.target, max(size, 1))
-        ran = run_program(program, inputs, self.name, self.engine)
+        target, settings = self.chip.target, self.chip.given
+        if answered is not None:
+            target, settings = answered.plan.target, answered.settings
+        program = program_of(kernel, target, max(size, 1))
+        program = replace(program, text=with_options_named(program.text, settings))
+        ran = run_program(program, inputs, self.name, self.engine, self.timed, self.limits)
         words = tuple(_words(instruction) for instruction in kernel.instructions)
-        self.stages.append(Stage(kernel.title, words, program, ran.cycles, size))
+        self.stages.append(Stage(kernel.title, words, program, ran.cycles, size, settings))
         return dict(ran.outputs)
 
     def remark(self, text: str) -> None:
@@ -70,16 +88,19 @@ class Bench:
         kernel = Kernel(title)
         return kernel, kernel.input("src", fmt)
 
-    def finish(self, kernel: Kernel, value: Value, codes: Codes, fmt: Format) -> Codes:
+    def finish(self, kernel: Kernel, value: Value, codes: Codes, fmt: Format, answered: Answer | None = None) -> Codes:
         """Name the value `dst`, run the kernel and return the codes of `fmt`, in the shape of the input's."""
         kernel.output("dst", value)
-        found = self.run(kernel, {"src": codes.reshape(-1).astype(code_dtype(kernel.inputs[0].format))})["dst"]
+        given = {"src": codes.reshape(-1).astype(code_dtype(kernel.inputs[0].format))}
+        found = self.run(kernel, given, answered)["dst"]
         return found.astype(code_dtype(fmt)).reshape(codes.shape)
 
-    def through(self, title: str, codes: Codes, fmt: Format, chain: Chain, dst: Format) -> Codes:
+    def through(
+        self, title: str, codes: Codes, fmt: Format, chain: Chain, dst: Format, answered: Answer | None = None
+    ) -> Codes:
         """Take codes through a chain alone."""
         kernel, value = self.unary(title, fmt)
-        return self.finish(kernel, kernel.convert(value, chain), codes, dst)
+        return self.finish(kernel, kernel.convert(value, chain), codes, dst, answered)
 
     def unpacked(self, codes: Codes, fmt: Format) -> tuple[Codes, Format]:
         """Return codes as bytes where a vector unit has no arithmetic on their format of 4 bits."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from isa.errors import IllegalError
-from isa.formats import Format
-from simulator.graphs.bench import Bench
-from simulator.graphs.model import Tensor
-from simulator.planning import Plan, Verdict
+from castsim.graphs.bench import Bench
+from castsim.graphs.model import Tensor
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import Format
+from castsim.planning import Verdict
+from castsim.planning.answering import Answer
 
 
 def converted(
     bench: Bench, x: Tensor, dst: Format, spec: str, version: str, attributes: dict[str, str | int]
-) -> tuple[Tensor, Plan]:
+) -> tuple[Tensor, Answer]:
     """Run the planned chain of a cast, or the chain that fails on the fewest values if none satisfies.
 
     Raises:
         ReadError: unknown version, attribute or value.
         IllegalError: the specification does not have the cast; nothing leads to the destination.
     """
-    found = bench.chip.planned(x.format, dst, spec, version, attributes)
+    answered = bench.chip.planned(x.format, dst, spec, version, attributes)
+    found = answered.plan
     if found.verdict is Verdict.DIFFERS:
         if not found.chain:
             raise IllegalError(
@@ -27,5 +29,6 @@ def converted(
             )
         bench.remark(f"impossible as {found.demand.label} asks; the chain that comes nearest runs")
     src = found.demand.src
-    codes = bench.through(f"cast {x.format.name} -> {dst.name}, {found.demand.label}", x.codes, src, found.chain, dst)
-    return Tensor(dst, codes), found
+    title = f"cast {x.format.name} -> {dst.name}, {found.demand.label}"
+    codes = bench.through(title, x.codes, src, found.chain, dst, answered)
+    return Tensor(dst, codes), answered

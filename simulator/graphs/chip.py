@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import CastsimError, IllegalError
-from isa.formats import FORMATS, Format, IntFormat, format_named
-from isa.modes import Rounding
-from simulator.numerics import code_dtype
-from simulator.planning import CastRequest, Catalogue, Chain, Plan, plan, settle
-from simulator.planning.primitives import Convert, Integral
-from simulator.planning.samples import all_codes, telling_codes
-from simulator.planning.search import search
-from simulator.planning.steps import Step, run_chain
-from targets import Target
-from targets.dataflow import DataflowTarget
-from targets.vliw import VliwTarget
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.isa.modes import Rounding
+from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
+from castsim.planning import CastRequest, Catalogue, Chain, settle
+from castsim.planning.answering import Answer, Setting, answer
+from castsim.planning.primitives import Convert, Integral
+from castsim.planning.samples import all_codes, telling_codes
+from castsim.planning.search import search
+from castsim.planning.steps import Step, run_chain
+from castsim.targets import Target
+from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.vliw import VliwTarget
 
 Codes = NDArray[Any]
 Heard = Callable[[str, int, int], None]
@@ -34,22 +35,27 @@ _TRIED = 1 << 8
 
 @dataclass
 class Chip:
-    """A target with the plans and conversions that were found for it."""
+    """A target with the plans and conversions that were found for it; `given` are options that stay as they are."""
 
     target: Target
     heard: Heard = lambda *_: None
-    _plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict)
+    given: Setting = ()
+    _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
     _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
 
-    def planned(self, src: Format, dst: Format, spec: str, version: str, attributes: dict[str, str | int]) -> Plan:
-        """Plan a cast of a specification; see `simulator.planning.plan`."""
+    def planned(self, src: Format, dst: Format, spec: str, version: str, attributes: dict[str, str | int]) -> Answer:
+        """Plan a cast of a specification, with options that software sets where it needs them, as `castsim lower` does.
+
+        Raises:
+            ReadError, IllegalError: as `castsim.planning.answering.answer`.
+        """
         key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
-        if key not in self._plans:
+        if key not in self._answers:
             request = CastRequest(
                 src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes, steps=_LONGEST
             )
-            self._plans[key] = plan(request, self.heard)
-        return self._plans[key]
+            self._answers[key] = answer(request, self.heard, options=dict(self.given), alternatives=False)
+        return self._answers[key]
 
     def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:
         """Return the shortest chain that is exact on the integers from `low` to `high`; None: there is none.
@@ -144,10 +150,10 @@ class Chip:
     @cached_property
     def _casts(self) -> Catalogue:
         if isinstance(self.target, VliwTarget):
-            from simulator.planning.vector_steps import vector_casts  # noqa: PLC0415 - the mechanism in use
+            from castsim.planning.vector_steps import vector_casts  # noqa: PLC0415 - the mechanism in use
 
             return Catalogue.of(vector_casts(self.target), FORMATS.values(), rereads_inside=True)
-        from simulator.planning.tile_casts import tile_casts  # noqa: PLC0415 - as above
+        from castsim.planning.tile_casts import tile_casts  # noqa: PLC0415 - as above
 
         return Catalogue.of(tile_casts(self.target), FORMATS.values(), rereads_inside=False)
 
@@ -179,8 +185,6 @@ def _integer_codes(fmt: Format, low: int, high: int) -> Codes:
 
 def _within(codes: Codes, src: Format, dst: Format) -> Codes:
     """Return the codes of numbers that do not overflow."""
-    from simulator.numerics import abstract_policy, convert_codes, decode_to_float64  # noqa: PLC0415
-
     numbers = np.isfinite(decode_to_float64(codes, src))
     if isinstance(dst, IntFormat):
         return codes[numbers]
@@ -189,8 +193,8 @@ def _within(codes: Codes, src: Format, dst: Format) -> Codes:
 
 
 def _parses(target: VliwTarget, text: str) -> bool:
-    from isa.tpc import parse  # noqa: PLC0415
-    from simulator.vliw.semantics import prepare  # noqa: PLC0415
+    from castsim.isa.tpc import parse  # noqa: PLC0415 - tiles need no machine of assembly
+    from castsim.machines.vliw.semantics import prepare  # noqa: PLC0415 - as above
 
     try:
         instruction = parse(f"nop; nop; {text}; nop\n", target.dialect, "<graph>").bundles[0].vpu

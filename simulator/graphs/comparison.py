@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import Format, IntFormat
-from simulator.graphs.model import Tensor
-from simulator.numerics import value_of
-from simulator.specifications import AcceptanceSets
-from simulator.specifications.order import is_nan
+from castsim.graphs.model import Tensor
+from castsim.isa.formats import Format, IntFormat
+from castsim.numerics import value_of
+from castsim.specifications import AcceptanceSets
+from castsim.specifications.order import is_nan
 
 Codes = NDArray[Any]
 Mask = NDArray[np.bool_]

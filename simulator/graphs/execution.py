@@ -2,89 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import CastsimError, IllegalError, ReadError, TileError
-from simulator.graphs.bench import Bench, Stage
-from simulator.graphs.chip import Chip, Heard
-from simulator.graphs.comparison import Comparison, against_reference, against_sets
-from simulator.graphs.model import Graph, Input, Language, Node, Tensor
-from simulator.inputs import random_codes, read_array, seed_of
-from simulator.numerics import code_dtype
-from simulator.planning import Plan
-from simulator.specifications import AcceptanceSets, acceptance
-from targets import Target
+from castsim.execution.inputs import random_codes, read_input, seed_of
+from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.graphs import onnx_nodes
+from castsim.graphs.bench import Bench
+from castsim.graphs.chip import Chip, Heard
+from castsim.graphs.comparison import Comparison, against_reference, against_sets
+from castsim.graphs.model import Graph, Input, Language, Node, Tensor
+from castsim.graphs.onnx_reader import read_onnx
+from castsim.graphs.onnx_versions import judged as judged_by_version
+from castsim.graphs.outcome import GraphRun, NodeRun
+from castsim.graphs.tosa_nodes import run_tosa_node
+from castsim.graphs.tosa_reader import read_tosa
+from castsim.graphs.trial import all_operands
+from castsim.graphs.verdict import NodeVerdict
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
+from castsim.isa.reading import read_text
+from castsim.numerics import code_dtype
+from castsim.planning.answering import Answer, changed, setting_of
+from castsim.specifications import AcceptanceSets, acceptance
+from castsim.targets import Target
 
+if TYPE_CHECKING:
+    from castsim.running import LoadedProgram
 
-@dataclass(frozen=True, slots=True)
-class NodeRun:
-    """What became of a node.
-
-    `plan` belongs to a cast; `comparisons` judge its outputs. `refusal` says why it could not be run: then nothing
-    behind it was either.
-    """
-
-    node: Node
-    shapes: tuple[tuple[int, ...], ...]
-    stages: tuple[Stage, ...]
-    remarks: tuple[str, ...]
-    plan: Plan | None
-    comparisons: tuple[Comparison, ...]
-    refusal: str | None = None
-    unjudged: str | None = None
-    """Why nothing says whether it is right, though it ran."""
-
-    @property
-    def cycles(self) -> int:
-        """Cycles of all its programs, one after the other."""
-        return sum(stage.cycles for stage in self.stages)
-
-    @property
-    def conforms(self) -> bool:
-        """Whether no element of it is wrong: of a cast by its specification, of others by the reference."""
-        judged = self.comparisons[-1:] if self.plan is not None else self.comparisons
-        ran = self.refusal is None and self.unjudged is None
-        return ran and not any(found.wrong for found in judged)
-
-    @property
-    def passes(self) -> bool:
-        """Whether an element differs from the reference and conforms: what comes after it may differ too."""
-        return self.conforms and any(found.wrong or found.passed for found in self.comparisons)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphRun:
-    """A graph that ran: its nodes, the tensors of its outputs, and these against the reference of the whole graph."""
-
-    graph: Graph
-    target: Target
-    nodes: tuple[NodeRun, ...]
-    outputs: Mapping[str, Tensor]
-    comparisons: tuple[Comparison, ...]
-    unjudged: str | None = None
-    """Why the outputs are not compared with the reference of the whole graph."""
-
-    @property
-    def cycles(self) -> int:
-        """Cycles of all programs, one after the other."""
-        return sum(node.cycles for node in self.nodes)
-
-    @property
-    def conforms(self) -> bool:
-        """Whether every node ran and none has a wrong element, and whether that explains the outputs.
-
-        An output that differs from the reference of the whole graph is explained if a node before it has an element
-        that differs and conforms. Without one, the nodes and the whole contradict each other.
-        """
-        return all(node.conforms for node in self.nodes) and not any(
-            found.wrong and not found.because for found in self.comparisons
-        )
+MOST_ELEMENTS = 1 << 25
+"""Elements of the largest tensor that is run unless told otherwise: 128 MiB of f32, of which a node holds several."""
 
 
 def read_graph(path: Path, version: str | None = None) -> Graph:
@@ -95,29 +48,23 @@ def read_graph(path: Path, version: str | None = None) -> Graph:
         IllegalError: a node that is not supported, named.
     """
     if path.suffix == ".onnx":
-        from simulator.graphs.onnx_reader import read_onnx  # noqa: PLC0415 - the extra
-
         if version is not None:
             raise ReadError("an .onnx file names its opset itself")
         return read_onnx(path)
-    from simulator.graphs.tosa_reader import read_tosa  # noqa: PLC0415 - the language in use
-
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ReadError(f"graph '{path}': {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ReadError(f"graph '{path}': is no UTF-8 text") from None
-    return read_tosa(text, path, version)
+    return read_tosa(read_text(path, "graph"), path, version)
 
 
 def make_tensors(
-    graph: Graph, given: Mapping[str, str | NDArray[Any]], sizes: Mapping[str, int | float]
+    graph: Graph,
+    given: Mapping[str, str | NDArray[Any]],
+    sizes: Mapping[str, int | float],
+    most_elements: int = MOST_ELEMENTS,
 ) -> dict[str, Tensor]:
     """Return the inputs of a graph: arrays, files, `random:SEED` or `zeros`; `sizes` are extents by name.
 
     Raises:
         ReadError: an unknown, missing or misshapen input, or a dynamic extent that nobody gives.
+        IllegalError: an input of over `most_elements` elements.
     """
     names = [port.name for port in graph.inputs]
     for name in given:
@@ -134,7 +81,7 @@ def make_tensors(
             legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
         )
     generators: dict[str, np.random.Generator] = {}
-    return {port.name: _tensor(port, given[port.name], sizes, generators) for port in graph.inputs}
+    return {port.name: _tensor(port, given[port.name], sizes, generators, most_elements) for port in graph.inputs}
 
 
 def run_graph(
@@ -143,26 +90,42 @@ def run_graph(
     inputs: Mapping[str, Tensor],
     heard: Heard = lambda *_: None,
     engine: str | None = None,
+    options: Mapping[str, int | str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    most_elements: int = MOST_ELEMENTS,
 ) -> GraphRun:
-    """Run every node on the target, and compare.
+    """Run every node on the target, and compare; nodes and outputs of over `most_elements` elements are refused.
+
+    Options of the target that are given stay as they are; a cast that needs others, which software sets, runs with
+    those that `castsim.planning.answering.answer` finds.
 
     Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
     inputs that the simulated nodes before them gave. The outputs of an ONNX graph are compared with the evaluator's for
-    the whole graph as well.
+    the whole graph as well. What one run cannot tell is asked of the lowering's proof, and of a trial of all codes.
+
+    Raises:
+        ReadError: no such option, or a value that it cannot have; a node that the specification does not define.
     """
-    chip = Chip(target, heard)
+    held = setting_of(target, options or {})
+    target = changed(target, dict(held))
+    chip = Chip(target, heard, held)
     values: dict[str, Tensor] = {**graph.constants, **inputs}
     done: list[NodeRun] = []
+    timed: dict[str, tuple[LoadedProgram, int]] = {}
     for place, node in enumerate(graph.nodes):
         heard(f"{node.name} ({node.op})", place, len(graph.nodes))
         given = [None if name is None else values[name] for name in node.inputs]
-        found, outputs = _run_node(Bench(chip, node.name.lstrip("%"), engine), graph, node, given)
+        check_size(f"node '{node.name}'", _elements(given), most_elements, node.span)
+        bench = Bench(chip, node.name.lstrip("%"), engine, limits, timed=timed)
+        found, outputs = _run_node(bench, graph, node, given)
         done.append(found)
         if found.refusal is not None:
             break
         values |= dict(zip(node.outputs, outputs, strict=False))
     ran = not done or done[-1].refusal is None
     results = {name: values[name] for name in graph.outputs} if ran else {}
+    for name, tensor in results.items():
+        check_size(f"output '{name}'", math.prod(tensor.shape), most_elements)
     whole: tuple[Comparison, ...] = ()
     unjudged = None
     if graph.language is Language.ONNX and ran:
@@ -173,19 +136,54 @@ def run_graph(
     return GraphRun(graph, target, tuple(done), results, whole, unjudged)
 
 
+def _elements(tensors: Sequence[Tensor | None]) -> int:
+    """Return the elements of the largest operand, or of all broadcast to each other."""
+    shapes = [tensor.shape for tensor in tensors if tensor is not None]
+    with suppress(ValueError):  # operands of shapes that do not fit, such as the data and the shape of a Reshape
+        shapes.append(np.broadcast_shapes(*shapes))
+    return max((math.prod(shape) for shape in shapes), default=0)
+
+
+def check_size(what: str, elements: int, most: int, span: Span | None = None) -> None:
+    """Refuse a tensor that takes more memory than a simulation should.
+
+    Raises:
+        IllegalError: as said.
+    """
+    if elements > most:
+        message = f"{what} has {elements} elements, over the limit of {most}"
+        raise IllegalError(message, span=span, legal=(f"--max-elements {elements}",))
+
+
 def _run_node(
     bench: Bench, graph: Graph, node: Node, given: Sequence[Tensor | None]
 ) -> tuple[NodeRun, Sequence[Tensor]]:
     try:
         outputs, found, comparisons, unjudged = _judged(bench, graph, node, given)
+        run = NodeRun(
+            node, tuple(tensor.shape for tensor in outputs), tuple(bench.stages), tuple(bench.remarks), found,
+            tuple(comparisons), unjudged=unjudged,
+        )  # fmt: skip
+        return replace(run, trial=_tried(bench, graph, run, given)), outputs
     except ReadError as error:
         raise _placed(error, node) from None
     except CastsimError as error:
         refusal = error.message if isinstance(error, TileError) or not error.legal else _with_legal(error)
         return NodeRun(node, (), tuple(bench.stages), tuple(bench.remarks), None, (), refusal), ()
-    shapes = tuple(tensor.shape for tensor in outputs)
-    run = NodeRun(node, shapes, tuple(bench.stages), tuple(bench.remarks), found, tuple(comparisons), unjudged=unjudged)
-    return run, outputs
+
+
+def _tried(bench: Bench, graph: Graph, run: NodeRun, given: Sequence[Tensor | None]) -> tuple[Comparison, ...]:
+    """Run a node that only the run speaks for over every code it may read; nothing where that cannot be done."""
+    if run.verdict is not NodeVerdict.NO_MISMATCH or run.plan is not None:
+        return ()
+    operands = all_operands(graph, run.node, given)
+    if operands is None:
+        return ()
+    try:
+        _, _, comparisons, unjudged = _judged(Bench(bench.chip, bench.name, bench.engine), graph, run.node, operands)
+    except CastsimError:
+        return ()  # an older version of the operator, which does not take these shapes
+    return () if unjudged is not None else tuple(comparisons)
 
 
 def _placed(error: CastsimError, node: Node) -> CastsimError:
@@ -198,25 +196,21 @@ def _with_legal(error: CastsimError) -> str:
 
 def _judged(
     bench: Bench, graph: Graph, node: Node, given: Sequence[Tensor | None]
-) -> tuple[list[Tensor], Plan | None, list[Comparison], str | None]:
-    """Run a node; return its outputs, its plan, its comparisons, and why there are none if there should be."""
+) -> tuple[list[Tensor], Answer | None, list[Comparison], str | None]:
+    """Run a node; return its outputs, the lowering's answer, comparisons, and why there are none if there should be."""
     if graph.language is Language.TOSA:
-        from simulator.graphs.tosa_nodes import run_tosa_node  # noqa: PLC0415 - the language in use
-
         outputs, found, sets = run_tosa_node(bench, graph, node, given)
         label = f"{graph.spec}@{graph.version}"
         judged = [] if sets is None else [_against(node.outputs[0], outputs[0], sets, list(given[:1]), label)]
         return outputs, found, judged, None
-    from simulator.graphs.onnx_nodes import placed_operands, run_onnx_node  # noqa: PLC0415 - the language in use
-
-    operands = placed_operands(graph, node, given)
-    outputs, found = run_onnx_node(bench, graph, node, operands)
+    operands = onnx_nodes.placed_operands(graph, node, given)
+    outputs, found = onnx_nodes.run_onnx_node(bench, graph, node, operands)
     sets = None
     if found is not None and operands[0] is not None:
-        sets = acceptance(found.demand.cast, operands[0].format, outputs[0].format, operands[0].codes)
+        sets = acceptance(found.plan.demand.cast, operands[0].format, outputs[0].format, operands[0].codes)
     comparisons, unjudged = _against_evaluator(bench, graph, node, operands, outputs, sets)
     if sets is not None and found is not None:
-        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], found.demand.label))
+        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], found.plan.demand.label))
         unjudged = None
     return outputs, found, comparisons, unjudged
 
@@ -230,20 +224,19 @@ def _against_evaluator(
     sets: AcceptanceSets | None,
 ) -> tuple[list[Comparison], str | None]:
     """Compare the outputs with the reference evaluator's, or return what it says against the node."""
-    from simulator.graphs.onnx_nodes import reference_outputs, undefined_elements  # noqa: PLC0415 - the extra
-    from simulator.graphs.onnx_versions import judged  # noqa: PLC0415 - as above
-
     try:
-        expected = reference_outputs(graph, node, [None if each is None else each.array for each in operands])
+        expected = onnx_nodes.reference_outputs(
+            graph, node, [None if each is None else each.array for each in operands]
+        )
     except IllegalError as error:
         bench.remark(error.message)
         return [], error.message
-    remark = judged(graph, node).remark
+    remark = judged_by_version(graph, node).remark
     if remark is not None:
         bench.remark(remark)
     comparisons = []
     for name, result, right in zip(node.outputs, outputs, expected, strict=False):
-        undefined = undefined_elements(node, operands, result) if sets is None else sets.anything
+        undefined = onnx_nodes.undefined_elements(node, operands, result) if sets is None else sets.anything
         comparisons.append(
             against_reference(
                 name, result, Tensor.of(right, result.format), operands, undefined, either_zero=node.op == "Clip"
@@ -261,11 +254,10 @@ def _against(name: str, result: Tensor, sets: Any, sources: list[Tensor | None],
 def _whole(
     graph: Graph, inputs: Mapping[str, Tensor], results: Mapping[str, Tensor], done: Sequence[NodeRun]
 ) -> tuple[Comparison, ...]:
-    from simulator.graphs.onnx_nodes import reference_run  # noqa: PLC0415 - the extra
-
-    expected = reference_run(graph, dict(inputs))
+    expected = onnx_nodes.reference_run(graph, dict(inputs))
     found = []
-    for (name, result), right in zip(results.items(), expected, strict=True):
+    for name, result in results.items():
+        right = expected[name]
         comparison = against_reference(
             name, result, Tensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
             against="reference evaluator's for the whole graph",
@@ -291,19 +283,21 @@ def _tensor(
     given: str | NDArray[Any],
     sizes: Mapping[str, int | float],
     generators: dict[str, np.random.Generator],
+    most: int,
 ) -> Tensor:
     if not isinstance(given, str):
-        return _fitting(port, np.asarray(given), sizes)
+        return _fitting(port, np.asarray(given), sizes, most)
     if given != "zeros" and not given.startswith("random:"):
-        return _fitting(port, np.array(read_array(Path(given), port.name)), sizes)
+        return _fitting(port, read_input(given, port.name), sizes, most)
     shape = tuple(_extent(port, extent, sizes) for extent in port.shape)
+    check_size(f"input '{port.name}'", math.prod(shape), most)
     if given == "zeros":
         return Tensor(port.format, np.zeros(shape, code_dtype(port.format)))
     generator = generators.setdefault(given, np.random.default_rng(seed_of(port.name, given)))
     return Tensor(port.format, random_codes(generator, port.format, shape))
 
 
-def _fitting(port: Input, array: NDArray[Any], sizes: Mapping[str, int | float]) -> Tensor:
+def _fitting(port: Input, array: NDArray[Any], sizes: Mapping[str, int | float], most: int) -> Tensor:
     wanted = tuple(sizes.get(extent) if isinstance(extent, str) else extent for extent in port.shape)
     fits = len(wanted) == array.ndim and all(
         extent in (None, found) for extent, found in zip(wanted, array.shape, strict=True)
@@ -311,8 +305,9 @@ def _fitting(port: Input, array: NDArray[Any], sizes: Mapping[str, int | float])
     if not fits:
         shown = "x".join("?" if extent is None else str(extent) for extent in wanted) or "a scalar"
         raise ReadError(f"input '{port.name}' has shape {list(array.shape)}; the graph wants {shown}")
+    check_size(f"input '{port.name}'", array.size, most)
     try:
-        return Tensor.of(array, port.format)
+        return Tensor.of(np.array(array), port.format)  # a mapped file may change while the graph runs
     except ReadError as error:
         raise ReadError(f"input '{port.name}': {error.message}", legal=error.legal) from None
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from isa.formats import Format, format_named
-from simulator.planning.steps import Chain, RereadForm, Step
+from castsim.isa.formats import Format, format_named
+from castsim.planning.steps import Chain, RereadForm, Step
 
 
 @dataclass(frozen=True, slots=True)

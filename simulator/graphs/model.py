@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import Span
-from isa.formats import Format
-from simulator.numerics import array_from_codes, codes_from_array
+from castsim.isa.errors import Span
+from castsim.isa.formats import Format
+from castsim.numerics import array_from_codes, codes_from_array
 
 Codes = NDArray[Any]
 Dimension = int | str

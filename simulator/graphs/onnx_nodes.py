@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS, Format, IntFormat
-from simulator.graphs.arithmetic import clipped, combined
-from simulator.graphs.bench import Bench
-from simulator.graphs.casting import converted
-from simulator.graphs.model import Graph, Node, Tensor
-from simulator.graphs.onnx_reader import format_of, library
-from simulator.graphs.onnx_versions import bounds_of_version, judged, operand_shapes, shape_of_version
-from simulator.graphs.quantising import dequantised, dynamically_quantised, expanded, quantised
-from simulator.planning import Plan
+from castsim.graphs.arithmetic import clipped, combined
+from castsim.graphs.bench import Bench
+from castsim.graphs.casting import converted
+from castsim.graphs.model import Graph, Node, Tensor
+from castsim.graphs.onnx_reader import format_of, library
+from castsim.graphs.onnx_versions import bounds_of_version, judged, operand_shapes, shape_of_version
+from castsim.graphs.quantising import dequantised, dynamically_quantised, expanded, quantised
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.planning.answering import Answer
 
 _F32 = FORMATS["f32"]
 
 
 def run_onnx_node(
     bench: Bench, graph: Graph, node: Node, inputs: Sequence[Tensor | None]
-) -> tuple[list[Tensor], Plan | None]:
-    """Run one node by programs; return its outputs, and the plan if it is a cast.
+) -> tuple[list[Tensor], Answer | None]:
+    """Run one node by programs; return its outputs, and the answer of the lowering if it is a cast.
 
     Raises:
         ReadError, IllegalError, TileError: the node cannot be run, and why.
@@ -93,8 +93,8 @@ def reference_outputs(graph: Graph, node: Node, inputs: Sequence[NDArray[Any] | 
     return _evaluated(model, given, node.name)
 
 
-def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> list[NDArray[Any]]:
-    """Return what onnx's reference evaluator gives for the outputs of the whole graph.
+def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
+    """Return what onnx's reference evaluator gives for the outputs of the whole graph, by name.
 
     It runs the model itself, or node by node where one is judged as one of a newer version.
 
@@ -103,7 +103,8 @@ def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> list[NDArray[Any]]
     """
     values = {name: tensor.array for name, tensor in inputs.items()}
     if all(judged(graph, node).native is node.native for node in graph.nodes):
-        return _evaluated(graph.native, values, graph.name)
+        names = [port.name for port in graph.native.graph.output]  # which may list one twice
+        return dict(zip(names, _evaluated(graph.native, values, graph.name), strict=True))
     values |= {name: tensor.array for name, tensor in graph.constants.items() if name not in values}
     for node in graph.nodes:
         operands = [None if name is None else values[name] for name in node.inputs]
@@ -112,7 +113,7 @@ def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> list[NDArray[Any]]
             array if array is None else array.reshape(shape) for array, shape in zip(operands, shapes, strict=True)
         ]
         values |= dict(zip(node.outputs, reference_outputs(graph, node, placed), strict=False))
-    return [values[name] for name in graph.outputs]
+    return {name: values[name] for name in graph.outputs}
 
 
 def _evaluated(model: Any, given: dict[str, NDArray[Any]], what: str) -> list[NDArray[Any]]:
@@ -128,8 +129,9 @@ def _evaluated(model: Any, given: dict[str, NDArray[Any]], what: str) -> list[ND
 def undefined_elements(node: Node, inputs: Sequence[Tensor | None], result: Tensor) -> NDArray[np.bool_]:
     """Return where the evaluator's own result says nothing.
 
-    For integers these are quotients out of the range of int32, to which it converts them. For floats it converts by the
-    table of Cast, which defines infinity, overflow and NaN of every format that has a NaN; NaN is open of others.
+    For integers these are quotients that the format of the input or int32, to which it converts them, does not hold.
+    For floats it converts by the table of Cast, which defines infinity, overflow and NaN of every format that has a
+    NaN; NaN is open of others.
     """
     shape = result.shape
     if node.op != "QuantizeLinear" or inputs[0] is None or inputs[1] is None:
@@ -138,11 +140,12 @@ def undefined_elements(node: Node, inputs: Sequence[Tensor | None], result: Tens
     scales = Tensor(inputs[1].format, expanded(inputs[1].codes, shape, axis, block, "scale")).array
     with np.errstate(all="ignore"):
         quotient = np.abs(inputs[0].array.astype(np.float64) / scales.astype(np.float64))
+        narrow = inputs[0].array / scales
     if not isinstance(result.format, IntFormat):
         has_nan = result.format.nan_code is not None
         return np.zeros(shape, np.bool_) if has_nan else np.isnan(quotient)
-    # What lies half a unit below 2**31 rounds to it.
-    undefined: NDArray[np.bool_] = ~(quotient < 2.0**31 - 1)
+    # What lies half a unit below 2**31 rounds to it; narrow formats overflow before.
+    undefined: NDArray[np.bool_] = ~(quotient < 2.0**31 - 1) | ~np.isfinite(narrow.astype(np.float64))
     return undefined
 
 

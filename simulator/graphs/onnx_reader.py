@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS, Format
-from simulator.graphs.model import Dimension, Graph, Input, Language, Node, Tensor
+from castsim.graphs.model import Dimension, Graph, Input, Language, Node, Tensor
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, Format
+from castsim.isa.reading import MAX_MODEL_BYTES, check_size, read_bytes
 
 OPERATORS = (
     "Cast",
@@ -60,7 +61,7 @@ def read_onnx(path: Path) -> Graph:
     onnx = library()
     model = _loaded(path, onnx)
     opset = _opset(path, model, onnx)
-    _check_operators(path, model.graph.node)
+    _check_operators(path, model)
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
@@ -85,7 +86,7 @@ def read_onnx(path: Path) -> Graph:
         inputs=tuple(_input(path, each, onnx) for each in graph.input if each.name not in constants),
         constants=constants,
         nodes=tuple(nodes),
-        outputs=tuple(each.name for each in graph.output),
+        outputs=tuple(dict.fromkeys(each.name for each in graph.output)),
         native=model,
     )
 
@@ -113,21 +114,37 @@ def label_of(node: Any, place: int) -> str:
 def _loaded(path: Path, onnx: Any) -> Any:
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - comes with onnx
 
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ReadError(f"graph '{path}': {error.strerror}") from None
+    data = read_bytes(path, "graph", default=MAX_MODEL_BYTES)
     try:
         model = onnx.load_model_from_string(data)
     except (DecodeError, ValueError) as error:
         raise ReadError(f"graph '{path}' is no ONNX model: {_first_line(error)}") from None
     if not data or not model.HasField("graph"):
         raise ReadError(f"graph '{path}' is no ONNX model: it holds no graph")
+    _check_external_data(path, model, onnx)
     try:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ReadError(f"graph '{path}': {_first_line(error)}") from None
     return model
+
+
+def _check_external_data(path: Path, model: Any, onnx: Any) -> None:
+    """Refuse constants in files beside the model that together are larger than a model may be.
+
+    Raises:
+        ReadError: as said.
+    """
+    total = 0
+    for tensor in model.graph.initializer:
+        if not onnx.external_data_helper.uses_external_data(tensor):
+            continue
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        length = entries.get("length", "")
+        file = path.parent / entries.get("location", "")
+        with suppress(OSError, ValueError):  # no such file: onnx says so
+            total += int(length) if length.isdecimal() and len(length) < 20 else file.stat().st_size
+    check_size(total, f"the constants beside graph '{path}'", default=MAX_MODEL_BYTES)
 
 
 def _opset(path: Path, model: Any, onnx: Any) -> int:
@@ -139,14 +156,27 @@ def _opset(path: Path, model: Any, onnx: Any) -> int:
     return int(versions[0])
 
 
-def _check_operators(path: Path, nodes: Iterable[Any]) -> None:
-    for place, node in enumerate(nodes):
+def _check_operators(path: Path, model: Any) -> None:
+    """Refuse operators that are not run, and what only the body of a function may hold."""
+    own = {(function.domain, function.name) for function in model.functions}
+    for place, node in enumerate(model.graph.node):
+        if (node.domain, node.op_type) in own:
+            raise IllegalError(
+                f"{path}: node '{label_of(node, place)}' calls a function of the model, {node.op_type}; none is run",
+                legal=OPERATORS,
+            )
         if node.domain not in _DOMAINS or node.op_type not in OPERATORS:
             domain = f"{node.domain}." if node.domain not in _DOMAINS else ""
             raise IllegalError(
                 f"{path}: node '{label_of(node, place)}': operator {domain}{node.op_type} is not supported",
                 legal=OPERATORS,
             )
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                raise ReadError(
+                    f"{path}: node '{label_of(node, place)}': attribute '{attribute.name}' refers to attribute "
+                    f"'{attribute.ref_attr_name}' of a function, and the graph is none"
+                )
 
 
 def _check_elements(path: Path, graph: Any, onnx: Any) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
-from simulator.graphs.model import Graph, Node
+from castsim.graphs.model import Graph, Node
+from castsim.isa.errors import IllegalError
 
 Shape = tuple[int, ...]
 

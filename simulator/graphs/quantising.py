@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
-from isa.modes import Rounding
-from simulator.graphs.bench import Bench, clamped, f32
-from simulator.graphs.chip import F32
-from simulator.graphs.kernel import Kernel, Value
-from simulator.graphs.model import Tensor
-from simulator.numerics import code_dtype, decode_to_float64
-from simulator.planning import Verdict
+from castsim.graphs.bench import Bench, clamped, f32
+from castsim.graphs.chip import F32
+from castsim.graphs.kernel import Kernel, Value
+from castsim.graphs.model import Tensor
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.modes import Rounding
+from castsim.numerics import code_dtype, decode_to_float64
+from castsim.planning import Verdict
+from castsim.planning.answering.answer import setting_text
 
 Codes = NDArray[Any]
 Part = Callable[[Codes, float, float], Codes]
@@ -127,12 +128,17 @@ def _quotient(bench: Bench, kernel: Kernel, value: Value, factor: float, fmt: Fo
 def _as_float(
     bench: Bench, kernel: Kernel, value: Value, codes: Codes, dst: FloatFormat | TaperedFormat, saturate: str
 ) -> Codes:
-    found = bench.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
+    answered = bench.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
+    found = answered.plan
     if found.verdict is Verdict.DIFFERS and saturate == "1" and bench.chip.numbers(F32, dst) is not None:
         largest = _number(dst.max_finite_code, dst)
         bench.remark(f"no chain saturates f32 -> {dst.name} as ONNX asks: bounded by {largest:g} before the cast")
         value = bench.rounded(kernel, bench.bounded(kernel, value, f32(-largest), f32(largest)), dst)
         return bench.finish(kernel, value, codes, dst)
+    if answered.chosen:
+        bench.remark(f"the cast to {dst.name} needs {setting_text(answered.chosen)}: it is a program of its own")
+        quotient = bench.finish(kernel, value, codes, F32)
+        return bench.through(f"cast f32 -> {dst.name}, {found.demand.label}", quotient, F32, found.chain, dst, answered)
     if not found.chain:
         raise IllegalError(f"{bench.chip.target.name} has nothing that leads from f32 to {dst.name}")
     if found.verdict is Verdict.DIFFERS:

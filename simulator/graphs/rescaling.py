@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS, Format, IntFormat
-from isa.modes import Rounding
-from simulator.graphs.bench import Bench, clamped, f32
-from simulator.graphs.chip import F32
-from simulator.graphs.kernel import Kernel, Value
-from simulator.graphs.model import Tensor
-from simulator.numerics import code_dtype
-from simulator.specifications import Rescale
-from simulator.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND
+from castsim.graphs.bench import Bench, clamped, f32
+from castsim.graphs.chip import F32
+from castsim.graphs.kernel import Kernel, Value
+from castsim.graphs.model import Tensor
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.modes import Rounding
+from castsim.numerics import code_dtype
+from castsim.specifications import Rescale
+from castsim.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND
 
 Codes = NDArray[Any]
 

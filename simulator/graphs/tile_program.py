@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from isa.errors import TileError
-from isa.formats import FORMATS, Format, IntFormat
-from isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
-from isa.pto.types import format_type
-from simulator.graphs.kernel import Combined, Converted, Kept, Kernel, Value, operands
-from simulator.graphs.program import Program
-from simulator.planning.steps import RereadForm
-from simulator.planning.tile_arithmetic import shown
-from simulator.planning.tile_steps import step_lines
-from targets.strided_repeat import StridedRepeatTarget
-from targets.vector_function import VectorFunctionTarget
+from castsim.graphs.kernel import Combined, Converted, Kept, Kernel, Value, operands
+from castsim.graphs.program import Program
+from castsim.isa.errors import TileError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
+from castsim.isa.pto.types import format_type
+from castsim.planning.steps import RereadForm
+from castsim.planning.tile_arithmetic import shown
+from castsim.planning.tile_steps import step_lines
+from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.targets.vector_function import VectorFunctionTarget
 
 _COLUMNS = 256
 """Elements of a row: whole blocks of every format."""
@@ -40,7 +40,7 @@ def tile_program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
     fewest = _COLUMNS if any(fmt.bits < _BYTE for fmt in kernel.formats()) else _FEWEST
     cols = min(_COLUMNS, -(-max(elements, 1) // fewest) * fewest)
     rows = -(-max(elements, 1) // cols)
-    capacity = target.memories["ub"].capacity_bytes
+    capacity = target.memories["ub"].allocatable_bytes
     most = rows
     writer = _Writer(target, kernel, most, cols)
     while writer.buffer_bytes > capacity:

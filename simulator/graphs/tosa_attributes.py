@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.graphs.model import Tensor
-from simulator.graphs.tosa_text import Attribute, Reader, TensorType
-from simulator.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
+from castsim.graphs.model import Tensor
+from castsim.graphs.tosa_text import Attribute, Reader, TensorType
+from castsim.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
 
 RESCALE = "tosa.rescale"
 OPERANDS = ("input", "multiplier", "shift", "input_zp", "output_zp")

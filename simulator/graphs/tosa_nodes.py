@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS
-from simulator.graphs.bench import Bench
-from simulator.graphs.casting import converted
-from simulator.graphs.model import Graph, Node, Tensor
-from simulator.graphs.rescaling import rescaled
-from simulator.planning import Plan
-from simulator.specifications import AcceptanceSets, Outcome, Rescale, acceptance, rescale
-from simulator.specifications.rescale import DOUBLE_ROUND, SINGLE_ROUND
+from castsim.graphs.bench import Bench
+from castsim.graphs.casting import converted
+from castsim.graphs.model import Graph, Node, Tensor
+from castsim.graphs.rescaling import rescaled
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS
+from castsim.planning.answering import Answer
+from castsim.specifications import AcceptanceSets, Outcome, Rescale, acceptance, rescale
+from castsim.specifications.rescale import DOUBLE_ROUND, SINGLE_ROUND
 
 _CAST_ATTRIBUTES = ("input_unsigned",)
 
 
 def run_tosa_node(
     bench: Bench, graph: Graph, node: Node, inputs: Sequence[Tensor | None]
-) -> tuple[list[Tensor], Plan | None, AcceptanceSets | None]:
-    """Run one node by programs; return its output, its plan if it is a cast, and what the specification accepts.
+) -> tuple[list[Tensor], Answer | None, AcceptanceSets | None]:
+    """Run one node by programs; return its output, the lowering's answer to a cast, and what the specification accepts.
 
     Raises:
         ReadError, IllegalError, TileError: the node cannot be run, and why.
@@ -38,8 +38,8 @@ def run_tosa_node(
     }
     dst = node.results[0][0]
     result, found = converted(bench, x, dst, graph.spec, graph.version, attributes)
-    codes = x.codes if found.demand.src == x.format else x.codes.astype(x.codes.dtype)
-    return [result], found, acceptance(found.demand.cast, found.demand.src, dst, codes)
+    demand = found.plan.demand
+    return [result], found, acceptance(demand.cast, demand.src, dst, x.codes)
 
 
 def rescale_of(graph: Graph, node: Node) -> Rescale:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isa.errors import IllegalError, ReadError, Span
-from isa.pto.lexer import Source
-from simulator.graphs.model import Graph, Input, Language, Node, Tensor
-from simulator.graphs.tosa_attributes import OPERANDS, RESCALE, check_operand_types, checked_attributes
-from simulator.graphs.tosa_text import Attribute, Kind, Reader, TensorType
+from castsim.graphs.model import Graph, Input, Language, Node, Tensor
+from castsim.graphs.tosa_attributes import OPERANDS, RESCALE, check_operand_types, checked_attributes
+from castsim.graphs.tosa_text import Attribute, Kind, Reader, TensorType
+from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.pto.lexer import Source
+from castsim.targets import load_specification
 
 OPERATORS = ("tosa.cast", "tosa.rescale", "tosa.identity", "tosa.reshape", "tosa.const", "tosa.const_shape")
 """Operators that are run; the constants become values of the graph."""
@@ -67,8 +68,6 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
 
 
 def _default_version() -> str:
-    from targets import load_specification  # noqa: PLC0415 - the description, only for a graph
-
     return load_specification("tosa").versions.default
 
 

@@ -6,21 +6,22 @@ of its own. Forms: MLIR language reference; TOSA dialect documentation.
 
 from __future__ import annotations
 
+import math
 import re
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
-from isa.errors import ReadError, Span
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from isa.pto.lexer import Source
-from simulator.graphs.model import Tensor
-from simulator.numerics import abstract_policy, code_dtype, convert_codes
-from simulator.numerics.unpack import code_bits
+from castsim.graphs.model import Tensor
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.pto.lexer import Source
+from castsim.numerics import abstract_policy, code_dtype, convert_codes
+from castsim.numerics.unpack import code_bits
 
 
 class Kind(Enum):
@@ -44,7 +45,7 @@ _PATTERNS = (
     (Kind.DENSE, r"dense\s*<[^<>]*>|array\s*<[^<>]*>"),
     (Kind.VALUE, r"%[\w.$-]+"),
     (Kind.SYMBOL, r"@(?:[\w.$-]+|\"[^\"\n]*\")"),
-    (Kind.STRING, r'"(?:[^"\\\n]|\\[^\n])*"'),
+    (Kind.STRING, r'"(?:[^"\\\n]++|\\[^\n])*+"'),
     (Kind.ATTRIBUTE, r"#[A-Za-z_][\w.$]*(?:\s*<[^<>]*>)?"),
     (Kind.NUMBER, r"-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"),
     (Kind.WORD, r"[A-Za-z_][\w.$]*"),
@@ -52,7 +53,7 @@ _PATTERNS = (
     (Kind.END, r"\Z"),
     (Kind.UNKNOWN, r"."),
 )
-_TOKEN = re.compile(r"(?:\s+|//[^\n]*)*(?:" + "|".join(f"({pattern})" for _, pattern in _PATTERNS) + ")", re.ASCII)
+_TOKEN = re.compile(r"(?:\s++|//[^\n]*+)*+(?:" + "|".join(f"({pattern})" for _, pattern in _PATTERNS) + ")", re.ASCII)
 
 ELEMENTS = {
     "i1": "bool", "i4": "i4", "i8": "i8", "i16": "i16", "i32": "i32", "i48": "i48", "i64": "i64",
@@ -62,9 +63,14 @@ ELEMENTS = {
 _INDEX = "index"
 """Element type of the constants of shapes."""
 
-_TENSOR = re.compile(r"tensor\s*<((?:\s*(?:\d+|\?)\s*x)*)\s*([^\s,>]+)\s*>", re.DOTALL)
+# Possessive, so that a type that does not end well is not tried again from each of its extents.
+_TENSOR = re.compile(r"tensor\s*+<((?:\s*+(?:\d++|\?)\s*+x)*+)\s*+([^\s,>]++)\s*+>", re.DOTALL | re.ASCII)
 _SHAPE = re.compile(r"!tosa\.shape<\s*(\d+)\s*>")
 _LONGEST = 18
+"""Digits of an extent: what has more is larger than any tensor."""
+
+MOST_EXTENTS, LOG2_MOST_ELEMENTS = 32, 63
+"""Rank and size of the largest tensors of TOSA: MAX_RANK and MAX_LOG2_SIZE of level NONE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +152,8 @@ class Reader:
         text = self.next_of(Kind.TYPE, "a tensor type")
         shape = _SHAPE.fullmatch(text)
         if shape:
+            if len(shape.group(1)) > _LONGEST:
+                raise self.error("an extent is too long", index)
             return TensorType(FORMATS["i64"], (int(shape.group(1)),))
         match = _TENSOR.fullmatch(text)
         if match is None:
@@ -155,8 +163,17 @@ class Reader:
             raise self.error("an extent is too long", index)
         element = "i64" if constant and match.group(2) == _INDEX else match.group(2)
         if element not in ELEMENTS:
-            raise self.error(f"element type '{element}' is none of TOSA's", index, ELEMENTS)
-        return TensorType(FORMATS[ELEMENTS[element]], tuple(None if part == "?" else int(part) for part in dims))
+            raise self.error(f"element type '{element[:40]}' is none of TOSA's", index, ELEMENTS)
+        extents = tuple(None if part == "?" else int(part) for part in dims)
+        self._check_size(extents, index)
+        return TensorType(FORMATS[ELEMENTS[element]], extents)
+
+    def _check_size(self, extents: tuple[int | None, ...], index: int) -> None:
+        if len(extents) > MOST_EXTENTS:
+            raise self.error(f"a tensor of rank {len(extents)}", index, (f"up to {MOST_EXTENTS}",))
+        count = math.prod(1 if extent is None else extent for extent in extents)
+        if count >> LOG2_MOST_ELEMENTS:
+            raise self.error(f"a tensor of {count} elements", index, (f"fewer than 2^{LOG2_MOST_ELEMENTS}",))
 
     def types(self) -> list[TensorType]:
         """Read one type, or a list in parentheses."""
@@ -243,13 +260,16 @@ class Reader:
             raise self.error("dense values as a string of bytes are not read; write them as numbers", index)
         values = [self._number(part, index) for part in parts]
         extents = tuple(extent or 0 for extent in kind.shape)
-        size = int(np.prod(extents, dtype=np.int64))
+        size = math.prod(extents)
         if len(values) not in (1, size):
             raise self.error(f"{len(values)} values for {size} elements", index)
-        codes = [self._code(value, kind.format, index) for value in values]
-        if len(codes) == 1:
-            codes = codes * size
-        return Tensor(kind.format, np.array(codes, code_dtype(kind.format)).reshape(extents))
+        codes = self._codes(values, kind.format, index)
+        if len(values) == size:
+            return Tensor(kind.format, codes.reshape(extents))
+        try:
+            return Tensor(kind.format, np.broadcast_to(codes, extents))  # one element in memory
+        except ValueError:
+            raise self.error(f"a tensor of {size} elements is larger than any memory", index) from None
 
     def _number(self, text: str, index: int) -> int | float | bool:
         if text in ("true", "false"):
@@ -265,8 +285,21 @@ class Reader:
             pass
         raise self.error(f"'{text[:40]}' is no number", index)
 
+    def _codes(self, values: list[int | float | bool], fmt: Format, index: int) -> NDArray[Any]:
+        """Return the codes of numbers; a whole number for a float is its bits, as MLIR prints what has no decimal."""
+        codes = np.empty(len(values), code_dtype(fmt))
+        rounded = [place for place, value in enumerate(values) if isinstance(value, float)]
+        if rounded and not isinstance(fmt, IntFormat):
+            wide, numbers = FORMATS["f64"], np.array([values[place] for place in rounded], np.float64)
+            codes[rounded] = convert_codes(numbers.view(np.uint64), wide, fmt, abstract_policy(wide, fmt))
+        else:
+            rounded = []
+        for place in sorted(set(range(len(values))) - set(rounded)):
+            codes[place] = self._code(values[place], fmt, index)
+        return codes
+
     def _code(self, value: int | float, fmt: Format, index: int) -> int:
-        """Return the code of a number; a whole number for a float is its bits, as MLIR prints what has no decimal."""
+        """Return the code of an integer of an integer format, or of the bits of a float."""
         if isinstance(fmt, IntFormat):
             low = fmt.minimum if not fmt.boolean else 0
             if not isinstance(value, int) or not low <= value <= max(fmt.maximum, (1 << fmt.bits) - 1):
@@ -275,9 +308,7 @@ class Reader:
             number = value - (1 << fmt.bits) if value > fmt.maximum and fmt.signed else value
             return int(number) & ((1 << code_bits(fmt)) - 1)
         assert isinstance(fmt, FloatFormat)
-        if isinstance(value, int):
-            if not 0 <= value < 1 << fmt.bits:
-                raise self.error(f"bits {value:#x} do not fit {fmt.name}", index)
-            return value
-        wide = np.array([struct.unpack("<Q", struct.pack("<d", value))[0]], np.uint64)
-        return int(convert_codes(wide, FORMATS["f64"], fmt, abstract_policy(FORMATS["f64"], fmt))[0])
+        assert isinstance(value, int)  # other numbers are rounded all together
+        if not 0 <= value < 1 << fmt.bits:
+            raise self.error(f"bits {value:#x} do not fit {fmt.name}", index)
+        return value

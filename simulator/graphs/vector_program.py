@@ -7,16 +7,16 @@ formats.
 
 from __future__ import annotations
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS
-from simulator.compiled_casts.lanes import gather, spread
-from simulator.emission import Sequence, schedule
-from simulator.emission import Value as Register
-from simulator.graphs.kernel import Combined, Kept, Kernel, Value
-from simulator.graphs.program import Program
-from simulator.planning.steps import RereadForm
-from simulator.planning.vector_text import issue_step, vector_assembly
-from targets.vliw import VliwTarget
+from castsim.graphs.kernel import Combined, Kept, Kernel, Value
+from castsim.graphs.program import Program
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS
+from castsim.planning.steps import RereadForm
+from castsim.planning.vector_text import issue_step, vector_assembly
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
+from castsim.tpc_compiler.emission import Sequence, schedule
+from castsim.tpc_compiler.emission import Value as Register
 
 _BYTE = 8
 

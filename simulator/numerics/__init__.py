@@ -4,19 +4,21 @@
 tier, `cast_array` for users' arrays. Everything that rounds goes through `rounding.increment`.
 """
 
-from simulator.numerics.arrays import (
+from castsim.numerics.arrays import (
+    FormatLike,
     array_from_codes,
     cast_array,
     codes_from_array,
     codes_of_out,
     finish_out,
+    format_name,
     is_codes,
     native_dtype,
     pack_codes,
     unpack_codes,
 )
-from simulator.numerics.blocks import code_dtype
-from simulator.numerics.cast import (
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import (
     Scale,
     cast_codes,
     e8m0_flags,
@@ -24,9 +26,9 @@ from simulator.numerics.cast import (
     scale_of,
     scaled_cast_codes,
 )
-from simulator.numerics.chain import Step, cast_chain
-from simulator.numerics.codec import Encoded, decode_to_float64, encode_value, parse_number, value_of
-from simulator.numerics.policy import (
+from castsim.numerics.chain import Step, cast_chain
+from castsim.numerics.codec import Encoded, decode_to_float64, encode_value, parse_number, value_of
+from castsim.numerics.policy import (
     E8M0Rule,
     InfinityWrap,
     NanToFloat,
@@ -37,12 +39,13 @@ from simulator.numerics.policy import (
     legal_overflows,
     legal_roundings,
 )
-from simulator.numerics.strings import codes_from_strings, strings_from_codes
-from simulator.numerics.tiers import Tier, convert_codes
+from castsim.numerics.strings import codes_from_strings, strings_from_codes
+from castsim.numerics.tiers import Tier, convert_codes
 
 __all__ = [
     "E8M0Rule",
     "Encoded",
+    "FormatLike",
     "InfinityWrap",
     "NanToFloat",
     "NanToInteger",
@@ -65,6 +68,7 @@ __all__ = [
     "e8m0_flags",
     "encode_value",
     "finish_out",
+    "format_name",
     "is_codes",
     "legal_overflows",
     "legal_roundings",

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import ReadError
-from isa.formats import Format, IntFormat
-from simulator.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
-from simulator.numerics.cast import check_random
-from simulator.numerics.policy import Policy
-from simulator.numerics.tiers import Tier, convert_codes
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format, IntFormat
+from castsim.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
+from castsim.numerics.cast import check_random
+from castsim.numerics.policy import Policy
+from castsim.numerics.tiers import Tier, convert_codes
 
 _NUMPY_DTYPES = {
     "f64": "float64", "f32": "float32", "f16": "float16",
@@ -29,6 +29,39 @@ _ML_DTYPES = {
     "e3m2": "float6_e3m2fn", "e2m3": "float6_e2m3fn", "e2m1": "float4_e2m1fn",
     "i2": "int2", "u2": "uint2", "i4": "int4", "u4": "uint4",
 }  # fmt: skip
+
+
+FormatLike = str | np.dtype[Any] | type[Any]
+"""What names a format in the Python interface: a name, or a dtype of NumPy or ml_dtypes, as an object or a class."""
+
+_SHARED = frozenset({"i48"})
+"""Formats whose numbers come in the dtype that is another's own."""
+
+_OF_DTYPES = {name: fmt for fmt, name in {**_NUMPY_DTYPES, **_ML_DTYPES}.items() if fmt not in _SHARED}
+
+
+def format_name(given: FormatLike) -> str:
+    """Return the name of a format: as it is, or that of the only format whose own numbers a dtype holds.
+
+    Classes of Python itself are refused: `float` is f64 to NumPy and f32 to most others.
+
+    Raises:
+        ReadError: neither a name nor such a dtype.
+    """
+    if isinstance(given, str):
+        return given
+    if isinstance(given, np.dtype) or (isinstance(given, type) and given.__module__.split(".")[0] in _LIBRARIES):
+        try:
+            name = np.dtype(given).name
+        except TypeError:  # a class that is no scalar's
+            name = ""
+        if name in _OF_DTYPES:
+            return _OF_DTYPES[name]
+    shown = given.__name__ if isinstance(given, type) else repr(given)
+    raise ReadError(f"{shown[:60]} names no format", legal=("a name such as 'f16'", *sorted(_OF_DTYPES)))
+
+
+_LIBRARIES = ("numpy", "ml_dtypes")
 
 
 def native_dtype(fmt: Format) -> np.dtype[Any] | None:
@@ -222,7 +255,8 @@ def _check_packable(fmt: Format) -> None:
 
 
 def pack_codes(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
-    """Pack the last axis of sub-byte codes into bytes, the first element in the lowest bits (formats.md section 1).
+    """Pack the last axis of sub-byte codes into bytes, the first element in the lowest bits (docs/reference/formats.md
+    section 1).
 
     The unused high bits of the last byte of a row are 0. Shape (..., n) becomes (..., ceil(n * bits / 8)).
 

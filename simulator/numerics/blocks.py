@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import ReadError
-from isa.formats import Format, IntFormat
-from simulator.numerics.rounding import U64
-from simulator.numerics.unpack import code_bits
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format, IntFormat
+from castsim.numerics.rounding import U64
+from castsim.numerics.unpack import code_bits
 
 Codes = NDArray[Any]
 """An array of unsigned integers of some format's storage width."""

@@ -8,16 +8,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FloatFormat, Format, IntFormat, Specials
-from isa.modes import Rounding
-from simulator.numerics.blocks import Codes, check_codes, code_dtype, convert_blocks
-from simulator.numerics.e8m0 import asl_flags
-from simulator.numerics.pack import pack, round_to_integer
-from simulator.numerics.policy import HYBRID_WORDS, NanToFloat, Policy, check_policy, is_power_format
-from simulator.numerics.rounding import U64
-from simulator.numerics.specials import payload_nan_codes
-from simulator.numerics.unpack import Unpacked, normalise, unpack
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FloatFormat, Format, IntFormat, Specials
+from castsim.isa.modes import Rounding
+from castsim.numerics.blocks import Codes, check_codes, code_dtype, convert_blocks
+from castsim.numerics.e8m0 import asl_flags
+from castsim.numerics.pack import pack, round_to_integer
+from castsim.numerics.policy import HYBRID_WORDS, NanToFloat, Policy, check_policy, is_power_format
+from castsim.numerics.rounding import U64
+from castsim.numerics.specials import payload_nan_codes
+from castsim.numerics.unpack import Unpacked, normalise, unpack
 
 
 def cast_codes(
@@ -198,8 +198,8 @@ def scaled_cast_codes(
 def e8m0_flags(codes: Codes, src: Format, dst: FloatFormat) -> NDArray[np.uint8]:
     """Return the flags that a conversion to the power-of-two format `dst` raises by the ASL rule.
 
-    Bits as in `simulator.numerics.e8m0`: invalid 0x01, overflow 0x04, underflow 0x08, inexact 0x10. They depend
-    neither on rounding nor on saturation (pto_assembly.md section 7.2). Errors as `cast_codes`.
+    Bits as in `castsim.numerics.e8m0`: invalid 0x01, overflow 0x04, underflow 0x08, inexact 0x10. They depend
+    neither on rounding nor on saturation (docs/reference/pto.md section 6.2). Errors as `cast_codes`.
     """
     if not is_power_format(dst):
         raise IllegalError(f"{dst.name} raises no flags", legal=("formats of powers of two",))

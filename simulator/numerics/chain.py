@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import Format
-from isa.modes import Rounding
-from simulator.numerics.blocks import Codes, check_codes, convert_blocks
-from simulator.numerics.cast import cast_block, check_random
-from simulator.numerics.policy import Policy, check_policy
-from simulator.numerics.rounding import U64
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import Format
+from castsim.isa.modes import Rounding
+from castsim.numerics.blocks import Codes, check_codes, convert_blocks
+from castsim.numerics.cast import cast_block, check_random
+from castsim.numerics.policy import Policy, check_policy
+from castsim.numerics.rounding import U64
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS, Format, IntFormat
-from isa.modes import DETERMINISTIC, Overflow, Rounding
-from simulator.numerics.blocks import check_codes, code_dtype
-from simulator.numerics.cast import cast_codes
-from simulator.numerics.pack import pack
-from simulator.numerics.policy import Policy, check_policy, default_rounding, is_power_format
-from simulator.numerics.rounding import increment, rule_of
-from simulator.numerics.unpack import Unpacked, unpack
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.numerics.blocks import check_codes, code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.pack import pack
+from castsim.numerics.policy import Policy, check_policy, default_rounding, is_power_format
+from castsim.numerics.rounding import increment, rule_of
+from castsim.numerics.unpack import Unpacked, unpack
 
 Number = int | float | Fraction | Decimal
 

@@ -7,17 +7,17 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import FloatFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics.policy import E8M0Rule, Policy
-from simulator.numerics.rounding import I64, U64, increment, rule_of, shift_round
-from simulator.numerics.unpack import TOP, Mask, Unpacked
+from castsim.isa.formats import FloatFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics.policy import E8M0Rule, Policy
+from castsim.numerics.rounding import I64, U64, increment, rule_of, shift_round
+from castsim.numerics.unpack import TOP, Mask, Unpacked
 
 _SQRT_2 = np.uint64(isqrt(2 << 126))
 """floor(sqrt(2) * 2**63): a normalised significand is above the geometric midpoint iff it is greater."""
 
 INVALID, OVERFLOW, UNDERFLOW, INEXACT = 0x01, 0x04, 0x08, 0x10
-"""Sticky flags of the ASL rule (pto_assembly.md section 7.1)."""
+"""Sticky flags of the ASL rule (docs/reference/pto.md section 6.1)."""
 
 
 def pack_power(value: Unpacked, dst: FloatFormat, policy: Policy) -> U64:

@@ -1,11 +1,14 @@
-"""The random words of stochastic rounding: 32-bit Galois shift registers side by side (tpc.md section 5)."""
+"""The random words of stochastic rounding: 32-bit Galois shift registers side by side.
+
+Source: docs/reference/tpc.md section 5.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import ReadError
+from castsim.isa.errors import ReadError
 
 Words = NDArray[np.uint32]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics.e8m0 import pack_power
-from simulator.numerics.policy import Policy
-from simulator.numerics.rounding import I64, U64, UNGUARDED, Draw, rule_of, shift_round
-from simulator.numerics.specials import infinity_codes, nan_codes, overflow_codes
-from simulator.numerics.unpack import TOP, Mask, Unpacked, code_bits, normalise
+from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics.e8m0 import pack_power
+from castsim.numerics.policy import Policy
+from castsim.numerics.rounding import I64, U64, UNGUARDED, Draw, rule_of, shift_round
+from castsim.numerics.specials import infinity_codes, nan_codes, overflow_codes
+from castsim.numerics.unpack import TOP, Mask, Unpacked, code_bits, normalise
 
 
 def pack(value: Unpacked, dst: Format, policy: Policy, words: U64 | None = None) -> U64:
@@ -144,7 +144,8 @@ def tapered_layout(dst: TaperedFormat) -> tuple[U64, U64]:
 def _tapered_rule(binade_bits: U64, exponent: I64, dst: TaperedFormat, policy: Policy) -> Any:
     """Return the rule of every element: hybrid compares only away from the binades of full precision.
 
-    Below the binade that the half of the smallest number opens, hybrid gives zero (formats.md section 2).
+    Below the binade that the half of the smallest number opens, hybrid gives zero (docs/reference/formats.md section
+    2).
     """
     if policy.rounding is not Rounding.HYBRID:
         return _rule(policy)

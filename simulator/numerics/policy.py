@@ -1,7 +1,7 @@
 """What a cast does where formats alone do not decide: rounding, overflow, special values.
 
 A chip differs from another in the values of a `Policy`, never in code. `abstract_policy` gives the cast without a
-chip; formats.md section 8 defines it cell by cell.
+chip; docs/reference/formats.md section 6 defines it cell by cell.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from isa.errors import IllegalError
-from isa.formats import Format, IntFormat, TaperedFormat
-from isa.modes import Overflow, Rounding
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import Format, IntFormat, TaperedFormat
+from castsim.isa.modes import Overflow, Rounding
 
 
 class NanToFloat(StrEnum):
@@ -52,7 +52,7 @@ class E8M0Rule(StrEnum):
     ONNX = "onnx"
     """Round the value: ceil is `up`, floor and trunc are `down`, round and half_up are `nearest`, ties up."""
     ASL = "asl"
-    """Round the exponent as a real number, in any deterministic mode (pto_assembly.md section 7.2)."""
+    """Round the exponent as a real number, in any deterministic mode (docs/reference/pto.md section 6.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,10 @@ class Policy:
 
 
 HYBRID_WORDS: dict[str, tuple[int, int, int]] = {"f32": (0x3FFF, 18, 0), "f16": (0x1, 31, 1 << 30)}
-"""Sources of the hybrid mode: the comparison word is `(code & mask) << shift | low bits` (formats.md section 2)."""
+"""Sources of the hybrid mode: the comparison word is `(code & mask) << shift | low bits`.
+
+Source: docs/reference/formats.md section 2.
+"""
 
 _TAPERED_ROUNDINGS = (Rounding.ROUND, Rounding.FLOOR, Rounding.CEIL, Rounding.TRUNC, Rounding.HYBRID)
 _POWER_ROUNDINGS = {
@@ -164,7 +167,7 @@ def default_overflow(src: Format, dst: Format) -> Overflow:
 def abstract_policy(
     src: Format, dst: Format, rounding: Rounding | None = None, overflow: Overflow | None = None
 ) -> Policy:
-    """Return the policy of the cast without a chip (formats.md section 8).
+    """Return the policy of the cast without a chip (docs/reference/formats.md section 6).
 
     Defaults: rint (HiFloat8: round; e8m0: ceil, the `up` of ONNX); integers to integers wrap, floats to integers and
     anything to e8m0 saturate, other float destinations do what IEEE 754 says.

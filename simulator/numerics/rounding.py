@@ -3,7 +3,7 @@
 Every conversion reduces to a significand of which some low bits are dropped. Whether the kept part then grows by one
 is decided here and nowhere else. A rounding mode is a *rule*: the truth table of that decision over five bits, kept
 as a 32-bit integer, so that `increment` needs no branch and the same source serves Python integers, NumPy arrays (also
-with another rule in every lane) and compiled kernels. Meanings of the modes: formats.md section 8.
+with another rule in every lane) and compiled kernels. Meanings of the modes: docs/reference/formats.md section 6.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.modes import Rounding
+from castsim.isa.modes import Rounding
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -40,7 +40,8 @@ _RULES: dict[Rounding, int] = {
     Rounding.ODD: _truth_table(lambda sticky, half, last, drawn, negative: (half | sticky) & (last ^ 1)),
     Rounding.HALF_UP: _truth_table(lambda sticky, half, last, drawn, negative: half & (sticky | (negative ^ 1))),
     Rounding.STOCHASTIC: _truth_table(lambda sticky, half, last, drawn, negative: drawn & (half | sticky)),
-    # Away from one, HiFloat8's hybrid mode compares without asking whether anything was dropped (formats.md section 2).
+    # Away from one, HiFloat8's hybrid mode compares without asking whether anything was dropped
+    # (docs/reference/formats.md section 2).
     Rounding.HYBRID: _truth_table(lambda sticky, half, last, drawn, negative: drawn),
 }
 
@@ -68,7 +69,7 @@ class Draw:
     """What the dropped bits are compared with: one 32-bit word per element.
 
     `drawn` is 1 iff the dropped bits, left-aligned to 32 and cut there, are at least the word. With `far_is_zero`
-    they count as 0 when even the first dropped bit lies above the significand (tpc.md section 5).
+    they count as 0 when even the first dropped bit lies above the significand (docs/reference/tpc.md section 5).
     """
 
     words: U64

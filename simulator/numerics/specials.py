@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics.policy import InfinityWrap, NanToFloat, NanToInteger, Policy
-from simulator.numerics.rounding import U64
-from simulator.numerics.unpack import code_bits
+from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics.policy import InfinityWrap, NanToFloat, NanToInteger, Policy
+from castsim.numerics.rounding import U64
+from castsim.numerics.unpack import code_bits
 
 Codes = tuple[int, int]
 

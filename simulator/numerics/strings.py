@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isa.errors import ReadError
-from isa.formats import FORMATS, Format, IntFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics.blocks import Codes, check_codes, code_dtype
-from simulator.numerics.cast import cast_codes
-from simulator.numerics.codec import encode_value, value_of
-from simulator.numerics.policy import Policy, abstract_policy
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics.blocks import Codes, check_codes, code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.codec import encode_value, value_of
+from castsim.numerics.policy import Policy, abstract_policy
 
 _LITERAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan", re.ASCII | re.IGNORECASE)
 

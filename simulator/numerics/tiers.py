@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import Format, IntFormat
-from isa.modes import Rounding
-from simulator.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
-from simulator.numerics.cast import cast_codes, check_random
-from simulator.numerics.compiled.hint import hint
-from simulator.numerics.policy import Policy, check_policy
-from simulator.numerics.tables import Table, cast_by_table, look_up, table_of, table_size
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import Format, IntFormat
+from castsim.isa.modes import Rounding
+from castsim.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
+from castsim.numerics.cast import cast_codes, check_random
+from castsim.numerics.compiled.hint import hint
+from castsim.numerics.policy import Policy, check_policy
+from castsim.numerics.tables import Table, cast_by_table, look_up, table_of, table_size
 
 if TYPE_CHECKING:
-    from simulator.numerics.compiled.selection import Loop
+    from castsim.numerics.compiled.selection import Loop
 
 _SMALL_TABLE = 1 << 16
 """Entries that take about a millisecond to fill: worth it for any program, whose casts repeat."""
@@ -229,7 +229,7 @@ def _equal_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
 def _compiled_tier() -> Any:
     """Return the module of the compiled tier, or why there is none."""
     try:
-        from simulator.numerics.compiled import selection  # noqa: PLC0415 - imports numba
+        from castsim.numerics.compiled import selection  # noqa: PLC0415 - imports numba
     except ImportError as error:
         return f"numba cannot be imported ({error})"
     return selection

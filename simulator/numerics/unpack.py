@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import FloatFormat, Format, IntFormat, Specials, TaperedFormat
-from simulator.numerics.rounding import I64, U64
+from castsim.isa.formats import FloatFormat, Format, IntFormat, Specials, TaperedFormat
+from castsim.numerics.rounding import I64, U64
 
 Mask = NDArray[np.bool_]
 

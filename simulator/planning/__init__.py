@@ -5,14 +5,16 @@ found.verdict, found.chain, found.cost.cycles_per_element, found.text, found.cou
 results = run_assembly(found.assembly, codes)   # the program on the simulated target
 """
 
-from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of, run_assembly
-from simulator.planning.catalogue import Catalogue, catalogue_of
-from simulator.planning.counterexample import Counterexample, Hop, Required
-from simulator.planning.grading import Verdict
-from simulator.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
-from simulator.planning.proof import Evidence, Heard, Judgement, Method, judge
-from simulator.planning.request import CastRequest, Demand, settle
-from simulator.planning.steps import Chain, Step, run_chain
+from castsim.planning.assembling import assembly_of, cost_of, run_assembly
+from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.catalogue import Catalogue, catalogue_of
+from castsim.planning.counterexample import Counterexample, Hop, Required
+from castsim.planning.grading import Verdict
+from castsim.planning.judgement import Evidence, Heard, Judgement, Method
+from castsim.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
+from castsim.planning.proof import judge
+from castsim.planning.request import CastRequest, Demand, settle
+from castsim.planning.steps import Chain, Step, run_chain
 
 __all__ = [
     "Assembly",

@@ -13,20 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import FloatFormat, Format
-from simulator.numerics import code_dtype
-from simulator.planning.grading import Grading, Verdict
-from simulator.planning.order import codes_at, distinct, number_count
-from simulator.planning.proof import (
-    Evidence,
-    Heard,
-    Judgement,
-    Method,
-    smallest_first,
-)
-from simulator.planning.request import Demand
-from simulator.planning.steps import Chain, run_chain
-from simulator.specifications.order import is_nan, order_keys
+from castsim.isa.formats import FloatFormat, Format
+from castsim.numerics import code_dtype
+from castsim.planning.grading import Grading, Verdict
+from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
+from castsim.planning.order import codes_at, distinct, number_count
+from castsim.planning.request import Demand
+from castsim.planning.steps import Chain, run_chain
+from castsim.specifications.order import is_nan, order_keys
 
 Codes = NDArray[Any]
 Places = NDArray[np.uint64]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from isa.errors import IllegalError
-from isa.formats import FloatFormat, Format, IntFormat, format_named
-from simulator.planning.constants import Constants
-from simulator.planning.primitives import Reread
-from simulator.planning.steps import RereadForm, Step
-from targets import Target
-from targets.strided_repeat import StridedRepeatTarget
-from targets.vector_function import VectorFunctionTarget
-from targets.vliw import VliwTarget
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
+from castsim.planning.constants import Constants
+from castsim.planning.primitives import Reread
+from castsim.planning.steps import RereadForm, Step
+from castsim.targets import Target
+from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vliw import VliwTarget
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
     """
     constants = Constants(src, dst)
     if isinstance(target, VliwTarget):
-        from simulator.planning.vector_steps import vector_arithmetic, vector_casts  # noqa: PLC0415
+        from castsim.planning.vector_steps import vector_arithmetic, vector_casts  # noqa: PLC0415 - only the mechanism in use
 
         casts = _CASTS.of(target, lambda: _by_source(vector_casts(target)))
         listed = (step for steps in casts.values() for step in steps)
@@ -157,8 +157,8 @@ def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
 
 def _tile_catalogue(target: StridedRepeatTarget | VectorFunctionTarget, constants: Constants) -> Catalogue:
     """Return the catalogue of a chip with tiles, whose casts are only traced from formats that chains come to."""
-    from simulator.planning.tile_arithmetic import tile_arithmetic, tile_truth  # noqa: PLC0415
-    from simulator.planning.tile_casts import tile_casts  # noqa: PLC0415
+    from castsim.planning.tile_arithmetic import tile_arithmetic, tile_truth  # noqa: PLC0415 - only the mechanism in use
+    from castsim.planning.tile_casts import tile_casts  # noqa: PLC0415 - as above
 
     sources = [rule.src for rule in target.casts]
     casts = _CASTS.of(target, lambda: _Steps(sources, lambda source: tile_casts(target, source)))

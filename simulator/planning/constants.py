@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Policy, code_dtype, convert_codes
-from simulator.numerics.unpack import code_bits
+from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy, code_dtype, convert_codes
+from castsim.numerics.unpack import code_bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from isa.formats import Format
-from simulator.numerics import code_dtype, value_of
-from simulator.planning.request import Demand
-from simulator.planning.steps import Chain, intermediates
+from castsim.isa.formats import Format
+from castsim.numerics import code_dtype, value_of
+from castsim.planning.request import Demand
+from castsim.planning.steps import Chain, intermediates
 
 Number = Fraction | float
 

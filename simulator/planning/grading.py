@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.numerics import convert_codes
-from simulator.specifications.order import is_nan
+from castsim.numerics import convert_codes
+from castsim.specifications.order import is_nan
 
 if TYPE_CHECKING:
-    from simulator.planning.request import Demand
-    from simulator.specifications import AcceptanceSets
+    from castsim.planning.request import Demand
+    from castsim.specifications import AcceptanceSets
 
 Codes = NDArray[Any]
 Mask = NDArray[np.bool_]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import FloatFormat, Format, IntFormat
-from simulator.numerics import code_dtype
-from simulator.numerics.unpack import code_bits
+from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.numerics import code_dtype
+from castsim.numerics.unpack import code_bits
 
 Codes = NDArray[Any]
 Places = NDArray[np.uint64]

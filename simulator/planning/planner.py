@@ -11,22 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import format_named
-from simulator.numerics import value_of
-from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
-from simulator.planning.catalogue import Catalogue, catalogue_of
-from simulator.planning.counterexample import Counterexample, counterexample, decimal_text
-from simulator.planning.grading import Verdict
-from simulator.planning.order import distinct
-from simulator.planning.primitives import Arithmetic, Primitive
-from simulator.planning.proof import Evidence, Judgement, judge
-from simulator.planning.ranking import ranked
-from simulator.planning.request import CastRequest, Demand, settle
-from simulator.planning.samples import all_codes, telling_codes
-from simulator.planning.search import Leg, nearest, search, through
-from simulator.planning.steps import Chain, primitives_of
-from targets import Target, load_target
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import format_named
+from castsim.numerics import value_of
+from castsim.planning.assembling import assembly_of, cost_of
+from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.catalogue import Catalogue, catalogue_of
+from castsim.planning.counterexample import Counterexample, counterexample, decimal_text
+from castsim.planning.grading import Verdict
+from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
+from castsim.planning.order import distinct
+from castsim.planning.primitives import Arithmetic, Primitive
+from castsim.planning.proof import judge
+from castsim.planning.ranking import ranked
+from castsim.planning.request import CastRequest, Demand, settle
+from castsim.planning.samples import all_codes, telling_codes
+from castsim.planning.search import Leg, nearest, search, through
+from castsim.planning.steps import Chain, primitives_of
+from castsim.targets import Target, load_target
 
 Codes = NDArray[Any]
 Heard = Callable[[str, int, int], None]
@@ -38,7 +40,7 @@ _ADDED = 48
 
 
 SAMPLED_MARK = "~"
-"""Marks a verdict that rests on samples."""
+"""Marks a verdict that rests on samples, or on a substitute that does."""
 
 
 class Way(StrEnum):
@@ -100,6 +102,8 @@ class Plan:
         if self.proven or self.evidence is None:
             return self.verdict.value
         found = "no difference" if self.verdict is Verdict.EXACT else "nothing beyond the tolerance"
+        if self.evidence.method is Method.SUBSTITUTE:
+            return f"{found} found in {self.evidence.codes} codes of a substitute{SAMPLED_MARK}"
         return f"{found} found in {self.evidence.codes} samples{SAMPLED_MARK}"
 
     @property
@@ -227,8 +231,6 @@ def _check_satisfiable(demand: Demand) -> None:
     codes = telling_codes(demand.src, (demand.dst,), 1 << 10) if everything is None else everything
     contradicted = demand.unsatisfiable(codes)
     if contradicted.any():
-        from simulator.planning.proof import smallest_first  # noqa: PLC0415
-
         code = int(smallest_first(codes[contradicted], demand.src)[0])
         raise IllegalError(
             f"unsatisfiable: {demand.cast.label} does not accept what {demand.further} asks for, "

@@ -8,9 +8,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from isa.formats import Format, IntFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics import (
+from castsim.isa.formats import Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import (
     Policy,
     Scale,
     Tier,
@@ -69,7 +69,8 @@ class Arithmetic:
     """An operation with constants, executed by the machine model's own function.
 
     `name` identifies it; `monotone` tells that larger operands never give smaller results. `constant` is the one
-    constant there is, as a code or an amount.
+    constant there is, as a code or an amount. `facts` is the digest of what its values rest on: the target's facts and
+    the options that bear on it. Without it two targets with one name would pass for one.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Arithmetic:
     run: Callable[[Codes], Codes] = field(compare=False, repr=False)
     monotone: bool = False
     constant: int | None = None
+    facts: str = ""
 
 
 Primitive = Convert | Integral | Scaled | And | Reread | Arithmetic

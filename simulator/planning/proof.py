@@ -2,61 +2,21 @@
 
 Up to 16 bits all codes are tried. Wider sources: where every step keeps the order of numbers and the destination has
 up to 16 bits, the codes between two changes of the result are decided by the first and the last of them; else 32 bits
-are all tried in machine code, if numba is there; else codes are sampled, which proves nothing, and is said.
+are all tried in machine code, if numba is there; else codes are sampled, which proves nothing, and is said. So is
+where a function that is only known to agree on samples stands in for an instruction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
-
-from numpy.typing import NDArray
-
-from isa.formats import Format
-from simulator.planning.grading import Grading, Verdict
-from simulator.planning.order import is_ordered, nearest_zero_first
-from simulator.planning.primitives import keeps_order
-from simulator.planning.request import Demand
-from simulator.planning.samples import telling_codes
-from simulator.planning.steps import Chain, primitives_of, run_chain
-
-Codes = NDArray[Any]
-Heard = Callable[[str, int, int], None]
-"""Is told what is going on, how far it is, and how far it goes."""
-
-
-class Method(StrEnum):
-    """How a verdict was reached."""
-
-    EXHAUSTIVE = "exhaustive"
-    BREAKPOINTS = "breakpoints"
-    SAMPLED = "sampled"
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """How many codes were tried and what that proves."""
-
-    method: Method
-    codes: int
-    argument: str
-
-    @property
-    def proves(self) -> bool:
-        """Whether no code is left out."""
-        return self.method is not Method.SAMPLED
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Verdict on a chain; `failing` are codes on which it fails, the smallest magnitude first."""
-
-    chain: Chain
-    verdict: Verdict
-    evidence: Evidence
-    failing: Codes
+from castsim.planning.breakpoints import judge_by_breakpoints
+from castsim.planning.exhaustive import judge_exhaustively
+from castsim.planning.grading import Grading, Verdict
+from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
+from castsim.planning.order import is_ordered
+from castsim.planning.primitives import keeps_order
+from castsim.planning.request import Demand
+from castsim.planning.samples import telling_codes
+from castsim.planning.steps import Chain, primitives_of, run_chain
 
 
 def judge(
@@ -76,27 +36,17 @@ def judge(
         argument = f"all {size} codes of {demand.src.name}"
         return _tried(demand.everything, chain, Evidence(Method.EXHAUSTIVE, size, argument))
     if goes_by_breakpoints(demand, chain):
-        from simulator.planning.breakpoints import judge_by_breakpoints  # noqa: PLC0415
-
         return judge_by_breakpoints(demand, chain, heard)
     sampled = _sampled(demand, chain, samples)
     if quick or demand.src.storage_bits != 32:
         return sampled
-    from simulator.planning.everything import is_swift, judge_everything  # noqa: PLC0415
-
-    return judge_everything(demand, chain, sampled, heard) if all(map(is_swift, primitives_of(chain))) else sampled
+    return judge_exhaustively(demand, chain, sampled, heard)
 
 
 def goes_by_breakpoints(demand: Demand, chain: Chain) -> bool:
     """Whether a chain keeps order, and has few enough results that the places where they change can be found."""
     ordered = is_ordered(demand.src) and is_ordered(demand.dst) and demand.dst.bits <= 16
     return ordered and all(map(keeps_order, primitives_of(chain)))
-
-
-def smallest_first(codes: Codes, fmt: Format) -> Codes:
-    """Return codes by magnitude."""
-    ordered: Codes = codes[nearest_zero_first(codes, fmt)]
-    return ordered
 
 
 def _tried(grading: Grading, chain: Chain, evidence: Evidence) -> Judgement:

@@ -9,14 +9,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from isa.errors import CastsimError
-from simulator.planning.assembly import Assembly, Cost, assembly_of, cost_of
-from simulator.planning.grading import Grading, Verdict
-from simulator.planning.primitives import Convert, Integral, Primitive
-from simulator.planning.proof import goes_by_breakpoints
-from simulator.planning.request import CastRequest, Demand
-from simulator.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
-from targets import Target
+from castsim.isa.errors import CastsimError
+from castsim.planning.assembling import assembly_of, cost_of
+from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.grading import Grading, Verdict
+from castsim.planning.primitives import Convert, Integral, Primitive
+from castsim.planning.proof import goes_by_breakpoints
+from castsim.planning.request import CastRequest, Demand
+from castsim.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
+from castsim.targets import Target
 
 Codes = NDArray[Any]
 

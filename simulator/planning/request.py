@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import Format, IntFormat, format_named
-from isa.modes import DETERMINISTIC, Overflow, Rounding
-from simulator.numerics import Policy, abstract_policy, convert_codes, decode_to_float64, legal_roundings
-from simulator.numerics.policy import default_rounding
-from simulator.planning.grading import Grading
-from simulator.planning.samples import all_codes
-from simulator.specifications import AcceptanceSets, SpecifiedCast, acceptance, specified_cast
-from simulator.specifications.acceptance import exact_policies
-from simulator.specifications.order import is_nan
-from targets import Specification, Target
-from targets.specification import Accept
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.numerics import Policy, abstract_policy, convert_codes, decode_to_float64, legal_roundings
+from castsim.numerics.policy import default_rounding
+from castsim.planning.grading import Grading
+from castsim.planning.samples import all_codes
+from castsim.specifications import AcceptanceSets, SpecifiedCast, acceptance, specified_cast
+from castsim.specifications.acceptance import exact_policies
+from castsim.specifications.order import is_nan
+from castsim.targets import Specification, Target
+from castsim.targets.specification import Accept
 
 Codes = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -33,7 +33,7 @@ class CastRequest:
     """A cast to be planned.
 
     `spec` is a specification, its name or path, `target` likewise; `version` and `attributes` as for
-    `simulator.specifications.specified_cast`. `rounding` asks for results in range rounded by that mode, `saturate` for
+    `castsim.specifications.specified_cast`. `rounding` asks for results in range rounded by that mode, `saturate` for
     results out of range clamped: an attribute of the specification where it has one with that effect, else a further
     demand beside it. `rows` and `cols` are the extent of the tensor that the assembly converts, `steps` the longest
     chain.

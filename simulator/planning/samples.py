@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Policy, code_dtype, convert_codes
-from simulator.numerics.unpack import code_bits
-from simulator.planning.order import codes_at, distinct, is_ordered, number_count
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy, code_dtype, convert_codes
+from castsim.numerics.unpack import code_bits
+from castsim.planning.order import codes_at, distinct, is_ordered, number_count
 
 Codes = NDArray[Any]
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import Format
-from simulator.numerics import Tier
-from simulator.planning.catalogue import Catalogue
-from simulator.planning.primitives import Convert, Integral
-from simulator.planning.request import Demand
-from simulator.planning.steps import Chain, Step, VectorForm
-from simulator.specifications.order import order_keys
+from castsim.isa.formats import Format
+from castsim.numerics import Tier
+from castsim.planning.catalogue import Catalogue
+from castsim.planning.primitives import Convert, Integral
+from castsim.planning.request import Demand
+from castsim.planning.steps import Chain, Step, VectorForm
+from castsim.specifications.order import order_keys
 
 Codes = NDArray[Any]
 Heard = Callable[[str], None]

@@ -8,11 +8,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from isa.formats import Format
-from isa.modes import Saturation
-from isa.pto.program import RoundMode
-from simulator.numerics import Tier
-from simulator.planning.primitives import Primitive, apply
+from castsim.isa.formats import Format
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode
+from castsim.numerics import Tier
+from castsim.planning.primitives import Primitive, apply
 
 Codes = NDArray[Any]
 

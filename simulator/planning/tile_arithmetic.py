@@ -1,6 +1,7 @@
 """Tile operations with a constant as steps: bounds and offsets around a cast.
 
-Values are those of `simulator.tile_work.effect.TileEffect`, which the program runs, on one row of any length.
+Values are those of `castsim.execution.vector_operations.effect.TileEffect`, which the program runs, on one row of any
+length.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import Span
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from isa.pto.program import TileType
-from simulator.numerics import value_of
-from simulator.planning.constants import Constants
-from simulator.planning.primitives import Arithmetic
-from simulator.planning.steps import Step, TileWorkForm
-from simulator.tile_work import TileEffect
-from simulator.tile_work.arithmetic import constant_codes
-from simulator.tile_work.behaviour import behaviour_of
-from simulator.tiles import Tile, TileWork
-from targets.dataflow import DataflowTarget
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.vector_operations import TileEffect
+from castsim.execution.vector_operations.arithmetic import constant_codes
+from castsim.execution.vector_operations.behaviour import behaviour_of
+from castsim.isa.errors import Span
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.pto.program import TileType
+from castsim.numerics import code_dtype, value_of
+from castsim.planning.constants import Constants
+from castsim.planning.facts import digest_of_facts
+from castsim.planning.primitives import Arithmetic
+from castsim.planning.steps import Step, TileWorkForm
+from castsim.targets.dataflow import DataflowTarget
 
 Codes = NDArray[Any]
 
@@ -43,7 +45,7 @@ def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[St
                 what = f"{mnemonic} {name} {_label(mnemonic, constant, fmt)}"
                 # A rounded sum keeps order; one that wraps does not.
                 ordered = monotone or isinstance(fmt, FloatFormat)
-                primitive = Arithmetic(f"{target.name} {what}", fmt, run, ordered, constant)
+                primitive = Arithmetic(f"{target.name} {what}", fmt, run, ordered, constant, run.facts)
                 yield Step(fmt, fmt, (primitive,), (TileWorkForm(mnemonic, constant),), what)
 
 
@@ -58,7 +60,8 @@ def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
         if name in select.types:
             fmt = FORMATS[name]
             what = f"{TRUTH} {name}"
-            primitive = Arithmetic(f"{target.name} {what}", fmt, _TruthOnRow(target, fmt), constant=one_of(fmt))
+            run = _TruthOnRow(target, fmt)
+            primitive = Arithmetic(f"{target.name} {what}", fmt, run, constant=one_of(fmt), facts=run.facts)
             yield Step(fmt, fmt, (primitive,), (TileWorkForm(TRUTH, one_of(fmt)),), what)
 
 
@@ -103,18 +106,27 @@ class _TruthOnRow:
         flat = codes.reshape(-1)
         length = -(-max(flat.size, 1) // _WHOLE) * _WHOLE
         size = length * flat.itemsize
+        buffer = np.zeros(2 * size + 2 * length, np.uint8)
+        buffer[: flat.nbytes] = np.ascontiguousarray(flat).view(np.uint8)
+        for work in self._works(length):
+            TileEffect(work, behaviour_of(self.target, work)).apply(buffer)
+        return buffer[size : size + flat.nbytes].view(flat.dtype).reshape(codes.shape)
+
+    @property
+    def facts(self) -> str:
+        """The digest of what the values rest on."""
+        return _facts(self.target, self._works(_WHOLE))
+
+    def _works(self, length: int) -> tuple[TileWork, ...]:
+        size = length * code_dtype(self.fmt).itemsize
         source, result = (self._row(name, self.fmt, place, length) for name, place in (("src", 0), ("dst", size)))
         mask = self._row("mask", FORMATS["i8"], 2 * size, length)
         tmp = self._row("tmp", self.fmt, 2 * size + length, _TMP)
-        buffer = np.zeros(2 * size + 2 * length, np.uint8)
-        buffer[: flat.nbytes] = np.ascontiguousarray(flat).view(np.uint8)
         zero, one = ((0, self.fmt),), ((one_of(self.fmt), self.fmt),)
-        for work in (
+        return (
             TileWork("tcmps", mask, (source,), _HERE, scalars=zero, mode="eq"),
             TileWork("tsels", result, (source,), _HERE, scalars=one, tmp=tmp, mask=mask),
-        ):
-            TileEffect(work, behaviour_of(self.target, work)).apply(buffer)
-        return buffer[size : size + flat.nbytes].view(flat.dtype).reshape(codes.shape)
+        )
 
     def _row(self, name: str, fmt: Format, address: int, cols: int) -> Tile:
         return Tile(name, fmt, TileType("vec", fmt.name, 1, cols, 1, cols), address, 1, cols, fmt.storage_bits)
@@ -137,13 +149,32 @@ class _OnRow:
 
     def __call__(self, codes: Codes) -> Codes:
         flat = np.ascontiguousarray(codes.reshape(-1))
-        kind = TileType("vec", self.fmt.name, 1, flat.size, 1, flat.size)
-        source, result = (
-            Tile(name, self.fmt, kind, place * flat.nbytes, 1, flat.size, self.fmt.storage_bits)
-            for place, name in enumerate(("src", "dst"))
-        )
-        work = TileWork(self.mnemonic, result, (source,), _HERE, scalars=((self.constant, self.fmt),))
+        work = self._work(flat.size)
         buffer = np.zeros(2 * flat.nbytes, np.uint8)
         buffer[: flat.nbytes] = flat.view(np.uint8)
         TileEffect(work, behaviour_of(self.target, work)).apply(buffer)
         return buffer[flat.nbytes :].view(flat.dtype).reshape(codes.shape)
+
+    @property
+    def facts(self) -> str:
+        """The digest of what the values rest on."""
+        return _facts(self.target, (self._work(1),))
+
+    def _work(self, length: int) -> TileWork:
+        kind, size = TileType("vec", self.fmt.name, 1, length, 1, length), length * code_dtype(self.fmt).itemsize
+        source, result = (
+            Tile(name, self.fmt, kind, place * size, 1, length, self.fmt.storage_bits)
+            for place, name in enumerate(("src", "dst"))
+        )
+        return TileWork(self.mnemonic, result, (source,), _HERE, scalars=((self.constant, self.fmt),))
+
+
+def _facts(target: DataflowTarget, works: Iterable[TileWork]) -> str:
+    """Return the digest of what the target adds to the formulas of operations."""
+    behaviours = [behaviour_of(target, work) for work in works]
+    return digest_of_facts(
+        {
+            "arithmetic": target.tile_arithmetic.model_dump(mode="json"),
+            "operations": [[found.saturates, found.uses_tmp, found.choices, found.window] for found in behaviours],
+        }
+    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS, Format
-from simulator.planning.steps import Step, TileCastForm, TileWorkForm
-from simulator.planning.tile_arithmetic import TRUTH
-from simulator.tile_work.shapes import BLOCK
-from targets import Target
-from targets.strided_repeat import StridedRepeatTarget
+from castsim.execution.vector_operations.shapes import BLOCK
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format
+from castsim.planning.steps import Step, TileCastForm, TileWorkForm
+from castsim.planning.tile_arithmetic import TRUTH
+from castsim.targets import Target
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
 Named = tuple[str, str]
 """The name of a value of the text and the spelling of its type."""
@@ -77,14 +77,12 @@ def _cast(step: Step, form: TileCastForm, source: Named, result: Named, declarat
 
 def _scratch_words(step: Step, form: TileCastForm, declarations: Declarations) -> int:
     """Return the length of the tmp tile, whole blocks of int32."""
-    from simulator.strided.plan import plan_cast  # noqa: PLC0415 - only where a form has scratch
-    from simulator.strided.scratch import scratch_need  # noqa: PLC0415
+    from castsim.planning.strided_casts import scratch_bytes  # noqa: PLC0415 - only where a form has scratch
 
     target = declarations.target
     assert isinstance(target, StridedRepeatTarget)
     rows, cols = declarations.extent
-    plan = plan_cast(target, step.src, step.dst, form.rounding, form.saturation, scratch=True)
-    size = scratch_need(plan, target.repeat, rows, cols, cols).total
+    size = scratch_bytes(target, step, form, rows, cols)
     block = target.repeat.block_bytes
     return max(block, -(-size // block) * block) // 4
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from isa.formats import Format
-from isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
-from isa.pto.types import format_type
-from simulator.planning.assembly import Assembly, machine_formats
-from simulator.planning.steps import Chain, RereadForm, Step
-from simulator.planning.tile_arithmetic import shown
-from simulator.planning.tile_steps import step_lines
-from targets import Target
+from castsim.isa.formats import Format
+from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
+from castsim.isa.pto.types import format_type
+from castsim.planning.assembly import Assembly, machine_formats
+from castsim.planning.steps import Chain, RereadForm, Step
+from castsim.planning.tile_arithmetic import shown
+from castsim.planning.tile_steps import step_lines
+from castsim.targets import Target
 
 
 def tile_assembly(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:

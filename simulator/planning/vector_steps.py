@@ -1,7 +1,7 @@
 """The vector unit of a VLIW chip as steps: conversions in every fixed mode, and arithmetic with constants.
 
-Values of conversions come from `simulator.vliw.semantics.policies`, those of arithmetic from the prepared instruction
-itself, run on a register made as wide as the array.
+Values of conversions come from `castsim.machines.vliw.semantics.policies`, those of arithmetic from the prepared
+instruction itself, run on a register made as wide as the array.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import CastsimError
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from isa.modes import Rounding
-from isa.tpc import parse
-from isa.tpc.forms import TARGET_SPELLINGS
-from simulator.numerics import abstract_policy, code_dtype, convert_codes, value_of
-from simulator.planning.constants import Constants
-from simulator.planning.primitives import Arithmetic, Convert, Integral
-from simulator.planning.steps import Step, VectorForm
-from simulator.vliw.semantics import Operands, Prepared, State, prepare
-from simulator.vliw.semantics.configuration import CONVERT_ROUND, ROUND
-from simulator.vliw.semantics.policies import integer_policy, integral_policy, policy_of
-from targets.vliw import RoundingMode, RoundingModes, VliwTarget
+from castsim.isa.errors import CastsimError
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.modes import Rounding
+from castsim.isa.tpc import parse
+from castsim.isa.tpc.forms import TARGET_SPELLINGS
+from castsim.machines.vliw.semantics import Operands, Prepared, State, prepare
+from castsim.machines.vliw.semantics.configuration import CONVERT_ROUND, ROUND
+from castsim.machines.vliw.semantics.policies import integer_policy, integral_policy, policy_of
+from castsim.numerics import abstract_policy, code_dtype, convert_codes, value_of
+from castsim.planning.constants import Constants
+from castsim.planning.facts import digest_of_facts
+from castsim.planning.primitives import Arithmetic, Convert, Integral
+from castsim.planning.steps import Step, VectorForm
+from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
 
 Codes = NDArray[Any]
 
@@ -175,7 +176,7 @@ def _prepared(
     text = f"{form.mnemonic} V1, V0, {', '.join(spelt)}"
     if _parses(target, text):
         run = _Wide(target, text, fmt, tuple(vectors))
-        primitive = Arithmetic(f"{target.name} {text}", fmt, run, monotone, constant)
+        primitive = Arithmetic(f"{target.name} {text}", fmt, run, monotone, constant, _facts(target))
         yield Step(fmt, fmt, (primitive,), (form,), name)
 
 
@@ -206,6 +207,17 @@ def _shown(constant: int, fmt: Format, mnemonic: str) -> str:
     top = 1 << (fmt.bits - 1)
     signed = isinstance(fmt, IntFormat) and fmt.signed
     return str((constant & (2 * top - 1) ^ top) - top if signed else constant)
+
+
+ARITHMETIC_OPTIONS = ("arithmetic_subnormals", "immediate_and_mask", "min_max_nan")
+"""Options that decide what element-wise arithmetic, comparison and selection give."""
+
+
+def _facts(target: VliwTarget) -> str:
+    """Return the digest of what the values of arithmetic rest on, the same for all instructions of a target."""
+    facts = target.model_dump(mode="json", include={"special_values", "configuration"})
+    options = {name: target.option(name) for name in ARITHMETIC_OPTIONS if name in target.options}
+    return digest_of_facts({**facts, "options": options})
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS, Format
-from simulator.compiled_casts.lanes import gather, spread
-from simulator.emission import Sequence, Value, schedule
-from simulator.planning.assembly import Assembly, machine_formats
-from simulator.planning.steps import Chain, Step, VectorForm
-from targets.vliw import VliwTarget
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format
+from castsim.planning.assembly import Assembly, machine_formats
+from castsim.planning.steps import Chain, Step, VectorForm
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
+from castsim.tpc_compiler.emission import Sequence, Value, schedule
 
 _NIBBLE, _BYTE = 4, 8
 

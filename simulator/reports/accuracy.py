@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from simulator.accuracy import Accuracy, AssessedRow, Curve
-from simulator.accuracy.assessment import Statistics, predicted, simulated
+from castsim.evidence.accuracy import Accuracy, AssessedRow, Curve
+from castsim.evidence.accuracy.assessment import Statistics, predicted, simulated
+from castsim.reports.documents import Document
 
 _PLACES = 4
 """Decimals of a percentage."""
 
 
-def accuracy_document(found: Sequence[Accuracy]) -> Mapping[str, Any]:
+def accuracy_document(found: Sequence[Accuracy]) -> Document:
     """Return the JSON of one table, or of several."""
     every = [row for accuracy in found for row in accuracy.rows]
     return {
@@ -24,7 +24,7 @@ def accuracy_document(found: Sequence[Accuracy]) -> Mapping[str, Any]:
     }
 
 
-def _target(accuracy: Accuracy) -> Mapping[str, Any]:
+def _target(accuracy: Accuracy) -> Document:
     shipped = [table for table in accuracy.target.measurements if accuracy.table.file.endswith(table.file)]
     return {
         "target": accuracy.target.name,
@@ -37,7 +37,7 @@ def _target(accuracy: Accuracy) -> Mapping[str, Any]:
     }
 
 
-def _row(target: str, assessed: AssessedRow) -> Mapping[str, Any]:
+def _row(target: str, assessed: AssessedRow) -> Document:
     peer = assessed.predicted_error
     return {
         "target": target,
@@ -53,7 +53,7 @@ def _row(target: str, assessed: AssessedRow) -> Mapping[str, Any]:
     }
 
 
-def _curve(target: str, curve: Curve) -> Mapping[str, Any]:
+def _curve(target: str, curve: Curve) -> Document:
     return {
         "target": target,
         "operation": curve.operation,

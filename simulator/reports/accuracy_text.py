@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from simulator.accuracy import Accuracy
-from simulator.accuracy.assessment import LABEL_SHAPE, Statistics, predicted, simulated
-from simulator.accuracy.table import CAST
-from simulator.reports.terminal import indented, table
+from castsim.evidence.accuracy import Accuracy
+from castsim.evidence.accuracy.assessment import LABEL_SHAPE, Statistics, predicted, simulated
+from castsim.evidence.accuracy.table import CAST
+from castsim.reports.terminal import indented, table
 
 
 def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from simulator.tree import Access, Block, Deltas, Loop, Lowered, Node, Tree, width
-from targets import Target
+from castsim.execution.tree import Access, Block, Deltas, Loop, Lowered, Node, Tree, width
+from castsim.targets import Target
 
 Reach = tuple[int, int]
 """How far loops move an address down and up, in bytes."""

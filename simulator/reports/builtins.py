@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from simulator.builtins import Builtin, BuiltinResult
-from simulator.reports.exposed import stale_entry
-from simulator.reports.run import digest
+from castsim.reports.documents import Document
+from castsim.reports.exposed import stale_entry
+from castsim.reports.run_report import digest
+from castsim.tpc_compiler.builtins import Builtin, BuiltinResult
 
 
-def builtin_document(
-    found: Builtin, text: str, result: BuiltinResult | None, files: Mapping[str, Path]
-) -> dict[str, Any]:
+def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, files: Mapping[str, Path]) -> Document:
     """Return a builtin: what it is, what one call issues, its assembly; with a result what the calls computed."""
     row = found.row
-    document: dict[str, Any] = {
+    document: Document = {
         "builtin": row.builtin,
         "target": found.target.name,
         "signature": row.signature,

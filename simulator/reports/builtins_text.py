@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.console import RenderableType
 from rich.text import Text
 
-from isa.formats import FORMATS
-from simulator.reports.terminal import indented
-from targets import Target
-from targets.tpc_builtins import ResultOrder, builtins_of, special_functions
-from targets.vliw import VliwTarget
+from castsim.isa.formats import FORMATS
+from castsim.reports.terminal import indented
+from castsim.targets import Target
+from castsim.targets.tpc_builtins import ResultOrder, builtins_of, special_functions
+from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    from simulator.builtins import Builtin, BuiltinResult
+    from castsim.tpc_compiler.builtins import Builtin, BuiltinResult
 
 _Row = TypeVar("_Row")
 

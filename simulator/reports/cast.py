@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
-from isa.formats import Format
-from isa.modes import Overflow, Saturation
-from simulator.reports.cast_specifications import Accepted, accepted_document
-from simulator.reports.numbers import Number, bits_text, json_value
-from simulator.reports.ulp import ordinal
-from simulator.specifications import SpecifiedCast
-from targets import Target
+from castsim.isa.formats import Format
+from castsim.isa.modes import Overflow, Saturation
+from castsim.reports.cast_specifications import Accepted, accepted_document
+from castsim.reports.documents import Document, document, json_of
+from castsim.reports.numbers import Number, bits_text, json_value
+from castsim.reports.ulp import ordinal
+from castsim.specifications import SpecifiedCast
+from castsim.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +106,13 @@ class CastTable:
         return found if self.request.targets else []
 
 
-def cast_document(table: CastTable) -> dict[str, Any]:
+def cast_document(table: CastTable) -> Document:
     """Return the table as JSON. A finite value is a number, others are `nan`, `inf`, `-inf`."""
     request = table.request
     return {
         "results": [
             {
-                "target": row.target,
-                "rounding": row.rounding,
-                "overflow": row.overflow,
-                "saturation": row.saturation,
+                **document(row, "target", "rounding", "overflow", "saturation"),
                 "input_bits": bits_text(row.source.code, request.src),
                 "output_bits": bits_text(row.code, request.dst),
                 "value": json_value(row.value, request.dst),
@@ -126,7 +123,7 @@ def cast_document(table: CastTable) -> dict[str, Any]:
             for row in table.rows
         ],
         "differences": [_difference(group, request) for group in table.differences()],
-        "skipped": [asdict(skipped) for skipped in table.skipped],
+        "skipped": json_of(table.skipped),
         "warnings": list(table.warnings),
         "specifications": [
             accepted_document(row, bits_text(request.sources[row.number].code, request.src), request.dst)
@@ -144,7 +141,7 @@ def spread(group: Sequence[CastRow], fmt: Format) -> int | None:
     return None if known else 0
 
 
-def _difference(group: Sequence[CastRow], request: Request) -> dict[str, Any]:
+def _difference(group: Sequence[CastRow], request: Request) -> Document:
     return {
         "input_bits": bits_text(group[0].source.code, request.src),
         "rounding_asked": group[0].asked,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from isa.formats import Format
-from simulator.numerics import value_of
-from simulator.reports.numbers import Number, bits_text, json_value
-from simulator.specifications import AcceptanceSets, SpecifiedCast
+from castsim.isa.formats import Format
+from castsim.numerics import value_of
+from castsim.reports.documents import Document
+from castsim.reports.numbers import Number, bits_text, json_value
+from castsim.specifications import AcceptanceSets, SpecifiedCast
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted
     return Accepted(number, cast, low, high, None if further in (low, high) else further, nan, anything)
 
 
-def accepted_document(row: Accepted, input_bits: str, dst: Format) -> dict[str, Any]:
+def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
     """Return one row as JSON; numbers that are not there are null."""
 
-    def end(found: tuple[int, Number] | None) -> dict[str, Any] | None:
+    def end(found: tuple[int, Number] | None) -> Document | None:
         return None if found is None else {"bits": bits_text(found[0], dst), "value": json_value(found[1], dst)}
 
     cast = row.cast

@@ -11,11 +11,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from isa.formats import Format
-from simulator.reports.cast import CastRow, CastTable, Source, spread
-from simulator.reports.cast_specifications import Accepted
-from simulator.reports.numbers import bits_text
-from simulator.reports.terminal import table
+from castsim.isa.formats import Format
+from castsim.reports.cast import CastRow, CastTable, Request, Source, spread
+from castsim.reports.cast_specifications import Accepted
+from castsim.reports.numbers import bits_text
+from castsim.reports.terminal import table
 
 _INEXACT = "inexact"
 
@@ -112,7 +112,7 @@ def _targets_table(found: CastTable) -> Table:
         _make_room(made, found)
     made.columns[1].min_width = max(len(name) for name in _names(found))
     for index, (source, rows) in enumerate(groupby(found.rows, key=lambda row: row.source)):
-        group = [_cells(row, request.dst) for row in rows]
+        group = [_cells(row, request) for row in rows]
         group += [_accepted_cells(row, request.dst) for row in found.accepted if row.number == index]
         lines = [_given(source), bits_text(source.code, request.src)]
         if not source.exact:
@@ -130,7 +130,8 @@ def _names(found: CastTable) -> Iterator[str]:
     yield from (cast.label for cast in found.request.specified)
 
 
-def _cells(row: CastRow, dst: Format) -> list[str | Text]:
+def _cells(row: CastRow, request: Request) -> list[str | Text]:
+    dst = request.dst
     style = "bold red" if row.ulps != 0 else ""
     return [
         _name(row),
@@ -140,13 +141,14 @@ def _cells(row: CastRow, dst: Format) -> list[str | Text]:
         Text(bits_text(row.code, dst), style=style),
         Text(number_text(row.value), style=style),
         Text(_ulps(row), style=style),
-        _judgement(row) if row.accepted_by else _mark(row),
+        _judgement(row, request) if row.accepted_by else _mark(row),
     ]
 
 
-def _judgement(row: CastRow) -> Text:
+def _judgement(row: CastRow, request: Request) -> Text:
     """Return the specifications that reject a result; their attributes stand beside what they accept."""
-    against = [label.partition(":")[0] for label, good in row.accepted_by.items() if not good]
+    versions = {cast.label: f"{cast.spec.name}@{cast.version}" for cast in request.specified}
+    against = [versions[label] for label, good in row.accepted_by.items() if not good]
     return Text("\n".join(against) or "-", style="bold red")
 
 

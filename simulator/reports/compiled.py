@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from isa.formats import FORMATS
-from simulator.compiled_casts import CastTable, Column, Comparison, CompiledCast, source_format
-from simulator.compiled_casts.paths import Path
-from simulator.numerics import value_of
-from simulator.reports.cast import Source
-from simulator.reports.numbers import bits_text, json_value
+from castsim.isa.formats import FORMATS
+from castsim.numerics import value_of
+from castsim.reports.cast import Source
+from castsim.reports.documents import Document, document
+from castsim.reports.numbers import bits_text, json_value
+from castsim.tpc_compiler.compiled_casts import CastTable, Column, Comparison, CompiledCast, source_format
+from castsim.tpc_compiler.compiled_casts.paths import Path
 
 
-def cast_document(cast: CompiledCast) -> dict[str, Any]:
+def cast_document(cast: CompiledCast) -> Document:
     """Return what a cast is: types, path, mode, kind of lowering."""
     return {
         "target": cast.target.name,
@@ -29,19 +29,16 @@ def cast_document(cast: CompiledCast) -> dict[str, Any]:
     }
 
 
-def path_document(path: Path) -> dict[str, Any]:
+def path_document(path: Path) -> Document:
     """Return the hops of a path and how well they are known."""
     return {
         "types": list(path.types),
-        "steps": [
-            {"src": hop.src, "dst": hop.dst, "means": hop.means.value, "through": hop.through} for hop in path.hops
-        ],
-        "status": path.status.value,
-        "sources": list(path.sources),
+        "steps": [document(hop, "src", "dst", "means", "through") for hop in path.hops],
+        **document(path, "status", "sources"),
     }
 
 
-def compiled_document(found: Comparison, sources: Sequence[Source]) -> Mapping[str, Any]:
+def compiled_document(found: Comparison, sources: Sequence[Source]) -> Document:
     """Return a comparison; results are listed per account."""
     src, dst = source_format(found.cast), FORMATS[found.cast.dst.element]
     return {
@@ -67,7 +64,7 @@ def compiled_document(found: Comparison, sources: Sequence[Source]) -> Mapping[s
     }
 
 
-def _column(column: Column, found: Comparison) -> dict[str, Any]:
+def _column(column: Column, found: Comparison) -> Document:
     fmt = FORMATS[found.cast.dst.element]
     path = found.other.path if found.other is not None and found.other.reading == column.label else found.cast.path
     return {
@@ -81,7 +78,7 @@ def _column(column: Column, found: Comparison) -> dict[str, Any]:
     }
 
 
-def table_document(table: CastTable) -> Mapping[str, Any]:
+def table_document(table: CastTable) -> Document:
     """Return a table of C-level casts: its cells, and the paths of the pairs without an instruction."""
     return {
         "target": table.target.name,
@@ -93,6 +90,6 @@ def table_document(table: CastTable) -> Mapping[str, Any]:
     }
 
 
-def _mediated(table: CastTable, src: str, dst: str) -> dict[str, Any] | None:
+def _mediated(table: CastTable, src: str, dst: str) -> Document | None:
     path = table.mediated.get((src, dst))
     return None if path is None else path_document(path)

@@ -8,14 +8,23 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from isa.formats import FORMATS, Format
-from simulator.compiled_casts import CastTable, Comparison, Difference, Entry, Form, Order, entries, source_format
-from simulator.numerics import value_of
-from simulator.reports.cast import Source
-from simulator.reports.cast_text import number_text
-from simulator.reports.numbers import bits_text
-from simulator.reports.terminal import table
-from targets.schema import Status
+from castsim.isa.formats import FORMATS, Format
+from castsim.numerics import value_of
+from castsim.reports.cast import Source
+from castsim.reports.cast_text import number_text
+from castsim.reports.numbers import bits_text
+from castsim.reports.terminal import table
+from castsim.targets.schema import Status
+from castsim.tpc_compiler.compiled_casts import (
+    CastTable,
+    Comparison,
+    Difference,
+    Entry,
+    Form,
+    Order,
+    entries,
+    source_format,
+)
 
 
 def compiled_text(found: Comparison, sources: Sequence[Source]) -> RenderableType:

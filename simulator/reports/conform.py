@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from isa.formats import format_named
-from simulator.answering.answer import setting_text
-from simulator.conformance import Matrix, Settled
-from simulator.conformance.cells import changed
-from simulator.planning import Counterexample, Verdict, Way
-from simulator.reports.lower import code_text, counterexample_document, number_text
-from simulator.specifications import SpecifiedCast
+from castsim.isa.formats import format_named
+from castsim.planning import Counterexample, Verdict, Way
+from castsim.planning.answering.answer import setting_text
+from castsim.planning.conformance import Matrix, Settled
+from castsim.planning.conformance.cells import changed
+from castsim.reports.documents import Document
+from castsim.reports.lower import code_text, counterexample_document, number_text
+from castsim.specifications import SpecifiedCast
 
 SAMPLED = "~"
 """Marks a verdict that rests on samples."""
 
 
-def conform_document(found: Matrix) -> Mapping[str, Any]:
+def conform_document(found: Matrix) -> Document:
     """Return a matrix as JSON, one entry per cell."""
     return {
         "specification": found.spec.name,
@@ -36,7 +36,7 @@ def conform_document(found: Matrix) -> Mapping[str, Any]:
     }
 
 
-def _cell_document(entry: Settled) -> Mapping[str, Any]:
+def _cell_document(entry: Settled) -> Document:
     cell = entry.cell
     return {
         "src": cell.src,

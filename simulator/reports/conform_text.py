@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from simulator.answering.answer import options_text, setting_text
-from simulator.conformance import Matrix
-from simulator.planning import Way
-from simulator.reports.conform import cast_text, cell_text
-from simulator.reports.terminal import indented, table
+from castsim.planning import Way
+from castsim.planning.answering.answer import options_text, setting_text
+from castsim.planning.conformance import Matrix
+from castsim.reports.conform import cast_text, cell_text
+from castsim.reports.terminal import indented, table
 
 LEGEND = (
     "native: one instruction as it stands. Words such as `saturation ON` or `rounding TRUNC`: one instruction with "

@@ -1,34 +1,44 @@
-"""Stale reads and lint findings as JSON."""
+"""Stale reads as JSON, and in a sentence."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from castsim.reports.documents import Document, document
 
 if TYPE_CHECKING:
-    from simulator.vliw.findings import Site, StaleRead
-    from simulator.vliw.lint import Finding
+    from castsim.machines.vliw.findings import Site, StaleRead
 
 
-def stale_entry(found: StaleRead) -> dict[str, Any]:
+def stale_entry(found: StaleRead) -> Document:
     """Return one stale read: both instructions, their bundles, the distances in bundles."""
     return {
-        "kind": str(found.kind),
-        "register": found.place,
-        "operand": found.role,
+        **document(found, "kind", "place", "role", place="register", role="operand"),
         "reader": _site(found.reader),
         "writer": None if found.writer is None else _site(found.writer),
-        "distance_bundles": found.distance,
-        "needed_bundles": found.needed,
-        "missing_bundles": found.missing,
-        "first_issued_bundle": found.first,
-        "times": found.times,
+        **document(found, *_DISTANCES, **_IN_BUNDLES),
     }
 
 
-def finding_entry(found: Finding) -> dict[str, Any]:
-    """Return one lint finding."""
-    return {"rule": found.rule, "bundle": found.bundle, "line": found.span.line, "message": found.message}
+_DISTANCES = ("distance", "needed", "missing", "first", "times")
+_IN_BUNDLES = {
+    "distance": "distance_bundles",
+    "needed": "needed_bundles",
+    "missing": "missing_bundles",
+    "first": "first_issued_bundle",
+}
 
 
-def _site(site: Site) -> dict[str, Any]:
+def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
+    """Return that a run has left stale values, how many and where first; None if it has not, or nobody looked."""
+    stale = [each for each in found or () if each.stale]
+    if not stale:
+        return None
+    times = sum(each.times for each in stale)
+    often = f", {times} times in all" if times > len(stale) else ""
+    what = "1 stale read" if len(stale) == 1 else f"{len(stale)} stale reads"
+    return f"{what}{often}: the values are the old ones that the hardware would read; first {stale[0].sentence()}"
+
+
+def _site(site: Site) -> Document:
     return {"text": site.text, "line": site.span.line, "bundle": site.bundle, "slot": site.slot.name}

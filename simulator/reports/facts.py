@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
-from targets import Target
-from targets.schema import Fact, Option, Status, Table
+from castsim.reports.documents import Json, json_of
+from castsim.targets import Target
+from castsim.targets.schema import Fact, Option, Status, Table
 
 DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
 """What a report ends with: facts that no vendor document states and no source reports as measured."""
@@ -23,7 +23,7 @@ class NamedFact:
 
     name: str
     status: str
-    value: Any
+    value: Json
     source: str
     note: str
 
@@ -44,7 +44,7 @@ def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[NamedFact, ...
     return tuple(_named(path, fact) for path, fact in sorted(found, key=lambda pair: pair[0]))
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """Return the value of a fact in one line."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {described(item)}" for key, item in value.items())
@@ -69,20 +69,24 @@ def _facts(node: object, path: str) -> Iterator[tuple[str, Fact]]:
 
 def _named(path: str, fact: Fact) -> NamedFact:
     if isinstance(fact, Option):
-        value: Any = fact.value
+        value: Json = fact.value
     else:
-        value = {name: _plain(getattr(fact, name)) for name in type(fact).model_fields if name not in _ABOUT}
+        value = {name: _plain(getattr(fact, name)) for name in type(fact).model_fields if _is_told(fact, name)}
     return NamedFact(path, fact.status.value, value, fact.source, fact.note)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that JSON can hold; decimals have few places and survive as floats."""
-    if isinstance(value, Decimal):
-        return int(value) if value == int(value) else float(value)
+def _is_told(fact: Fact, name: str) -> bool:
+    """Whether a field says what a fact is; one that no chip is known to use is left out while it has its default."""
+    field = type(fact).model_fields[name]
+    return name not in _ABOUT and (field.repr or getattr(fact, name) != field.default)
+
+
+def _plain(value: object) -> Json:
+    """Return a value that JSON can hold: decimals as `documents` has them, what a target writes as text as its text."""
     if isinstance(value, Table):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return json_of(value) if value is None or isinstance(value, bool | int | float | str | Decimal) else str(value)

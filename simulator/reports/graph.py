@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from shlex import quote
 
-from simulator.graphs import Comparison, GraphRun, NodeRun, Witness
-from simulator.graphs.bench import Stage
-from simulator.graphs.comparison import number_of
-from simulator.reports.lower import lower_document
-from simulator.reports.numbers import bits_text
-from simulator.reports.run import digest
+from castsim.graphs import Comparison, GraphRun, NodeRun, Witness
+from castsim.graphs.bench import Stage
+from castsim.graphs.comparison import number_of
+from castsim.planning.answering import Setting
+from castsim.planning.answering.answer import options_text
+from castsim.reports.documents import Document, document
+from castsim.reports.lower import answer_document
+from castsim.reports.numbers import bits_text
+from castsim.reports.run_report import digest
+
+SCHEMA_VERSION = 2
+"""Version of this document. 1 called `conforms` what met no difference in one run."""
 
 CONVENTIONS = (
     "each node is a program of its own, or several; cycles are those of whole programs, loads and stores included, one "
@@ -22,16 +28,23 @@ CONVENTIONS = (
 """How cycles are to be read."""
 
 
-def graph_document(
-    found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]
-) -> dict[str, Any]:
-    """Return the run as JSON; `files` are those of outputs, `emitted` those of programs by node and place."""
+def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
+    """Return the run as JSON; `files` are those of outputs, `emitted` those of programs by node and place.
+
+    `conforms`: every node is proven or exhaustively tried. `agrees`: no element of this run is wrong. Of a node,
+    `verdict` is one of `NodeVerdict`; `options` are those of the target with which its programs are to be run,
+    `options_chosen` the names of those that were found, not given; `plan` is the lowering of a cast, as `castsim lower`
+    has it, with its evidence and counterexample; `trial` are the comparisons over every code that it may read. Of a
+    program, `run` is the command that runs it.
+    """
     return {
+        "schema_version": SCHEMA_VERSION,
         "graph": found.graph.file,
         "name": found.graph.name,
         "specification": f"{found.graph.spec}@{found.graph.version}",
         "target": found.target.name,
         "conforms": found.conforms,
+        "agrees": found.agrees,
         "total_cycles": found.cycles,
         "seconds": seconds_of(found),
         "conventions": list(CONVENTIONS),
@@ -56,17 +69,6 @@ def seconds_of(found: GraphRun) -> float:
     return float(Fraction(found.cycles, found.target.frequency.megahertz * 10**6))
 
 
-def verdict_of(node: NodeRun) -> str:
-    """Return in a word or two what became of a node."""
-    if node.refusal is not None:
-        return "not run"
-    if node.unjudged is not None:
-        return "not judged"
-    if not node.conforms:
-        return "differs"
-    return "conforms" if node.comparisons else "no data changes"
-
-
 def witness_text(witness: Witness) -> str:
     """Return a wrong element in words: where it is, from what, what came out, what should have."""
     place = f"[{', '.join(map(str, witness.index))}]"
@@ -79,51 +81,58 @@ def witness_text(witness: Witness) -> str:
     return f"{text} instead of {expected}"
 
 
-def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> dict[str, Any]:
+def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Document:
     span = node.node.span
     return {
         "name": node.node.name,
         "operator": node.node.op,
         "line": span.line if span else None,
         "column": span.column if span else None,
-        "verdict": verdict_of(node),
-        "refusal": node.refusal,
-        "unjudged": node.unjudged,
-        "cycles": node.cycles,
-        "shapes": [list(shape) for shape in node.shapes],
-        "plan": None if node.plan is None else _without_program(lower_document(node.plan, None)),
+        **document(node, "verdict", "refusal", "unjudged", "cycles", "shapes"),
+        "options": dict(settings_of(node)),
+        "options_chosen": [] if node.answer is None else [name for name, _ in node.answer.chosen],
+        "plan": None if node.answer is None else _without_program(answer_document(node.answer, None)),
         "programs": [_stage(stage, emitted.get((node.node.name, place))) for place, stage in enumerate(node.stages)],
         "comparisons": [_comparison(each) for each in node.comparisons],
+        "trial": [_comparison(each) for each in node.trial],
         "remarks": list(node.remarks),
     }
 
 
-def _without_program(document: Mapping[str, Any]) -> dict[str, Any]:
+def _without_program(document: Document) -> Document:
     return {key: value for key, value in document.items() if key not in ("program", "file", "target")}
 
 
-def _stage(stage: Stage, file: Path | None) -> dict[str, Any]:
+def _stage(stage: Stage, file: Path | None) -> Document:
     return {
-        "title": stage.title,
-        "instructions": list(stage.instructions),
-        "cycles": stage.cycles,
-        "elements": stage.elements,
+        **document(stage, "title", "instructions", "cycles", "elements"),
         "elements_with_filling": stage.program.elements,
         "tiles": stage.program.tiles,
+        "options": dict(stage.settings),
         "file": None if file is None else str(file),
+        "run": run_command(stage, file),
     }
 
 
-def _comparison(found: Comparison) -> dict[str, Any]:
+def settings_of(node: NodeRun) -> Setting:
+    """Return the options of the target with which the programs of a node are run."""
+    return tuple(dict.fromkeys(setting for stage in node.stages for setting in stage.settings))
+
+
+def run_command(stage: Stage, file: Path | None) -> str:
+    """Return the command that runs a program; FILE where it was not written."""
+    options = f" {options_text(stage.settings)}" if stage.settings else ""
+    inputs = "".join(f" --in {name}=random:{seed}" for seed, name in enumerate(stage.program.inputs))
+    return f"castsim run {'FILE' if file is None else quote(str(file))}{options}{inputs}"
+
+
+_COMPARISON = ("output", "against", "elements", "undefined", "wrong", "passed", "because")
+
+
+def _comparison(found: Comparison) -> Document:
     witness = found.witness
     return {
-        "output": found.output,
-        "against": found.against,
-        "elements": found.elements,
-        "undefined": found.undefined,
-        "wrong": found.wrong,
-        "passed": found.passed,
-        "because_of_nodes": list(found.because),
+        **document(found, *_COMPARISON, because="because_of_nodes"),
         "witness": None
         if witness is None
         else {

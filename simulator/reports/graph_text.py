@@ -8,28 +8,29 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from simulator.graphs import Comparison, GraphRun, NodeRun
-from simulator.reports.graph import CONVENTIONS, seconds_of, verdict_of, witness_text
-from simulator.reports.lower_text import chain_text
-from simulator.reports.terminal import indented, table
+from castsim.graphs import Comparison, GraphRun, NodeRun, NodeVerdict
+from castsim.planning.answering import Answer
+from castsim.reports.graph import CONVENTIONS, run_command, seconds_of, witness_text
+from castsim.reports.lower_text import chain_text, counterexample_text, option_text
+from castsim.reports.terminal import indented, table
 
 _INSTRUCTIONS = 12
 """Instructions of a kernel that are listed; longer ones are counted."""
 
 
-def graph_text(found: GraphRun, files: Mapping[str, Path], emit: str | None) -> RenderableType:
-    """Return the report; `files` are those of outputs, `emit` the folder of programs."""
+def graph_text(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> RenderableType:
+    """Return the report; `files` are those of outputs, `emitted` those of programs by node and place."""
     graph = found.graph
     head = f"{graph.file}: {graph.name}, {graph.spec}@{graph.version}, on {found.target.name}: "
-    head += "every node conforms" if found.conforms else "not every node conforms"
+    head += headline(found)
     rows = table("node", "operator", "programs", "cycles", "verdict", numbers=("programs", "cycles"))
     for node in found.nodes:
-        rows.add_row(node.node.name, node.node.op, str(len(node.stages)), str(node.cycles), verdict_of(node))
+        rows.add_row(node.node.name, node.node.op, str(len(node.stages)), str(node.cycles), node.verdict.value)
     parts: list[RenderableType] = [Text(head), Text(""), indented(rows)]
     parts.append(Text(f"\ntotal: {found.cycles} cycles, {seconds_of(found) * 1e6:.3f} us"))
     parts += [indented(Text(line)) for line in CONVENTIONS]
     for node in found.nodes:
-        parts += _node(node)
+        parts += _node(node, emitted)
     if found.comparisons:
         parts.append(Text("\noutputs of the whole graph"))
         parts += [indented(Text(_compared(each))) for each in found.comparisons]
@@ -37,27 +38,50 @@ def graph_text(found: GraphRun, files: Mapping[str, Path], emit: str | None) -> 
         parts.append(Text(f"\noutputs of the whole graph are not compared: {found.unjudged}"))
     for name, path in files.items():
         parts.append(Text(f"{name} written to {path}"))
-    if emit is not None:
-        parts.append(Text(f"programs written to {emit}"))
+    folders = {path.parent for path in emitted.values()}
+    parts += [Text(f"programs written to {folder}") for folder in folders]
     return Group(*parts)
 
 
-def _node(node: NodeRun) -> list[RenderableType]:
+def headline(found: GraphRun) -> str:
+    """Return what is known of all nodes together."""
+    if found.conforms:
+        return "every node is proven or exhaustively tried"
+    if not found.agrees or any(node.verdict is NodeVerdict.DIFFERS for node in found.nodes):
+        return "not every node conforms"
+    count = sum(not node.verdict.certain for node in found.nodes)
+    return f"no mismatch on this input; of {count} of {len(found.nodes)} nodes that is all that is known"
+
+
+def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> list[RenderableType]:
     if not (node.stages or node.refusal or node.remarks):
         return []
     place = f"{node.node.span}: " if node.node.span else ""
     parts: list[RenderableType] = [Text(f"\n{place}{node.node.name} ({node.node.op})")]
     if node.refusal is not None:
         parts.append(indented(Text(f"not run: {node.refusal}")))
-    if node.plan is not None:
-        plan = node.plan
-        parts.append(indented(Text(f"{plan.way.value}, {plan.claim}: {chain_text(plan.chain) or 'a copy'}")))
-        if plan.evidence is not None:
-            parts.append(indented(Text(f"evidence: {plan.evidence.argument}")))
+    if node.answer is not None:
+        parts += _answer(node.answer)
     else:
         parts += [indented(Text(line)) for line in _stages(node)]
+    for number, stage in enumerate(node.stages):
+        if stage.settings:
+            parts.append(indented(Text(f"run it with: {run_command(stage, emitted.get((node.node.name, number)))}")))
     parts += [indented(Text(_compared(each))) for each in node.comparisons]
+    parts += [indented(Text(f"all codes: {_compared(each)}")) for each in node.trial]
     parts += [indented(Text(remark)) for remark in node.remarks]
+    return parts
+
+
+def _answer(answer: Answer) -> list[RenderableType]:
+    plan = answer.plan
+    way = f"{answer.way.value}, {plan.claim}: {chain_text(plan.chain) or 'a copy'}"
+    parts: list[RenderableType] = [indented(Text(way))]
+    parts += [indented(Text(option_text(plan.target, name, value))) for name, value in answer.settings]
+    if plan.evidence is not None:
+        parts.append(indented(Text(f"evidence: {plan.evidence.argument}")))
+    if plan.counterexample is not None:
+        parts += counterexample_text(plan.counterexample, plan)
     return parts
 
 
@@ -84,5 +108,5 @@ def _compared(found: Comparison) -> str:
     if found.undefined:
         text += f"; nothing says what {found.undefined} of them should be"
     if found.because:
-        text += f", as node {' and node '.join(found.because)} has elements that differ from it and conform"
+        text += f", as node {' and node '.join(found.because)} has elements that differ from it and are not wrong"
     return text if found.witness is None else f"{text}; the first at {witness_text(found.witness)}"

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from simulator.hazards import scratch_reads
-from simulator.reports.buffers import moved_accesses
-from simulator.timing import Timing
-from simulator.tree import Access, Tree, accesses, instances
-from targets import Target
+from castsim.execution.tree import Access, Tree, accesses, instances
+from castsim.reports.buffers import moved_accesses
+from castsim.synchronisation.hazards import scratch_reads
+from castsim.targets import Target
+from castsim.timing import Timing
 
 _MOST_PLACES = 512
 """Different places of accesses that are told apart; beyond, all places of an operand count as one stretch."""
@@ -41,6 +41,11 @@ class Stretch:
     reads: tuple[Interval, ...]
     live: tuple[Interval, ...]
     scratch: bool
+
+    @property
+    def last_byte(self) -> int:
+        """Address of its last byte."""
+        return self.end - 1
 
     @property
     def live_cycles(self) -> int:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isa.errors import Span
-from simulator.timing import Timing, repeated
-from simulator.tree import Instruction, Tree
-
-BOOKKEEPING = frozenset({"index arithmetic", "loop"})
-"""Instructions that only decide path and addresses, as `simulator.execution` calls them."""
+from castsim.execution.tree import Instruction, Role, Tree
+from castsim.isa.errors import Span
+from castsim.timing import Timing, repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class SourceLine:
 
 def listed(instruction: Instruction) -> bool:
     """Return whether reports have a row for an instruction: it stands in the source and is no bookkeeping."""
-    return not instruction.inserted and instruction.text not in BOOKKEEPING
+    return not instruction.inserted and instruction.role is not Role.BOOKKEEPING
 
 
 def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
@@ -48,7 +45,7 @@ def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
 
 def bookkeeping(tree: Tree, timing: Timing) -> tuple[int, int]:
     """Return executions and cycles of index arithmetic and loop turnarounds, which are not listed by line."""
-    ours = [s for number, s in _by_instruction(timing).items() if tree.instructions[number].text in BOOKKEEPING]
+    ours = [s for number, s in _by_instruction(timing).items() if tree.instructions[number].role is Role.BOOKKEEPING]
     return sum(spans.count for spans in ours), sum(spans.cycles for spans in ours)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rich.text import Text
 
-from isa.tpc.encoding import Assembled, Disassembly, Line
+from castsim.isa.tpc.encoding import Assembled, Disassembly, Line
+from castsim.reports.documents import Document, document
 
 
-def assembled_document(file: str, target: str, assembled: Assembled, output: Path | None) -> Mapping[str, Any]:
+def assembled_document(file: str, target: str, assembled: Assembled, output: Path | None) -> Document:
     """Return the JSON of an assembled program."""
     return {
         "file": file,
@@ -35,7 +35,7 @@ def assembled_text(assembled: Assembled, listing: Disassembly, target: str, outp
     return plain_text("\n".join(lines))
 
 
-def disassembled_document(found: Disassembly, file: str, target: str, output: Path | None) -> Mapping[str, Any]:
+def disassembled_document(found: Disassembly, file: str, target: str, output: Path | None) -> Document:
     """Return the JSON of a disassembled program."""
     return {
         "file": file,
@@ -43,16 +43,7 @@ def disassembled_document(found: Disassembly, file: str, target: str, output: Pa
         "size_bytes": sum(len(line.code) for line in found.lines),
         "unknown_bundles": sum(not line.known for line in found.lines),
         "lines": [
-            {
-                "address": line.address,
-                "code": line.code.hex(),
-                "text": line.text,
-                "labels": list(line.labels),
-                "directives": list(line.directives),
-                "known": line.known,
-                "remark": line.remark,
-            }
-            for line in found.lines
+            document(line, "address", "code", "text", "labels", "directives", "known", "remark") for line in found.lines
         ],
         "end_labels": list(found.end_labels),
         "output": None if output is None else str(output),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from simulator.timing import Cause, Timing, repeated
-from simulator.tree import Instruction, Tree
+from castsim.execution.tree import Instruction, Tree
+from castsim.reports.documents import Document, document
+from castsim.timing import Cause, Timing, repeated
 
 _NOT_LOST = (Cause.BUSY, Cause.EMPTY, Cause.FLAG_WAIT, Cause.OPERAND_WAIT)
 """Causes of cycles in which a pipe works, has nothing to do, or waits for another pipe, which then lost them."""
@@ -41,15 +41,14 @@ class Loss:
             f"{self.cycles} cycles, {share}"
         )
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> Document:
         """Return the loss as JSON."""
         return {
             "line": self.instruction.span.line,
-            "op": self.instruction.text.split(" ", 1)[0],
+            "op": self.instruction.name,
             "pipe": self.instruction.pipe,
             "inserted": self.instruction.inserted,
-            "lost_cycles": self.cycles,
-            "cause": str(self.cause),
+            **document(self, "cycles", "cause", cycles="lost_cycles"),
             "causes": {str(cause): self.causes[cause] for cause in Cause if cause in self.causes},
         }
 

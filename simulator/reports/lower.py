@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from isa.formats import Format, IntFormat
-from simulator.answering import Answer
-from simulator.planning import Counterexample, Plan, Refuted, Step
-from simulator.planning.counterexample import Number, Required
-from simulator.reports.numbers import bits_text, json_value
+from castsim.isa.formats import Format, IntFormat
+from castsim.planning import Counterexample, Plan, Refuted, Step
+from castsim.planning.answering import Answer
+from castsim.planning.counterexample import Number, Required
+from castsim.reports.documents import Document, document
+from castsim.reports.numbers import bits_text, json_value
 
 
-def answer_document(answer: Answer, out: str | None) -> Mapping[str, Any]:
+def answer_document(answer: Answer, out: str | None) -> Document:
     """Return an answer as JSON; `out` is the file that its program was written to.
 
     `options` are those of the target with which the program is to be run, given or chosen; `without_options` is where
@@ -36,8 +34,12 @@ def answer_document(answer: Answer, out: str | None) -> Mapping[str, Any]:
     }
 
 
-def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
-    """Return a plan as JSON; `out` is the file that its program was written to."""
+def lower_document(found: Plan, out: str | None) -> Document:
+    """Return a plan as JSON; `out` is the file that its program was written to.
+
+    `evidence` says how the verdict was reached: `method` is one of `castsim.planning.Method`, `codes` how many went
+    through, `proves` whether that leaves none out; `proven` is true as well of what a counterexample refutes.
+    """
     cost, evidence = found.cost, found.evidence
     return {
         "specification": found.demand.label,
@@ -51,24 +53,8 @@ def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
         "proven": found.proven,
         "claim": found.claim,
         "chain": [step_document(step) for step in found.chain],
-        "evidence": None
-        if evidence is None
-        else {
-            "method": evidence.method.value,
-            "codes": evidence.codes,
-            "proves": evidence.proves,
-            "argument": evidence.argument,
-        },
-        "cost": None
-        if cost is None
-        else {
-            "cycles": cost.cycles,
-            "elements": cost.elements,
-            "cycles_per_element": cost.cycles_per_element,
-            "scratch_bytes": cost.scratch_bytes,
-            "buffer_bytes": cost.buffer_bytes,
-            "vector_registers": cost.registers,
-        },
+        "evidence": None if evidence is None else document(evidence, "method", "codes", "proves", "argument"),
+        "cost": None if cost is None else document(cost, *_COST, registers="vector_registers"),
         "counterexample": counterexample_document(found.counterexample, found.demand.dst),
         "refuted": [refuted_document(one, found.demand.dst) for one in found.refuted],
         "steps_searched": found.searched,
@@ -77,7 +63,10 @@ def lower_document(found: Plan, out: str | None) -> Mapping[str, Any]:
     }
 
 
-def _without_document(found: Plan | None) -> Mapping[str, Any] | None:
+_COST = ("cycles", "elements", "cycles_per_element", "scratch_bytes", "buffer_bytes", "registers")
+
+
+def _without_document(found: Plan | None) -> Document | None:
     if found is None:
         return None
     return {
@@ -86,7 +75,7 @@ def _without_document(found: Plan | None) -> Mapping[str, Any] | None:
     }
 
 
-def step_document(step: Step) -> Mapping[str, Any]:
+def step_document(step: Step) -> Document:
     """Return one step as JSON."""
     return {
         "instruction": step.name,
@@ -96,7 +85,7 @@ def step_document(step: Step) -> Mapping[str, Any]:
     }
 
 
-def counterexample_document(found: Counterexample | None, dst: Format) -> Mapping[str, Any] | None:
+def counterexample_document(found: Counterexample | None, dst: Format) -> Document | None:
     """Return a counterexample as JSON: every value on the way, and what would be right."""
     if found is None:
         return None
@@ -114,7 +103,7 @@ def counterexample_document(found: Counterexample | None, dst: Format) -> Mappin
     }
 
 
-def refuted_document(one: Refuted, dst: Format) -> Mapping[str, Any]:
+def refuted_document(one: Refuted, dst: Format) -> Document:
     """Return a refuted chain as JSON."""
     return {
         "chain": [step_document(step) for step in one.chain],
@@ -122,8 +111,8 @@ def refuted_document(one: Refuted, dst: Format) -> Mapping[str, Any]:
     }
 
 
-def _required_document(required: Required, dst: Format) -> Mapping[str, Any]:
-    def end(found: tuple[int, Number] | None) -> dict[str, Any] | None:
+def _required_document(required: Required, dst: Format) -> Document:
+    def end(found: tuple[int, Number] | None) -> Document | None:
         return None if found is None else {"bits": code_text(found[0], dst), "value": json_value(found[1], dst)}
 
     return {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from simulator.answering import Alternative, Answer
-from simulator.answering.answer import options_text, setting_text
-from simulator.planning import Chain, Cost, Counterexample, Plan, Way
-from simulator.planning.steps import path_of
-from simulator.reports.lower import code_text, number_text, required_text
-from simulator.reports.terminal import indented, table
-from targets import Target
+from castsim.planning import Chain, Cost, Counterexample, Plan, Way
+from castsim.planning.answering import Alternative, Answer
+from castsim.planning.answering.answer import options_text, setting_text
+from castsim.planning.steps import path_of
+from castsim.reports.lower import code_text, number_text, required_text
+from castsim.reports.terminal import indented, table
+from castsim.targets import Target
 
 
 def lower_text(answer: Answer, out: str | None) -> RenderableType:
@@ -23,7 +23,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
         Text(f"{cast}, as {demand.label} asks{_asked(found)}: {_headline(answer)}"),
         indented(Text(f"rule: {demand.cast.rule.meaning}")),
     ]
-    parts += [indented(Text(_option(found.target, name, value))) for name, value in answer.settings]
+    parts += [indented(Text(option_text(found.target, name, value))) for name, value in answer.settings]
     if found.chain:
         parts += [Text(""), indented(_steps(found.chain))]
     if found.evidence is not None:
@@ -33,14 +33,14 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
     if answer.native is not None:
         parts.append(indented(Text(_native(answer.native))))
     if found.counterexample is not None:
-        parts += _counterexample(found.counterexample, found)
+        parts += counterexample_text(found.counterexample, found)
     for one in found.refuted:
         shown = ", ".join(step.label for step in one.chain)
-        parts += [Text(""), Text(f"not as it stands: {shown}"), *_counterexample(one.counterexample, found)]
+        parts += [Text(""), Text(f"not as it stands: {shown}"), *counterexample_text(one.counterexample, found)]
     if answer.refuted is not None and answer.refuted.counterexample is not None:
         shown = ", ".join(step.label for step in answer.refuted.chain)
         parts += [Text(""), Text(f"not without these options, this comes nearest: {shown}")]
-        parts += _counterexample(answer.refuted.counterexample, found)
+        parts += counterexample_text(answer.refuted.counterexample, found)
     if found.text is not None:
         parts += [Text(""), *_next(answer, out)]
     return Group(*parts)
@@ -77,7 +77,8 @@ def _headline(answer: Answer) -> str:
     return f"{way}: {setting_text(answer.chosen)}, {found.claim}"
 
 
-def _option(target: Target, name: str, value: int | str) -> str:
+def option_text(target: Target, name: str, value: int | str) -> str:
+    """Return what an option of a target means, and who sets it."""
     option = target.options[name]
     setter = f"; set by {option.set_by}" if option.set_by else ""
     return f"option {name}={value}: {option.meaning}{setter}"
@@ -105,7 +106,8 @@ def _cost(cost: Cost) -> str:
     return text + (f"; {cost.registers} vector registers" if cost.registers else "")
 
 
-def _counterexample(found: Counterexample, plan: Plan) -> list[RenderableType]:
+def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableType]:
+    """Return every value on the way from a code on which a chain fails, and what would be right."""
     rows = table("after", "format", "bits", "value", numbers=("bits", "value"))
     for hop in found.hops:
         rows.add_row(hop.step or "input", hop.format.name, code_text(hop.code, hop.format), number_text(hop.value))

@@ -7,10 +7,10 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from simulator.answering.answer import setting_text
-from simulator.reports.terminal import indented, table
-from simulator.verification.lowering import Checked
-from simulator.verification.lowering_record import LoweringRecord
+from castsim.evidence.verification.lowering import Checked
+from castsim.evidence.verification.lowering_record import LoweringRecord
+from castsim.planning.answering.answer import setting_text
+from castsim.reports.terminal import indented, table
 
 
 def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:

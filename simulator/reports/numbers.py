@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from isa.formats import Format, IntFormat
+from castsim.isa.formats import Format, IntFormat
 
 Number = Fraction | float
 

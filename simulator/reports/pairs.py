@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
-from isa.errors import ReadError
-from isa.formats import Format
-from targets import Target
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format
+from castsim.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class _Mechanism(Protocol):
 
 
 MODULES = {
-    "strided-repeat": "simulator.reports.pairs_strided",
-    "vector-function": "simulator.reports.pairs_vector_function",
-    "vliw": "simulator.reports.pairs_vliw",
+    "strided-repeat": "castsim.reports.pairs_strided",
+    "vector-function": "castsim.reports.pairs_vector_function",
+    "vliw": "castsim.reports.pairs_vliw",
 }
 """Where the casts of each mechanism are described."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from isa.formats import Format, format_named
-from isa.modes import Saturation
-from isa.pto.program import RoundMode
-from simulator.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow, ScratchRow
-from simulator.strided.operations import Barrier, ControlWrite, StridedOperation, VectorOperation
-from simulator.strided.plan import plan_cast
-from simulator.strided.sequences import Call, emit_call
-from simulator.tree import Block, Lowered, operations
-from targets.strided_repeat import StridedCast, StridedRepeatTarget
+from castsim.execution.tree import Block, Lowered, operations
+from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode
+from castsim.machines.strided.operations import Barrier, ControlWrite, StridedOperation, VectorOperation
+from castsim.machines.strided.plan import plan_cast
+from castsim.machines.strided.sequences import Call, emit_call
+from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow, ScratchRow
+from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
 
 _ONE_LANE = 1
 """Lane mask of a call over one element."""
@@ -81,7 +81,7 @@ def _mode(target: StridedRepeatTarget, rule: StridedCast, asked: RoundMode | Non
         requested="default" if asked is None else asked.name.lower(),
         in_force=plan.rounding.value if rule.fallback is not None else None,
         mnemonic=plan.mnemonic,
-        warning=next((text for text in plan.warnings if text.startswith("rounding")), None),
+        warning=next(iter(plan.mode_warnings), None),
     )
 
 
@@ -93,7 +93,7 @@ def _saturation(
         requested="default" if asked is None else asked.value,
         scratch=scratch,
         in_force=plan.saturation.value,
-        warning=next((text for text in plan.warnings if text.startswith("saturation")), None),
+        warning=next(iter(plan.saturation_warnings), None),
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from isa.formats import Format, format_named
-from isa.modes import Saturation
-from isa.pto.program import RoundMode
-from simulator.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
-from simulator.vector_function.plan import CastPlan, plan_cast
-from targets.vector_function import VectorCast, VectorFunctionTarget
+from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode
+from castsim.machines.vector_function.plan import CastPlan, plan_cast
+from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
+from castsim.targets.vector_function import VectorCast, VectorFunctionTarget
 
 
 def rows(target: VectorFunctionTarget) -> tuple[PairRow, ...]:
@@ -54,7 +54,7 @@ def _row(target: VectorFunctionTarget, rule: VectorCast) -> PairRow:
     src, dst = format_named(rule.src), format_named(rule.dst)
     plan = _plan(target, src, dst)
     other = Saturation.ON if plan.saturation is Saturation.OFF else Saturation.OFF
-    in_vain = any(text.startswith("saturation") for text in _plan(target, src, dst, None, other).warnings)
+    in_vain = bool(_plan(target, src, dst, None, other).saturation_warnings)
     return PairRow(
         src=rule.src,
         dst=rule.dst,
@@ -75,7 +75,7 @@ def _mode(target: VectorFunctionTarget, src: Format, dst: Format, rule: VectorCa
         requested="default" if asked is None else asked.name.lower(),
         in_force=plan.rounding.value if rule.fallback is not None else None,
         mnemonic=convert if letter is None else f"{convert} {letter}",
-        warning=next((text for text in plan.warnings if text.startswith("rounding")), None),
+        warning=next(iter(plan.mode_warnings), None),
     )
 
 
@@ -87,7 +87,7 @@ def _saturation(
         requested="default" if asked is None else asked.value,
         scratch=scratch,
         in_force=plan.saturation.value,
-        warning=next((text for text in plan.warnings if text.startswith("saturation")), None),
+        warning=next(iter(plan.saturation_warnings), None),
     )
 
 

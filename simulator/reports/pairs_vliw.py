@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from isa.errors import IllegalError
-from isa.formats import Format, IntFormat, format_named
-from simulator.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
-from targets.vliw import ConvertRow, VliwTarget
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
+from castsim.targets.vliw import ConvertRow, VliwTarget
 
 _VECTOR = "vpu"
 

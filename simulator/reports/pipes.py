@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from simulator.timing import Cause, PipeTiming, Timing
+from castsim.timing import Cause, PipeTiming, Timing
 
 WAITING = frozenset({Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER})
 """Causes for which a pipe waits for somebody else; in all others it is occupied itself."""

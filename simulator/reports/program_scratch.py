@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from isa.errors import IllegalError
-from simulator.reports.terminal import indented, table
-from simulator.running import load_program
-from simulator.strided.lowerer import ScratchUse, StridedLowerer
-from targets import Target
-from targets.strided_repeat import StridedRepeatTarget
+from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.isa.errors import IllegalError
+from castsim.machines.strided.lowerer import ScratchUse, StridedLowerer
+from castsim.reports.documents import Document, document
+from castsim.reports.terminal import indented, table
+from castsim.running import load_program
+from castsim.targets import Target
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,16 @@ class ProgramScratch:
 
 
 def program_scratch(
-    path: Path, target: str | None, entry: str | None, scalars: Mapping[str, int | float]
+    path: Path,
+    target: str | None,
+    entry: str | None,
+    scalars: Mapping[str, int | float],
+    limits: Limits = DEFAULT_LIMITS,
 ) -> ProgramScratch:
     """Walk a program without refusing small tmp tiles.
 
     Raises:
-        IllegalError: a target whose casts use no scratch; otherwise as `simulator.running.load_program`.
+        IllegalError: a target whose casts use no scratch; otherwise as `castsim.running.load_program`.
     """
     lowerers: list[StridedLowerer] = []
 
@@ -55,7 +60,7 @@ def program_scratch(
         lowerers.append(StridedLowerer(chosen, unsafe_scratch=True))
         return lowerers[0]
 
-    loaded = load_program(path, target, entry, scalars, make_lowerer=make)
+    loaded = load_program(path, target, entry, scalars, make_lowerer=make, limits=limits)
     lowerer = lowerers[0]
     _, capacity, _ = lowerer.buffer()
     needs: dict[tuple[str, int], int] = {}
@@ -70,7 +75,10 @@ def program_scratch(
     )
 
 
-def program_document(found: ProgramScratch) -> Mapping[str, Any]:
+_BYTES = {"occupied": "occupied_bytes", "minimal": "minimal_bytes", "capacity": "capacity_bytes"}
+
+
+def program_document(found: ProgramScratch) -> Document:
     """Return the JSON of a program's scratch."""
     return {
         "program": found.file,
@@ -89,10 +97,7 @@ def program_document(found: ProgramScratch) -> Mapping[str, Any]:
             }
             for use in found.uses
         ],
-        "occupied_bytes": found.occupied,
-        "minimal_bytes": found.minimal,
-        "capacity_bytes": found.capacity,
-        "suffices": found.suffices,
+        **document(found, "occupied", "minimal", "capacity", "suffices", **_BYTES),
         "fits": found.minimal <= found.capacity,
     }
 

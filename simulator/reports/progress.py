@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from simulator.tree import Block, Loop, Lowered, Node, Tree
+from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 
 PATIENCE_SECONDS = 1.0
 """A run shorter than this shows nothing."""
@@ -42,16 +42,9 @@ class RunProgress:
     """Follows an engine as its observer; a timer brings the bar up once the run has lasted long enough."""
 
     def __init__(self, operations: int | None) -> None:
-        from rich.console import Console  # noqa: PLC0415 - only a watched run pays for rich
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+        from castsim.reports.bars import bars  # noqa: PLC0415 - only a watched run pays for rich
 
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
+        self._progress = bars()
         self._task = self._progress.add_task("values", total=None)
         self._operations = operations
         self._lock = threading.Lock()

@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from simulator.reports.sweeping import Sweep
-from simulator.reports.terminal import indented, table
-from simulator.strided.audit import ScratchAudit, ScratchAuditor
+from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
+from castsim.reports.documents import Document, document
+from castsim.reports.sweeping import Sweep
+from castsim.reports.terminal import indented, table
 
 
-def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Mapping[str, Any]:
+def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Document:
     """Return the JSON of one shape; extents only if the operations were looked at."""
-    document: dict[str, Any] = {
+    told: Document = {
         "target": auditor.target.name,
-        "src": auditor.src.name,
-        "dst": auditor.dst.name,
-        "rows": audit.rows,
-        "cols": audit.cols,
-        "row_stride_elements": audit.row_stride,
-        "formula_bytes": audit.need.total,
+        **document(auditor, "src", "dst"),
+        **_shape(audit),
         "terms": [{"name": name, "bytes": size} for name, size in audit.need.terms],
     }
     if touched:
-        document |= _extents(audit)
-    return document
+        told |= _extents(audit)
+    return told
 
 
-def sweep_document(found: Sweep) -> Mapping[str, Any]:
+def sweep_document(found: Sweep) -> Document:
     """Return the JSON of a sweep."""
     return {
         "target": found.auditor.target.name,
-        "src": found.auditor.src.name,
-        "dst": found.auditor.dst.name,
-        "shapes": found.shapes,
-        "equal_to_the_byte": found.equal,
-        "formula_smaller": found.smaller,
-        "explained": found.explained,
+        **document(found.auditor, "src", "dst"),
+        **document(
+            found, "shapes", "equal", "smaller", "explained", equal="equal_to_the_byte", smaller="formula_smaller"
+        ),
         "differences": [
             {
                 "reason": reason,
                 "shapes": count,
-                "examples": [
-                    {"rows": a.rows, "cols": a.cols, "row_stride_elements": a.row_stride, "formula_bytes": a.need.total}
-                    | _extents(a)
-                    for a in found.examples[reason]
-                ],
+                "examples": [_shape(audit) | _extents(audit) for audit in found.examples[reason]],
             }
             for reason, count in found.reasons.most_common()
         ],
@@ -91,10 +79,11 @@ def sweep_text(found: Sweep) -> RenderableType:
     return Group(*parts)
 
 
-def _extents(audit: ScratchAudit) -> dict[str, Any]:
-    return {
-        "touched_bytes": audit.exact,
-        "touched_bytes_in_blocks": audit.in_blocks,
-        "agrees": audit.agrees,
-        "reasons": list(audit.reasons),
-    }
+def _shape(audit: ScratchAudit) -> Document:
+    shape = document(audit, "rows", "cols", "row_stride", row_stride="row_stride_elements")
+    return {**shape, "formula_bytes": audit.need.total}
+
+
+def _extents(audit: ScratchAudit) -> Document:
+    names = {"exact": "touched_bytes", "in_blocks": "touched_bytes_in_blocks"}
+    return document(audit, "exact", "in_blocks", "agrees", "reasons", **names)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from isa.errors import IllegalError
-from isa.formats import format_named
-from targets import Specification
-from targets.specification import TEXT, AcceptanceRule
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import format_named
+from castsim.reports.documents import Document, document
+from castsim.targets import Specification
+from castsim.targets.specification import TEXT, AcceptanceRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +23,17 @@ class PairRule:
     rule: AcceptanceRule
 
 
-def header(spec: Specification) -> dict[str, Any]:
+def header(spec: Specification) -> Document:
     """Return name, title, versions and number of legal pairs."""
     return {
-        "name": spec.name,
-        "title": spec.title,
-        "kind": spec.kind.value,
+        **document(spec, "name", "title", "kind"),
         "versions": list(spec.versions.known),
         "default_version": spec.versions.default,
         "casts": len({pair for row in spec.casts for pair in spec.pairs(row)}),
     }
 
 
-def specification_document(spec: Specification) -> dict[str, Any]:
+def specification_document(spec: Specification) -> Document:
     """Return everything but the sources of tables: header, legal casts, rules, attributes, RESCALE."""
     rescale = spec.rescale
     return {
@@ -51,7 +49,7 @@ def specification_document(spec: Specification) -> dict[str, Any]:
             }
             for row in spec.casts
         ],
-        "types": [{"name": entry.name, "since": entry.since} for entry in spec.types],
+        "types": [document(entry, "name", "since") for entry in spec.types],
         "rules": [rule_document(name, rule) for name, rule in spec.rules.items()],
         "attributes": [
             {"name": name, **attribute.model_dump(mode="json", exclude={"informational"})}
@@ -63,7 +61,7 @@ def specification_document(spec: Specification) -> dict[str, Any]:
     }
 
 
-def rule_document(name: str, rule: AcceptanceRule) -> dict[str, Any]:
+def rule_document(name: str, rule: AcceptanceRule) -> Document:
     """Return one rule."""
     return {"name": name, **rule.model_dump(mode="json", exclude={"informational"})}
 
@@ -87,7 +85,7 @@ def pair_rules(spec: Specification, src: str, dst: str) -> list[PairRule]:
     return found
 
 
-def pair_document(spec: Specification, src: str, dst: str) -> dict[str, Any]:
+def pair_document(spec: Specification, src: str, dst: str) -> Document:
     """Return all rules of a pair."""
     return {
         "specification": spec.name,

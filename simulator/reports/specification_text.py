@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from simulator.reports.specification import header, pair_rules
-from simulator.reports.terminal import indented, table
-from targets import Specification
-from targets.specification import AcceptanceRule
+from castsim.reports.specification import header, pair_rules
+from castsim.reports.terminal import indented, table
+from castsim.targets import Specification
+from castsim.targets.specification import AcceptanceRule
 
 
 def list_text(specifications: Sequence[Specification]) -> RenderableType:

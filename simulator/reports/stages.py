@@ -20,21 +20,18 @@ def watching(*, quiet: bool) -> Iterator[Heard]:
     if quiet or not sys.stderr.isatty():
         yield lambda *_: None
         return
-    from rich.console import Console  # noqa: PLC0415 - only a watched run pays for rich
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from castsim.reports.bars import bars  # noqa: PLC0415 - only a watched run pays for rich
 
-    bars = Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=Console(stderr=True), transient=True
-    )
-    task = bars.add_task("starting", total=None)
+    shown = bars()
+    task = shown.add_task("starting", total=None)
     began = time.monotonic()
 
     def heard(stage: str, done: int, total: int) -> None:
-        if not bars.live.is_started and time.monotonic() - began > PATIENCE_SECONDS:
-            bars.start()
-        bars.update(task, description=stage, completed=done, total=total or None)
+        if not shown.live.is_started and time.monotonic() - began > PATIENCE_SECONDS:
+            shown.start()
+        shown.update(task, description=stage, completed=done, total=total or None)
 
     try:
         yield heard
     finally:
-        bars.stop()
+        shown.stop()

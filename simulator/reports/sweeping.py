@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from isa.errors import IllegalError
-from simulator.strided.audit import ScratchAudit, ScratchAuditor
+from castsim.isa.errors import IllegalError
+from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
 
 SHOWN = 5
 """Example shapes kept per reason."""
@@ -92,7 +92,11 @@ def _watched(items: Iterator[tuple[int, int, int]], count: int, *, quiet: bool) 
     if not sys.stderr.isatty():
         print(f"{count} shapes to audit", file=sys.stderr)
         return items
-    from rich.console import Console  # noqa: PLC0415 - only a watched sweep pays for it
-    from rich.progress import track  # noqa: PLC0415
+    return _with_bar(items, count)
 
-    return track(items, f"{count} shapes", total=count, console=Console(stderr=True), transient=True)
+
+def _with_bar(items: Iterator[tuple[int, int, int]], count: int) -> Iterator[tuple[int, int, int]]:
+    from castsim.reports.bars import bars  # noqa: PLC0415 - only a watched sweep pays for rich
+
+    with bars() as shown:
+        yield from shown.track(items, total=count, description=f"{count} shapes")

@@ -3,56 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
 
-from simulator.reports.builtin_lists import listed
-from simulator.reports.facts import NamedFact, facts_of
-from simulator.reports.pairs import PairDetail, pair_rows
-from targets import Target
+from castsim.reports.builtin_lists import listed
+from castsim.reports.documents import Document, document, json_of
+from castsim.reports.facts import NamedFact, facts_of
+from castsim.reports.pairs import PairDetail, pair_rows
+from castsim.targets import Target
 
 
-def list_document(targets: Sequence[Target]) -> dict[str, Any]:
+def list_document(targets: Sequence[Target]) -> Document:
     """Return the list of targets."""
     return {"targets": [_header(target) for target in targets]}
 
 
-def target_document(target: Target) -> dict[str, Any]:
+def target_document(target: Target) -> Document:
     """Return everything a description says: header, pairs, facts by path, options."""
     options = {f"options.{name}" for name in target.options}
     return {
         **_header(target),
-        "pairs": [asdict(row) for row in pair_rows(target)],
-        "facts": [asdict(fact) for fact in facts_of(target) if fact.name not in options],
+        "pairs": json_of(pair_rows(target)),
+        "facts": [document(fact) for fact in facts_of(target) if fact.name not in options],
         "options": [
-            {
-                "name": name,
-                "value": option.value,
-                "legal": list(option.legal),
-                "meaning": option.meaning,
-                "set_by": option.set_by,
-                "status": option.status.value,
-                "source": option.source,
-            }
+            {"name": name, **document(option, "value", "legal", "meaning", "set_by", "status", "source")}
             for name, option in target.options.items()
         ],
         **listed(target),
     }
 
 
-def pair_document(target: Target, detail: PairDetail) -> dict[str, Any]:
+def pair_document(target: Target, detail: PairDetail) -> Document:
     """Return one pair in full."""
     return {
         "target": target.name,
-        **asdict(detail.row),
-        "mnemonics": [asdict(row) for row in detail.modes],
-        "saturation_modes": [asdict(row) for row in detail.saturation],
-        "configuration": dict(detail.configuration),
-        "scratch_sequence": asdict(detail.scratch) if detail.scratch else None,
-        "note": detail.note,
-        "status": detail.status,
-        "source": detail.source,
+        **document(detail.row),
+        **document(detail, *_DETAIL, modes="mnemonics", saturation="saturation_modes", scratch="scratch_sequence"),
     }
+
+
+_DETAIL = ("modes", "saturation", "configuration", "scratch", "note", "status", "source")
 
 
 def facts_below(target: Target, prefix: str) -> list[NamedFact]:
@@ -60,12 +48,6 @@ def facts_below(target: Target, prefix: str) -> list[NamedFact]:
     return [fact for fact in facts_of(target) if fact.name.startswith(prefix)]
 
 
-def _header(target: Target) -> dict[str, Any]:
-    return {
-        "name": target.name,
-        "title": target.title,
-        "mechanism": target.mechanism,
-        "languages": list(target.languages),
-        "architectures": list(target.architectures),
-        "casts": len(target.casts),
-    }
+def _header(target: Target) -> Document:
+    told = document(target, "name", "title", "mechanism", "languages", "architectures")
+    return {**told, "casts": len(target.casts)}

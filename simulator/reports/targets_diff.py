@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import RenderableType
 
-from isa.formats import FORMATS
-from simulator.reports.pairs import pair_rows
-from simulator.reports.terminal import table
-from targets import Target
+from castsim.isa.formats import FORMATS
+from castsim.reports.documents import Document
+from castsim.reports.pairs import pair_rows
+from castsim.reports.terminal import table
+from castsim.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def targets_diff(first: Target, second: Target) -> TargetsDiff:
     return TargetsDiff(first, second, tuple(rows))
 
 
-def diff_document(diff: TargetsDiff) -> Mapping[str, Any]:
+def diff_document(diff: TargetsDiff) -> Document:
     """Return the JSON of a comparison."""
     return {
         "targets": [diff.first.name, diff.second.name],

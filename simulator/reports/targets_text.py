@@ -8,11 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from simulator.reports.builtins_text import target_section
-from simulator.reports.facts import NamedFact, described, facts_of
-from simulator.reports.pairs import PairDetail, PairRow, pair_rows
-from simulator.reports.terminal import indented, table
-from targets import Target
+from castsim.reports.builtins_text import target_section
+from castsim.reports.facts import NamedFact, described, facts_of
+from castsim.reports.pairs import PairDetail, PairRow, pair_rows
+from castsim.reports.terminal import indented, table
+from castsim.targets import Target
 
 
 def list_text(targets: Sequence[Target]) -> RenderableType:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from io import StringIO
-from typing import TextIO
+from typing import Literal, TextIO
 
 from rich.box import Box
-from rich.console import Console, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
-from rich.table import Table
+from rich.segment import Segment
+from rich.table import Column, Table
 from rich.text import Text
+
+from castsim.isa.escaping import escaped
 
 PIPED_WIDTH = 100
 """Columns of a report that does not go to a terminal, unless COLUMNS says otherwise."""
@@ -20,9 +28,64 @@ PIPED_WIDTH = 100
 _RULED = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
-def table(*headings: str, title: str | None = None, numbers: tuple[str, ...] = ()) -> Table:
+_WORDY = 16
+"""Columns that a text of several words gets at least, if it has as many, before a table is broken."""
+
+_LONGEST_WORD = 200
+"""Columns of a word that is not folded: longer ones are names that nobody reads."""
+
+
+class FittingTable(Table):
+    """A table that cuts no number and no word on a narrow terminal.
+
+    Where its columns do not fit beside each other, the first one, which tells what the rows are, is shown with as many
+    of the others as fit, and again below with the next ones. A column that is too wide even so goes past the edge.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay out one table or several."""
+        least = [self._least(console, options, column) for column in self.columns]
+        for number, group in enumerate(_groups(least, options.max_width)):
+            part = copy(self)
+            part.columns = [replace(self.columns[each], _index=place) for place, each in enumerate(group)]
+            for column, each in zip(part.columns, group, strict=True):
+                column.min_width = least[each]
+            if number:
+                part.title = None
+                yield Text()
+            width = max(options.max_width, _width(least[each] for each in group))
+            yield from Table.__rich_console__(part, console, options.update(max_width=width))
+
+    def _least(self, console: Console, options: ConsoleOptions, column: Column) -> int:
+        """Return the columns that a column of the table needs: a word, or all of a number with its unit."""
+        cells = [Measurement.get(console, options.update(max_width=1 << 16), cell) for cell in column.cells]
+        widest = max((cell.maximum for cell in cells), default=0)
+        word = max((cell.minimum for cell in cells), default=0)
+        body = widest if column.no_wrap else max(word, min(widest, _WORDY))
+        return max(min(body, _LONGEST_WORD), cell_len(str(column.header)))
+
+
+def _width(columns: Iterable[int]) -> int:
+    """Return the columns of a table whose columns are so wide, each with a blank behind and one between."""
+    widths = list(columns)
+    return sum(widths) + 2 * max(len(widths) - 1, 0)
+
+
+def _groups(least: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield the numbers of the columns that are shown beside each other, the first one always."""
+    group = [0] if least else []
+    for number in range(1, len(least)):
+        if len(group) > 1 and _width(least[each] for each in (*group, number)) > width:
+            yield group
+            group = [0]
+        group.append(number)
+    if group:
+        yield group
+
+
+def table(*headings: str, title: str | None = None, numbers: tuple[str, ...] = ()) -> FittingTable:
     """Return an empty table; the columns in `numbers` are aligned right."""
-    made = Table(
+    made = FittingTable(
         title=title,
         title_justify="left",
         title_style="bold",
@@ -51,23 +114,55 @@ def width_of(stream: TextIO) -> int:
     return shutil.get_terminal_size((fallback, 24)).columns if stream.isatty() or "COLUMNS" in os.environ else fallback
 
 
+class _Escaped:
+    """Something to show, laid out; what its texts hold that would steer the terminal is escaped."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else Segment(escaped(segment.text), segment.style)
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Return whether text for a stream is coloured.
+
+    NO_COLOR, if not empty, says no (no-color.org) and is stronger than the rest. FORCE_COLOR or CLICOLOR_FORCE, if
+    neither empty nor 0, say yes also for a pipe; CLICOLOR=0 says no (bixense.com/clicolors). Else a terminal is.
+    """
+    set_ = {name: os.environ.get(name, "") for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")}
+    if set_["NO_COLOR"]:
+        return False
+    if any(set_[name] not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return stream.isatty() and os.environ.get("CLICOLOR") != "0" and os.environ.get("TERM") != "dumb"
+
+
 def rendered(renderable: RenderableType, stream: TextIO) -> str:
-    """Return the text of a report for a stream, coloured for a terminal unless NO_COLOR is set, no trailing blanks.
+    """Return the text of a report for a stream, coloured where `is_coloured` says so, no trailing blanks.
 
     The text is written by the caller in one go, because rich itself would end the program when a pipe breaks.
     """
-    plain = not stream.isatty() or bool(os.environ.get("NO_COLOR"))
+    coloured = is_coloured(stream)
     buffer = StringIO()
     console = Console(
         file=buffer,
         width=width_of(stream),
-        force_terminal=not plain,
-        color_system=None if plain else "auto",
+        force_terminal=coloured,
+        no_color=not coloured,
+        color_system=_color_system(stream) if coloured else None,
         highlight=False,
         markup=False,
         emoji=False,
         soft_wrap=False,
     )
-    # A text that must not be wrapped, such as a listing, is not cut either.
-    console.print(renderable, soft_wrap=isinstance(renderable, Text) and bool(renderable.no_wrap))
+    # A text that must not be wrapped, such as a listing, is not cut either; nor is a table that is still too wide.
+    soft_wrap = isinstance(renderable, Text) and bool(renderable.no_wrap)
+    console.print(_Escaped(renderable), soft_wrap=soft_wrap, crop=False)
     return "\n".join(line.rstrip() for line in buffer.getvalue().split("\n"))
+
+
+def _color_system(stream: TextIO) -> Literal["auto", "standard"]:
+    """Return what rich finds out about a terminal; about a pipe it finds nothing, and 16 colours are everywhere."""
+    return "auto" if stream.isatty() else "standard"

@@ -6,8 +6,8 @@ import math
 from bisect import bisect_right
 from functools import lru_cache
 
-from isa.formats import Format, IntFormat, TaperedFormat
-from simulator.numerics import value_of
+from castsim.isa.formats import Format, IntFormat, TaperedFormat
+from castsim.numerics import value_of
 
 
 def ulp_distance(first: int, second: int, fmt: Format) -> int | None:

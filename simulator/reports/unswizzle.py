@@ -1,15 +1,19 @@
-"""Removed lane moves as a JSON document."""
+"""Removed lane moves, as a JSON document and as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from simulator.swizzles.comparing import Compared
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from castsim.reports.documents import Document
+from castsim.reports.terminal import table
+from castsim.tpc_compiler.swizzles.comparing import Compared
 
 
-def unswizzle_document(found: Compared, output: Path | None) -> Mapping[str, Any]:
+def unswizzle_document(found: Compared, output: Path | None) -> Document:
     """Return what was removed, what it saves, and the new program."""
     before, after = found.cycles
     return {
@@ -36,3 +40,40 @@ def unswizzle_document(found: Compared, output: Path | None) -> Mapping[str, Any
         "text": found.elimination.text,
         "output": None if output is None else str(output),
     }
+
+
+def unswizzle_text(found: Compared, output: Path | None) -> RenderableType:
+    """Return cycles before and after, a row per block that moves lanes, and the new program or where it is."""
+    return Group(*_sections(found, output))
+
+
+def _sections(found: Compared, output: Path | None) -> Iterator[RenderableType]:
+    before, after = found.cycles
+    yield Text(f"{found.file}, target {found.target.name}", style="bold")
+    if not found.elimination.blocks:
+        yield Text("no block moves lanes: nothing to remove")
+        return
+    numbers = ("VPU operations", "bundles")
+    made = table("lines", "removed", *numbers, "outcome", numbers=numbers)
+    for block in found.elimination.blocks:
+        made.add_row(
+            f"{block.lines[0]}-{block.lines[1]}",
+            ", ".join(f"{count} {name}" for name, count in block.removed) or "-",
+            _change(block.operations) if block.reason is None else "-",
+            _change(block.bundles) if block.reason is None else "-",
+            Text("written anew") if block.reason is None else Text(f"kept: {block.reason}", style="yellow"),
+        )
+    yield made
+    if not found.elimination.changed:
+        return
+    yield Text(f"{before} cycles before, {after} after: {found.saved} saved ({100 * found.saved / before:.1f} %)")
+    yield Text(f"outputs unchanged, bit by bit: {', '.join(found.same_outputs)}")
+    if output is None:
+        yield Text("")
+        yield Text(found.elimination.text.rstrip("\n"), no_wrap=True, overflow="ignore")
+    else:
+        yield Text(f"{output}: the new program")
+
+
+def _change(pair: tuple[int, int]) -> str:
+    return f"{pair[0]} -> {pair[1]}"

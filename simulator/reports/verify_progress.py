@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from simulator.verification import Progress, Record
+from castsim.evidence.verification import Progress, Record
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -30,13 +30,12 @@ def watching(record: Record, *, quiet: bool) -> Iterator[Watcher | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console  # noqa: PLC0415 - only a watched run pays for rich
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-    from rich.progress import Progress as Bars  # noqa: PLC0415
+    from rich.progress import MofNCompleteColumn, TimeElapsedColumn  # noqa: PLC0415 - only a watched run pays for rich
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bars(*columns, TextColumn("{task.fields[rate]}"), console=Console(stderr=True), transient=True) as bars:
-        yield Watcher(bars, record)
+    from castsim.reports.bars import Words, bars  # noqa: PLC0415 - as above
+
+    with bars(MofNCompleteColumn(), TimeElapsedColumn(), Words("rate")) as shown:
+        yield Watcher(shown, record)
 
 
 class Watcher:
@@ -49,7 +48,7 @@ class Watcher:
 
     def advance(self, one: Progress, codes: int) -> None:
         """Move the bar to where the part is now."""
-        from simulator.reports.verify_text import rate_text  # noqa: PLC0415 - rich is there already
+        from castsim.reports.verify_text import rate_text  # noqa: PLC0415 - rich is there already
 
         number = next(index for index, other in enumerate(self._record.progress, 1) if other is one)
         part = one.part

@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from simulator.reports.terminal import indented, table
-from simulator.reports.verify import mismatch_details
-from simulator.verification import Part, Progress, Record, input_set
+from castsim.evidence.verification import Part, Progress, Record, input_set
+from castsim.reports.terminal import indented, table
+from castsim.reports.verify import mismatch_details
 
 _COLUMNS: dict[str, Callable[[Part], str]] = {
     "cast": lambda part: f"{part.src} -> {part.dst}",
@@ -83,7 +83,7 @@ def _mismatches(record: Record) -> Table:
             word = "" if detail["random_word"] is None else f" (word {detail['random_word']})"
             made.add_row(
                 f"{detail['src']} -> {detail['dst']}",
-                detail["rounding"] + word,
+                f"{detail['rounding']}{word}",
                 detail["overflow"],
                 detail["input_bits"],
                 detail["input_value"],

@@ -3,11 +3,11 @@
 `acceptance` gives the conforming results of every element, `accepts` judges results. `rescale` executes TOSA RESCALE.
 """
 
-from simulator.specifications.acceptance import acceptance, accepts
-from simulator.specifications.rescale import Outcome, Rescale, Rescaled, rescale
-from simulator.specifications.sets import AcceptanceSets
-from simulator.specifications.specified import SpecifiedCast, parse_specification, specified_cast
-from simulator.specifications.text import accepts_text, text_acceptance
+from castsim.specifications.acceptance import acceptance, accepts
+from castsim.specifications.rescale import Outcome, Rescale, Rescaled, rescale
+from castsim.specifications.sets import AcceptanceSets
+from castsim.specifications.specified import SpecifiedCast, parse_specification, specified_cast
+from castsim.specifications.text import accepts_text, text_acceptance
 
 __all__ = [
     "AcceptanceSets",

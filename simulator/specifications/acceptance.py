@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics import (
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import (
     Policy,
     abstract_policy,
     cast_codes,
@@ -21,12 +21,12 @@ from simulator.numerics import (
     decode_to_float64,
     round_to_integral_codes,
 )
-from simulator.numerics.blocks import check_codes
-from simulator.specifications.interval import interval_sets
-from simulator.specifications.sets import AcceptanceSets, Mask, one_of
-from simulator.specifications.specified import AttributeValue, SpecifiedCast, specified_cast
-from targets import Specification
-from targets.specification import Accept, Case
+from castsim.numerics.blocks import check_codes
+from castsim.specifications.interval import interval_sets
+from castsim.specifications.sets import AcceptanceSets, Mask, one_of
+from castsim.specifications.specified import AttributeValue, SpecifiedCast, specified_cast
+from castsim.targets import Specification
+from castsim.targets.specification import Accept, Case
 
 Codes = NDArray[Any]
 

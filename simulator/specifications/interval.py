@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Policy, cast_codes, code_dtype, decode_to_float64
-from simulator.specifications.order import order_keys
-from simulator.specifications.sets import AcceptanceSets, Mask
-from targets.specification import AcceptanceRule, Beyond
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Policy, cast_codes, code_dtype, decode_to_float64
+from castsim.specifications.order import order_keys
+from castsim.specifications.sets import AcceptanceSets, Mask
+from castsim.targets.specification import AcceptanceRule, Beyond
 
 _I64 = NDArray[np.int64]
 _HALF = Decimal("0.5")

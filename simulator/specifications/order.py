@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import Format, IntFormat, TaperedFormat
-from simulator.numerics import decode_to_float64
-from simulator.numerics.unpack import code_bits, tapered_tables
+from castsim.isa.formats import Format, IntFormat, TaperedFormat
+from castsim.numerics import decode_to_float64
+from castsim.numerics.unpack import code_bits, tapered_tables
 
 Keys = NDArray[np.int64]
 

@@ -1,6 +1,6 @@
 """TOSA RESCALE: multiply, add, shift and clip, in exact integers, with the outcomes that TOSA distinguishes.
 
-Definitions: type_conversion.adoc and RESCALE.tosac of the TOSA specification (semantics_tosa_onnx.md section 2).
+Definitions: type_conversion.adoc and RESCALE.tosac of the TOSA specification (docs/reference/semantics.md section 2).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS, Format, IntFormat, format_named
-from simulator.numerics import code_dtype
-from simulator.numerics.blocks import check_codes
-from simulator.specifications.order import order_keys
-from simulator.specifications.sets import AcceptanceSets
-from targets import Specification, load_specification
-from targets.specification import RescaleRounding, RescaleRules
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.numerics import code_dtype
+from castsim.numerics.blocks import check_codes
+from castsim.specifications.order import order_keys
+from castsim.specifications.sets import AcceptanceSets
+from castsim.targets import Specification, load_specification
+from castsim.targets.specification import RescaleRounding, RescaleRules
 
 _I64 = NDArray[np.int64]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.errors import ReadError
-from isa.formats import Format
-from simulator.numerics.blocks import check_codes
-from simulator.specifications.order import is_nan, order_keys
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format
+from castsim.numerics.blocks import check_codes
+from castsim.specifications.order import is_nan, order_keys
 
 Codes = NDArray[Any]
 Mask = NDArray[np.bool_]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FORMATS, Format, IntFormat, format_named
-from targets import Specification, load_specification
-from targets.specification import TEXT, AcceptanceRule, CastRow
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.targets import Specification, load_specification
+from castsim.targets.specification import TEXT, AcceptanceRule, CastRow
 
 AttributeValue = str | int
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isa.errors import IllegalError, ReadError
-from isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
-from isa.modes import Overflow
-from simulator.numerics import Policy, code_dtype, codes_from_strings, encode_value, parse_number, value_of
-from simulator.numerics.blocks import check_codes
-from simulator.specifications.sets import AcceptanceSets, Mask, one_of
-from simulator.specifications.specified import AttributeValue, SpecifiedCast, specified_cast
-from targets import Specification
-from targets.specification import TEXT, Case
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.modes import Overflow
+from castsim.numerics import Policy, code_dtype, codes_from_strings, encode_value, parse_number, value_of
+from castsim.numerics.blocks import check_codes
+from castsim.specifications.sets import AcceptanceSets, Mask, one_of
+from castsim.specifications.specified import AttributeValue, SpecifiedCast, specified_cast
+from castsim.targets import Specification
+from castsim.targets.specification import TEXT, Case
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf", re.IGNORECASE)

@@ -17,7 +17,7 @@ from benchmarks.contestants import contestants
 from benchmarks.mapped import cast_mapped_file
 from benchmarks.table import Row, as_data, machine, markdown, row_of, rows_from
 from benchmarks.timing import round_robin
-from simulator.numerics import code_dtype
+from castsim.numerics import code_dtype
 
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SETS = ("headline", "tables", "modes", "targets")

@@ -40,7 +40,7 @@ _QUICK, _TIMES = 3.0, 5
 """Seconds of an answer that is asked for so many times."""
 
 _WITHOUT = "import sys; sys.modules['numba'] = None\n"
-_RUN = "from simulator.__main__ import main; raise SystemExit(main({arguments!r}))"
+_RUN = "from castsim.__main__ import main; raise SystemExit(main({arguments!r}))"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is measured: the pairs of performance.md section 2, all modes of the most used, every pair of every target."""
+"""What is measured: pairs, all modes of the most used, every pair of every target."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.formats import Format, IntFormat, format_named
-from isa.modes import DETERMINISTIC, Overflow, Rounding
-from simulator.numerics import Policy, abstract_policy, cast_codes, code_dtype, legal_roundings
-from targets import load_target, target_names
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.numerics import Policy, abstract_policy, cast_codes, code_dtype, legal_roundings
+from castsim.targets import load_target, target_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.cases import Case
 from benchmarks.timing import Run
-from isa.formats import Format, IntFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics import Tier, code_dtype, convert_codes, native_dtype
-from simulator.numerics.tiers import Codes
+from castsim.isa.formats import Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import Tier, code_dtype, convert_codes, native_dtype
+from castsim.numerics.tiers import Codes
 
 
 def castsim(case: Case, codes: Codes) -> Run:

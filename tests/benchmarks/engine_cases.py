@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isa.errors import Span
-from isa.formats import format_named
-from simulator.estimating_arithmetic import Shape
-from simulator.estimating_placement import Placement, Request
-from simulator.mechanisms import lowerer_of
-from simulator.strided.operations import VectorOperation
-from simulator.tree import Block, Instruction, Loop, Lowered, Tree, elements, width
-from simulator.vector_function.operations import VectorFunction
-from simulator.vliw.operations import BundleOperation
-from targets import Target, load_target
-from targets.dataflow import DataflowTarget
+from castsim.estimating.arithmetic import Shape
+from castsim.estimating.placement import Placement, Request
+from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements, width
+from castsim.isa.errors import Span
+from castsim.isa.formats import format_named
+from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.strided.operations import VectorOperation
+from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vliw.operations import BundleOperation
+from castsim.targets import Target, load_target
+from castsim.targets.dataflow import DataflowTarget
 
 _NOWHERE = Span("<benchmark>", 1, 1)
 BLOCK = 32

@@ -27,11 +27,11 @@ import numpy as np
 
 from benchmarks.engine_cases import Program, every_program
 from benchmarks.table import machine
-from simulator import estimate
-from simulator.commands.line import COMMANDS
-from simulator.engines import simulate
-from simulator.tree import Tree
-from targets import Target
+from castsim import estimate
+from castsim.commands.line import COMMANDS
+from castsim.engines import simulate
+from castsim.execution.tree import Tree
+from castsim.targets import Target
 
 EVENT, EVERY_TRIP, SKIPPING = "event", "fast, no skip", "fast"
 _PATIENCE = {EVENT: 10_000, EVERY_TRIP: 10**7, SKIPPING: 10**9}
@@ -152,7 +152,7 @@ def command_times() -> Iterator[tuple[str, float]]:
     for words in _STARTS:
         taken = []
         for _ in range(_CALLS):
-            command = [sys.executable, "-m", "simulator", *words]
+            command = [sys.executable, "-m", "castsim", *words]
             child = subprocess.Popen(command, cwd=_ROOT, env=environment, stdout=subprocess.DEVNULL)
             _, status, used = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
@@ -184,7 +184,7 @@ def largest_resident() -> int:
 
 def compiling_seconds() -> float:
     """Have the compiled machine of tile programs at hand; return the CPU seconds that this took."""
-    from simulator.engines.fast_dataflow.compiling import compiled_machine  # noqa: PLC0415 - needs numba
+    from castsim.engines.fast_dataflow.compiling import compiled_machine  # noqa: PLC0415 - needs numba
 
     begun = time.process_time()
     compiled_machine()

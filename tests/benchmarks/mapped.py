@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from isa.formats import format_named
-from simulator.numerics import abstract_policy, code_dtype, convert_codes
+from castsim.isa.formats import format_named
+from castsim.numerics import abstract_policy, code_dtype, convert_codes
 
 
 def _anonymous_bytes() -> int:

@@ -1,4 +1,4 @@
-"""Ratios that hold on a busy machine (performance.md section 1).
+"""Ratios that hold on a busy machine.
 
 Thread CPU time, samples of a few milliseconds, all contestants in turn within one process, median and quartiles.
 """

@@ -1,13 +1,16 @@
-"""The binary encoding of Habana TPC programs: assembler, disassembler, object files. Source: tpc.md section 8."""
+"""The binary encoding of Habana TPC programs: assembler, disassembler, object files.
+
+Source: docs/reference/tpc.md section 8.
+"""
 
 from __future__ import annotations
 
-from isa.tpc.encoding.assembler import Assembled, assemble
-from isa.tpc.encoding.disassembler import Disassembly, Line, disassemble
-from isa.tpc.encoding.object_file import program_bytes
-from isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
-from isa.tpc.encoding.tables import Encoding, Half, Layout, Part, Placement
-from isa.tpc.encoding.writer import encode_bundle
+from castsim.isa.tpc.encoding.assembler import Assembled, assemble
+from castsim.isa.tpc.encoding.disassembler import Disassembly, Line, disassemble
+from castsim.isa.tpc.encoding.object_file import program_bytes
+from castsim.isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
+from castsim.isa.tpc.encoding.tables import Encoding, Half, Layout, Part, Placement
+from castsim.isa.tpc.encoding.writer import encode_bundle
 
 __all__ = [
     "Assembled",

@@ -3,7 +3,8 @@
 `.byte 0x.., ..` stands for bytes that are no bundle. `.compressed FIRST SECOND` stores the next two bundles in half
 the room each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
 text keeps a choice that it cannot spell, such as a long immediate where a short one would do. Other directives have
-no meaning here; those that would put data into the program are refused. Source of addresses: tpc.md section 7.1.
+no meaning here; those that would put data into the program are refused. Source of addresses: docs/reference/tpc.md
+section 7.1.
 """
 
 from __future__ import annotations
@@ -12,11 +13,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from isa.errors import CastsimError, IllegalError, ReadError
-from isa.tpc.encoding.reader import UnknownBundle, decode_bundle
-from isa.tpc.encoding.tables import LOOP, Encoding, Half
-from isa.tpc.encoding.writer import assumed_items, encode_bundle
-from isa.tpc.program import Bundle, Directive, Immediate, Instruction, Item, Label, LabelUse, Program, Slot
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.tpc.encoding.reader import UnknownBundle, decode_bundle
+from castsim.isa.tpc.encoding.tables import LOOP, Encoding, Half
+from castsim.isa.tpc.encoding.writer import assumed_items, encode_bundle
+from castsim.isa.tpc.program import (
+    WORD_MASK,
+    Bundle,
+    Directive,
+    Immediate,
+    Instruction,
+    Item,
+    Label,
+    LabelUse,
+    Program,
+    Slot,
+)
 
 BYTE, COMPRESSED, ENCODED = ".byte", ".compressed", ".encoded"
 _DATA = re.compile(
@@ -25,7 +37,6 @@ _DATA = re.compile(
 )
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]{1,2}|\d{1,3}")
 _LARGEST_BYTE = 255
-_WORD = 32  # bits of an immediate
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +214,7 @@ def resolved(placed: Placed, labels: dict[str, int], encoding: Encoding) -> Bund
     if spu is None or not any(isinstance(operand, LabelUse) for operand in spu.operands):
         return placed.bundle
     operands = tuple(
-        Immediate(_distance(spu, placed.address, labels[operand.name], encoding) & ((1 << _WORD) - 1))
+        Immediate(_distance(spu, placed.address, labels[operand.name], encoding) & WORD_MASK)
         if isinstance(operand, LabelUse)
         else operand
         for operand in spu.operands

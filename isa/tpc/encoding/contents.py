@@ -1,6 +1,7 @@
 """What an instruction puts into the fields of its slot: one number per operand, switch and derived property.
 
-The encoder writes these numbers, the decoder looks for the form whose numbers are found. Source: tpc.md section 8.
+The encoder writes these numbers, the decoder looks for the form whose numbers are found. Source: docs/reference/tpc.md
+section 8.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from isa.errors import IllegalError
-from isa.tpc.encoding.tables import Encoding, Placement
-from isa.tpc.forms import Form, OperandSpec, Value
-from isa.tpc.program import (
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc.encoding.tables import Encoding, Placement
+from castsim.isa.tpc.forms import Form, OperandSpec, Value
+from castsim.isa.tpc.program import (
     GROUPED,
     Comparison,
     DimensionMask,

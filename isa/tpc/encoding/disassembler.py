@@ -2,19 +2,19 @@
 
 Jump targets and loop ends that lie at a bundle become labels, others stay numbers. Bytes that are no bundle of the
 generation stand as `.byte`; bits without a meaning in a bundle, and choices that text cannot spell, as `.encoded`
-before it (directives: `isa.tpc.encoding.assembler`).
+before it (directives: `castsim.isa.tpc.encoding.assembler`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from isa.errors import ReadError
-from isa.tpc.encoding.assembler import BYTE, COMPRESSED, ENCODED
-from isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
-from isa.tpc.encoding.tables import LOOP, Encoding
-from isa.tpc.printer import print_bundle
-from isa.tpc.program import Bundle, Immediate, Instruction, LabelUse
+from castsim.isa.errors import ReadError
+from castsim.isa.tpc.encoding.assembler import BYTE, COMPRESSED, ENCODED
+from castsim.isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
+from castsim.isa.tpc.encoding.tables import LOOP, Encoding
+from castsim.isa.tpc.printer import print_bundle
+from castsim.isa.tpc.program import Bundle, Immediate, Instruction, LabelUse
 
 
 @dataclass(frozen=True, slots=True)

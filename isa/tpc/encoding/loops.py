@@ -1,20 +1,20 @@
 """The bundle of a hardware loop, which has a layout of its own.
 
 Each of start, bound and step has a register code, an immediate and a bit that chooses between them; the register code
-is zero beside an immediate. Source: tpc.md sections 7.1 (control) and 8.
+is zero beside an immediate. Source: docs/reference/tpc.md section 7.1 (control) and 8.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from isa.errors import IllegalError
-from isa.tpc.encoding.contents import operand_code
-from isa.tpc.encoding.sheet import Sheet
-from isa.tpc.encoding.tables import LOOP, Encoding
-from isa.tpc.forms import Form
-from isa.tpc.instructions import forms_of
-from isa.tpc.program import Bundle, Comparison, File, Immediate, Operand, Register, Slot
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc.encoding.contents import operand_code
+from castsim.isa.tpc.encoding.sheet import Sheet
+from castsim.isa.tpc.encoding.tables import LOOP, Encoding
+from castsim.isa.tpc.forms import Form
+from castsim.isa.tpc.instructions import forms_of
+from castsim.isa.tpc.program import Bundle, Comparison, File, Immediate, Operand, Register, Slot
 
 _BOUNDS = ("start", "bound", "step")
 

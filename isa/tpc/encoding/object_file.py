@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from isa.errors import ReadError
+from castsim.isa.errors import ReadError
 
 _MAGIC = b"\x7fELF"
 _SECTION = ".text"

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isa.errors import IllegalError
-from isa.formats import FORMATS
-from isa.tpc.encoding import loops
-from isa.tpc.encoding.contents import HARDWARE, derived, field_of, is_encoded, names_hardware, pieces
-from isa.tpc.encoding.sheet import Sheet
-from isa.tpc.encoding.tables import LOOP, NOP, PREDICATE_INDEX_BITS, Encoding, Half, Layout
-from isa.tpc.encoding.writer import encode_bundle
-from isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
-from isa.tpc.instructions import available, forms_of
-from isa.tpc.program import (
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc.encoding import loops
+from castsim.isa.tpc.encoding.contents import HARDWARE, derived, field_of, is_encoded, names_hardware, pieces
+from castsim.isa.tpc.encoding.groups import grouped
+from castsim.isa.tpc.encoding.sheet import Sheet
+from castsim.isa.tpc.encoding.tables import LOOP, NOP, PREDICATE_INDEX_BITS, Encoding, Half, Layout
+from castsim.isa.tpc.encoding.writer import encode_bundle
+from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
+from castsim.isa.tpc.instructions import available, forms_of
+from castsim.isa.tpc.program import (
     GROUPED,
     Bundle,
     DimensionMask,
@@ -217,7 +217,7 @@ def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> Instr
     operands = tuple(_operand(spec, form, slot, view, encoding) for spec in form.operands)
     predicate = _predicate(form, slot, view, encoding)
     instruction = Instruction(form, kind, switches, operands, predicate)
-    return _grouped(instruction)
+    return grouped(instruction)
 
 
 def _item(form: Form, slot: Slot, name: str, view: _View, encoding: Encoding) -> Value:
@@ -251,7 +251,10 @@ def _switches(form: Form, slot: Slot, view: _View, encoding: Encoding) -> tuple[
 def _legal(switch: Switch, encoding: Encoding) -> tuple[Value, ...]:
     if switch.rounding is not None:
         return encoding.dialect.roundings[switch.rounding]
-    return tuple(value for value, _ in switch.words) or switch.numbers
+    words = tuple(value for value, _ in switch.words)
+    if not words:
+        return switch.numbers
+    return words if switch.default is None else (*words, switch.default)  # a default may have no word
 
 
 def _operand(spec: OperandSpec, form: Form, slot: Slot, view: _View, encoding: Encoding) -> Operand:
@@ -305,52 +308,3 @@ def _predicate(form: Form, slot: Slot, view: _View, encoding: Encoding) -> Predi
     if (file is File.VP and not vectors) or index >= encoding.dialect.registers[file]:
         raise _Unfit(f"predicate {file}{index} is not legal")
     return Predicate(Register(file, index), inverted)
-
-
-# ----------------------------------------------------------------------------------------------- pairs and quads
-
-_GROUP_FILES = {1: File.V, 2: File.D, 4: File.A}
-
-
-def _grouped(instruction: Instruction) -> Instruction:
-    """Name the registers of a conversion as pairs or quads where it reads or writes several.
-
-    The encoding holds the first register only; a number that does not begin a group stays a V.
-    """
-    sizes = _group_sizes(instruction)
-    if sizes == (1, 1):
-        return instruction
-    operands = list(instruction.operands)
-    for position, size in enumerate(sizes):
-        operand = operands[position]
-        assert isinstance(operand, Register)
-        if operand.file is File.V and operand.index % size == 0:
-            operands[position] = Register(_GROUP_FILES[size], operand.index)
-    return Instruction(instruction.form, instruction.type, instruction.switches, tuple(operands), instruction.predicate)
-
-
-def _group_sizes(instruction: Instruction) -> tuple[int, int]:
-    """Return how many registers destination and source of a conversion are."""
-    accepts = [set(spec.accepts) for spec in instruction.form.operands[:2]]
-    if len(accepts) < 2 or not all({"V", "D", "A"} <= accepted for accepted in accepts):
-        return 1, 1
-    if instruction.switch("x4") == 1:
-        return 4, 4
-    if instruction.switch("x2") == 1:
-        return 2, 2
-    source, dest = _widths(instruction)
-    if instruction.switch("num_lanes") != "all_lanes" or source == dest:
-        return 1, 1
-    ratio = max(source, dest) // min(source, dest)
-    if ratio not in _GROUP_FILES:
-        return 1, 1
-    return (1, ratio) if source > dest else (ratio, 1)
-
-
-def _widths(instruction: Instruction) -> tuple[int, int]:
-    """Return the bits of source and destination elements of a conversion."""
-    if instruction.type is not None:
-        return FORMATS[instruction.type].bits, FORMATS[str(instruction.switch("target_type"))].bits
-    source = int("".join(filter(str.isdecimal, instruction.mnemonic)))  # convert_int32
-    width = instruction.switch("width")
-    return source, source // 2 if width is None else int(str(width).removeprefix("to_"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from isa.errors import IllegalError
-from isa.tpc.encoding.tables import PREDICATE_INDEX_BITS, Layout
-from isa.tpc.program import File, Instruction, Slot
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc.encoding.tables import PREDICATE_INDEX_BITS, Layout
+from castsim.isa.tpc.program import File, Instruction, Slot
 
 
 class Sheet:

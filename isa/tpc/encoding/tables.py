@@ -1,7 +1,8 @@
 """The numbers of a binary encoding, as the target description gives them.
 
-Nothing here knows a position or a code: a target makes an `Encoding` from its tables (`targets.tpc_encoding`). The
-tables follow tpc.md section 8: bit positions per layout, opcodes per slot, and where each operand and switch stands.
+Nothing here knows a position or a code: a target makes an `Encoding` from its tables (`castsim.targets.tpc_encoding`).
+The tables follow docs/reference/tpc.md section 8: bit positions per layout, opcodes per slot, and where each operand
+and switch stands.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from isa.tpc.dialect import Dialect
-from isa.tpc.forms import Value
-from isa.tpc.program import File, Slot
+from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.forms import Value
+from castsim.isa.tpc.program import File, Slot
 
 NOP = "nop"
 LOOP = "loop"

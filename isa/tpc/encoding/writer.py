@@ -1,18 +1,19 @@
 """Writing bundles: numbers into fields, with every clash refused by name.
 
-Source: tpc.md sections 1 (bundle conflicts) and 8 (encoding).
+Source: docs/reference/tpc.md section 1 (bundle conflicts) and 8 (encoding).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isa.errors import IllegalError
-from isa.tpc.encoding import loops
-from isa.tpc.encoding.contents import IMMEDIATE, Piece, pieces
-from isa.tpc.encoding.sheet import Sheet
-from isa.tpc.encoding.tables import LOOP, NOP, Encoding, Half
-from isa.tpc.program import Bundle, Instruction, Slot
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc.encoding import loops
+from castsim.isa.tpc.encoding.contents import IMMEDIATE, Piece, pieces
+from castsim.isa.tpc.encoding.groups import unspoken_group
+from castsim.isa.tpc.encoding.sheet import Sheet
+from castsim.isa.tpc.encoding.tables import LOOP, NOP, Encoding, Half
+from castsim.isa.tpc.program import Bundle, Instruction, Slot
 
 _MEMORY_SLOTS = (Slot.LOAD, Slot.STORE)
 
@@ -45,6 +46,8 @@ def assumed_items(bundle: Bundle, encoding: Encoding) -> Iterator[str]:
             for piece in pieces(instruction, slot, encoding):
                 if piece.assumed and piece.number:
                     yield f"{instruction.mnemonic} ({slot.name}): {piece.item}"
+            if unspoken_group(instruction):
+                yield f"{instruction.mnemonic} ({slot.name}): number of registers (reads back as one)"
 
 
 def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:

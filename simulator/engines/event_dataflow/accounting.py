@@ -12,9 +12,9 @@ Rules beyond the obvious:
 
 from __future__ import annotations
 
-from simulator.engines.event_dataflow.naming import operation_name
-from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
-from simulator.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
+from castsim.engines.event_dataflow.records import Entry, ExecutionRecord
+from castsim.execution.dataflow.naming import operation_name
+from castsim.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
 
 _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""

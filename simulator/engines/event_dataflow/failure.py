@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from isa.errors import EngineError
-from simulator.dataflow.operations import SetFlag, WaitFlag
-from simulator.tree import Operation, Tree
+from castsim.execution.dataflow.failure import LOOK_AHEAD, Rest, Standstill, explain_deadlock, explain_limit
+from castsim.execution.dataflow.operations import SetFlag
+from castsim.execution.tree import Tree
+from castsim.isa.errors import EngineError
 
 if TYPE_CHECKING:
-    from simulator.engines.event_dataflow.issue import Issuer
-    from simulator.engines.event_dataflow.pipes import Pipe, Wait
-    from simulator.engines.event_dataflow.records import Entry
-
-LOOK_AHEAD = 100_000
-"""Operations of the rest of the program in which a missing signal is looked for: a bound on the time an error takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standstill:
-    """What a pipe stands still for: operation `index`, of source instruction `instruction`, is at its head.
-
-    `flag` is set if it awaits a flag, `needed` if it awaits the bytes of that instruction, neither at a barrier.
-    """
-
-    pipe: str
-    index: int
-    instruction: int
-    flag: WaitFlag | None = None
-    needed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """What is left of a program that stands still.
-
-    `queued` returns the instruction of a signal that stands in a queue, None if it does not; `unreached` are the next
-    operations that the scalar unit, called `scalar`, cannot reach.
-    """
-
-    scalar: str
-    queued: Callable[[SetFlag], int | None]
-    unreached: Sequence[Operation]
+    from castsim.engines.event_dataflow.issue import Issuer
+    from castsim.engines.event_dataflow.pipes import Pipe, Wait
+    from castsim.engines.event_dataflow.records import Entry
 
 
 def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe]) -> EngineError | None:
@@ -62,13 +32,6 @@ def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe]) -> EngineErr
         return None
 
     return explain_deadlock(tree, _waits(issuer, pipes), Rest(issuer.name, queued, unreached))
-
-
-def explain_deadlock(tree: Tree, waits: Sequence[Standstill], rest: Rest) -> EngineError:
-    """Return the error that names every wait, in the order of the waiting operations."""
-    ordered = sorted(waits, key=lambda wait: wait.index)
-    sentences = [f"{wait.pipe} waits for {_reason(tree, wait, rest)}" for wait in ordered]
-    return EngineError(f"deadlock: {'; '.join(sentences)}", span=tree.instructions[ordered[0].instruction].span)
 
 
 def _waits(issuer: Issuer, pipes: Mapping[str, Pipe]) -> list[Standstill]:
@@ -93,34 +56,3 @@ def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe], max_cycles: int
             open_entries += [entry for entry in started if not entry.over(max_cycles)]
     reached = min(open_entries, key=lambda entry: entry.index, default=None)
     return explain_limit(tree, max_cycles, None if reached is None else reached.execution.instruction)
-
-
-def explain_limit(tree: Tree, max_cycles: int, reached: int | None) -> EngineError:
-    """Return the error of a run that took longer than allowed and had reached that instruction, if any."""
-    message = f"cycle limit of {max_cycles} reached"
-    if reached is None:
-        return EngineError(message)
-    instruction = tree.instructions[reached]
-    return EngineError(f"{message} at '{instruction.text}' ({instruction.span})", span=instruction.span)
-
-
-def _reason(tree: Tree, wait: Standstill, rest: Rest) -> str:
-    place = tree.instructions[wait.instruction].span
-    if wait.flag is not None:
-        key = wait.flag
-        return f"flag {key.signaller} -> {key.pipe} id {key.event} ({place}), {_signal(tree, wait.flag, rest)}"
-    if wait.needed is not None:
-        needed = tree.instructions[wait.needed]
-        return f"the bytes of '{needed.text}' ({needed.span}), which has not ended ({place})"
-    return f"all pipes to drain ({place})"
-
-
-def _signal(tree: Tree, flag: WaitFlag, rest: Rest) -> str:
-    """Say what has become of the signal."""
-    signal = SetFlag(flag.signaller, flag.pipe, flag.event)
-    setter = rest.queued(signal)
-    if setter is not None:
-        return f"set behind what {flag.signaller} waits for ({tree.instructions[setter].span})"
-    if signal in rest.unreached:
-        return f"not issued yet because {rest.scalar} waits"
-    return "which nothing sets any more"

@@ -1,4 +1,7 @@
-"""Flags between pipes: counters, one per ordered pair of pipes and event id (a2a3.md sections 6.4 and 7)."""
+"""Flags between pipes: counters, one per ordered pair of pipes and event id.
+
+Source: docs/reference/a2a3.md sections 6.4 and 7.
+"""
 
 from __future__ import annotations
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from simulator.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, WaitFlag
-from simulator.engines.event_dataflow.accounting import Account
-from simulator.engines.event_dataflow.machine import Machine
-from simulator.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
-from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
-from simulator.engines.event_dataflow.scoreboard import Scoreboard
-from simulator.engines.event_dataflow.survey import ALL_PIPES
-from simulator.timing import Cause, Observer, Watcher
-from simulator.tree import Operation, Tree, accesses, instances, operations
+from castsim.engines.event_dataflow.accounting import Account
+from castsim.engines.event_dataflow.machine import Machine
+from castsim.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
+from castsim.engines.event_dataflow.records import Entry, ExecutionRecord
+from castsim.engines.event_dataflow.scoreboard import Scoreboard
+from castsim.execution.dataflow.operations import Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.scalar_unit import cost_of
+from castsim.execution.dataflow.survey import ALL_PIPES
+from castsim.execution.tree import Operation, Tree, accesses, instances, operations
+from castsim.timing import Cause, Observer, Watcher
 
 
 class Issuer:
@@ -43,6 +44,7 @@ class Issuer:
         self._demanding: set[str] = set()
         self._undrained = 0
         self._drained_at = 0
+        self._costs: dict[object, tuple[int, Cause]] = {}
         self._entries = self._draw(tree)
 
     def demand(self, pipe: Pipe) -> None:
@@ -143,20 +145,14 @@ class Issuer:
             pipe.push(entry)
 
     def _cost(self, operation: Operation) -> tuple[int, Cause]:
-        """Return the cycles that the scalar unit itself takes for an operation."""
-        timing = self._machine.target.timing.scalar
-        self._machine.facts.add("timing.scalar")
-        match operation:
-            case ControlWrite():
-                return timing.control_write_cycles, Cause.BUSY
-            case ScalarWork(kind):
-                cycles, fact = self._machine.target.timing.scalar_work(kind)
-                self._machine.facts.add(fact)
-                return cycles, Cause.LOOP_TURNAROUND if kind == "loop" else Cause.BUSY
-            case SetFlag() | WaitFlag() | Barrier():
-                return timing.synchronisation_cycles, Cause.BUSY
-            case _:
-                return timing.issue_cycles, Cause.BUSY
+        """Return the cycles that the scalar unit itself takes for an operation: all of a kind take the same."""
+        kind = operation.kind if isinstance(operation, ScalarWork) else type(operation)
+        known = self._costs.get(kind)
+        if known is None:
+            cycles, cause, facts = cost_of(operation, self._machine.target)
+            self._machine.facts.update(facts)
+            known = self._costs[kind] = (cycles, cause)
+        return known
 
     def _execute(self, entry: Entry) -> None:
         """Do what an operation of the scalar unit does once its cycles are spent."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from simpy import Environment, Event
 from simpy.events import EventPriority
 
-from simulator.engines.event_dataflow.accounting import Ledger
-from simulator.engines.event_dataflow.flags import Flags
-from simulator.engines.event_dataflow.ports import BufferPorts
-from simulator.engines.event_dataflow.records import Entry, Steps
-from targets.dataflow import DataflowTarget
+from castsim.engines.event_dataflow.accounting import Ledger
+from castsim.engines.event_dataflow.flags import Flags
+from castsim.engines.event_dataflow.ports import BufferPorts
+from castsim.engines.event_dataflow.records import Entry, Steps
+from castsim.targets.dataflow import DataflowTarget
 
 if TYPE_CHECKING:
-    from simulator.engines.event_dataflow.pipes import Pipe
+    from castsim.engines.event_dataflow.pipes import Pipe
 
 _AFTER_CONTROL = 2
 """First event priority of buffer requests: simpy itself uses 0 and 1, which stay with control."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from simpy import Event
 
-from simulator.dataflow.operations import WaitFlag
-from simulator.engines.event_dataflow.accounting import Account
-from simulator.engines.event_dataflow.machine import Machine
-from simulator.engines.event_dataflow.records import Entry, ExecutionRecord
-from simulator.timing import Cause, Observer
+from castsim.engines.event_dataflow.accounting import Account
+from castsim.engines.event_dataflow.machine import Machine
+from castsim.engines.event_dataflow.records import Entry, ExecutionRecord
+from castsim.execution.dataflow.operations import WaitFlag
+from castsim.timing import Cause, Observer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,10 @@ class DrainMarker:
 
 
 class Pipe:
-    """One in-order pipe. `remaining` counts the operations that the scalar unit has yet to send."""
+    """One in-order pipe. `remaining` counts the operations that the scalar unit has yet to send.
+
+    `drain_end` is the cycle from which on what it has started should keep it no longer.
+    """
 
     def __init__(self, name: str, machine: Machine, remaining: int, observer: Observer | None) -> None:
         self.name = name
@@ -48,7 +51,7 @@ class Pipe:
         self.wakeup: Event | None = None
         self.in_flight: list[Entry] = []
         self._draining: Entry | None = None
-        self._drain_end = 0
+        self.drain_end = 0
         self._latest: Entry | None = None
 
     def push(self, item: Entry | DrainMarker) -> None:
@@ -81,14 +84,14 @@ class Pipe:
         self.account.close()
 
     def note_drain(self, entry: Entry, end: int) -> None:
-        """Note that the last results of `entry` should be in the buffer in cycle `end`."""
-        if end >= self._drain_end:
-            self._draining, self._drain_end = entry, end
+        """Note that the pipe should have no more to do for `entry` in cycle `end`."""
+        if end >= self.drain_end:
+            self._draining, self.drain_end = entry, end
 
     def rest(self, cause: Cause, until: int, entry: Entry | None) -> None:
         """Account for cycles without new work: first what is left of earlier work, then `cause`."""
         if self._draining is not None and cause in (Cause.EMPTY, Cause.FLAG_WAIT):
-            self.account.spend(Cause.DRAIN, min(until, self._drain_end), self._draining)
+            self.account.spend(Cause.DRAIN, min(until, self.drain_end), self._draining)
             self._spend_late_writes(until)
         self.account.spend(cause, until, entry)
 
@@ -98,9 +101,9 @@ class Pipe:
             return
         unknown = next((entry for entry in self.retire() if not entry.known), None)
         if unknown is not None:
-            self.account.spend_excess(self._drain_end, until, unknown.held, unknown)
+            self.account.spend_excess(self.drain_end, until, unknown.held, unknown)
             return
         ended = [*self.in_flight, *([self._latest] if self._latest else [])]
         latest = max(ended, key=lambda entry: entry.end, default=None)
         if latest is not None:
-            self.account.spend_excess(self._drain_end, min(until, latest.end), latest.held, latest)
+            self.account.spend_excess(self.drain_end, min(until, latest.end), latest.held, latest)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from simulator.dataflow.operations import BLOCK
-from simulator.engines.event_dataflow.records import Entry
-from simulator.timing import Observer
+from castsim.engines.event_dataflow.records import Entry
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.timing import Observer
 
 Cell = tuple[int, int]
 """Port and bank that a block needs."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
-from simulator.engines.event_dataflow.issue import Issuer
-from simulator.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
-from simulator.engines.event_dataflow.records import Completion, Entry, Steps, await_end
-from simulator.engines.event_dataflow.transfer import run_transfer
-from simulator.timing import Cause
+from castsim.engines.event_dataflow.issue import Issuer
+from castsim.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
+from castsim.engines.event_dataflow.records import Completion, Entry, Steps, await_end
+from castsim.engines.event_dataflow.transfer import run_transfer
+from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
+from castsim.timing import Cause
 
 
 def serve(pipe: Pipe, issuer: Issuer) -> Steps:

@@ -8,8 +8,8 @@ from typing import Any
 
 from simpy import Environment, Event
 
-from simulator.timing import Cause
-from simulator.tree import Operation
+from castsim.execution.tree import Operation
+from castsim.timing import Cause
 
 Steps = Generator[Event, Any, None]
 """A simpy process, or part of one."""

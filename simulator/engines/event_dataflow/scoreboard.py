@@ -10,9 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from simulator.engines.event_dataflow.records import ExecutionRecord
-from simulator.engines.event_dataflow.survey import Survey
-from simulator.tree import Access, Tree
+from castsim.engines.event_dataflow.records import ExecutionRecord
+from castsim.execution.dataflow.survey import Survey
+from castsim.execution.tree import Access, Tree
 
 _FIRST_SWEEP = 64
 """Intervals of a space before ended instructions are looked for."""

@@ -6,18 +6,18 @@ import sys
 
 from simpy import Environment
 
-from simulator.engines.event_dataflow import failure
-from simulator.engines.event_dataflow.accounting import Ledger
-from simulator.engines.event_dataflow.flags import Flags
-from simulator.engines.event_dataflow.issue import Issuer
-from simulator.engines.event_dataflow.machine import Machine, VectorUnit
-from simulator.engines.event_dataflow.pipes import Pipe
-from simulator.engines.event_dataflow.ports import BufferPorts
-from simulator.engines.event_dataflow.process import serve
-from simulator.engines.event_dataflow.survey import Survey
-from simulator.timing import Cause, Listener, Observer, Timing, Watcher
-from simulator.tree import Tree
-from targets.dataflow import DataflowTarget
+from castsim.engines.event_dataflow import failure
+from castsim.engines.event_dataflow.accounting import Ledger
+from castsim.engines.event_dataflow.flags import Flags
+from castsim.engines.event_dataflow.issue import Issuer
+from castsim.engines.event_dataflow.machine import Machine, VectorUnit
+from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.ports import BufferPorts
+from castsim.engines.event_dataflow.process import serve
+from castsim.execution.dataflow.survey import Survey
+from castsim.execution.tree import Tree
+from castsim.targets.dataflow import DataflowTarget
+from castsim.timing import Cause, Listener, Observer, Timing, Watcher
 
 
 class DataflowSimulation:

@@ -4,38 +4,53 @@ from __future__ import annotations
 
 from simpy import Event
 
-from simulator.engines.event_dataflow.pipes import Pipe
-from simulator.engines.event_dataflow.records import Entry, Steps
-from simulator.engines.event_function.nest_plan import NestPlan, plan_nest
-from simulator.engines.event_function.shape import TICKS, LoadStep, StoreStep, TripShape, ticks
-from simulator.engines.event_function.stores import PendingStore, StoreQueue
-from simulator.engines.event_function.trip import MemoryPath, RowState, SpecialPorts, Trip
-from simulator.timing import Cause
-from simulator.vector_function.operations import Nest, VectorFunction
-from targets.vector_function import VectorFunctionTarget
+from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.records import Entry, Steps
+from castsim.engines.event_function.stores import PendingStore, StoreQueue
+from castsim.engines.event_function.trip import Trip
+from castsim.execution.dataflow.timing import TICKS, cycle_from
+from castsim.machines.vector_function.nest_plan import NestPlan, plan_nest
+from castsim.machines.vector_function.operations import Nest, VectorFunction
+from castsim.machines.vector_function.timing import (
+    FunctionTicks,
+    branch_rest,
+    busy_of_hold,
+    bytes_of_row,
+    bytes_of_store,
+)
+from castsim.machines.vector_function.trip_shape import LoadStep, StoreStep, TripShape
+from castsim.machines.vector_function.trip_timing import MemoryPath, RowState, SpecialPorts
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.timing import Cause
 
 
 class FrontEnd:
     """One launch. `now` is the tick up to which the front end has worked."""
 
-    def __init__(self, pipe: Pipe, entry: Entry, function: VectorFunction, target: VectorFunctionTarget) -> None:
+    def __init__(
+        self,
+        pipe: Pipe,
+        entry: Entry,
+        function: VectorFunction,
+        target: VectorFunctionTarget,
+        facts: FunctionTicks,
+    ) -> None:
         self._pipe = pipe
         self._entry = entry
         self._function = function
         self._target = target
-        self._timing = target.timing
-        self._special = SpecialPorts(target.timing.special_function.ports)
-        self.stores = StoreQueue(pipe.machine, entry, target.timing)
+        self._facts = facts
+        self._special = SpecialPorts(self._facts.special_ports)
+        self.stores = StoreQueue(pipe.machine, entry, self._facts)
         self.now = int(pipe.machine.env.now) * TICKS
 
     def launch(self) -> Steps:
         """Send every trip of every nest."""
-        timing = self._timing
-        yield from self._spend(ticks(timing.launch.startup_cycles), Cause.FILL)
+        yield from self._spend(self._facts.startup, Cause.FILL)
         begun = self.now
         nests = [nest for nest in self._function.timed if nest.runs]
         if any(nest.rows > 1 or nest.trips > 1 for nest in nests):
-            yield from self._spend(ticks(timing.loops.setup_cycles), Cause.LOOP_TURNAROUND)
+            yield from self._spend(self._facts.setup, Cause.LOOP_TURNAROUND)
         for nest in nests:
             yield from self._walk(plan_nest(self._function, nest, self._target), begun)
             begun = self.now
@@ -53,7 +68,7 @@ class FrontEnd:
             if row:
                 yield from self._spend(plan.next_row, Cause.LOOP_TURNAROUND)
             if plan.branches:
-                yield from self._branch()
+                yield from self._spend(self._facts.branch, Cause.SERIALISING_BRANCH)
             state = RowState()
             for trip in range(nest.trips):
                 yield from self._send(nest, plan.shape, path, state, row, trip, branches=plan.branches)
@@ -65,7 +80,7 @@ class FrontEnd:
         env = self._pipe.machine.env
         released: Event | None = None
         if branches:
-            yield from self._branch()
+            yield from self._spend(self._facts.branch, Cause.SERIALISING_BRANCH)
             released = env.event()
         last = trip == nest.trips - 1
         stores = tuple(self._pending(nest, row, trip, step) for step in shape.stores if last or not step.closing)
@@ -75,7 +90,7 @@ class FrontEnd:
         flight = Trip(
             machine=self._pipe.machine,
             entry=self._entry,
-            timing=self._timing,
+            facts=self._facts,
             shape=shape,
             path=path,
             special=self._special,
@@ -89,11 +104,13 @@ class FrontEnd:
         env.process(flight.fly())
         if released is not None:
             yield from self._spend(shape.hold, Cause.BUSY)
-            yield from self._branch(begun=shape.hold)
+            rest = branch_rest(self._facts.branch, shape.hold)
+            yield from self._spend(rest, Cause.SERIALISING_BRANCH)
             released.succeed(self.now)
             return
-        yield from self._spend(min(shape.hold, TICKS), Cause.BUSY)
-        yield from self._spend(shape.hold - TICKS, Cause.INITIATION_INTERVAL)
+        busy = busy_of_hold(shape.hold)
+        yield from self._spend(busy, Cause.BUSY)
+        yield from self._spend(shape.hold - busy, Cause.INITIATION_INTERVAL)
 
     def _address(self, step: LoadStep, row: int, trip: int) -> int:
         """Return the place from which one trip loads."""
@@ -108,13 +125,9 @@ class FrontEnd:
         address = place + row * nest.destination_row + start
         size = step.size
         if not step.closing:
-            row_bytes = -(-nest.count * nest.destination_trip // nest.elements)
-            size = max(0, min(size, row_bytes - start))
+            row_bytes = bytes_of_row(nest.count, nest.destination_trip, nest.elements)
+            size = bytes_of_store(size, row_bytes, start)
         return PendingStore(self._pipe.machine.env.event(), address, size)
-
-    def _branch(self, begun: int = 0) -> Steps:
-        """Stand still for a serialising branch that has begun so many ticks ago."""
-        return self._spend(ticks(self._timing.branch.cycles) - begun, Cause.SERIALISING_BRANCH)
 
     def _spend(self, duration: int, cause: Cause) -> Steps:
         """Work for so many ticks."""
@@ -123,6 +136,6 @@ class FrontEnd:
         self.now += duration
         env = self._pipe.machine.env
         self._pipe.account.spend(cause, self.now // TICKS, self._entry)
-        due = -(-self.now // TICKS)
+        due = cycle_from(self.now)
         if due > env.now:
             yield env.timeout(due - int(env.now))

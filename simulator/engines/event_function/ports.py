@@ -1,15 +1,17 @@
-"""Ports of the buffer by bank group (a5.md section 8): so many reads or writes per cycle, fewer reads beside a write.
+"""Ports of the buffer by bank group (docs/reference/a5.md section 8): so many reads or writes per cycle, fewer reads
+beside a write.
 
 Blocks of a group are served first come, first served; those of different groups do not wait for each other.
 """
 
 from __future__ import annotations
 
-from simulator.dataflow.operations import BLOCK
-from simulator.engines.event_dataflow.ports import BufferPorts, Pattern
-from simulator.engines.event_dataflow.records import Entry
-from simulator.timing import Observer
-from targets.vector_function import BufferPorts as PortFacts
+from castsim.engines.event_dataflow.ports import BufferPorts, Pattern
+from castsim.engines.event_dataflow.records import Entry
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.machines.vector_function.timing import group_has_room
+from castsim.targets.vector_function import BufferPorts as PortFacts
+from castsim.timing import Observer
 
 
 class GroupPorts(BufferPorts):
@@ -50,7 +52,7 @@ class GroupPorts(BufferPorts):
 
     def _fits(self, group: int, write: bool) -> bool:
         """Whether the group's latest cycle has room for one more block."""
-        reads, writes = self._reads[group], self._writes[group]
-        if write:
-            return writes < self._facts.writes_per_group and reads <= self._facts.reads_beside_write
-        return reads < (self._facts.reads_beside_write if writes else self._facts.reads_per_group)
+        facts, reads, writes = self._facts, self._reads[group], self._writes[group]
+        return group_has_room(
+            reads, writes, write, facts.reads_per_group, facts.reads_beside_write, facts.writes_per_group
+        )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from simulator.engines.event_dataflow.simulation import DataflowSimulation
-from simulator.engines.event_function.ports import GroupPorts
-from simulator.engines.event_function.unit import FunctionUnit
-from simulator.timing import Listener, Observer
-from simulator.tree import Tree
-from targets.vector_function import VectorFunctionTarget
+from castsim.engines.event_dataflow.simulation import DataflowSimulation
+from castsim.engines.event_function.ports import GroupPorts
+from castsim.engines.event_function.unit import FunctionUnit
+from castsim.execution.tree import Tree
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.timing import Listener, Observer
 
 
 class FunctionSimulation(DataflowSimulation):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from simpy import Event
 
-from simulator.dataflow.operations import BLOCK
-from simulator.engines.event_dataflow.machine import At, Machine
-from simulator.engines.event_dataflow.records import Entry, Steps
-from simulator.engines.event_function.shape import TICKS, ticks
-from simulator.timing import Cause
-from targets.vector_function_timing import VectorFunctionTiming
+from castsim.engines.event_dataflow.machine import At, Machine
+from castsim.engines.event_dataflow.records import Entry, Steps
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.execution.dataflow.timing import NO_TICK, TICKS
+from castsim.machines.vector_function.timing import FunctionTicks, store_asked, store_start
+from castsim.timing import Cause
 
 
 @dataclass(slots=True, eq=False)
@@ -22,7 +22,7 @@ class PendingStore:
     `data_at`: its register, predicate and place on the memory path are there, the last of these `path_wait` ticks after
     the others; its load waited `load_wait` ticks at the buffer, its instructions `port_wait` for ports of the special
     functions and `operand_wait` for the trip before. `barrier_at`: what precedes its barrier in program
-    order has begun; None if it has none. `address` and `size` are the bytes it writes (none if empty).
+    order has begun; NO_TICK if it has none. `address` and `size` are the bytes it writes (none if empty).
     """
 
     ready: Event
@@ -33,26 +33,23 @@ class PendingStore:
     load_wait: int = 0
     port_wait: int = 0
     operand_wait: int = 0
-    barrier_at: int | None = None
+    barrier_at: int = NO_TICK
 
 
 class StoreQueue:
-    """Stores in program order, `interval` ticks apart at least.
+    """Stores in program order. `held` are the ticks by which each cause delayed the last one.
 
-    `held` are the ticks by which each cause delayed the last store; the ports of its load and its instructions
-    included.
+    The ports of its load and its instructions are included.
     """
 
-    def __init__(self, machine: Machine, entry: Entry, timing: VectorFunctionTiming) -> None:
+    def __init__(self, machine: Machine, entry: Entry, facts: FunctionTicks) -> None:
         self._machine = machine
         self._entry = entry
-        self._interval = ticks(timing.port.store_cycles)
-        self._barrier = ticks(timing.store_barrier.cycles)
-        self._latency = ticks(timing.access.store_cycles)
+        self._facts = facts
         self._queue: deque[PendingStore] = deque()
         self._wakeup: Event | None = None
         self._closed = False
-        self._latest: int | None = None
+        self._latest = NO_TICK
         self.completed_at = 0
         self.held: dict[Cause, int] = {}
 
@@ -80,13 +77,9 @@ class StoreQueue:
             yield from self._write(store)
 
     def _write(self, store: PendingStore) -> Steps:
-        free = store.data_at if self._latest is None else max(store.data_at, self._latest + self._interval)
-        start = free
-        if store.barrier_at is not None:
-            taken = store.barrier_at if self._latest is None else max(store.barrier_at, self._latest)
-            start = max(free, taken + self._barrier)
-        asked = -(-start // TICKS)
-        machine = self._machine
+        facts, machine = self._facts, self._machine
+        start = store_start(store.data_at, self._latest, facts.store_interval, store.barrier_at, facts.store_barrier)
+        asked = store_asked(start)
         yield At(machine.env, asked - int(machine.env.now), self._entry.index)
         passed = grant(machine, self._entry, store.address, store.size, write=True, asked=asked)
         self._latest = start + (passed - asked) * TICKS
@@ -94,10 +87,10 @@ class StoreQueue:
             Cause.PORT: store.port_wait,
             Cause.OPERAND_WAIT: store.operand_wait,
             Cause.MEMORY_BANDWIDTH: store.path_wait,
-            Cause.BARRIER: start - store.data_at if store.barrier_at is not None else 0,
+            Cause.BARRIER: start - store.data_at if store.barrier_at != NO_TICK else 0,
             Cause.BANK_CONFLICT: (passed - asked) * TICKS + store.load_wait,
         }
-        self.completed_at = max(self.completed_at, self._latest + self._latency)
+        self.completed_at = max(self.completed_at, self._latest + facts.store_latency)
 
     def _wake(self) -> None:
         if self._wakeup is not None and not self._wakeup.triggered:

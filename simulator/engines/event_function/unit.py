@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from simulator.engines.event_dataflow.pipes import Pipe
-from simulator.engines.event_dataflow.records import Entry, Steps
-from simulator.engines.event_function.front_end import FrontEnd
-from simulator.engines.event_function.legality import FACTS, check_function
-from simulator.engines.event_function.shape import TICKS, ticks
-from simulator.timing import Cause
-from simulator.vector_function.operations import VectorFunction
-from targets.vector_function import VectorFunctionTarget
+from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.records import Entry, Steps
+from castsim.engines.event_function.front_end import FrontEnd
+from castsim.execution.dataflow.timing import TICKS
+from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.timing import FunctionTicks, function_end
+from castsim.machines.vector_function.timing_facts import FACTS, check_function
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.timing import Cause
 
 
 class FunctionUnit:
@@ -17,6 +18,7 @@ class FunctionUnit:
 
     def __init__(self, target: VectorFunctionTarget) -> None:
         self._target = target
+        self._facts = FunctionTicks.of(target)
 
     def check(self, operation: object) -> None:
         """Refuse what is no vector function, and instructions for which the target has no latency."""
@@ -24,22 +26,20 @@ class FunctionUnit:
 
     def run(self, pipe: Pipe, entry: Entry) -> Steps:
         """Launch a function; returns when it has ended."""
-        env, timing = pipe.machine.env, self._target.timing
+        env = pipe.machine.env
         function = entry.operation
         assert isinstance(function, VectorFunction)  # checked before the run
         pipe.machine.facts.update(FACTS)
         # The published cycles of a cast count from here: they leave out the control writes.
         entry.begin(int(env.now))
         entry.execution.start_at(entry.start)
-        front_end = FrontEnd(pipe, entry, function, self._target)
+        front_end = FrontEnd(pipe, entry, function, self._target, self._facts)
         stores = front_end.stores
         served = env.process(stores.serve())
         yield from front_end.launch()
         if served.is_alive:
             yield served
-        end = max(stores.completed_at, front_end.now) + ticks(timing.launch.drain_cycles)
-        # Rounded once, half up.
-        cycle = (end + TICKS // 2) // TICKS
+        cycle = function_end(stores.completed_at, front_end.now, self._facts.drain)
         for cause, held in stores.held.items():
             pipe.account.spend(cause, min(cycle, pipe.account.cursor + held // TICKS), entry)
         pipe.account.spend(Cause.DRAIN, cycle, entry)

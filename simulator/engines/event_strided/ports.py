@@ -1,4 +1,4 @@
-"""Ports and banks of the unified buffer, block by block (a2a3.md section 8).
+"""Ports and banks of the unified buffer, block by block (docs/reference/a2a3.md section 8).
 
 Block n lies in group n mod `groups`. With exclusive ports, each group has one read port and one write port, each
 passing one block per cycle; with exclusive banks, no bank is read and written in the same cycle. Blocks are served
@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from isa.errors import TargetDataError
-from simulator.dataflow.operations import BLOCK
-from simulator.engines.event_dataflow.ports import BufferPorts, Cell, Pattern
-from simulator.engines.event_dataflow.records import Entry
-from simulator.timing import Observer
-from targets.strided_repeat import BufferPorts as BankFacts
+from castsim.engines.event_dataflow.ports import BufferPorts, Cell, Pattern
+from castsim.engines.event_dataflow.records import Entry
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.machines.strided.banks import places_of_blocks
+from castsim.machines.strided.timing import passes
+from castsim.targets.strided_repeat import BufferPorts as BankFacts
+from castsim.timing import Observer
 
 
 class Ports(BufferPorts):
     """When each port is free next, and each bank: for a read, then for a write. What excludes nothing stays free."""
 
     def __init__(self, banks: BankFacts, observer: Observer | None) -> None:
-        if banks.bank_bytes % BLOCK:
-            raise TargetDataError(f"banks.bank_bytes {banks.bank_bytes} is no multiple of the block, {BLOCK} bytes")
-        shape = (banks.groups, banks.banks_per_group, banks.bank_bytes // BLOCK)
-        cells = {write: _cells(*shape, write) for write in (False, True)}
-        super().__init__(banks.groups, cells, banks.groups, observer)
+        super().__init__(banks.groups, _cells(banks), banks.groups, observer)
         self._port_free = [0] * (2 * banks.groups)
         self._banks = banks.groups * banks.banks_per_group
         self._bank_free = [0] * (2 * self._banks)
@@ -41,7 +38,7 @@ class Ports(BufferPorts):
         own = self._banks if pattern.write else 0
         other = self._banks - own
         last = now
-        # The innermost loop of the simulation: comparisons are three times as fast as calls of max.
+        # The innermost loop of the simulation: `passes` spelled out, as comparisons are three times as fast as calls.
         for port, bank in pattern.at(block):
             cycle = now
             if port_free[port] > cycle:  # noqa: PLR1730
@@ -63,7 +60,7 @@ class Ports(BufferPorts):
         other = self._banks - own
         self.held = 0
         for (port, bank), distance in zip(pattern.at(block), pattern.distances, strict=True):
-            free = max(now, self._port_free[port], self._bank_free[own + bank])
+            free = passes(now, self._port_free[port], self._bank_free[own + bank])
             cycle, held = self._beyond_holds(port, now, free)
             self.held = max(self.held, held)
             if self._exclusive_ports:
@@ -76,10 +73,7 @@ class Ports(BufferPorts):
 
 
 @lru_cache(maxsize=16)
-def _cells(groups: int, banks: int, rows: int, write: bool) -> tuple[Cell, ...]:
-    """Return port and bank of every block, `rows` of them in a bank; addresses beyond the buffer would start over."""
-    cells = []
-    for block in range(groups * banks * rows):
-        row, group = divmod(block, groups)
-        cells.append((group + groups * write, group * banks + row // rows))
-    return tuple(cells)
+def _cells(banks: BankFacts) -> dict[bool, tuple[Cell, ...]]:
+    """Return port and bank of every block, for reads and for writes."""
+    reads, writes, places = places_of_blocks(banks)
+    return {write: tuple(zip(ports, places, strict=True)) for write, ports in ((False, reads), (True, writes))}

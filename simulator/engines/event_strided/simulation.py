@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from simulator.engines.event_dataflow.simulation import DataflowSimulation
-from simulator.engines.event_strided.ports import Ports
-from simulator.engines.event_strided.vector import StridedUnit
-from simulator.timing import Listener, Observer
-from simulator.tree import Tree
-from targets.strided_repeat import StridedRepeatTarget
+from castsim.engines.event_dataflow.simulation import DataflowSimulation
+from castsim.engines.event_strided.ports import Ports
+from castsim.engines.event_strided.vector import StridedUnit
+from castsim.execution.tree import Tree
+from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.timing import Listener, Observer
 
 
 class EventSimulation(DataflowSimulation):

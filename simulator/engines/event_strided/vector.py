@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from simpy import Event
 
-from simulator.engines.event_dataflow.machine import At, Machine
-from simulator.engines.event_dataflow.pipes import Pipe
-from simulator.engines.event_dataflow.ports import Pattern
-from simulator.engines.event_dataflow.records import Entry, Steps
-from simulator.engines.event_strided.legality import always_fills, check_vector, facts_of
-from simulator.strided.geometry import repeat_blocks
-from simulator.strided.operations import BLOCK, Stream, VectorOperation
-from simulator.timing import Cause
-from targets.strided_repeat import StridedRepeatTarget
+from castsim.engines.event_dataflow.machine import At, Machine
+from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.ports import Pattern
+from castsim.engines.event_dataflow.records import Entry, Steps
+from castsim.machines.strided.geometry import repeat_blocks
+from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
+from castsim.machines.strided.timing import drained, fills, next_repeat, result_delay, results_due, write_asked, written
+from castsim.machines.strided.timing_facts import always_fills, check_vector, facts_of
+from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.timing import Cause
 
 
 class _Walk:
@@ -39,23 +40,22 @@ class _WriteBack:
     `due` is when the results of the last repeat should be in the buffer.
     """
 
-    __slots__ = ("_end", "_entry", "_machine", "_walk", "due")
+    __slots__ = ("_entry", "_machine", "_passed", "_walk", "due")
 
     def __init__(self, machine: Machine, entry: Entry, walk: _Walk) -> None:
         self.due = 0
-        self._end = 0
+        self._passed = 0
         self._machine = machine
         self._entry = entry
         self._walk = walk
 
     def __call__(self, _event: Event) -> None:
         machine, entry = self._machine, self._entry
-        # A block is in the buffer one cycle after it has passed the port.
-        self._end = max(self._end, self._walk.grant(machine, int(machine.env.now), entry) + 1)
+        self._passed = max(self._passed, self._walk.grant(machine, int(machine.env.now), entry))
         entry.held = max(entry.held, machine.ports.held)
         entry.pending -= 1
         if entry.pending == 0:
-            machine.ledger.finish(entry, max(self.due, self._end))
+            machine.ledger.finish(entry, max(self.due, written(self._passed)))
 
 
 class StridedUnit:
@@ -79,29 +79,32 @@ def _run(target: StridedRepeatTarget, pipe: Pipe, entry: Entry, operation: Vecto
     machine, env = pipe.machine, pipe.machine.env
     row = target.timing.vector[operation.timing]
     machine.facts.update(facts_of(operation))
-    fills = always_fills(target) or not pipe.retire()
     start = int(env.now)
+    empty = fills(int(always_fills(target)), len(pipe.retire()), start, pipe.drain_end)
     entry.begin(start)
     entry.pending = operation.repeats
     pipe.in_flight.append(entry)
-    if fills:
+    if empty:
         start += row.head_cycles
         pipe.account.spend(Cause.FILL, start, entry)
     reads = [_Walk(machine, operation, source, write=False) for source in operation.sources]
     write_back = _WriteBack(machine, entry, _Walk(machine, operation, operation.destination, write=True))
+    delay = result_delay(row.tail_cycles, int(row.results_at_once))
+    asks = write_asked(results_due(0, delay))
     for _ in range(operation.repeats):
         yield At(env, start - int(env.now), entry.index)
         interval_end = start + row.repeat_cycles
         next_start, held = interval_end, 0
         for walk in reads:
-            next_start = max(next_start, walk.grant(machine, start, entry) + 1)
+            next_start = next_repeat(next_start, walk.grant(machine, start, entry))
             held = max(held, machine.ports.held)
         if next_start > interval_end:
             pipe.account.spend(Cause.BUSY, interval_end, entry)
             pipe.account.spend_excess(interval_end, next_start, held, entry)
-        write_back.due = next_start + row.tail_cycles
-        At(env, write_back.due - 1 - start, entry.index).callbacks.append(write_back)
+        At(env, next_start + asks - start, entry.index).callbacks.append(write_back)
         start = next_start
+    if operation.repeats:
+        write_back.due = results_due(start, delay)
     pipe.account.spend(Cause.BUSY, start, entry)
-    pipe.note_drain(entry, write_back.due)
+    pipe.note_drain(entry, drained(write_back.due, row.tail_cycles, delay) if operation.repeats else 0)
     yield env.timeout(start - int(env.now))

@@ -2,9 +2,9 @@
 
 Two kinds of process: the core (`core`) issues one bundle per cycle and stands still while data is missing or the
 queue of global memory is full; each port of global memory (`memory`) serves that queue in order. Rules and facts:
-tpc.md sections 6.2 and 6.3; what these leave open are options of the target.
+docs/reference/tpc.md sections 6.2 and 6.3; what these leave open are options of the target.
 """
 
-from simulator.engines.event_vliw.simulation import VliwSimulation
+from castsim.engines.event_vliw.simulation import VliwSimulation
 
 __all__ = ["VliwSimulation"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.timing import Cause, Observer, PipeTiming
+from castsim.timing import Cause, Observer, PipeTiming
 
 
 class Account:

@@ -14,11 +14,11 @@ from typing import Any
 
 from simpy import AnyOf, Environment, Event
 
-from simulator.engines.event_vliw.account import Account
-from simulator.engines.event_vliw.memory import Port, Request
-from simulator.timing import Cause, Execution, Listener, OperationTiming
-from simulator.tree import Tree, instances, operations
-from simulator.vliw.operations import SLOTS, BundleOperation
+from castsim.engines.event_vliw.account import Account
+from castsim.engines.event_vliw.memory import Port, Request
+from castsim.execution.tree import Tree, instances, operations
+from castsim.machines.vliw.operations import SLOTS, BundleOperation
+from castsim.timing import Cause, Execution, Listener, OperationTiming
 
 _PROGRESS_INTERVAL = 4096
 """Bundles between two calls of `Listener.progress`."""

@@ -1,8 +1,6 @@
-"""Global memory: accesses wait in a queue and cross a port one after the other.
+"""Global memory: accesses wait in a queue and cross a port one after the other (`vliw.timing`).
 
-An access occupies its port for the interval of the sustained rate. The data of a load is there when it has crossed,
-and no sooner than the latency after it began to; a store is done when it has crossed. Until then both hold a place in
-the queue.
+Until they are done they hold a place in the queue.
 """
 
 from __future__ import annotations
@@ -13,8 +11,9 @@ from typing import Any
 
 from simpy import Environment, Event, Store
 
-from simulator.engines.event_vliw.account import Account
-from simulator.timing import Cause
+from castsim.engines.event_vliw.account import Account
+from castsim.machines.vliw.timing import load_cycles
+from castsim.timing import Cause
 
 
 @dataclass(slots=True)
@@ -43,7 +42,7 @@ class Port:
         self._crossing: Request | None = None
         self._env = env
         self._interval = interval
-        self._latency = latency
+        self._load_cycles = load_cycles(interval, latency)
 
     def serve(self) -> Generator[Event, Any, None]:
         """Let the accesses cross in order, for ever."""
@@ -56,7 +55,7 @@ class Port:
             request.crossed_at = begin + self._interval
             request.done_at = request.crossed_at
             if request.due is not None:
-                request.done_at = max(request.crossed_at, begin + self._latency)
+                request.done_at = begin + self._load_cycles
             yield self._env.timeout(self._interval)
             self.account.spend(Cause.BUSY, request.crossed_at, request.operation)
             self._crossing = None

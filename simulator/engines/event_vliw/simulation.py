@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from simpy import Environment
 
-from isa.errors import EngineError, IllegalError
-from simulator.engines.event_vliw.account import Account
-from simulator.engines.event_vliw.bundle_issue import Core
-from simulator.engines.event_vliw.memory import Port
-from simulator.timing import Cause, Listener, Observer, Timing, Watcher
-from simulator.tree import Lowered, Tree, elements
-from simulator.vliw.operations import SLOTS, BundleOperation
-from targets.vliw import VliwTarget
+from castsim.engines.event_vliw.account import Account
+from castsim.engines.event_vliw.bundle_issue import Core
+from castsim.engines.event_vliw.memory import Port
+from castsim.execution.tree import Lowered, Tree, elements
+from castsim.isa.errors import EngineError, IllegalError
+from castsim.machines.vliw.operations import SLOTS, BundleOperation
+from castsim.targets.vliw import VliwTarget
+from castsim.timing import Cause, Listener, Observer, Timing, Watcher
 
 _SHARED = ("GLOBAL",)
 _SEPARATE = ("GLOBAL LOAD", "GLOBAL STORE")

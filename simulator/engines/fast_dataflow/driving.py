@@ -6,19 +6,21 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from hashlib import sha1
 from pathlib import Path
 from time import perf_counter
 
-from simulator.engines.fast_dataflow.layout import Cells
-from simulator.engines.fast_dataflow.machine import run
+from castsim.engines.fast_dataflow.machine import run
+from castsim.engines.fast_dataflow.sources import sources
+from castsim.engines.fast_dataflow.state import Machine
 
-Step = Callable[[Cells], int]
+Step = Callable[[Machine], int]
 
-_COMPILING = "simulator.engines.fast_dataflow.compiling"
+_COMPILING = "castsim.engines.fast_dataflow.compiling"
 _KEPT = f"compiling._machine.*.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}.*.nbc"
 """What numba calls the file in which it keeps the machine for this version of Python."""
 
-_LOADED, _ON_DISK, _TO_COMPILE = (5, 20), (200, 1000), (3000, 40_000)
+_LOADED, _ON_DISK, _TO_COMPILE = (3, 4), (200, 1000), (3000, 40_000)
 """Milliseconds that a run must have taken, and promise still to take, until compiled code pays: it is loaded, lies on
 disk, or has to be made first. Only how long a run takes depends on them, not what comes out.
 """
@@ -47,7 +49,7 @@ class Driver:
     def compile(self) -> bool:
         """Go on with compiled code; return whether there is a compiler."""
         try:
-            from simulator.engines.fast_dataflow.compiling import compiled_machine  # noqa: PLC0415 - imports numba
+            from castsim.engines.fast_dataflow.compiling import compiled_machine  # noqa: PLC0415 - imports numba
         except ImportError:
             self._possible = False
             return False
@@ -58,25 +60,22 @@ class Driver:
 @cache
 def _is_kept() -> bool:
     """Whether the machine has been compiled since its sources were written."""
-    sources = Path(__file__).parent
-    folder = next((each for each in _folders(sources) if _is_writable(each)), None)
+    folder = next((each for each in _folders(Path(__file__).parent) if _is_writable(each)), None)
     kept = [] if folder is None else [file.stat().st_mtime for file in folder.glob(_KEPT)]
-    return bool(kept) and max(kept) > max(file.stat().st_mtime for file in sources.glob("*.py"))
+    return bool(kept) and max(kept) > max(file.stat().st_mtime for file in sources())
 
 
-def _folders(sources: Path) -> Iterator[Path]:
+def _folders(package: Path) -> Iterator[Path]:
     """Yield the folders of which numba takes the first that it can write to (the locators of `numba.core.caching`).
 
     numba itself is not asked: importing it takes longer than most runs.
     """
-    from hashlib import sha1  # noqa: PLC0415 - short runs never get here
-
-    own = f"{sources.name}_{sha1(str(sources).encode(), usedforsecurity=False).hexdigest()}"
+    own = f"{package.name}_{sha1(str(package).encode(), usedforsecurity=False).hexdigest()}"
     settings = sys.modules.get("numba.core.config")
     asked = os.environ.get("NUMBA_CACHE_DIR", "") if settings is None else settings.CACHE_DIR
     if asked:
         yield Path(asked) / own
-    yield sources / "__pycache__"
+    yield package / "__pycache__"
     yield _user_wide() / own
 
 

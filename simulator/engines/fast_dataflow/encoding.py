@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from simulator.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
-from simulator.engines.event_dataflow.survey import ALL_PIPES, Survey
-from simulator.engines.fast_dataflow.heap import Heap
-from simulator.engines.fast_dataflow.layout import (
-    ACCESS_WIDTH,
-    BUSY,
+from castsim.engines.fast_dataflow import state
+from castsim.engines.fast_dataflow.codes import (
+    CAUSES,
     FENCE,
     FENCE_ALL,
-    LOOP_TURNAROUND,
     NONE,
     SCALAR,
     SCALAR_PIPE,
@@ -25,10 +21,14 @@ from simulator.engines.fast_dataflow.layout import (
     TRANSFER,
     WAIT,
 )
-from simulator.engines.fast_dataflow.requests import TICKS
-from simulator.engines.fast_dataflow.units import Unit
-from simulator.tree import Access, Deltas, Operation, Tree
-from targets.dataflow import DataflowTarget
+from castsim.engines.fast_dataflow.memory import Memory
+from castsim.engines.fast_dataflow.units import Unit
+from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.scalar_unit import cost_of
+from castsim.execution.dataflow.survey import ALL_PIPES, Survey
+from castsim.execution.dataflow.transfer_plan import TransferPlan
+from castsim.execution.tree import Access, Deltas, Operation, Tree
+from castsim.targets.dataflow import DataflowTarget
 
 Key = tuple[str, str, int]
 """Signaller, waiter, event id of a flag."""
@@ -46,39 +46,41 @@ class Encoder:
     target: DataflowTarget
     unit: Unit
     pipes: tuple[str, ...]
-    heap: Heap = field(default_factory=Heap)
+    memory: Memory = field(default_factory=Memory)
     operations: list[Operation] = field(default_factory=list)
     flags: dict[Key, int] = field(default_factory=dict)
     spaces: dict[str, int] = field(default_factory=dict)
     facts: set[str] = field(default_factory=set)
     most_accesses: int = 0
-    room: list[int] = field(default_factory=lambda: [1, 1, 1, 1])
-    """Trips, stores, registers and special ports of the largest vector function."""
+    room: dict[str, int] = field(default_factory=dict)
+    """Rows that the largest vector function needs, by table."""
     _known: dict[tuple[int, ...], int] = field(default_factory=dict)
     _known_distances: dict[tuple[int, ...], int] = field(default_factory=dict)
-    _lowered: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _lowered: dict[tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.tree.interlocked:
-            self.spaces = {space: self.heap.put((NONE, NONE)) for space in self.survey.followed_spaces()}
+            self.spaces = {
+                space: self.memory.append("spaces", [state.Space()]) for space in self.survey.followed_spaces()
+            }
 
     # ---------------------------------------------------------------------------------------------- instructions
 
     def lowered(self, instruction: int, operations: Sequence[int], accesses: Iterable[Access] = ()) -> int:
         """Return the row of an instruction, or part of one, that issues these operations and touches these bytes."""
         followed = [
-            number
+            (self.spaces[access.space], access.start, access.end, int(access.write))
             for access in accesses
             if access.space in self.spaces and access.start < access.end
-            for number in (self.spaces[access.space], access.start, access.end, int(access.write))
         ]
-        key = (instruction, len(operations), *operations, *followed)
+        key = (instruction, tuple(operations), tuple(followed))
         known = self._lowered.get(key)
         if known is None:
-            number = len(followed) // ACCESS_WIDTH
-            self.most_accesses = max(self.most_accesses, number)
-            known = self.heap.put((instruction, len(operations), number, *operations, *followed))
-            self._lowered[key] = known
+            self.most_accesses = max(self.most_accesses, len(followed))
+            first = self.memory.append("numbers", operations)
+            first_access = self.memory.append("accesses", [state.Access(*each) for each in followed])
+            row = state.Lowered(instruction, first, len(operations), first_access, len(followed))
+            known = self._lowered[key] = self.memory.append("lowered", [row])
         return known
 
     # ------------------------------------------------------------------------------------------------ operations
@@ -99,87 +101,73 @@ class Encoder:
         return known
 
     def _encode(self, operation: Operation, addresses: tuple[int, ...]) -> int:
-        timing = self.target.timing.scalar
-        self.facts.add("timing.scalar")
+        cost, cause, facts = cost_of(operation, self.target)
+        self.facts.update(facts)
+        sent = (operation, cost, CAUSES.index(cause))
         match operation:
-            case ControlWrite():
-                return self._add(operation, SCALAR, timing.control_write_cycles)
-            case ScalarWork(kind):
-                cause = LOOP_TURNAROUND if kind == "loop" else BUSY
-                taken, fact = self.target.timing.scalar_work(kind)
-                self.facts.add(fact)
-                return self._add(operation, SCALAR, taken, cause=cause)
+            case ControlWrite() | ScalarWork():
+                return self._add(*sent, SCALAR)
             case SetFlag():
-                flag = self._flag((operation.pipe, operation.waiter, operation.event))
-                return self._add(operation, SET, timing.synchronisation_cycles, flag=flag)
+                return self._add(*sent, SET, flag=self._flag((operation.pipe, operation.waiter, operation.event)))
             case WaitFlag():
-                flag = self._flag((operation.signaller, operation.pipe, operation.event))
-                return self._add(operation, WAIT, timing.synchronisation_cycles, flag=flag)
+                return self._add(*sent, WAIT, flag=self._flag((operation.signaller, operation.pipe, operation.event)))
             case Barrier(pipe=name):
-                fence = FENCE_ALL if name == ALL_PIPES else SCALAR if name == self.pipes[SCALAR_PIPE] else FENCE
-                return self._add(operation, fence, timing.synchronisation_cycles)
-            case Transfer():
                 return self._add(
-                    operation, TRANSFER, timing.issue_cycles, values=self._transfer(operation, addresses[0])
+                    *sent, FENCE_ALL if name == ALL_PIPES else SCALAR if name == self.pipes[SCALAR_PIPE] else FENCE
                 )
+            case Transfer():
+                return self._add(*sent, TRANSFER, work=self._transfer(operation, addresses[0]))
         work = self.unit.encode(operation, addresses, self)
         self.facts.update(work.facts)
-        return self._add(operation, work.kind, timing.issue_cycles, values=work.values)
+        return self._add(*sent, work.kind, work=work.row)
 
     def _add(
-        self,
-        operation: Operation,
-        kind: int,
-        cost: int,
-        *,
-        cause: int = BUSY,
-        flag: int = NONE,
-        values: tuple[int, ...] = (),
+        self, operation: Operation, cost: int, cause: int, kind: int, *, flag: int = NONE, work: int = NONE
     ) -> int:
         pipe = SCALAR_PIPE if operation.pipe == ALL_PIPES else self.pipes.index(operation.pipe)
         self.operations.append(operation)
-        return self.heap.put((len(self.operations) - 1, kind, pipe, cost, cause, flag, *values))
+        row = state.Operation(len(self.operations) - 1, kind, pipe, cost, cause, flag, work)
+        return self.memory.append("operations", [row])
 
     def _flag(self, key: Key) -> int:
         if key not in self.flags:
             from_scalar = int(key[0] == self.pipes[SCALAR_PIPE])
-            self.flags[key] = self.heap.put((NONE, NONE, NONE, from_scalar, 0))
+            self.flags[key] = self.memory.append("flags", [state.Flag(from_scalar=from_scalar)])
         return self.flags[key]
 
-    def _transfer(self, operation: Transfer, address: int) -> tuple[int, ...]:
-        """Return the values of a transfer in the order of `requests`."""
-        timing = self.target.timing.load if operation.load else self.target.timing.store
-        self.facts.update(("timing.load" if operation.load else "timing.store", "banks"))
-        rate = int(timing.bytes_per_cycle * TICKS)
-        size = operation.bursts * operation.burst_bytes
-        return (
-            timing.startup_cycles if operation.load else 0,
-            0 if operation.load else timing.startup_cycles,
-            rate,
+    def _transfer(self, operation: Transfer, address: int) -> int:
+        """Put a transfer into its table."""
+        plan = TransferPlan.of(operation, self.target)
+        self.facts.update(plan.facts)
+        row = state.Transfer(
+            ahead=plan.ahead,
+            behind=plan.behind,
+            rate=plan.rate,
             # A load writes the buffer in the event engine's words: it takes the port of its direction.
-            int(operation.load),
-            address,
-            operation.ub_pitch,
-            operation.bursts,
-            operation.burst_bytes,
-            (2 * size * TICKS + rate) // (2 * rate),  # rounded half up
+            write=int(operation.load),
+            address=address,
+            pitch=operation.ub_pitch,
+            bursts=operation.bursts,
+            burst_bytes=operation.burst_bytes,
+            streaming=plan.streaming,
         )
+        return self.add("transfers", [row])
 
     # ---------------------------------------------------------------------------------------------------- places
 
-    def values(self, numbers: Iterable[int]) -> int:
-        """Store numbers and return where they begin."""
-        return self.heap.put(numbers)
+    def add(self, table: str, rows: Sequence[object]) -> int:
+        """Append rows to a table and return the number of the first."""
+        return self.memory.append(table, rows)
 
     def distances(self, blocks: tuple[int, ...]) -> int:
-        """Store distances in blocks from the first block of a repeat and return where they begin."""
+        """Store distances in blocks from the first block of a repeat and return where they begin in `numbers`."""
         place = self._known_distances.get(blocks)
         if place is None:
-            place = self.heap.put(block % self.unit.banking.period for block in blocks)
+            place = self.memory.append("numbers", [block % self.unit.banking.period for block in blocks])
             self._known_distances[blocks] = place
         return place
 
-    def function_room(self, trips: int, stores: int, registers: int, special_ports: int) -> None:
-        """See to it that a vector function of this size has room at work."""
-        needed = (trips, stores, registers, special_ports)
-        self.room = [max(room, number) for room, number in zip(self.room, needed, strict=True)]
+    def make_room(self, **rows: int) -> None:
+        """See to it that tables have so many rows for the vector function at work."""
+        for table, count in rows.items():
+            self.room[table] = max(self.room.get(table, 0), count)

@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from simulator.engines.fast_dataflow.executions import at, over
-from simulator.engines.fast_dataflow.heap import Heap
-from simulator.engines.fast_dataflow.layout import (
-    BEGUN,
-    E_EXECUTION,
-    E_NEXT,
-    E_OPERATION,
-    EXECUTION,
-    EXECUTION_MASK,
-    EXECUTION_WIDTH,
-    EXECUTIONS_AT,
-    FIRST_EXECUTION,
-    INTERLOCKED,
-    MARKER,
-    N_EXECUTION,
-    N_KIND,
-    N_NEXT,
-    NONE,
-    NOW,
-    P_ACTION,
-    P_CURRENT,
-    P_FLIGHT,
-    P_QUEUE,
-    PIPES,
-    SCALAR_END,
-    SPACE_FIRST,
-    STALE,
-    X_END,
-    X_INSTRUCTION,
-    X_NEEDS,
-    X_OPEN,
-    X_START,
-)
-from simulator.engines.fast_dataflow.snapshots import chain
+from castsim.engines.fast_dataflow.codes import BEGUN, MARKER, NONE, SCALAR_END, STALE
+from castsim.engines.fast_dataflow.executions import execution_of, over
+from castsim.engines.fast_dataflow.memory import Memory
+from castsim.engines.fast_dataflow.state import Entry, Node, chain
 
 _FIRST_ROOM = 256
+"""As many as have always been taken: with 16, rows were given up that a waiting operation still referred to."""
 _COMPILED_ROOM = 1 << 14
 _LARGEST_GUESS = 1 << 24
 """Executions for which room is taken ahead: it costs nothing until it is written to."""
@@ -52,8 +23,8 @@ _BITS = BEGUN | SCALAR_END
 class ExecutionRows:
     """Start, end, instruction and origin of every execution. `expected`: how many there will be at most."""
 
-    def __init__(self, heap: Heap, spaces: list[int], expected: int) -> None:
-        self._heap = heap
+    def __init__(self, memory: Memory, spaces: list[int], expected: int) -> None:
+        self._memory = memory
         self._spaces = spaces
         self._room = min(expected, _LARGEST_GUESS) + 1
         self.starts: Any = np.empty(self._room, np.int64)
@@ -61,51 +32,39 @@ class ExecutionRows:
         self.instructions: Any = np.empty(self._room, np.int32)
         self.origins: Any = np.empty(self._room, np.int8)
         self.count = 0
-        heap.cells[EXECUTION_MASK] = NONE
-        self._lengthen(_FIRST_ROOM)
+        memory.lengthen_executions(_FIRST_ROOM)
 
     def make_room(self) -> None:
         """Make room in the ring if it may be too small for the next step."""
-        m = self._heap.cells
-        if m[EXECUTION] - m[FIRST_EXECUTION] < m[EXECUTION_MASK]:
+        m = self._memory.machine
+        if m.issuer.execution - m.first_execution < m.execution_mask:
             return
         self._forget_ended()
         self._keep(self._oldest())
-        m = self._heap.cells
-        if 2 * (m[EXECUTION] - m[FIRST_EXECUTION]) > m[EXECUTION_MASK]:
-            self._lengthen(2 * (int(m[EXECUTION_MASK]) + 1))
+        if 2 * (m.issuer.execution - m.first_execution) > m.execution_mask:
+            self._memory.lengthen_executions(2 * (m.execution_mask + 1))
 
     def widen(self) -> None:
         """Make the ring larger: compiled runs fill it in no time."""
-        self._lengthen(max(_COMPILED_ROOM, int(self._heap.cells[EXECUTION_MASK]) + 1))
+        self._memory.lengthen_executions(max(_COMPILED_ROOM, self._memory.machine.execution_mask + 1))
 
     def close(self) -> None:
         """Keep the rest, at the end of the run."""
-        self._keep(int(self._heap.cells[EXECUTION]) + 1)
-
-    def _lengthen(self, room: int) -> None:
-        new = self._heap.take(room * EXECUTION_WIDTH)
-        m = self._heap.cells
-        old, mask = int(m[EXECUTIONS_AT]), int(m[EXECUTION_MASK])
-        for x in range(int(m[FIRST_EXECUTION]), int(m[EXECUTION]) + 1):
-            source, place = old + (x & mask) * EXECUTION_WIDTH, new + (x & (room - 1)) * EXECUTION_WIDTH
-            m[place : place + EXECUTION_WIDTH] = m[source : source + EXECUTION_WIDTH]
-        m[EXECUTIONS_AT], m[EXECUTION_MASK] = new, room - 1
+        self._keep(self._memory.machine.issuer.execution + 1)
 
     def _keep(self, end: int) -> None:
         """Move the rows before execution `end` from the ring to the columns."""
-        m = self._heap.cells
-        first, room = int(m[FIRST_EXECUTION]), int(m[EXECUTION_MASK]) + 1
+        m = self._memory.machine
+        first, room = m.first_execution, m.execution_mask + 1
         while first < end:
             place = first % room
             count = min(end - first, room - place)
-            at = int(m[EXECUTIONS_AT]) + place * EXECUTION_WIDTH
-            self._append(np.asarray(m[at : at + count * EXECUTION_WIDTH]).reshape(count, EXECUTION_WIDTH))
+            self._append(self._memory.columns("executions", place, place + count))
             first += count
-        m[FIRST_EXECUTION] = max(int(m[FIRST_EXECUTION]), end)
+        m.first_execution = max(m.first_execution, end)
 
-    def _append(self, rows: Any) -> None:
-        first, end = self.count, self.count + len(rows)
+    def _append(self, rows: Mapping[str, Any]) -> None:
+        first, end = self.count, self.count + len(rows["start"])
         if end > self._room:
             self._room = 2 * end
             for name in ("starts", "ends", "instructions", "origins"):
@@ -113,51 +72,47 @@ class ExecutionRows:
                 new = np.empty(self._room, old.dtype)
                 new[:first] = old[:first]
                 setattr(self, name, new)
-        self.starts[first:end] = rows[:, X_START]
-        self.ends[first:end] = rows[:, X_END]
-        self.instructions[first:end] = rows[:, X_INSTRUCTION]
-        self.origins[first:end] = rows[:, X_OPEN] & _BITS
+        self.starts[first:end] = rows["start"]
+        self.ends[first:end] = rows["end"]
+        self.instructions[first:end] = rows["instruction"]
+        self.origins[first:end] = np.asarray(rows["open"]) & _BITS
         self.count = end
 
     # ---------------------------------------------------------------------------------------- what is referred to
 
     def _oldest(self) -> int:
         """Return the oldest execution that anything refers to."""
-        m = self._heap.cells
-        oldest = min((self._of_entry(e) for e in self._entries()), default=int(m[EXECUTION]))
+        latest = self._memory.machine.issuer.execution
+        entries = (entry.execution for entry in self._entries() if entry.operation != MARKER)
+        nodes = (node.execution for node in (*self._accesses(), *self._needs()) if not node.kind & STALE)
+        return min((*entries, *nodes), default=latest)
+
+    def _accesses(self) -> Iterator[Node]:
+        """Yield the accesses in flight."""
+        m = self._memory.machine
         for space in self._spaces:
-            for n in chain(m, m[space + SPACE_FIRST], N_NEXT):
-                if not m[n + N_KIND] & STALE:
-                    oldest = min(oldest, int(m[n + N_EXECUTION]))
-        for n in self._needs():
-            if not m[n + N_KIND] & STALE:
-                oldest = min(oldest, int(m[n + N_EXECUTION]))
-        return oldest
+            yield from chain(m.nodes, m.spaces[space].first)
 
-    def _of_entry(self, e: int) -> int:
-        m = self._heap.cells
-        return int(m[EXECUTION]) if m[e + E_OPERATION] == MARKER else int(m[e + E_EXECUTION])
-
-    def _needs(self) -> Iterator[int]:
+    def _needs(self) -> Iterator[Node]:
         """Yield what executions wait for: those of the operations that have not been executed."""
-        m = self._heap.cells
-        waiting = {self._of_entry(e) for e in self._entries()} if m[INTERLOCKED] else set()
-        for x in waiting:
-            yield from chain(m, m[at(m, x) + X_NEEDS], N_NEXT)
+        m = self._memory.machine
+        waiting = {entry.execution for entry in self._entries() if entry.operation != MARKER}
+        for x in waiting if m.interlocked else ():
+            yield from chain(m.nodes, execution_of(m, x).needs)
 
-    def _entries(self) -> Iterator[int]:
-        m = self._heap.cells
-        for p in range(1, m[PIPES]):
-            for head in (m[P_QUEUE + p], m[P_FLIGHT + p], m[P_ACTION + p]):
-                yield from chain(m, head, E_NEXT)
-            if m[P_CURRENT + p] != NONE:
-                yield int(m[P_CURRENT + p])
+    def _entries(self) -> Iterator[Entry]:
+        m = self._memory.machine
+        for p in range(1, m.pipe_count):
+            pipe = m.pipes[p]
+            for head in (pipe.queue, pipe.in_flight, pipe.action):
+                yield from chain(m.entries, head)
+            if pipe.current != NONE:
+                yield m.entries[pipe.current]
 
     def _forget_ended(self) -> None:
         """Note of executions that have ended only that they have."""
-        m = self._heap.cells
-        spaces = (n for space in self._spaces for n in chain(m, m[space + SPACE_FIRST], N_NEXT))
-        for n in [*spaces, *self._needs()]:
-            if not m[n + N_KIND] & STALE and over(m, int(m[n + N_EXECUTION]), int(m[NOW])):
-                m[n + N_KIND] |= STALE
-                m[n + N_EXECUTION] = NONE
+        m = self._memory.machine
+        for node in (*self._accesses(), *self._needs()):
+            if not node.kind & STALE and over(m, node.execution, m.now):
+                node.kind |= STALE
+                node.execution = NONE

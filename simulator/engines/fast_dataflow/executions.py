@@ -1,31 +1,23 @@
-"""Rows of executions: the latest ones lie in a ring; those that nothing refers to any more are taken out of it."""
+"""Executions: the latest ones lie in a ring; those that nothing refers to any more are taken out of it."""
 
 from __future__ import annotations
 
-from simulator.engines.fast_dataflow.layout import (
-    EXECUTION_MASK,
-    EXECUTION_WIDTH,
-    EXECUTIONS_AT,
-    ISSUED,
-    ONE_OPEN,
-    X_END,
-    X_OPEN,
-    Cells,
-)
+from castsim.engines.fast_dataflow.codes import ISSUED, ONE_OPEN
+from castsim.engines.fast_dataflow.state import ExecutionRecord, Machine
 
 
-def at(m: Cells, x: int) -> int:
-    """Return where the row of an execution lies."""
-    return m[EXECUTIONS_AT] + (x & m[EXECUTION_MASK]) * EXECUTION_WIDTH
+def execution_of(m: Machine, x: int) -> ExecutionRecord:
+    """Return the row of an execution."""
+    return m.executions[x & m.execution_mask]
 
 
-def over(m: Cells, x: int, cycle: int) -> bool:
+def over(m: Machine, x: int, cycle: int) -> bool:
     """Whether an execution has ended by a cycle."""
-    row = at(m, x)
-    return m[row + X_OPEN] < ONE_OPEN and m[row + X_OPEN] & ISSUED != 0 and m[row + X_END] <= cycle
+    execution = m.executions[x & m.execution_mask]
+    return execution.open < ONE_OPEN and execution.open & ISSUED != 0 and execution.end <= cycle
 
 
-def known(m: Cells, x: int) -> bool:
+def known(m: Machine, x: int) -> bool:
     """Whether the end of an execution is certain."""
-    row = at(m, x)
-    return m[row + X_OPEN] < ONE_OPEN and m[row + X_OPEN] & ISSUED != 0
+    execution = m.executions[x & m.execution_mask]
+    return execution.open < ONE_OPEN and execution.open & ISSUED != 0

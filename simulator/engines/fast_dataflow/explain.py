@@ -1,61 +1,38 @@
-"""Why a run cannot go on, in the words of the event engine (`event_dataflow.failure`)."""
+"""Why a run cannot go on, in the words that all engines share (`dataflow.failure`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from isa.errors import EngineError
-from simulator.dataflow.operations import SetFlag, WaitFlag
-from simulator.engines.event_dataflow.failure import LOOK_AHEAD, Rest, Standstill, explain_deadlock, explain_limit
-from simulator.engines.fast_dataflow.encoding import Encoder
-from simulator.engines.fast_dataflow.executions import at
-from simulator.engines.fast_dataflow.issue import issue_one
-from simulator.engines.fast_dataflow.layout import (
-    ALL_ISSUED,
+from castsim.engines.fast_dataflow.codes import (
     AWAITING_FLAG,
     AWAITING_OPERANDS,
-    BEYOND,
-    BLOCKED,
-    BLOCKED_ENTRY,
     CHECKPOINT,
-    E_END,
-    E_EXECUTION,
-    E_INDEX,
-    E_KNOWN,
-    E_NEXT,
-    E_OPERATION,
     GO,
     GROW,
     MARKER,
-    MAXIMUM,
-    N_EXECUTION,
     NEVER,
     NONE,
-    O_NUMBER,
-    OPERATION,
-    OPERATION_END,
-    P_CURRENT,
-    P_FLIGHT,
-    P_LOCAL,
-    P_QUEUE,
-    P_STATUS,
-    P_WAKE,
-    PIPES,
     SCALAR_AWAITS_FLAG,
     SCALAR_RUNS,
     TOKENS,
-    X_INSTRUCTION,
-    Cells,
 )
-from simulator.engines.fast_dataflow.scoreboard import first_need
-from simulator.tree import Operation
+from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.engines.fast_dataflow.executions import execution_of
+from castsim.engines.fast_dataflow.issue import issue_one
+from castsim.engines.fast_dataflow.scoreboard import first_need
+from castsim.engines.fast_dataflow.state import Entry, Machine, chain
+from castsim.execution.dataflow.failure import LOOK_AHEAD, Rest, Standstill, explain_deadlock, explain_limit
+from castsim.execution.dataflow.operations import SetFlag, WaitFlag
+from castsim.execution.tree import Operation
+from castsim.isa.errors import EngineError
 
-Refill = Callable[[int], Cells]
+Refill = Callable[[int], Machine]
 """Gives the machine what it has stopped for (one of its codes)."""
 
 
-def deadlock(m: Cells, encoder: Encoder, refill: Refill) -> EngineError | None:
+def deadlock(m: Machine, encoder: Encoder, refill: Refill) -> EngineError | None:
     """Return the error that names every wait, None if nothing waits."""
     if not _waits(m, encoder):
         return None
@@ -65,83 +42,91 @@ def deadlock(m: Cells, encoder: Encoder, refill: Refill) -> EngineError | None:
 
     def queued(signal: SetFlag) -> int | None:
         p = encoder.pipes.index(signal.pipe) if signal.pipe in encoder.pipes else 0
-        e = m[P_QUEUE + p]
-        while p and e != NONE:
-            row = m[e + E_OPERATION]
-            if row != MARKER and encoder.operations[m[row + O_NUMBER]] == signal:
-                return _instruction(m, encoder, e)
-            e = m[e + E_NEXT]
+        for entry in chain(m.entries, m.pipes[p].queue) if p else ():
+            if entry.operation != MARKER and _operation(m, encoder, entry) == signal:
+                return _instruction(m, entry)
         return None
 
     return explain_deadlock(encoder.tree, waits, Rest(encoder.pipes[0], queued, unreached))
 
 
-def limit(m: Cells, encoder: Encoder, max_cycles: int) -> EngineError:
+def limit(m: Machine, encoder: Encoder, max_cycles: int) -> EngineError:
     """Return the error of a run that took longer than allowed."""
-    reached: list[int] = []
-    if m[BEYOND] != NONE:
-        reached.append(m[BEYOND])
+    reached: list[Entry] = []
+    if m.issuer.beyond != NONE:
+        reached.append(m.entries[m.issuer.beyond])
     else:
-        for p in range(1, m[PIPES]):
-            e = m[P_FLIGHT + p]
-            started = [m[P_CURRENT + p]]
-            while e != NONE:
-                started.append(e)
-                e = m[e + E_NEXT]
-            reached += [e for e in started if e != NONE and not (m[e + E_KNOWN] and m[e + E_END] <= m[MAXIMUM])]
-    first = min(reached, key=lambda e: m[e + E_INDEX], default=None)
-    return explain_limit(encoder.tree, max_cycles, None if first is None else _instruction(m, encoder, first))
+        for p in range(1, m.pipe_count):
+            pipe = m.pipes[p]
+            started = [*chain(m.entries, pipe.in_flight)]
+            if pipe.current != NONE:
+                started.append(m.entries[pipe.current])
+            reached += [entry for entry in started if not (entry.known and entry.end <= m.maximum)]
+    first = min(reached, key=lambda entry: entry.index, default=None)
+    return explain_limit(encoder.tree, max_cycles, None if first is None else _instruction(m, first))
 
 
-def _instruction(m: Cells, encoder: Encoder, e: int) -> int:
-    return int(m[at(m, m[e + E_EXECUTION]) + X_INSTRUCTION])
+def _instruction(m: Machine, entry: Entry) -> int:
+    return execution_of(m, entry.execution).instruction
 
 
-def _waits(m: Cells, encoder: Encoder) -> list[Standstill]:
+def _operation(m: Machine, encoder: Encoder, entry: Entry) -> Operation:
+    return encoder.operations[m.operations[entry.operation].number]
+
+
+def _waits(m: Machine, encoder: Encoder) -> list[Standstill]:
     """Return who waits for what."""
     found = []
-    for p in range(1, m[PIPES]):
-        e = m[P_CURRENT + p]
-        if m[P_WAKE + p] == NEVER and m[P_STATUS + p] == AWAITING_FLAG:
-            found.append(_at_flag(m, encoder, encoder.pipes[p], e))
-        elif m[P_WAKE + p] == NEVER and m[P_STATUS + p] == AWAITING_OPERANDS:
-            needed = first_need(m, m[e + E_EXECUTION], m[P_LOCAL + p])
-            instruction = int(m[at(m, m[needed + N_EXECUTION]) + X_INSTRUCTION])
-            found.append(Standstill(encoder.pipes[p], m[e + E_INDEX], _instruction(m, encoder, e), needed=instruction))
-    e = m[BLOCKED_ENTRY]
-    if m[BLOCKED] == SCALAR_AWAITS_FLAG:
-        found.append(_at_flag(m, encoder, encoder.pipes[0], e))
-    elif m[BLOCKED] != SCALAR_RUNS:
-        found.append(Standstill(encoder.pipes[0], m[e + E_INDEX], _instruction(m, encoder, e)))
+    for p in range(1, m.pipe_count):
+        pipe, name = m.pipes[p], encoder.pipes[p]
+        if pipe.wake == NEVER and pipe.status == AWAITING_FLAG:
+            found.append(_at_flag(m, encoder, name, m.entries[pipe.current]))
+        elif pipe.wake == NEVER and pipe.status == AWAITING_OPERANDS:
+            entry = m.entries[pipe.current]
+            need = m.nodes[first_need(m, entry.execution, pipe.local)]
+            needed = execution_of(m, need.execution).instruction
+            found.append(Standstill(name, entry.index, _instruction(m, entry), needed=needed))
+    if m.issuer.wait != SCALAR_RUNS:
+        name, entry = encoder.pipes[0], m.entries[m.issuer.waiting]
+        if m.issuer.wait == SCALAR_AWAITS_FLAG:
+            found.append(_at_flag(m, encoder, name, entry))
+        else:
+            found.append(Standstill(name, entry.index, _instruction(m, entry)))
     return found
 
 
-def _at_flag(m: Cells, encoder: Encoder, pipe: str, e: int) -> Standstill:
-    flag = encoder.operations[m[m[e + E_OPERATION] + O_NUMBER]]
+def _at_flag(m: Machine, encoder: Encoder, pipe: str, entry: Entry) -> Standstill:
+    flag = _operation(m, encoder, entry)
     assert isinstance(flag, WaitFlag)
-    return Standstill(pipe, m[e + E_INDEX], _instruction(m, encoder, e), flag=flag)
+    return Standstill(pipe, entry.index, _instruction(m, entry), flag=flag)
 
 
-def _run_on(m: Cells, refill: Refill) -> Cells:
+def _run_on(m: Machine, refill: Refill) -> Machine:
     """Issue operations that no pipe demands: the machine would have issued them."""
     issued = 0
-    while issued < LOOK_AHEAD and m[BLOCKED] == SCALAR_RUNS and m[BEYOND] == NONE and not m[ALL_ISSUED]:
-        before = m[OPERATION]
+    while issued < LOOK_AHEAD and _goes_on(m):
+        before = m.issuer.next
         code = issue_one(m)
         if code in (TOKENS, GROW):
             m = refill(code)
-        elif code == GO and m[OPERATION] != before:
+        elif code == GO and m.issuer.next != before:
             issued += 1
     return m
 
 
-def _unreached(m: Cells, encoder: Encoder, refill: Refill) -> Iterator[Operation]:
+def _goes_on(m: Machine) -> bool:
+    """Whether the scalar unit can issue another operation."""
+    return m.issuer.wait == SCALAR_RUNS and m.issuer.beyond == NONE and not m.issuer.all_issued
+
+
+def _unreached(m: Machine, encoder: Encoder, refill: Refill) -> Iterator[Operation]:
     """Yield the operations that the scalar unit has not issued."""
     while True:
-        while m[OPERATION] < m[OPERATION_END]:
-            m[OPERATION] += 1
-            yield encoder.operations[m[m[m[OPERATION] - 1] + O_NUMBER]]
-        if m[ALL_ISSUED]:
+        issuer = m.issuer
+        while issuer.next < issuer.end:
+            issuer.next += 1
+            yield encoder.operations[m.operations[m.numbers[issuer.next - 1]].number]
+        if issuer.all_issued:
             return
         code = issue_one(m)
         if code not in (GO, CHECKPOINT):

@@ -1,337 +1,229 @@
-"""Trips of a vector function: load, compute, store. The rules are those of `event_function.trip` and `.stores`."""
+"""Trips of a vector function: load, compute, store. Who waits for whom is that of `event_function.trip` and `.stores`.
+
+What each costs is a rule of `vector_function.timing`.
+"""
 
 from __future__ import annotations
 
-from simulator.engines.fast_dataflow.function_layout import (
-    BARRIER_TICKS,
-    BRANCHES,
-    C_AGAIN,
-    C_LATENCY,
-    C_OCCUPANCY,
-    C_RESULTS,
-    C_SOURCES,
-    C_SPECIAL,
-    CLOSING_STEPS,
-    CLOSING_STORES,
-    COMPLETED,
-    COMPUTED,
-    F_NEST,
-    F_RELEASED,
-    F_ROW,
-    F_SENT,
-    F_STATE,
-    F_STORE,
-    F_TRIP,
-    FLIGHT_COUNT,
-    FLIGHT_FIRST,
-    FLIGHT_WIDTH,
-    FORWARDING,
-    HELD_BARRIER,
-    HELD_BLOCK,
-    HELD_OPERAND,
-    HELD_PATH,
-    HELD_PORT,
-    L_ADDRESS,
-    L_RESULTS,
-    L_ROW,
-    L_SIZE,
-    L_TRIP,
-    LAST_START,
-    LATEST_STORE,
-    LOAD_USE,
-    LOADS,
-    LOADS_AT,
-    NEST_VALUES,
-    NO_TICK,
-    PATH_FREE,
-    PATH_HOLD,
-    PATH_OPENED,
-    REGISTERS_USED,
-    RELEASED,
-    ROW,
-    ROW_BYTES,
-    ROW_LOADS,
-    ROW_STATE,
-    S_ADDRESS,
-    S_BARRIER,
-    S_DATA,
-    S_LOAD,
-    S_OPERAND,
-    S_PATH,
-    S_PORT,
-    S_READY,
-    S_SIZE,
-    S_THROUGH,
-    SECOND_LOAD,
-    SERIAL_FREE,
-    SPECIAL_NEXT,
-    SPECIAL_PORTS,
-    STATE,
-    STEPS,
-    STEPS_AT,
-    STORE_ASKED,
-    STORE_COUNT,
-    STORE_FIRST,
-    STORE_INTERVAL,
-    STORE_LATENCY,
-    STORE_ROW,
-    STORE_SENT,
-    STORE_STARTED,
-    STORE_TRIP,
-    STORE_VALUES,
-    STORE_WIDTH,
-    STORES,
-    STORES_AT,
-    T_ADDRESS,
-    T_BARRIER,
-    T_PLACE,
-    T_PREDICATE,
-    T_SIZE,
-    T_SOURCE,
-    TICK,
-    TICKS,
-    TRIP,
-    TRIPS,
-    UNRELEASED,
-    WAITED_OPERAND,
-    WAITED_PORT,
+from castsim.engines.fast_dataflow.codes import COMPUTED, EXPECTED, NEVER, NO_TIME, NONE, RELEASED
+from castsim.engines.fast_dataflow.function_state import Function, Nest, PendingStore, Step, Trip
+from castsim.engines.fast_dataflow.ports import grant_bytes
+from castsim.engines.fast_dataflow.state import Machine
+from castsim.execution.dataflow.timing import NO_TICK, TICKS
+from castsim.machines.vector_function.timing import (
+    accumulation_start,
+    bytes_of_store,
+    loaded,
+    path_through,
+    result_ready,
+    store_asked,
+    store_start,
 )
-from simulator.engines.fast_dataflow.layout import (
-    E_OPERATION,
-    FLIGHTS,
-    NEVER,
-    NONE,
-    NOW,
-    O_VALUES,
-    P_CURRENT,
-    PENDING,
-    READY,
-    SPECIAL,
-    Cells,
-)
-from simulator.engines.fast_dataflow.ports import grant_bytes
 
 
-def open_row(m: Cells, registers: int) -> None:
+def open_row(m: Machine, registers: int) -> None:
     """Begin a row: no register has been loaded for it and nothing accumulated."""
-    m[ROW_STATE] += 2 * registers
-    first = m[READY] + m[ROW_STATE]
-    for k in range(first, first + 2 * registers):
-        m[k] = NO_TICK
+    front = m.front_end
+    front.row_state += 2 * registers
+    for k in range(front.row_state, front.row_state + 2 * registers):
+        m.registers[k] = NO_TICK
 
 
-def send(m: Cells, p: int) -> None:
+def send(m: Machine, function: Function) -> None:
     """Send one trip: it computes at once if it loads nothing."""
-    nest, row, trip = m[NEST_VALUES], m[ROW], m[TRIP]
-    f = m[FLIGHTS] + m[FLIGHT_COUNT] * FLIGHT_WIDTH
-    m[f + F_NEST] = nest
-    m[f + F_ROW] = row
-    m[f + F_TRIP] = trip
-    m[f + F_SENT] = m[TICK]
-    m[f + F_STORE] = m[STORE_COUNT]
-    m[f + F_STATE] = m[ROW_STATE]
-    m[f + F_RELEASED] = NO_TICK if m[nest + BRANCHES] else m[TICK]
-    count = m[nest + STORES]
-    if trip == m[nest + TRIPS] - 1:
-        count += m[nest + CLOSING_STORES]
-    for number in range(count):
-        _append(m, nest, row, trip, number)
-    m[UNRELEASED] = m[FLIGHT_COUNT]
-    if m[nest + LOADS] or (trip == 0 and m[nest + ROW_LOADS]):
-        m[FLIGHT_COUNT] += 1
+    front, stores = m.front_end, m.store_queue
+    nest, flight = m.nests[front.nest], m.trips[front.flights]
+    flight.nest = front.nest
+    flight.row = front.row
+    flight.trip = front.trip
+    flight.sent = front.now
+    flight.store = stores.count
+    flight.state = front.row_state
+    flight.released = NO_TICK if nest.branches else front.now
+    for number in range(_stores_of(nest, front.trip)):
+        _append(m, nest, number)
+    front.unreleased = front.flights
+    if nest.loads or (front.trip == 0 and nest.row_loads):
+        front.flights += 1
         return
-    for k in range(m[m[m[P_CURRENT + p] + E_OPERATION] + O_VALUES + REGISTERS_USED]):
-        m[m[READY] + k] = NO_TICK
-    _compute(m, p, f, 0, m[TICK])
+    for k in range(function.registers):
+        m.registers[k] = NO_TICK
+    _compute(m, function, flight, 0, front.now)
 
 
-def release(m: Cells) -> None:
+def release(m: Machine) -> None:
     """Let the stores of the trip go that was sent last."""
-    f = m[FLIGHTS] + m[UNRELEASED] * FLIGHT_WIDTH
-    m[f + F_RELEASED] = m[TICK]
-    for number in range(m[f + F_STORE], m[STORE_COUNT]):
-        s = m[PENDING] + number * STORE_WIDTH
-        if m[s + S_READY] == COMPUTED:
-            _let_go(m, s, m[TICK])
+    front = m.front_end
+    flight = m.trips[front.unreleased]
+    flight.released = front.now
+    for number in range(flight.store, m.store_queue.count):
+        store = m.pending[number]
+        if store.ready == COMPUTED:
+            _let_go(store, front.now)
 
 
-def serve_load(m: Cells, p: int) -> None:
+def serve_load(m: Machine, function: Function) -> None:
     """Load for the trip that was sent first, and compute."""
-    now = m[NOW]
-    v = m[m[P_CURRENT + p] + E_OPERATION] + O_VALUES
-    f = m[FLIGHTS] + m[FLIGHT_FIRST] * FLIGHT_WIDTH
-    m[FLIGHT_FIRST] += 1
-    nest, row, trip, sent = m[f], m[f + F_ROW], m[f + F_TRIP], m[f + F_SENT]
-    registers = m[v + REGISTERS_USED]
-    for k in range(registers):
-        m[m[READY] + k] = NO_TICK
-    load = m[nest + LOADS_AT]
+    front, now, registers = m.front_end, m.now, m.registers
+    flight = m.trips[front.first_flight]
+    front.first_flight += 1
+    nest = m.nests[flight.nest]
+    for k in range(function.registers):
+        registers[k] = NO_TICK
     waited = number = 0
     arrival = NO_TICK
-    for k in range(m[nest + ROW_LOADS] + m[nest + LOADS]):
-        results = m[load + L_RESULTS]
-        if trip == 0 or k >= m[nest + ROW_LOADS]:
-            address = m[load + L_ADDRESS] + row * m[load + L_ROW] + trip * m[load + L_TRIP]
-            wait = (grant_bytes(m, now, address, m[load + L_SIZE], 0) - now) * TICKS
+    for k in range(nest.row_loads + nest.loads):
+        if flight.trip == 0 or k >= nest.row_loads:
+            load = m.load_steps[nest.first_load + k]
+            address = load.address + flight.row * load.row_step + flight.trip * load.trip_step
+            wait = (grant_bytes(m, now, address, load.size, 0) - now) * TICKS
             waited = max(waited, wait)
-            there = sent + max(number * m[v + SECOND_LOAD], wait) + m[v + LOAD_USE]
+            there = loaded(flight.sent, number, function.second_load, wait, function.load_use)
             number += 1
-            for result in range(load + L_RESULTS + 1, load + L_RESULTS + 1 + results):
-                m[m[READY] + m[result]] = there
-        load += L_RESULTS + 1 + results
-    for k in range(registers):
-        arrival = max(arrival, m[m[READY] + k])
-    _compute(m, p, f, waited, arrival)
+            for result in range(load.first_result, load.first_result + load.results):
+                registers[m.numbers[result]] = there
+    for k in range(function.registers):
+        arrival = max(arrival, registers[k])
+    _compute(m, function, flight, waited, arrival)
 
 
-def _append(m: Cells, nest: int, row: int, trip: int, number: int) -> None:
-    """Append a store of one trip to the queue, cut to the bytes of its row; or of the row, behind its last trip."""
-    t = m[nest + STORES_AT] + number * STORE_VALUES
-    s = m[PENDING] + m[STORE_COUNT] * STORE_WIDTH
-    m[STORE_COUNT] += 1
-    place = m[t + T_ADDRESS] + row * m[nest + STORE_ROW]
-    size = m[t + T_SIZE]
-    if number < m[nest + STORES]:
-        start = trip * m[nest + STORE_TRIP]
+def _stores_of(nest: Nest, trip: int) -> int:
+    """Return how many stores a trip has: behind the last one, those of its row too."""
+    return nest.stores + nest.closing_stores if trip == nest.trips - 1 else nest.stores
+
+
+def _append(m: Machine, nest: Nest, number: int) -> None:
+    """Append a store of the trip to the queue, cut to the bytes of its row; or of the row, behind its last trip."""
+    front, step = m.front_end, m.store_steps[nest.first_store + number]
+    store = m.pending[m.store_queue.count]
+    m.store_queue.count += 1
+    place, size = step.address + front.row * nest.destination_row, step.size
+    if number < nest.stores:
+        start = front.trip * nest.destination_trip
         place += start
-        size = max(0, min(size, m[nest + ROW_BYTES] - start - m[t + T_PLACE]))
-    m[s + S_READY] = 0
-    m[s + S_ADDRESS] = place
-    m[s + S_SIZE] = size
+        size = bytes_of_store(size, nest.row_bytes, start + step.offset)
+    store.ready = EXPECTED
+    store.address = place
+    store.size = size
 
 
-def _compute(m: Cells, p: int, f: int, waited: int, arrival: int) -> None:
+def _compute(m: Machine, function: Function, flight: Trip, waited: int, arrival: int) -> None:
     """Execute the instructions of a trip and tell its stores when they may leave."""
-    v = m[m[P_CURRENT + p] + E_OPERATION] + O_VALUES
-    nest, trip, sent = m[f + F_NEST], m[f + F_TRIP], m[f + F_SENT]
+    front, waits = m.front_end, m.waits
+    nest, sent = m.nests[flight.nest], flight.sent
     through = arrival
-    if m[nest + PATH_HOLD]:
-        free = m[PATH_FREE] if m[nest + PATH_OPENED] else max(m[PATH_FREE], arrival)
-        m[PATH_FREE] = free + m[nest + PATH_HOLD]
-        through = m[PATH_FREE]
-    m[STATE] = m[f + F_STATE]
+    if nest.path_hold:
+        through = front.path_free = path_through(front.path_free, arrival, nest.path_hold, nest.path_opened)
+    waits.row = flight.state
     _keep_row_loads(m, nest)
-    m[LAST_START] = m[SERIAL_FREE] = sent
-    m[WAITED_PORT] = m[WAITED_OPERAND] = 0
-    count, stores = m[nest + STEPS], m[nest + STORES]
-    if trip == m[nest + TRIPS] - 1:
-        count += m[nest + CLOSING_STEPS]
-        stores += m[nest + CLOSING_STORES]
-    step = m[nest + STEPS_AT]
-    for _ in range(count):
-        step = _execute(m, v, step, sent)
-    for number in range(stores):
-        t = m[nest + STORES_AT] + number * STORE_VALUES
-        s = m[PENDING] + (m[f + F_STORE] + number) * STORE_WIDTH
-        data = max(_ready(m, m[t + T_SOURCE], sent), _ready(m, m[t + T_PREDICATE], sent))
-        m[s + S_READY] = COMPUTED
-        m[s + S_DATA] = data
-        m[s + S_THROUGH] = through
-        m[s + S_LOAD] = waited
-        m[s + S_PORT] = m[WAITED_PORT]
-        m[s + S_OPERAND] = m[WAITED_OPERAND]
-        m[s + S_BARRIER] = m[LAST_START] if m[t + T_BARRIER] else NO_TICK
-        if m[f + F_RELEASED] != NO_TICK:
-            _let_go(m, s, m[f + F_RELEASED])
+    waits.last = waits.serial_free = sent
+    waits.port = waits.operand = 0
+    steps = nest.steps + nest.closing_steps if flight.trip == nest.trips - 1 else nest.steps
+    for number in range(nest.first_step, nest.first_step + steps):
+        _execute(m, function, m.steps[number], sent)
+    for number in range(_stores_of(nest, flight.trip)):
+        step, store = m.store_steps[nest.first_store + number], m.pending[flight.store + number]
+        store.ready = COMPUTED
+        store.data_at = max(_ready(m, step.source, sent), _ready(m, step.predicate, sent))
+        store.through = through
+        store.load_wait = waited
+        store.port_wait = waits.port
+        store.operand_wait = waits.operand
+        store.barrier_at = waits.last if step.barrier else NO_TICK
+        if flight.released != NO_TICK:
+            _let_go(store, flight.released)
 
 
-def _let_go(m: Cells, s: int, released: int) -> None:
+def _let_go(store: PendingStore, released: int) -> None:
     """Let a store leave from tick `released` on."""
-    data = max(released, m[s + S_DATA])
-    m[s + S_DATA] = max(data, m[s + S_THROUGH])
-    m[s + S_PATH] = m[s + S_DATA] - data
-    if m[s + S_BARRIER] != NO_TICK:
-        m[s + S_BARRIER] = max(released, m[s + S_BARRIER])
-    m[s + S_READY] = RELEASED
+    data = max(released, store.data_at)
+    store.data_at = max(data, store.through)
+    store.path_wait = store.data_at - data
+    if store.barrier_at != NO_TICK:
+        store.barrier_at = max(released, store.barrier_at)
+    store.ready = RELEASED
 
 
-def _ready(m: Cells, register: int, sent: int) -> int:
+def _ready(m: Machine, register: int, sent: int) -> int:
     """Return when a register of the trip or of its row can be used; predicates and constants always can."""
     if register == NONE:
         return sent
-    if m[m[READY] + register] != NO_TICK:
-        return m[m[READY] + register]
-    of_row = m[m[READY] + m[STATE] + register]
+    of_trip = m.registers[register]
+    if of_trip != NO_TICK:
+        return of_trip
+    of_row = m.registers[m.waits.row + register]
     return of_row if of_row != NO_TICK else sent
 
 
-def _keep_row_loads(m: Cells, nest: int) -> None:
+def _keep_row_loads(m: Machine, nest: Nest) -> None:
     """Keep for the row what its own loads have loaded."""
-    load = m[nest + LOADS_AT]
-    for _ in range(m[nest + ROW_LOADS]):
-        first = load + L_RESULTS + 1
-        load = first + m[load + L_RESULTS]
-        for result in range(first, load):
-            register = m[result]
-            if m[m[READY] + register] != NO_TICK:
-                m[m[READY] + m[STATE] + register] = m[m[READY] + register]
+    for number in range(nest.first_load, nest.first_load + nest.row_loads):
+        load = m.load_steps[number]
+        for result in range(load.first_result, load.first_result + load.results):
+            register = m.numbers[result]
+            if m.registers[register] != NO_TICK:
+                m.registers[m.waits.row + register] = m.registers[register]
 
 
-def _execute(m: Cells, v: int, step: int, sent: int) -> int:
-    """Start a compute instruction once its operands and ports are there; return where the next one lies.
+def _execute(m: Machine, function: Function, step: Step, sent: int) -> None:
+    """Start a compute instruction once its operands and ports are there.
 
     Those that pass the serial port keep their order; those that take ports of the special functions do so in turn.
     """
-    sources = step + C_RESULTS + 1
-    results = sources + m[step + C_SOURCES]
-    end = results + m[step + C_RESULTS]
-    started = m[READY] + m[STATE] + m[v + REGISTERS_USED]
+    waits, registers, numbers = m.waits, m.registers, m.numbers
+    first_result = step.first_source + step.sources
+    end = first_result + step.results
+    started = waits.row + function.registers
     start = sent
-    for k in range(sources, results):
-        start = max(start, _ready(m, m[k], sent))
-    again = m[step + C_AGAIN]
-    if again != NO_TICK:
+    for k in range(step.first_source, first_result):
+        start = max(start, _ready(m, numbers[k], sent))
+    if step.again != NO_TICK:
         begun = start
-        for k in range(results, end):
-            if m[started + m[k]] != NO_TICK:
-                start = max(start, m[started + m[k]] + again)
-        m[WAITED_OPERAND] += start - begun
-    if m[step + C_OCCUPANCY] != NO_TICK:
-        start = max(start, m[SERIAL_FREE])
-        m[SERIAL_FREE] = start + m[step + C_OCCUPANCY]
-    if m[step + C_SPECIAL] != NO_TICK:
-        port, begun = m[SPECIAL_NEXT], start
-        m[SPECIAL_NEXT] = (port + 1) % m[v + SPECIAL_PORTS]
-        start = max(start, m[m[SPECIAL] + port])
-        m[m[SPECIAL] + port] = start + m[step + C_SPECIAL]
-        m[WAITED_PORT] += start - begun
-    m[LAST_START] = max(m[LAST_START], start)
-    for k in range(results, end):
-        m[m[READY] + m[k]] = start + m[step + C_LATENCY] - m[v + FORWARDING]
-        if again != NO_TICK:
-            m[started + m[k]] = start
-    return end
+        for k in range(first_result, end):
+            start = accumulation_start(start, registers[started + numbers[k]], step.again)
+        waits.operand += start - begun
+    if step.occupancy != NO_TICK:
+        start = max(start, waits.serial_free)
+        waits.serial_free = start + step.occupancy
+    if step.special != NO_TICK:
+        port, begun = m.front_end.special_next, start
+        m.front_end.special_next = (port + 1) % function.special_ports
+        start = max(start, m.special[port])
+        m.special[port] = start + step.special
+        waits.port += start - begun
+    waits.last = max(waits.last, start)
+    for k in range(first_result, end):
+        registers[numbers[k]] = result_ready(start, step.latency, function.forwarding)
+        if step.again != NO_TICK:
+            registers[started + numbers[k]] = start
 
 
-def queue_store(m: Cells, p: int) -> None:
+def queue_store(m: Machine, function: Function) -> None:
     """Send the next store of the queue on its way, if it may leave and none is on its way."""
-    if m[STORE_ASKED] != NEVER or m[STORE_FIRST] == m[STORE_COUNT]:
+    stores = m.store_queue
+    if stores.asked != NEVER or stores.first == stores.count:
         return
-    s = m[PENDING] + m[STORE_FIRST] * STORE_WIDTH
-    if m[s + S_READY] != RELEASED:
-        return
-    v = m[m[P_CURRENT + p] + E_OPERATION] + O_VALUES
-    data, barrier, latest = m[s + S_DATA], m[s + S_BARRIER], m[LATEST_STORE]
-    start = data if latest == NO_TICK else max(data, latest + m[v + STORE_INTERVAL])
-    if barrier != NO_TICK:
-        start = max(start, max(barrier, latest) + m[v + BARRIER_TICKS])
-    m[STORE_STARTED] = start
-    m[STORE_ASKED] = -(-start // TICKS)
-    m[STORE_SENT] = m[NOW]
+    store = m.pending[stores.first]
+    if store.ready == RELEASED:
+        stores.started = store_start(
+            store.data_at, stores.latest, function.store_interval, store.barrier_at, function.store_barrier
+        )
+        stores.asked = store_asked(stores.started)
+        stores.sent = m.now
 
 
-def serve_store(m: Cells, p: int) -> None:
+def serve_store(m: Machine, function: Function) -> None:
     """Write the store that is on its way."""
-    now = m[NOW]
-    v = m[m[P_CURRENT + p] + E_OPERATION] + O_VALUES
-    s = m[PENDING] + m[STORE_FIRST] * STORE_WIDTH
-    m[STORE_FIRST] += 1
-    m[STORE_ASKED] = NEVER
-    waited = (grant_bytes(m, now, m[s + S_ADDRESS], m[s + S_SIZE], 1) - now) * TICKS
-    m[LATEST_STORE] = m[STORE_STARTED] + waited
-    m[HELD_PORT] = m[s + S_PORT]
-    m[HELD_OPERAND] = m[s + S_OPERAND]
-    m[HELD_PATH] = m[s + S_PATH]
-    m[HELD_BARRIER] = m[STORE_STARTED] - m[s + S_DATA] if m[s + S_BARRIER] != NO_TICK else 0
-    m[HELD_BLOCK] = waited + m[s + S_LOAD]
-    m[COMPLETED] = max(m[COMPLETED], m[LATEST_STORE] + m[v + STORE_LATENCY])
+    stores = m.store_queue
+    store = m.pending[stores.first]
+    stores.first += 1
+    stores.asked = NEVER
+    waited = (grant_bytes(m, m.now, store.address, store.size, 1) - m.now) * TICKS
+    stores.latest = stores.started + waited
+    stores.held_port = store.port_wait
+    stores.held_operand = store.operand_wait
+    stores.held_path = store.path_wait
+    stores.held_barrier = stores.started - store.data_at if store.barrier_at != NO_TICK else 0
+    stores.held_block = waited + store.load_wait
+    stores.completed_at = max(stores.completed_at, stores.latest + function.store_latency)
+    stores.started, stores.sent = NO_TICK, NO_TIME

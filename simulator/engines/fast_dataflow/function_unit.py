@@ -1,19 +1,21 @@
-"""Vector functions as rows, and the groups of their buffer (a5.md sections 6 to 8)."""
+"""Vector functions as rows, and the groups of their buffer (docs/reference/a5.md sections 6 to 8)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from simulator.engines.event_function.legality import FACTS, check_function
-from simulator.engines.event_function.nest_plan import NestPlan, plan_nest
-from simulator.engines.event_function.shape import LoadStep, Step, StoreStep, ticks
-from simulator.engines.fast_dataflow.function_layout import NO_TICK
-from simulator.engines.fast_dataflow.layout import FUNCTION, NONE
-from simulator.engines.fast_dataflow.units import Banking, Places, Work
-from simulator.tree import Operation
-from simulator.vector_function.operations import VectorFunction
-from targets.vector_function import VectorFunctionTarget
+from castsim.engines.fast_dataflow import function_state
+from castsim.engines.fast_dataflow.codes import FUNCTION, NONE
+from castsim.engines.fast_dataflow.units import Banking, Places, Work
+from castsim.execution.dataflow.timing import NO_TICK
+from castsim.execution.tree import Operation
+from castsim.machines.vector_function.nest_plan import NestPlan, plan_nest
+from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.timing import FunctionTicks, bytes_of_row
+from castsim.machines.vector_function.timing_facts import FACTS, check_function
+from castsim.machines.vector_function.trip_shape import LoadStep, Step, StoreStep
+from castsim.targets.vector_function import VectorFunctionTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +24,14 @@ class FunctionRows:
 
     target: VectorFunctionTarget
     banking: Banking = field(init=False)
+    facts: FunctionTicks = field(init=False)
 
     def __post_init__(self) -> None:
         banks = self.target.banks
         banking = Banking(
             period=banks.groups,
-            port_of=[],
-            bank_of=[],
+            port_of=(),
+            bank_of=(),
             ports=banks.groups,
             banks=banks.groups,
             grouped=True,
@@ -37,41 +40,44 @@ class FunctionRows:
             writes_per_group=banks.writes_per_group,
         )
         object.__setattr__(self, "banking", banking)
+        object.__setattr__(self, "facts", FunctionTicks.of(self.target))
 
     def check(self, operation: object) -> None:
         """Refuse what is no vector function, and instructions for which the target has no latency."""
         check_function(operation, self.target)
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
-        """Return a function with its addresses as numbers, in the order of `function_layout`."""
+        """Put a function, with these addresses, into the tables."""
         assert isinstance(operation, VectorFunction)  # checked before the run
-        timing = self.target.timing
         plans = [plan_nest(operation, nest, self.target) for nest in operation.timed if nest.runs]
         registers = {name: number for number, name in enumerate(sorted(_registers(plans)))}
         loops = any(plan.nest.rows > 1 or plan.nest.trips > 1 for plan in plans)
-        special = timing.special_function.ports
-        nests = [_Nest(plan, addresses, registers, places).place() for plan in plans]
-        values = (
-            ticks(timing.launch.startup_cycles),
-            ticks(timing.loops.setup_cycles) if loops else 0,
-            ticks(timing.launch.drain_cycles),
-            ticks(timing.port.store_cycles),
-            ticks(timing.store_barrier.cycles),
-            ticks(timing.access.store_cycles),
-            ticks(timing.branch.cycles),
-            ticks(timing.access.load_cycles - timing.chain.forwarding_cycles),
-            ticks(timing.loads.second_load_cycles),
-            ticks(timing.chain.forwarding_cycles),
-            special,
-            len(registers),
-            len(plans),
-            *nests,
+        facts = self.facts
+        nests = [_Nest(plan, addresses, registers, places).row() for plan in plans]
+        function = function_state.Function(
+            startup=facts.startup,
+            setup=facts.setup if loops else 0,
+            drain=facts.drain,
+            store_interval=facts.store_interval,
+            store_barrier=facts.store_barrier,
+            store_latency=facts.store_latency,
+            branch=facts.branch,
+            load_use=facts.load_use,
+            second_load=facts.second_load,
+            forwarding=facts.forwarding,
+            special_ports=facts.special_ports,
+            registers=len(registers),
+            first_nest=places.add("nests", nests),
+            nests=len(nests),
         )
-        trips = sum(plan.nest.rows * plan.nest.trips for plan in plans)
-        stores = sum(plan.nest.rows * plan.nest.trips * len(plan.shape.stores) for plan in plans)
-        rows = sum(plan.nest.rows for plan in plans)
-        places.function_room(trips, stores, len(registers) * (1 + 2 * rows), special)
-        return Work(FUNCTION, values, (*FACTS, *(fact for plan in plans for fact in plan.facts)))
+        places.make_room(
+            trips=1 + sum(plan.nest.rows * plan.nest.trips for plan in plans),
+            pending=1 + sum(plan.nest.rows * plan.nest.trips * len(plan.shape.stores) for plan in plans),
+            registers=1 + len(registers) * (1 + 2 * sum(plan.nest.rows for plan in plans)),
+            special=1 + facts.special_ports,
+        )
+        row = places.add("functions", [function])
+        return Work(FUNCTION, row, (*FACTS, *(fact for plan in plans for fact in plan.facts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,71 +89,61 @@ class _Nest:
     registers: dict[str, int]
     places: Places
 
-    def place(self) -> int:
-        """Store the values of the nest and return where they begin."""
-        plan, nest, shape = self.plan, self.plan.nest, self.plan.shape
-        loads = [number for load in (*shape.row_loads, *shape.loads) for number in self._load(load)]
-        steps = [number for step in (*shape.steps, *shape.closing) for number in self._step(step)]
-        stores = [number for store in shape.stores for number in self._store(store)]
+    def row(self) -> function_state.Nest:
+        """Put what the nest consists of into the tables and return the nest."""
+        plan, nest, shape, add = self.plan, self.plan.nest, self.plan.shape, self.places.add
         closing = sum(store.closing for store in shape.stores)
-        values = (
-            nest.rows,
-            nest.trips,
-            plan.row_loop,
-            plan.unpack_head,
-            plan.post_update,
-            plan.path_hold,
-            int(plan.path_opened is not None),
-            plan.path_opened or 0,
-            plan.next_row,
-            int(plan.branches),
-            shape.hold,
-            -(-nest.count * nest.destination_trip // nest.elements),
-            nest.destination_row,
-            nest.destination_trip,
-            self.places.values(loads),
-            len(shape.row_loads),
-            len(shape.loads),
-            self.places.values(steps),
-            len(shape.steps),
-            len(shape.closing),
-            self.places.values(stores),
-            len(shape.stores) - closing,
-            closing,
-        )
-        return self.places.values(values)
-
-    def _load(self, load: LoadStep) -> tuple[int, ...]:
-        return (
-            self.addresses[1 + load.operand],
-            *load.steps,
-            load.size,
-            len(load.results),
-            *(self.registers[name] for name in load.results),
+        return function_state.Nest(
+            rows=nest.rows,
+            trips=nest.trips,
+            row_loop=plan.row_loop,
+            unpack_head=plan.unpack_head,
+            post_update=plan.post_update,
+            path_hold=plan.path_hold,
+            path_opened=int(plan.path_opened is not None),
+            path_offset=plan.path_opened or 0,
+            next_row=plan.next_row,
+            branches=int(plan.branches),
+            hold=shape.hold,
+            row_bytes=bytes_of_row(nest.count, nest.destination_trip, nest.elements),
+            destination_row=nest.destination_row,
+            destination_trip=nest.destination_trip,
+            first_load=add("load_steps", [self._load(load) for load in (*shape.row_loads, *shape.loads)]),
+            row_loads=len(shape.row_loads),
+            loads=len(shape.loads),
+            first_step=add("steps", [self._step(step) for step in (*shape.steps, *shape.closing)]),
+            steps=len(shape.steps),
+            closing_steps=len(shape.closing),
+            first_store=add("store_steps", [self._store(store) for store in shape.stores]),
+            stores=len(shape.stores) - closing,
+            closing_stores=closing,
         )
 
-    def _step(self, step: Step) -> tuple[int, ...]:
-        sources = [self.registers[name] for name in step.sources if name not in step.results]
+    def _numbers(self, names: Sequence[str]) -> int:
+        """Store the numbers of registers and return where they begin."""
+        return self.places.add("numbers", [self.registers[name] for name in names])
+
+    def _load(self, load: LoadStep) -> function_state.LoadStep:
+        address = self.addresses[1 + load.operand]
+        return function_state.LoadStep(address, *load.steps, load.size, self._numbers(load.results), len(load.results))
+
+    def _step(self, step: Step) -> function_state.Step:
+        sources = [name for name in step.sources if name not in step.results]
         optional = (step.occupancy, step.special, step.again)
-        return (
-            step.latency,
-            *(NO_TICK if number is None else number for number in optional),
-            len(sources),
-            len(step.results),
-            *sources,
-            *(self.registers[name] for name in step.results),
-        )
+        occupancy, special, again = (NO_TICK if number is None else number for number in optional)
+        first = self._numbers((*sources, *step.results))
+        return function_state.Step(step.latency, occupancy, special, again, first, len(sources), len(step.results))
 
-    def _store(self, store: StoreStep) -> tuple[int, ...]:
+    def _store(self, store: StoreStep) -> function_state.StoreStep:
         nest = self.plan.nest
         place = self.addresses[0] if nest.writes is None else self.addresses[1 + nest.writes]
-        return (
-            place + store.offset,
-            store.offset,
-            store.size,
-            self.registers.get(store.source, NONE),
-            self.registers.get(store.predicate, NONE),
-            int(store.barrier),
+        return function_state.StoreStep(
+            address=place + store.offset,
+            offset=store.offset,
+            size=store.size,
+            source=self.registers.get(store.source, NONE),
+            predicate=self.registers.get(store.predicate, NONE),
+            barrier=int(store.barrier),
         )
 
 

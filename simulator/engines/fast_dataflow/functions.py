@@ -6,53 +6,36 @@ cycle loads in that cycle.
 
 from __future__ import annotations
 
-from simulator.engines.fast_dataflow.executions import at
-from simulator.engines.fast_dataflow.function_layout import (
-    BEGUN_AT,
-    BRANCH_TICKS,
-    BRANCHES,
-    COMPLETED,
-    DRAIN_TICKS,
-    FLIGHT_COUNT,
-    FLIGHT_FIRST,
-    HEAD_TICKS,
-    HELD_BARRIER,
-    HELD_BLOCK,
-    HELD_OPERAND,
-    HELD_PATH,
-    HELD_PORT,
-    HOLD,
-    LATEST_STORE,
-    NEST,
-    NEST_VALUES,
-    NESTS,
-    NEXT_ROW,
-    NO_TICK,
-    PATH_FREE,
-    PATH_OFFSET,
-    PATH_OPENED,
-    PHASE,
-    POST_UPDATE,
-    REGISTERS_USED,
-    ROW,
-    ROW_LOOP,
-    ROW_STATE,
-    ROWS,
-    SETUP,
-    SPECIAL_NEXT,
-    SPECIAL_PORTS,
-    STARTUP,
-    STORE_ASKED,
-    STORE_COUNT,
-    STORE_FIRST,
-    STORE_SENT,
-    TICK,
-    TICKS,
-    TRIP,
-    TRIPS,
-    UNRELEASED,
+from castsim.engines.fast_dataflow.codes import (
+    BANK_CONFLICT,
+    BARRIER,
+    BRANCHING,
+    BUSY,
+    CLOSED,
+    DRAIN,
+    FILL,
+    HOLDING,
+    INITIATION_INTERVAL,
+    LAUNCHING,
+    LOOP_TURNAROUND,
+    LOOPING,
+    MEMORY_BANDWIDTH,
+    NEVER,
+    NONE,
+    OPERAND_WAIT,
+    PORT,
+    ROW_BRANCHING,
+    ROW_TURNING,
+    SENDING,
+    SERIALISING_BRANCH,
+    SETTING_UP,
+    UNPACKING,
+    UPDATING,
+    WORKING,
 )
-from simulator.engines.fast_dataflow.function_trips import (
+from castsim.engines.fast_dataflow.executions import execution_of
+from castsim.engines.fast_dataflow.function_state import Function
+from castsim.engines.fast_dataflow.function_trips import (
     open_row,
     queue_store,
     release,
@@ -60,199 +43,177 @@ from simulator.engines.fast_dataflow.function_trips import (
     serve_load,
     serve_store,
 )
-from simulator.engines.fast_dataflow.layout import (
-    BANK_CONFLICT,
-    BARRIER,
-    BUSY,
-    DRAIN,
-    E_EXECUTION,
-    E_OPERATION,
-    FILL,
-    INITIATION_INTERVAL,
-    LOOP_TURNAROUND,
-    MEMORY_BANDWIDTH,
-    NEVER,
-    NONE,
-    NOW,
-    O_VALUES,
-    OPERAND_WAIT,
-    P_BEGAN,
-    P_CURRENT,
-    P_CURSOR,
-    P_LOCAL,
-    P_REQUEST,
-    P_STATUS,
-    P_WAKE,
-    PIPES,
-    PORT,
-    SERIALISING_BRANCH,
-    SPECIAL,
-    WORKING,
-    X_START,
-    Cells,
-)
-from simulator.engines.fast_dataflow.pipes import begin, finish, spend
-
-# Phases of the front end, in their order.
-LAUNCHING, SETTING_UP, LOOPING, UNPACKING, UPDATING, OPENING = range(6)
-ROW_TURNING, ROW_BRANCHING, BRANCHING, SENDING, HOLDING, TURNING, CLOSED = range(6, 13)
+from castsim.engines.fast_dataflow.pipes import begin, finish, spend
+from castsim.engines.fast_dataflow.state import Machine
+from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from
+from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end
 
 
-def begin_function(m: Cells, p: int, e: int) -> None:
+def begin_function(m: Machine, p: int, e: int) -> None:
     """Launch a function."""
-    now = m[P_LOCAL + p]
-    begin(m, p, e, now)
+    pipe, entry = m.pipes[p], m.entries[e]
+    now = pipe.local
+    begin(m, p, entry, now)
     # The published cycles of a cast count from here: they leave out the control writes.
-    x = m[e + E_EXECUTION]
-    m[at(m, x) + X_START] = now
-    for q in range(1, m[PIPES]):
-        if m[P_BEGAN + q] == x:
-            m[P_BEGAN + q] = NONE  # nobody who begins in this cycle too counts instead
-    m[P_STATUS + p] = WORKING
-    m[TICK] = now * TICKS
-    m[PHASE] = LAUNCHING
-    m[FLIGHT_FIRST] = m[FLIGHT_COUNT] = 0
-    m[STORE_FIRST] = m[STORE_COUNT] = 0
-    m[STORE_ASKED] = NEVER
-    m[LATEST_STORE] = NO_TICK
-    m[COMPLETED] = 0
-    m[UNRELEASED] = NONE
-    m[HELD_PORT] = m[HELD_OPERAND] = m[HELD_PATH] = m[HELD_BARRIER] = m[HELD_BLOCK] = 0
-    m[SPECIAL_NEXT] = 0
-    for k in range(m[m[e + E_OPERATION] + O_VALUES + SPECIAL_PORTS]):
-        m[m[SPECIAL] + k] = 0
+    execution_of(m, entry.execution).start = now
+    for q in range(1, m.pipe_count):
+        if m.pipes[q].began == entry.execution:
+            m.pipes[q].began = NONE  # nobody who begins in this cycle too counts instead
+    pipe.status = WORKING
+    _reset(m, now)
+    for port in range(m.functions[m.operations[entry.operation].work].special_ports):
+        m.special[port] = 0
     resume_function(m, p)
 
 
-def resume_function(m: Cells, p: int) -> None:
+def _reset(m: Machine, now: int) -> None:
+    """Put front end and store queue into the state in which they begin with a function."""
+    front, stores = m.front_end, m.store_queue
+    front.now = now * TICKS
+    front.phase = LAUNCHING
+    front.first_flight = front.flights = 0
+    front.unreleased = NONE
+    front.special_next = 0
+    stores.first = stores.count = 0
+    stores.asked = NEVER
+    stores.latest = NO_TICK
+    stores.completed_at = 0
+    stores.held_port = stores.held_operand = stores.held_path = stores.held_barrier = stores.held_block = 0
+
+
+def resume_function(m: Machine, p: int) -> None:
     """Let the front end go on, as far as it gets in this cycle."""
-    now = m[NOW]
-    m[P_WAKE + p] = NEVER
-    while m[PHASE] != CLOSED:
-        if m[PHASE] < ROW_TURNING:
-            _open(m, p)
+    front, pipe = m.front_end, m.pipes[p]
+    function = m.functions[m.operations[m.entries[pipe.current].operation].work]
+    pipe.wake = NEVER
+    while front.phase != CLOSED:
+        if front.phase < ROW_TURNING:
+            _open(m, p, function)
         else:
-            _go_on(m, p)
-        due = -(-m[TICK] // TICKS)
-        if due > now:
-            m[P_WAKE + p] = due
+            _go_on(m, p, function)
+        due = cycle_from(front.now)
+        if due > m.now:
+            pipe.wake = due
             break
-    _ask(m, p)
+    _ask(m, p, function)
 
 
-def serve_function(m: Cells, p: int) -> None:
+def serve_function(m: Machine, p: int) -> None:
     """Serve what asks first: a store that has been sent in an earlier cycle, loads, a store sent in this one."""
-    now = m[NOW]
-    loads = m[FLIGHT_FIRST] < m[FLIGHT_COUNT]
-    if loads and not (m[STORE_ASKED] == now and m[STORE_SENT] < now):
-        serve_load(m, p)
+    front, stores, now = m.front_end, m.store_queue, m.now
+    function = m.functions[m.operations[m.entries[m.pipes[p].current].operation].work]
+    loads = front.first_flight < front.flights
+    if loads and not (stores.asked == now and stores.sent < now):
+        serve_load(m, function)
     else:
-        serve_store(m, p)
-    _ask(m, p)
+        serve_store(m, function)
+    _ask(m, p, function)
 
 
-def _ask(m: Cells, p: int) -> None:
+def _ask(m: Machine, p: int, function: Function) -> None:
     """Work out when the function asks for blocks next; end it if it never will."""
-    queue_store(m, p)
-    if m[FLIGHT_FIRST] < m[FLIGHT_COUNT]:
-        m[P_REQUEST + p] = m[NOW]
+    front, stores, pipe = m.front_end, m.store_queue, m.pipes[p]
+    queue_store(m, function)
+    if front.first_flight < front.flights:
+        pipe.request = m.now
         return
-    m[FLIGHT_FIRST] = m[FLIGHT_COUNT] = 0
-    m[P_REQUEST + p] = m[STORE_ASKED]
-    if m[PHASE] == CLOSED and m[STORE_FIRST] == m[STORE_COUNT] and m[P_WAKE + p] == NEVER:
-        _end(m, p)
+    front.first_flight = front.flights = 0
+    pipe.request = stores.asked
+    if front.phase == CLOSED and stores.first == stores.count and pipe.wake == NEVER:
+        _end(m, p, function)
 
 
-def _end(m: Cells, p: int) -> None:
-    """Settle when the function ends, rounded once, half up, and what held its last store."""
-    e = m[P_CURRENT + p]
-    end = max(m[COMPLETED], m[TICK]) + m[m[e + E_OPERATION] + O_VALUES + DRAIN_TICKS]
-    cycle = (end + TICKS // 2) // TICKS
-    _spend_held(m, p, PORT, m[HELD_PORT], cycle)
-    _spend_held(m, p, OPERAND_WAIT, m[HELD_OPERAND], cycle)
-    _spend_held(m, p, MEMORY_BANDWIDTH, m[HELD_PATH], cycle)
-    _spend_held(m, p, BARRIER, m[HELD_BARRIER], cycle)
-    _spend_held(m, p, BANK_CONFLICT, m[HELD_BLOCK], cycle)
+def _end(m: Machine, p: int, function: Function) -> None:
+    """Settle when the function ends, and what held its last store."""
+    pipe, stores = m.pipes[p], m.store_queue
+    e = pipe.current
+    cycle = function_end(stores.completed_at, m.front_end.now, function.drain)
+    _spend_held(m, p, PORT, stores.held_port, cycle)
+    _spend_held(m, p, OPERAND_WAIT, stores.held_operand, cycle)
+    _spend_held(m, p, MEMORY_BANDWIDTH, stores.held_path, cycle)
+    _spend_held(m, p, BARRIER, stores.held_barrier, cycle)
+    _spend_held(m, p, BANK_CONFLICT, stores.held_block, cycle)
     spend(m, p, DRAIN, cycle, e)
-    finish(m, e, cycle)
-    m[P_WAKE + p] = cycle
+    finish(m, m.entries[e], cycle)
+    pipe.wake = cycle
 
 
-def _spend_held(m: Cells, p: int, cause: int, held: int, cycle: int) -> None:
-    spend(m, p, cause, min(cycle, m[P_CURSOR + p] + held // TICKS), m[P_CURRENT + p])
+def _spend_held(m: Machine, p: int, cause: int, held: int, cycle: int) -> None:
+    spend(m, p, cause, min(cycle, m.accounts[p].cursor + held // TICKS), m.pipes[p].current)
 
 
-def _work(m: Cells, p: int, duration: int, cause: int) -> None:
+def _work(m: Machine, p: int, duration: int, cause: int) -> None:
     """Spend so many ticks."""
     if duration > 0:
-        m[TICK] += duration
-        spend(m, p, cause, m[TICK] // TICKS, m[P_CURRENT + p])
+        front = m.front_end
+        front.now += duration
+        spend(m, p, cause, front.now // TICKS, m.pipes[p].current)
 
 
-def _open(m: Cells, p: int) -> None:
+def _open(m: Machine, p: int, function: Function) -> None:
     """Do one of the phases before the first row of a nest."""
-    v = m[m[P_CURRENT + p] + E_OPERATION] + O_VALUES
-    phase = m[PHASE]
-    m[PHASE] = phase + 1
+    front = m.front_end
+    phase = front.phase
+    front.phase = phase + 1
     if phase == LAUNCHING:
-        _work(m, p, m[v + STARTUP], FILL)
+        _work(m, p, function.startup, FILL)
     elif phase == SETTING_UP:
-        m[BEGUN_AT] = m[TICK]
-        m[NEST] = 0
-        m[ROW_STATE] = -m[v + REGISTERS_USED]
-        _work(m, p, m[v + SETUP], LOOP_TURNAROUND)
+        front.begun = front.now
+        front.number = 0
+        front.row_state = -function.registers
+        _work(m, p, function.setup, LOOP_TURNAROUND)
     elif phase == LOOPING:
-        if m[NEST] == m[v + NESTS]:
-            m[PHASE] = CLOSED
+        if front.number == function.nests:
+            front.phase = CLOSED
             return
-        m[NEST_VALUES] = m[v + NESTS + 1 + m[NEST]]
-        _work(m, p, m[m[NEST_VALUES] + ROW_LOOP], LOOP_TURNAROUND)
+        front.nest = function.first_nest + front.number
+        _work(m, p, m.nests[front.nest].row_loop, LOOP_TURNAROUND)
     elif phase == UNPACKING:
-        _work(m, p, m[m[NEST_VALUES] + HEAD_TICKS], BANK_CONFLICT)
+        _work(m, p, m.nests[front.nest].unpack_head, BANK_CONFLICT)
     elif phase == UPDATING:
-        _work(m, p, m[m[NEST_VALUES] + POST_UPDATE], LOOP_TURNAROUND)
+        _work(m, p, m.nests[front.nest].post_update, LOOP_TURNAROUND)
     else:
-        nest = m[NEST_VALUES]
-        m[ROW] = 0
-        m[PATH_FREE] = m[BEGUN_AT] + m[nest + PATH_OFFSET] if m[nest + PATH_OPENED] else 0
+        nest = m.nests[front.nest]
+        front.row = 0
+        front.path_free = front.begun + nest.path_offset if nest.path_opened else 0
 
 
-def _go_on(m: Cells, p: int) -> None:
+def _go_on(m: Machine, p: int, function: Function) -> None:
     """Do one of the phases of rows and trips."""
-    v, nest = m[m[P_CURRENT + p] + E_OPERATION] + O_VALUES, m[NEST_VALUES]
-    phase, branches = m[PHASE], m[nest + BRANCHES]
-    m[PHASE] = phase + 1
+    front, nest = m.front_end, m.nests[m.front_end.nest]
+    phase, branches = front.phase, nest.branches
+    front.phase = phase + 1
     if phase == ROW_TURNING:
-        m[TRIP] = 0
-        open_row(m, m[v + REGISTERS_USED])
-        if m[ROW]:
-            _work(m, p, m[nest + NEXT_ROW], LOOP_TURNAROUND)
+        front.trip = 0
+        open_row(m, function.registers)
+        if front.row:
+            _work(m, p, nest.next_row, LOOP_TURNAROUND)
     elif phase in (ROW_BRANCHING, BRANCHING):
         if branches:
-            _work(m, p, m[v + BRANCH_TICKS], SERIALISING_BRANCH)
+            _work(m, p, function.branch, SERIALISING_BRANCH)
     elif phase == SENDING:
-        send(m, p)
-        hold = m[nest + HOLD]
-        _work(m, p, hold if branches else min(hold, TICKS), BUSY)
+        send(m, function)
+        _work(m, p, nest.hold if branches else busy_of_hold(nest.hold), BUSY)
     elif phase == HOLDING:
         if branches:
-            _work(m, p, m[v + BRANCH_TICKS] - m[nest + HOLD], SERIALISING_BRANCH)
+            _work(m, p, branch_rest(function.branch, nest.hold), SERIALISING_BRANCH)
         else:
-            _work(m, p, m[nest + HOLD] - TICKS, INITIATION_INTERVAL)
+            _work(m, p, nest.hold - busy_of_hold(nest.hold), INITIATION_INTERVAL)
     else:
         if branches:
             release(m)
-        _next_trip(m, nest)
+        _next_trip(m)
 
 
-def _next_trip(m: Cells, nest: int) -> None:
+def _next_trip(m: Machine) -> None:
     """Go to the next trip, row or nest."""
-    m[TRIP] += 1
-    m[PHASE] = BRANCHING
-    if m[TRIP] == m[nest + TRIPS]:
-        m[ROW] += 1
-        m[PHASE] = ROW_TURNING
-        if m[ROW] == m[nest + ROWS]:
-            m[NEST] += 1
-            m[BEGUN_AT] = m[TICK]
-            m[PHASE] = LOOPING
+    front, nest = m.front_end, m.nests[m.front_end.nest]
+    front.trip += 1
+    front.phase = BRANCHING
+    if front.trip == nest.trips:
+        front.row += 1
+        front.phase = ROW_TURNING
+        if front.row == nest.rows:
+            front.number += 1
+            front.begun = front.now
+            front.phase = LOOPING

@@ -5,92 +5,35 @@ It runs ahead of the clock, and only as far as some pipe needs it (see `event_da
 
 from __future__ import annotations
 
-from simulator.engines.fast_dataflow.executions import at
-from simulator.engines.fast_dataflow.layout import (
-    ALL_ISSUED,
+from castsim.engines.fast_dataflow.codes import (
     AWAITING_FLAG,
     BARRIER,
     BEGIN,
-    BEYOND,
-    BLOCKED,
-    BLOCKED_ENTRY,
     CHECKPOINT,
-    CLOCK,
-    CLOSING,
-    CROWDED,
-    DEMANDS,
-    DRAINED_AT,
-    E_ARRIVAL,
-    E_END,
-    E_EXECUTION,
-    E_INDEX,
-    E_KNOWN,
-    E_START,
     END,
-    ENTRY_SPARE,
-    EXECUTION,
-    EXECUTION_MASK,
     FENCE_ALL,
-    FINISHED,
-    FIRST_EXECUTION,
     FLAG_WAIT,
-    FLAG_WAITER,
     GO,
     GROW,
-    INDEX,
-    INTERLOCKED,
     ISSUED,
-    L_COUNT,
-    L_INSTRUCTION,
-    L_OPERATIONS,
     LIMIT,
-    LIVE,
     MARKER,
-    MAXIMUM,
-    MOST_ACCESSES,
-    NO_MORE,
     NO_TIME,
-    NODE_SPARE,
     NONE,
-    NOW,
-    O_CAUSE,
-    O_COST,
-    O_FLAG,
-    O_KIND,
-    O_PIPE,
     ONE_OPEN,
-    OPERATION,
-    OPERATION_END,
-    P_DEMANDS,
-    P_PATIENT,
-    P_REMAINING,
-    P_STATUS,
     PART,
-    PIPES,
-    REMAINING,
-    RESUMED_AT,
     SCALAR_AWAITS_DRAIN,
     SCALAR_AWAITS_FLAG,
     SCALAR_END,
     SCALAR_PIPE,
     SCALAR_RUNS,
     SET,
-    SIGNIFICANT,
-    TOKEN,
-    TOKEN_END,
     TOKENS,
-    UNDRAINED,
-    URGENT,
     WAIT,
     WHOLE,
-    X_END,
-    X_INSTRUCTION,
-    X_NEEDS,
-    X_OPEN,
-    X_START,
-    Cells,
 )
-from simulator.engines.fast_dataflow.pipes import (
+from castsim.engines.fast_dataflow.executions import execution_of
+from castsim.engines.fast_dataflow.pipes import (
     close_one,
     fire,
     free_entry,
@@ -100,197 +43,210 @@ from simulator.engines.fast_dataflow.pipes import (
     spend,
     take,
 )
-from simulator.engines.fast_dataflow.scoreboard import enter
+from castsim.engines.fast_dataflow.scoreboard import enter
+from castsim.engines.fast_dataflow.state import Lowered, Machine, Operation
 
 
-def advance(m: Cells) -> int:
+def advance(m: Machine) -> int:
     """Go on while a pipe demands it, or nothing but scalar work is left; return why it stopped."""
-    while m[BLOCKED] == SCALAR_RUNS and not m[ALL_ISSUED] and _is_wanted(m):
+    issuer = m.issuer
+    while issuer.wait == SCALAR_RUNS and not issuer.all_issued and _is_wanted(m):
         code = issue_one(m)
         if code != GO:
             return code
     return GO
 
 
-def issue_one(m: Cells) -> int:
+def issue_one(m: Machine) -> int:
     """Issue the next operation, or take the next token; return why that is impossible."""
     if not has_room(m):
         return GROW
-    if m[OPERATION] == m[OPERATION_END]:
+    issuer = m.issuer
+    if issuer.next == issuer.end:
         return _fetch(m)
-    row = m[m[OPERATION]]
-    m[OPERATION] += 1
-    _issue(m, row)
-    return GO if m[BEYOND] == NONE else LIMIT
+    number = m.numbers[issuer.next]
+    issuer.next += 1
+    _issue(m, number)
+    return GO if issuer.beyond == NONE else LIMIT
 
 
-def _is_wanted(m: Cells) -> bool:
-    return m[URGENT] != 0 or m[REMAINING] == 0 or (m[DEMANDS] != 0 and m[CROWDED] == 0)
+def _is_wanted(m: Machine) -> bool:
+    issuer = m.issuer
+    return issuer.urgent != 0 or issuer.remaining == 0 or (issuer.demands != 0 and issuer.crowded == 0)
 
 
-def demand(m: Cells, p: int) -> None:
+def demand(m: Machine, p: int) -> None:
     """Note that a pipe wants something to do."""
-    if not m[P_DEMANDS + p]:
-        m[P_DEMANDS + p] = 1
-        m[DEMANDS] += 1 - m[P_PATIENT + p]
+    pipe = m.pipes[p]
+    if not pipe.demands:
+        pipe.demands = 1
+        m.issuer.demands += 1 - pipe.patient
 
 
-def has_room(m: Cells) -> bool:
-    """Whether the columns have room for whatever one step may need."""
+def has_room(m: Machine) -> bool:
+    """Whether the tables have room for whatever one step may need."""
     return (
-        m[EXECUTION] - m[FIRST_EXECUTION] < m[EXECUTION_MASK]
-        and m[ENTRY_SPARE] > m[PIPES] + 1
-        and m[NODE_SPARE] > (m[LIVE] + 2) * (2 * m[MOST_ACCESSES] + 1)
+        m.issuer.execution - m.first_execution < m.execution_mask
+        and m.entry_spare > m.pipe_count + 1
+        and m.node_spare > (m.live + 2) * (2 * m.most_accesses + 1)
     )
 
 
-def resume(m: Cells, cause: int, cycle: int) -> None:
+def resume(m: Machine, cause: int, cycle: int) -> None:
     """End the wait of the scalar unit in `cycle`, or at once if that is past."""
-    e = m[BLOCKED_ENTRY]
-    m[BLOCKED] = SCALAR_RUNS
-    m[BLOCKED_ENTRY] = NONE
-    m[RESUMED_AT] = NONE
-    m[SIGNIFICANT] += 1
-    m[CLOCK] = max(m[CLOCK], cycle)
-    spend(m, SCALAR_PIPE, cause, m[CLOCK], e)
+    issuer = m.issuer
+    e = issuer.waiting
+    issuer.wait = SCALAR_RUNS
+    issuer.waiting = NONE
+    issuer.resumed_at = NONE
+    issuer.significant += 1
+    issuer.clock = max(issuer.clock, cycle)
+    spend(m, SCALAR_PIPE, cause, issuer.clock, e)
     _finish(m, e)
 
 
-def _fetch(m: Cells) -> int:
+def _fetch(m: Machine) -> int:
     """Take the next token; return why that is impossible."""
-    if m[TOKEN] == m[TOKEN_END]:
-        if not m[NO_MORE]:
+    issuer = m.issuer
+    if issuer.token == issuer.token_end:
+        if not issuer.no_more:
             return TOKENS
         _close(m)
-        m[ALL_ISSUED] = 1
+        issuer.all_issued = 1
         return GO
-    token = m[m[TOKEN]]
-    m[TOKEN] += 1
+    token = m.tokens[issuer.token]
+    issuer.token += 1
     _close(m)
     if token < 0:
         return CHECKPOINT
-    kind, row = token & 3, token >> 2
+    kind, lowered = token & 3, m.lowered[token >> 2]
     if kind in (WHOLE, BEGIN):
-        _open(m, row)
+        _open(m, lowered)
     if kind in (WHOLE, PART):
-        m[OPERATION] = row + L_OPERATIONS
-        m[OPERATION_END] = row + L_OPERATIONS + m[row + L_COUNT]
-    m[CLOSING] = 1 if kind in (WHOLE, END) else 0
+        issuer.next = lowered.first
+        issuer.end = lowered.first + lowered.count
+    issuer.closing = 1 if kind in (WHOLE, END) else 0
     return GO
 
 
-def _open(m: Cells, lowered: int) -> None:
+def _open(m: Machine, lowered: Lowered) -> None:
     """Begin an execution."""
-    m[EXECUTION] += 1
-    x = m[EXECUTION]
-    row = at(m, x)
-    m[row + X_INSTRUCTION] = m[lowered + L_INSTRUCTION]
-    m[row + X_START] = m[CLOCK]
-    m[row + X_END] = m[CLOCK]
-    m[row + X_OPEN] = SCALAR_END
-    m[row + X_NEEDS] = NONE
-    if m[INTERLOCKED]:
-        enter(m, x, lowered)
+    issuer = m.issuer
+    issuer.execution += 1
+    execution = execution_of(m, issuer.execution)
+    execution.instruction = lowered.instruction
+    execution.start = issuer.clock
+    execution.end = issuer.clock
+    execution.open = SCALAR_END
+    execution.needs = NONE
+    if m.interlocked:
+        enter(m, issuer.execution, lowered)
 
 
-def _close(m: Cells) -> None:
+def _close(m: Machine) -> None:
     """Note that all operations of the execution were issued, if that is so."""
-    if m[CLOSING]:
-        m[CLOSING] = 0
-        row = at(m, m[EXECUTION])
-        m[row + X_OPEN] |= ISSUED
-        if m[row + X_OPEN] < ONE_OPEN:
-            settle(m, row)
+    if m.issuer.closing:
+        m.issuer.closing = 0
+        execution = execution_of(m, m.issuer.execution)
+        execution.open |= ISSUED
+        if execution.open < ONE_OPEN:
+            settle(m, execution)
 
 
-def _issue(m: Cells, row: int) -> None:
+def _issue(m: Machine, number: int) -> None:
     """Spend the scalar unit's own cycles on an operation and execute it or send it."""
-    e = new_entry(m, row)
-    x = m[EXECUTION]
-    m[at(m, x) + X_OPEN] += ONE_OPEN
-    m[e + E_EXECUTION] = x
-    m[e + E_INDEX] = m[INDEX]
-    m[INDEX] += 1
-    m[e + E_START] = m[CLOCK]
-    m[CLOCK] += m[row + O_COST]
-    p = m[row + O_PIPE]
+    issuer, operation = m.issuer, m.operations[number]
+    e = new_entry(m, number)
+    entry = m.entries[e]
+    execution_of(m, issuer.execution).open += ONE_OPEN
+    entry.execution = issuer.execution
+    entry.index = issuer.index
+    issuer.index += 1
+    entry.start = issuer.clock
+    issuer.clock += operation.cost
+    p = operation.pipe
     # What the scalar unit spends on sending an operation is not among the operation's own cycles.
-    spend(m, SCALAR_PIPE, m[row + O_CAUSE], m[CLOCK], e if p == SCALAR_PIPE else NONE)
-    if m[CLOCK] > m[MAXIMUM]:
-        m[BEYOND] = e
+    spend(m, SCALAR_PIPE, operation.cause, issuer.clock, e if p == SCALAR_PIPE else NONE)
+    if issuer.clock > m.maximum:
+        issuer.beyond = e
     elif p == SCALAR_PIPE:
-        _execute(m, e, row)
+        _execute(m, e, operation)
     else:
-        m[e + E_ARRIVAL] = m[CLOCK]
-        m[P_REMAINING + p] -= 1
-        m[REMAINING] -= 1
-        if m[P_STATUS + p] != AWAITING_FLAG:  # else it wants a flag of the scalar unit
+        pipe = m.pipes[p]
+        entry.arrival = issuer.clock
+        pipe.remaining -= 1
+        issuer.remaining -= 1
+        if pipe.status != AWAITING_FLAG:  # else it wants a flag of the scalar unit
             _satisfy(m, p)
         push(m, p, e)
 
 
-def _execute(m: Cells, e: int, row: int) -> None:
+def _execute(m: Machine, e: int, operation: Operation) -> None:
     """Do what an operation of the scalar unit does once its cycles are spent."""
-    kind = m[row + O_KIND]
+    issuer, kind = m.issuer, operation.kind
     if kind == SET:
-        waiter = fire(m, m[row + O_FLAG], m[CLOCK])
+        waiter = fire(m, m.flags[operation.flag], issuer.clock)
         if waiter != NONE:
             _satisfy(m, waiter)
-            if m[CLOCK] > m[NOW]:
-                m[SIGNIFICANT] += 1
+            if issuer.clock > m.now:
+                issuer.significant += 1
         _finish(m, e)
     elif kind == WAIT:
-        m[BLOCKED] = SCALAR_AWAITS_FLAG
-        m[BLOCKED_ENTRY] = e
-        cycle = take(m, m[row + O_FLAG])
+        issuer.wait = SCALAR_AWAITS_FLAG
+        issuer.waiting = e
+        flag = m.flags[operation.flag]
+        cycle = take(m, flag)
         if cycle == NONE:
-            m[m[row + O_FLAG] + FLAG_WAITER] = SCALAR_PIPE
+            flag.waiter = SCALAR_PIPE
         else:
             resume(m, FLAG_WAIT, cycle)
     elif kind == FENCE_ALL:
-        m[BLOCKED] = SCALAR_AWAITS_DRAIN
-        m[BLOCKED_ENTRY] = e
-        m[UNDRAINED] = m[PIPES] - 1
-        m[DRAINED_AT] = NO_TIME
-        for p in range(1, m[PIPES]):
+        issuer.wait = SCALAR_AWAITS_DRAIN
+        issuer.waiting = e
+        issuer.undrained = m.pipe_count - 1
+        issuer.drained_at = NO_TIME
+        for p in range(1, m.pipe_count):
             marker = new_entry(m, MARKER)
-            m[marker + E_INDEX] = NONE
+            m.entries[marker].index = NONE
             push(m, p, marker)
     else:
         _finish(m, e)
 
 
-def drained(m: Cells, cycle: int) -> None:
+def drained(m: Machine, cycle: int) -> None:
     """Note that one more pipe has drained, in `cycle`, for the barrier that the scalar unit is at."""
-    m[DRAINED_AT] = max(m[DRAINED_AT], cycle)
-    m[UNDRAINED] -= 1
-    if m[UNDRAINED] == 0:
-        resume(m, BARRIER, m[DRAINED_AT])
+    issuer = m.issuer
+    issuer.drained_at = max(issuer.drained_at, cycle)
+    issuer.undrained -= 1
+    if issuer.undrained == 0:
+        resume(m, BARRIER, issuer.drained_at)
 
 
-def signalled(m: Cells) -> None:
+def signalled(m: Machine) -> None:
     """Let the scalar unit go on whose flag was set."""
-    resume(m, FLAG_WAIT, m[RESUMED_AT])
+    resume(m, FLAG_WAIT, m.issuer.resumed_at)
 
 
-def _satisfy(m: Cells, p: int) -> None:
+def _satisfy(m: Machine, p: int) -> None:
     """Note that a pipe has got what it demanded."""
-    if m[P_DEMANDS + p]:
-        m[P_DEMANDS + p] = 0
-        m[DEMANDS] -= 1 - m[P_PATIENT + p]
-    m[URGENT] = 0
+    pipe = m.pipes[p]
+    if pipe.demands:
+        pipe.demands = 0
+        m.issuer.demands -= 1 - pipe.patient
+    m.issuer.urgent = 0
 
 
-def _finish(m: Cells, e: int) -> None:
+def _finish(m: Machine, e: int) -> None:
     """Settle that an operation of the scalar unit ends now."""
-    m[e + E_END] = m[CLOCK]
-    m[e + E_KNOWN] = m[NOW] + 1
-    row = at(m, m[e + E_EXECUTION])
-    if m[CLOCK] > m[row + X_END]:
-        if not m[row + X_OPEN] & SCALAR_END:
-            m[SIGNIFICANT] += 1
-        m[row + X_END] = m[CLOCK]
-        m[row + X_OPEN] |= SCALAR_END
-    close_one(m, row)
-    m[FINISHED] += 1
+    entry, clock = m.entries[e], m.issuer.clock
+    entry.end = clock
+    entry.known = m.now + 1
+    execution = execution_of(m, entry.execution)
+    if clock > execution.end:
+        if not execution.open & SCALAR_END:
+            m.issuer.significant += 1
+        execution.end = clock
+        execution.open |= SCALAR_END
+    close_one(m, execution)
+    m.finished += 1
     free_entry(m, e)

@@ -7,71 +7,58 @@ and writes per cycle, fewer reads beside a write.
 
 from __future__ import annotations
 
-from simulator.engines.fast_dataflow.layout import (
-    BANK_FREE,
-    BANK_OF,
-    BANKS,
-    EXCLUSIVE_BANKS,
-    EXCLUSIVE_PORTS,
-    GROUPED,
-    PERIOD,
-    PORT_FREE,
-    PORT_OF,
-    READS_BESIDE_WRITE,
-    READS_PER_GROUP,
-    WRITES_PER_GROUP,
-    Cells,
-)
-
-BLOCK = 32
+from castsim.engines.fast_dataflow.state import Machine
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.machines.strided.timing import passes
+from castsim.machines.vector_function.timing import group_has_room
 
 
-def grant_pattern(m: Cells, now: int, block: int, first: int, count: int, write: int) -> int:
+def grant_pattern(m: Machine, now: int, block: int, first: int, count: int, write: int) -> int:
     """Ask at `now` for blocks at known distances from `block`, banked; return the cycle in which the last passes."""
-    period = m[PERIOD]
+    ports, period = m.ports, m.ports.period
     phase = block % period
-    port_of, bank_of = m[PORT_OF] + period * write, m[BANK_OF]
-    ports, banks = m[EXCLUSIVE_PORTS], m[EXCLUSIVE_BANKS]
-    port_free = m[PORT_FREE]
-    own = m[BANK_FREE] + m[BANKS] * write
-    other = m[BANK_FREE] + m[BANKS] * (1 - write)
+    port_of, bank_of, distances = m.port_of, m.bank_of, m.numbers
+    port_free, bank_free = m.port_free, m.bank_free
+    exclusive_ports, exclusive_banks = ports.exclusive_ports, ports.exclusive_banks
+    own, other, of_writes = ports.banks * write, ports.banks * (1 - write), period * write
     last = now
     for k in range(first, first + count):
-        cell = phase + m[k]
+        cell = phase + distances[k]
         if cell >= period:
             cell -= period
-        port = port_free + m[port_of + cell]
-        bank = m[bank_of + cell]
+        port = port_of[of_writes + cell]
+        bank = bank_of[cell]
+        # `strided.timing.passes`, spelled out: it would be a call for every block.
         cycle = now
-        if m[port] > cycle:  # noqa: PLR1730 - max would be a call
-            cycle = m[port]
-        if m[own + bank] > cycle:  # noqa: PLR1730
-            cycle = m[own + bank]
-        if ports:
-            m[port] = cycle + 1
-        if banks:
-            m[other + bank] = cycle + 1
+        if port_free[port] > cycle:  # noqa: PLR1730 - max would be a call
+            cycle = port_free[port]
+        if bank_free[own + bank] > cycle:  # noqa: PLR1730
+            cycle = bank_free[own + bank]
+        if exclusive_ports:
+            port_free[port] = cycle + 1
+        if exclusive_banks:
+            bank_free[other + bank] = cycle + 1
         if cycle > last:  # noqa: PLR1730
             last = cycle
     return last
 
 
-def grant_block(m: Cells, now: int, block: int, write: int) -> int:
+def grant_block(m: Machine, now: int, block: int, write: int) -> int:
     """Ask at `now` for one block; return the cycle in which it passes."""
-    cell = block % m[PERIOD]
-    if m[GROUPED]:
+    ports = m.ports
+    cell = block % ports.period
+    if ports.grouped:
         return _pass(m, cell, now, write)
-    port = m[PORT_FREE] + m[m[PORT_OF] + m[PERIOD] * write + cell]
-    bank = m[BANK_FREE] + m[m[BANK_OF] + cell]
-    cycle = max(now, m[port], m[bank + m[BANKS] * write])
-    if m[EXCLUSIVE_PORTS]:
-        m[port] = cycle + 1
-    if m[EXCLUSIVE_BANKS]:
-        m[bank + m[BANKS] * (1 - write)] = cycle + 1
+    port, bank = m.port_of[ports.period * write + cell], m.bank_of[cell]
+    cycle = passes(now, m.port_free[port], m.bank_free[bank + ports.banks * write])
+    if ports.exclusive_ports:
+        m.port_free[port] = cycle + 1
+    if ports.exclusive_banks:
+        m.bank_free[bank + ports.banks * (1 - write)] = cycle + 1
     return cycle
 
 
-def grant_bytes(m: Cells, now: int, address: int, size: int, write: int) -> int:
+def grant_bytes(m: Machine, now: int, address: int, size: int, write: int) -> int:
     """Ask at `now` for `size` bytes; return the cycle in which the last block passes, `now` if there is none."""
     last = now
     if size > 0:
@@ -80,26 +67,26 @@ def grant_bytes(m: Cells, now: int, address: int, size: int, write: int) -> int:
     return last
 
 
-def _pass(m: Cells, group: int, now: int, write: int) -> int:
+def _pass(m: Machine, group: int, now: int, write: int) -> int:
     """Serve a block of a group in its latest cycle, if there is room, or later.
 
     `port_free` holds that cycle, `bank_free` the reads it serves, plus a number beyond all reads for each write.
     """
-    latest = m[m[PORT_FREE] + group]
-    served = m[m[BANK_FREE] + group]
+    ports, latest, served = m.ports, m.port_free[group], m.bank_free[group]
     cycle = max(now, latest)
-    if cycle == latest:
-        writes, reads = served // WRITE_SERVED, served % WRITE_SERVED
-        if write:
-            fits = writes < m[WRITES_PER_GROUP] and reads <= m[READS_BESIDE_WRITE]
-        else:
-            fits = reads < (m[READS_BESIDE_WRITE] if writes else m[READS_PER_GROUP])
-        if not fits:
-            cycle += 1
+    if cycle == latest and not group_has_room(
+        served % WRITE_SERVED,
+        served // WRITE_SERVED,
+        write,
+        ports.reads_per_group,
+        ports.reads_beside_write,
+        ports.writes_per_group,
+    ):
+        cycle += 1
     if cycle > latest:
-        m[m[PORT_FREE] + group] = cycle
+        m.port_free[group] = cycle
         served = 0
-    m[m[BANK_FREE] + group] = served + (WRITE_SERVED if write else 1)
+    m.bank_free[group] = served + (WRITE_SERVED if write else 1)
     return cycle
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, TypeVar, overload
 
-from simulator import timing
+from castsim import timing
 
 Record = TypeVar("Record")
 
@@ -57,14 +57,6 @@ class Jump:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Number and shift of a record."""
-
-    number: int
-    shift: Shift
-
-
-@dataclass(frozen=True, slots=True)
 class _Plain:
     """Records as they were executed, all later by `offset`."""
 
@@ -83,11 +75,6 @@ class _Plain:
         behind = self.offset.plus(shift)
         for row in range(self.first, self.end):
             yield row, behind
-
-    def copies(self, one: _Place, last: _Place, times: int) -> Iterator[tuple[int, _Place, _Place, int]]:
-        first, end = self.offset.plus(one.shift), self.offset.plus(last.shift)
-        for k in range(self.length):
-            yield self.first + k, _Place(one.number + k, first), _Place(last.number + k, end), times
 
     def repeated(self, first: _Copy, last: _Copy, times: int) -> Iterator[tuple[int, _Copy, _Copy, int]]:
         one, other = self.offset.plus(first[0]), self.offset.plus(last[0])
@@ -127,14 +114,6 @@ class _Parts:
         shift, number = last[0].plus(self._shift, later), last[1] + later * self._starts[-1]
         for part, start in zip(self._parts, self._starts, strict=False):
             yield from part.repeated((first[0], first[1] + start), (shift, number + start), times * self._times)
-
-    def copies(self, one: _Place, last: _Place, times: int) -> Iterator[tuple[int, _Place, _Place, int]]:
-        """Yield every row with its first and its last copy, and how many copies there are."""
-        again = (self._times - 1) * self._starts[-1]
-        later = last.shift.plus(self._shift, self._times - 1)
-        for part, start in zip(self._parts, self._starts, strict=False):
-            first = _Place(one.number + start, one.shift)
-            yield from part.copies(first, _Place(last.number + again + start, later), times * self._times)
 
 
 def _parts(first: int, end: int, jumps: Sequence[Jump], offset: Shift) -> list[_Plain | _Parts]:
@@ -227,7 +206,7 @@ class Later(Sequence[Record], Generic[Record]):
         return iter(self._made())
 
     def repeated(self) -> Iterator[tuple[Record, Record, int]]:
-        """Yield records with their last copies and how many there are (see `simulator.timing.Repeating`)."""
+        """Yield records with their last copies and how many there are (see `castsim.timing.Repeating`)."""
         return timing.repeated(self._made())
 
     def __eq__(self, other: object) -> bool:

@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simulator.engines.event_dataflow.naming import operation_name
-from simulator.engines.fast_dataflow.encoding import Encoder
-from simulator.engines.fast_dataflow.execution_rows import ExecutionRows
-from simulator.engines.fast_dataflow.layout import (
-    BEGUN,
-    CAUSES,
-    E_CAUSES,
-    E_END,
-    E_EXECUTION,
-    E_INDEX,
-    E_OPERATION,
-    E_START,
-    INDEX,
-    NONE,
-    O_NUMBER,
-    O_PIPE,
-    SCALAR_END,
-    SCALAR_PIPE,
-    WIDTH,
-)
-from simulator.engines.fast_dataflow.records import Jump, Records, Shift
-from simulator.timing import Cause, Execution, OperationTiming
+from castsim.engines.fast_dataflow.codes import BEGUN, CAUSES, NONE, SCALAR_END, SCALAR_PIPE, WIDTH
+from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
+from castsim.engines.fast_dataflow.records import Jump, Records, Shift
+from castsim.execution.dataflow.naming import operation_name
+from castsim.timing import Cause, Execution, OperationTiming
 
 
 def causes_of(cells: Sequence[int], place: int) -> Mapping[Cause, int]:
     """Return the cycles by cause that lie from `place` on, without those that cost nothing."""
-    return {cause: int(cells[place + k]) for k, cause in enumerate(CAUSES) if cells[place + k]}
+    return {cause: cells[place + k] for k, cause in enumerate(CAUSES) if cells[place + k]}
 
 
 def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> Sequence[Execution]:
@@ -47,27 +31,25 @@ def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> Sequence[Execution
 
 def operations(encoder: Encoder, jumps: Sequence[Jump]) -> Sequence[OperationTiming]:
     """Return all recorded operations in issue order."""
-    m = encoder.heap.cells
-    entries = [NONE] * int(m[INDEX])
-    for first, count in encoder.heap.entries:
-        for e in range(first, first + count * (E_CAUSES + WIDTH), E_CAUSES + WIDTH):
-            if m[e + E_INDEX] != NONE:
-                entries[m[e + E_INDEX]] = e
+    m = encoder.memory.machine
+    entries = [NONE] * m.issuer.index
+    for e in range(encoder.memory.size("entries")):
+        if m.entries[e].index != NONE:
+            entries[m.entries[e].index] = e
     names = [operation_name(operation) for operation in encoder.operations]
 
     def make(index: int, shift: Shift, number: int) -> OperationTiming:
-        e = entries[index]
-        row = m[e + E_OPERATION]
-        p = m[row + O_PIPE]
-        later = shift.scalar if p == SCALAR_PIPE else shift.pipes
+        entry = m.entries[entries[index]]
+        operation = m.operations[entry.operation]
+        later = shift.scalar if operation.pipe == SCALAR_PIPE else shift.pipes
         return OperationTiming(
             index=number,
-            execution=int(m[e + E_EXECUTION]) + shift.executions,
-            pipe=encoder.pipes[p],
-            name=names[m[row + O_NUMBER]],
-            start=int(m[e + E_START]) + later,
-            end=int(m[e + E_END]) + later,
-            causes=causes_of(m, e + E_CAUSES),
+            execution=entry.execution + shift.executions,
+            pipe=encoder.pipes[operation.pipe],
+            name=names[operation.number],
+            start=entry.start + later,
+            end=entry.end + later,
+            causes=causes_of(m.entry_causes, entries[index] * WIDTH),
         )
 
     return Records(len(entries), jumps, make)

@@ -2,207 +2,171 @@
 
 from __future__ import annotations
 
-from simulator.engines.fast_dataflow.layout import (
+from castsim.engines.fast_dataflow.codes import (
     BANK_CONFLICT,
     BUSY,
-    E_DUE,
-    E_INDEX,
-    E_OPERATION,
-    E_PENDING,
-    E_WRITTEN,
     FILL,
     MEMORY_LATENCY,
     NEVER,
     NONE,
-    NOW,
-    O_VALUES,
-    P_BLOCK,
-    P_CURRENT,
-    P_DRAIN_END,
-    P_DRAINING,
-    P_FLIGHT,
-    P_LOCAL,
-    P_PASSED,
-    P_REQUEST,
-    P_STATUS,
-    P_STEP,
-    P_STREAM,
-    P_WAKE,
-    RECORDING,
-    W_ENTRY,
-    W_TIME,
     WORKING,
-    WRITE_COUNT,
-    WRITE_HEAD,
-    WRITE_MASK,
-    WRITE_WIDTH,
-    WRITES_AT,
-    Cells,
 )
-from simulator.engines.fast_dataflow.pipes import (
-    begin,
-    finish,
-    launch,
-    retire,
-    spend,
-)
-from simulator.engines.fast_dataflow.ports import BLOCK, grant_block, grant_pattern
-
-# Values of a transfer; rates are bytes per 100 cycles.
-AHEAD, BEHIND, RATE, STORES, ADDRESS, PITCH, BURSTS, BURST_BYTES, STREAMING = range(9)
-TICKS = 100
-
-# Values of a strided-repeat instruction; from STREAMS on, for each operand, the destination first: address, step,
-# first of its distances, number of them.
-HEAD, INTERVAL, TAIL, REPEATS, ALWAYS, SOURCES, STREAMS = range(7)
-PER_STREAM = 4
+from castsim.engines.fast_dataflow.pipes import begin, finish, launch, retire, spend
+from castsim.engines.fast_dataflow.ports import grant_block, grant_pattern
+from castsim.engines.fast_dataflow.state import Machine, Transfer
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.execution.dataflow.timing import let_through, transfer_due, transfer_end
+from castsim.machines.strided.timing import drained, fills, next_repeat, results_due, write_asked, written
 
 
-def begin_transfer(m: Cells, p: int, e: int) -> None:
+def begin_transfer(m: Machine, p: int, e: int) -> None:
     """Start a transfer."""
-    now, v = m[P_LOCAL + p], m[e + E_OPERATION] + O_VALUES
-    begin(m, p, e, now)
-    m[P_STATUS + p] = WORKING
-    m[P_STREAM + p] = now + m[v + AHEAD]
-    m[P_STEP + p] = 0
-    m[P_BLOCK + p] = 0
-    m[P_PASSED + p] = NONE
-    if m[v + BURSTS] == 0 or m[v + BURST_BYTES] == 0:
-        _end_transfer(m, p, e, NONE)
+    pipe, progress, entry = m.pipes[p], m.progress[p], m.entries[e]
+    transfer = m.transfers[m.operations[entry.operation].work]
+    begin(m, p, entry, pipe.local)
+    pipe.status = WORKING
+    progress.stream = pipe.local + transfer.ahead
+    progress.step = 0
+    progress.block = 0
+    progress.passed = NONE
+    if transfer.bursts == 0 or transfer.burst_bytes == 0:
+        _end_transfer(m, p, transfer, NONE)
     else:
-        m[P_REQUEST + p] = m[P_STREAM + p]
-        m[P_WAKE + p] = NEVER
+        pipe.request = progress.stream
+        pipe.wake = NEVER
 
 
-def serve_transfer(m: Cells, p: int) -> None:
+def serve_transfer(m: Machine, p: int) -> None:
     """Ask for the blocks that the rate has let through by now."""
-    e = m[P_CURRENT + p]
-    v = m[e + E_OPERATION] + O_VALUES
-    now, stream = m[NOW], m[P_STREAM + p]
-    rate, length, write = m[v + RATE], m[v + BURST_BYTES], m[v + STORES]
-    burst, block, passed = m[P_STEP + p], m[P_BLOCK + p], m[P_PASSED + p]
+    progress = m.progress[p]
+    transfer = m.transfers[m.operations[m.entries[m.pipes[p].current].operation].work]
+    now, length = m.now, transfer.burst_bytes
+    burst, block, passed = progress.step, progress.block, progress.passed
     asked = now
     while asked == now:
-        place = (m[v + ADDRESS] + burst * m[v + PITCH]) // BLOCK + block
-        passed = max(passed, grant_block(m, now, place, write))
+        place = (transfer.address + burst * transfer.pitch) // BLOCK + block
+        passed = max(passed, grant_block(m, now, place, transfer.write))
         block += 1
         if block * BLOCK >= length:
             block = 0
             burst += 1
-            if burst == m[v + BURSTS]:
-                m[P_PASSED + p] = passed
-                _end_transfer(m, p, e, now)
+            if burst == transfer.bursts:
+                progress.passed = passed
+                _end_transfer(m, p, transfer, now)
                 return
-        asked = stream + (burst * length + block * BLOCK) * TICKS // rate
-    m[P_STEP + p], m[P_BLOCK + p], m[P_PASSED + p] = burst, block, passed
-    m[P_REQUEST + p] = asked
+        asked = progress.stream + let_through(burst * length + block * BLOCK, transfer.rate)
+    progress.step, progress.block, progress.passed = burst, block, passed
+    m.pipes[p].request = asked
 
 
-def _end_transfer(m: Cells, p: int, e: int, asked: int) -> None:
+def _end_transfer(m: Machine, p: int, transfer: Transfer, asked: int) -> None:
     """Settle when a transfer ends that has asked for its last block."""
-    v = m[e + E_OPERATION] + O_VALUES
-    stream = m[P_STREAM + p]
-    # The last block needs its cycle in any case.
-    due = max(stream + m[v + STREAMING], asked + 1)
-    stream_end = max(due, m[P_PASSED + p] + 1)
-    end = stream_end + m[v + BEHIND]
-    finish(m, e, end)
-    spend(m, p, MEMORY_LATENCY, stream, e)
+    pipe, progress = m.pipes[p], m.progress[p]
+    e = pipe.current
+    due = transfer_due(progress.stream, transfer.streaming, asked)
+    stream_end = transfer_end(due, progress.passed)
+    end = stream_end + transfer.behind
+    finish(m, m.entries[e], end)
+    spend(m, p, MEMORY_LATENCY, progress.stream, e)
     spend(m, p, BUSY, due, e)
     spend(m, p, BANK_CONFLICT, stream_end, e)
     spend(m, p, MEMORY_LATENCY, end, e)
-    m[P_REQUEST + p] = NEVER
-    m[P_WAKE + p] = end
+    pipe.request = NEVER
+    pipe.wake = end
 
 
-def begin_vector(m: Cells, p: int, e: int) -> None:
+def begin_vector(m: Machine, p: int, e: int) -> None:
     """Start a strided-repeat instruction."""
-    now, v = m[P_LOCAL + p], m[e + E_OPERATION] + O_VALUES
+    pipe, entry = m.pipes[p], m.entries[e]
+    vector = m.vectors[m.operations[entry.operation].work]
+    now = pipe.local
     retire(m, p)
-    fills = m[v + ALWAYS] or m[P_FLIGHT + p] == NONE
-    begin(m, p, e, now)
-    m[e + E_PENDING] = m[v + REPEATS]
-    m[e + E_WRITTEN] = 0
+    in_flight = 0 if pipe.in_flight == NONE else 1
+    empty = fills(vector.always, in_flight, now, m.accounts[p].drain_end)
+    begin(m, p, entry, now)
+    entry.pending = vector.repeats
+    entry.written = 0
     launch(m, p, e)
     start = now
-    if fills:
-        start += m[v + HEAD]
+    if empty:
+        start += vector.head
         spend(m, p, FILL, start, e)
-    m[e + E_DUE] = now if m[v + REPEATS] else 0
-    m[P_STATUS + p] = WORKING
-    m[P_STEP + p] = 0
-    if m[v + REPEATS] == 0:
+    entry.due = now if vector.repeats else 0
+    pipe.status = WORKING
+    m.progress[p].step = 0
+    if vector.repeats == 0:
         _leave(m, p, e, start)
     else:
-        m[P_REQUEST + p] = start
-        m[P_WAKE + p] = NEVER
+        pipe.request = start
+        pipe.wake = NEVER
 
 
-def serve_vector(m: Cells, p: int) -> None:
+def serve_vector(m: Machine, p: int) -> None:
     """Read the operands of the next repeat and send its results on their way."""
-    e = m[P_CURRENT + p]
-    v = m[e + E_OPERATION] + O_VALUES
-    start, repeat = m[NOW], m[P_STEP + p]
-    interval_end = start + m[v + INTERVAL]
+    pipe, progress = m.pipes[p], m.progress[p]
+    e = pipe.current
+    entry = m.entries[e]
+    vector = m.vectors[m.operations[entry.operation].work]
+    start, repeat = m.now, progress.step
+    interval_end = start + vector.interval
     following = interval_end
-    s = v + STREAMS
-    for _ in range(m[v + SOURCES]):
-        s += PER_STREAM
-        block = (m[s] + repeat * m[s + 1]) // BLOCK
-        following = max(following, grant_pattern(m, start, block, m[s + 2], m[s + 3], 0) + 1)
+    for number in range(vector.first_walk + 1, vector.first_walk + 1 + vector.sources):
+        walk = m.walks[number]
+        block = (walk.address + repeat * walk.step) // BLOCK
+        following = next_repeat(following, grant_pattern(m, start, block, walk.first, walk.count, 0))
     if following > interval_end:
         spend(m, p, BUSY, interval_end, e)
         spend(m, p, BANK_CONFLICT, following, e)
-    m[e + E_DUE] = following + m[v + TAIL]
-    _send_result(m, m[e + E_DUE] - 1, e)
-    m[P_STEP + p] = repeat + 1
-    if repeat + 1 == m[v + REPEATS]:
+    entry.due = results_due(following, vector.delay)
+    _send_result(m, write_asked(entry.due), e)
+    progress.step = repeat + 1
+    if repeat + 1 == vector.repeats:
         _leave(m, p, e, following)
     else:
-        m[P_REQUEST + p] = following
+        pipe.request = following
 
 
-def _leave(m: Cells, p: int, e: int, cycle: int) -> None:
+def _leave(m: Machine, p: int, e: int, cycle: int) -> None:
     """Let the pipe take its next operation in `cycle`; the results of this one are still on their way."""
     spend(m, p, BUSY, cycle, e)
-    if m[e + E_DUE] >= m[P_DRAIN_END + p]:
-        m[P_DRAIN_END + p] = m[e + E_DUE]
-        m[P_DRAINING + p] = e if m[RECORDING] else NONE
-    m[P_REQUEST + p] = NEVER
-    m[P_WAKE + p] = cycle
+    account, entry = m.accounts[p], m.entries[e]
+    vector = m.vectors[m.operations[entry.operation].work]
+    end = drained(entry.due, vector.tail, vector.delay) if vector.repeats else entry.due
+    if end >= account.drain_end:
+        account.drain_end = end
+        account.draining = e if m.recording else NONE
+    m.pipes[p].request = NEVER
+    m.pipes[p].wake = cycle
 
 
-def _send_result(m: Cells, time: int, e: int) -> None:
+def _send_result(m: Machine, time: int, e: int) -> None:
     """Have the results of a repeat ask for their blocks in cycle `time`; equal times go by operation, then in turn."""
-    mask, ring = m[WRITE_MASK], m[WRITES_AT]
-    head, k = m[WRITE_HEAD], m[WRITE_COUNT]
+    mask, head, k = m.result_mask, m.result_head, m.result_count
+    index = m.entries[e].index
     while k > 0:
-        before = ring + ((head + k - 1) & mask) * WRITE_WIDTH
-        other = m[before + W_ENTRY]
-        if m[before + W_TIME] < time or (m[before + W_TIME] == time and m[other + E_INDEX] <= m[e + E_INDEX]):
+        before = m.results[(head + k - 1) & mask]
+        if before.time < time or (before.time == time and m.entries[before.entry].index <= index):
             break
-        place = ring + ((head + k) & mask) * WRITE_WIDTH
-        m[place + W_TIME] = m[before + W_TIME]
-        m[place + W_ENTRY] = other
+        later = m.results[(head + k) & mask]
+        later.time = before.time
+        later.entry = before.entry
         k -= 1
-    place = ring + ((head + k) & mask) * WRITE_WIDTH
-    m[place + W_TIME] = time
-    m[place + W_ENTRY] = e
-    m[WRITE_COUNT] += 1
+    result = m.results[(head + k) & mask]
+    result.time = time
+    result.entry = e
+    m.result_count += 1
 
 
-def serve_write(m: Cells) -> None:
+def serve_write(m: Machine) -> None:
     """Write the results that ask first."""
-    e = m[m[WRITES_AT] + m[WRITE_HEAD] * WRITE_WIDTH + W_ENTRY]
-    m[WRITE_HEAD] = (m[WRITE_HEAD] + 1) & m[WRITE_MASK]
-    m[WRITE_COUNT] -= 1
-    v = m[e + E_OPERATION] + O_VALUES
-    s = v + STREAMS
-    repeat = m[v + REPEATS] - m[e + E_PENDING]
-    block = (m[s] + repeat * m[s + 1]) // BLOCK
-    # A block is in the buffer one cycle after it has passed the port.
-    passed = grant_pattern(m, m[NOW], block, m[s + 2], m[s + 3], 1)
-    m[e + E_WRITTEN] = max(m[e + E_WRITTEN], passed + 1)
-    m[e + E_PENDING] -= 1
-    if m[e + E_PENDING] == 0:
-        finish(m, e, max(m[e + E_DUE], m[e + E_WRITTEN]))
+    entry = m.entries[m.results[m.result_head].entry]
+    m.result_head = (m.result_head + 1) & m.result_mask
+    m.result_count -= 1
+    vector = m.vectors[m.operations[entry.operation].work]
+    walk = m.walks[vector.first_walk]
+    block = (walk.address + (vector.repeats - entry.pending) * walk.step) // BLOCK
+    passed = grant_pattern(m, m.now, block, walk.first, walk.count, 1)
+    entry.written = max(entry.written, written(passed))
+    entry.pending -= 1
+    if entry.pending == 0:
+        finish(m, entry, max(entry.due, entry.written))

@@ -6,57 +6,31 @@ access in flight is a node of its space's list, in program order, less the bytes
 
 from __future__ import annotations
 
-from simulator.engines.fast_dataflow.executions import at, known, over
-from simulator.engines.fast_dataflow.layout import (
-    A_END,
-    A_SPACE,
-    A_START,
-    A_WRITE,
-    ACCESS_WIDTH,
-    L_ACCESSES,
-    L_COUNT,
-    L_OPERATIONS,
-    LIVE,
-    N_EXECUTION,
-    N_FIRST,
-    N_KIND,
-    N_LAST,
-    N_NEXT,
-    NEVER,
-    NONE,
-    NOW,
-    SCALAR_END,
-    SIGNIFICANT,
-    SPACE_FIRST,
-    SPACE_LAST,
-    STALE,
-    WRITTEN,
-    X_END,
-    X_NEEDS,
-    X_OPEN,
-    Cells,
-)
-from simulator.engines.fast_dataflow.pipes import free_node, new_node
+from castsim.engines.fast_dataflow.codes import NEVER, NONE, SCALAR_END, STALE, WRITTEN
+from castsim.engines.fast_dataflow.executions import execution_of, known, over
+from castsim.engines.fast_dataflow.pipes import free_node, new_node
+from castsim.engines.fast_dataflow.state import Access, Lowered, Machine, Node, Space
 
 
-def enter(m: Cells, x: int, lowered: int) -> None:
+def enter(m: Machine, x: int, lowered: Lowered) -> None:
     """Note the accesses of the next execution in program order, and whom it needs."""
-    first = lowered + L_OPERATIONS + m[lowered + L_COUNT]
-    for number in range(m[lowered + L_ACCESSES]):
-        _need(m, x, first + number * ACCESS_WIDTH, number)
-    for number in range(m[lowered + L_ACCESSES]):
-        a = first + number * ACCESS_WIDTH
-        if m[a + A_WRITE]:
-            _overwrite(m, a)
+    first = lowered.first_access
+    for number in range(lowered.accesses):
+        _need(m, x, m.accesses[first + number], number)
+    for a in range(first, first + lowered.accesses):
+        access = m.accesses[a]
+        if access.write:
+            _overwrite(m, access)
         n = new_node(m)
-        m[n + N_FIRST] = m[a + A_START]
-        m[n + N_LAST] = m[a + A_END]
-        m[n + N_EXECUTION] = x
-        m[n + N_KIND] = m[a + A_WRITE]
-        _append(m, m[a + A_SPACE], n)
+        node = m.nodes[n]
+        node.first = access.start
+        node.last = access.end
+        node.execution = x
+        node.kind = access.write
+        _append(m, m.spaces[access.space], n)
 
 
-def awaited(m: Cells, x: int, cycle: int) -> int:
+def awaited(m: Machine, x: int, cycle: int) -> int:
     """Return the end of the need that an execution waits for in a cycle, NEVER if it is not known; NONE: for nothing.
 
     It waits for one need after the other, by access, then place, writers before readers.
@@ -64,39 +38,37 @@ def awaited(m: Cells, x: int, cycle: int) -> int:
     first = first_need(m, x, cycle)
     if first == NONE:
         return NONE
-    needed = m[first + N_EXECUTION]
+    needed = m.nodes[first].execution
     if not known(m, needed):
         return NEVER
-    row = at(m, needed)
-    m[SIGNIFICANT] += m[row + X_OPEN] & SCALAR_END
-    return m[row + X_END]
+    execution = execution_of(m, needed)
+    m.issuer.significant += execution.open & SCALAR_END
+    return execution.end
 
 
-def first_need(m: Cells, x: int, cycle: int) -> int:
+def first_need(m: Machine, x: int, cycle: int) -> int:
     """Return the node of the need that an execution waits for in a cycle, NONE if all are over."""
-    n, first = m[at(m, x) + X_NEEDS], NONE
+    n, found, first = execution_of(m, x).needs, NONE, 0
     while n != NONE:
-        # Of a stale one only is known that it has ended: whoever starts before that starts too early, and is amiss.
-        if (
-            not m[n + N_KIND] & STALE
-            and not over(m, m[n + N_EXECUTION], cycle)
-            and (first == NONE or m[n + N_FIRST] < m[first + N_FIRST])
-        ):
-            first = n
-        n = m[n + N_NEXT]
-    return first
+        node = m.nodes[n]
+        # Of a stale one only is known that it has ended: whoever starts before that starts too early, and is late.
+        if not node.kind & STALE and not over(m, node.execution, cycle) and (found == NONE or node.first < first):
+            found, first = n, node.first
+        n = node.next
+    return found
 
 
-def _need(m: Cells, x: int, a: int, number: int) -> None:
+def _need(m: Machine, x: int, access: Access, number: int) -> None:
     """Add the executions that touched the bytes of an access in a conflicting way."""
-    space, start, end, write = m[a + A_SPACE], m[a + A_START], m[a + A_END], m[a + A_WRITE]
-    before, n = NONE, m[space + SPACE_FIRST]
+    space = m.spaces[access.space]
+    before, n = NONE, space.first
     while n != NONE:
-        following = m[n + N_NEXT]
-        if m[n + N_FIRST] < end and m[n + N_LAST] > start and (write or m[n + N_KIND] & WRITTEN):
-            place = max(m[n + N_FIRST], start)
-            _add(m, x, n, ((number << PLACE_BITS) + place) * 2 + 1 - (m[n + N_KIND] & WRITTEN))
-        if m[n + N_KIND] & STALE or over(m, m[n + N_EXECUTION], m[NOW]):
+        node = m.nodes[n]
+        following = node.next
+        if node.first < access.end and node.last > access.start and (access.write or node.kind & WRITTEN):
+            place = max(node.first, access.start)
+            _add(m, x, node, ((number << PLACE_BITS) + place) * 2 + 1 - (node.kind & WRITTEN))
+        if node.kind & STALE or over(m, node.execution, m.now):
             _unlink(m, space, before, n)
         else:
             before = n
@@ -107,42 +79,45 @@ PLACE_BITS = 48
 """Addresses are below 2 to this."""
 
 
-def _add(m: Cells, x: int, access: int, order: int) -> None:
+def _add(m: Machine, x: int, access: Node, order: int) -> None:
     """Add the execution of an access to the needs of another, once, at its first place in the order."""
-    needed, kind = m[access + N_EXECUTION], m[access + N_KIND]
-    last, n = NONE, m[at(m, x) + X_NEEDS]
+    execution = execution_of(m, x)
+    last, n = NONE, execution.needs
     while n != NONE:
-        if m[n + N_EXECUTION] == needed:
-            m[n + N_FIRST] = min(m[n + N_FIRST], order)
+        node = m.nodes[n]
+        if node.execution == access.execution:
+            node.first = min(node.first, order)
             return
-        last, n = n, m[n + N_NEXT]
-    node = new_node(m)
-    m[node + N_EXECUTION] = needed
-    m[node + N_FIRST] = order
-    m[node + N_KIND] = kind
+        last, n = n, node.next
+    need = new_node(m)
+    node = m.nodes[need]
+    node.execution = access.execution
+    node.first = order
+    node.kind = access.kind
     if last == NONE:
-        m[at(m, x) + X_NEEDS] = node
+        execution.needs = need
     else:
-        m[last + N_NEXT] = node
+        m.nodes[last].next = need
 
 
-def _overwrite(m: Cells, a: int) -> None:
+def _overwrite(m: Machine, access: Access) -> None:
     """Take the bytes of a write from all accesses before it."""
-    space, start, end = m[a + A_SPACE], m[a + A_START], m[a + A_END]
-    before, n = NONE, m[space + SPACE_FIRST]
+    space, start, end = m.spaces[access.space], access.start, access.end
+    before, n = NONE, space.first
     while n != NONE:
-        following = m[n + N_NEXT]
-        if m[n + N_FIRST] < end and m[n + N_LAST] > start:
-            if m[n + N_LAST] > end:
-                if m[n + N_FIRST] < start:
+        node = m.nodes[n]
+        following = node.next
+        if node.first < end and node.last > start:
+            if node.last > end:
+                if node.first < start:
                     _split(m, space, n, end)
-                    m[n + N_LAST] = start
-                    before = m[n + N_NEXT]
+                    node.last = start
+                    before = node.next
                 else:
-                    m[n + N_FIRST] = end
+                    node.first = end
                     before = n
-            elif m[n + N_FIRST] < start:
-                m[n + N_LAST] = start
+            elif node.first < start:
+                node.last = start
                 before = n
             else:
                 _unlink(m, space, before, n)
@@ -151,35 +126,36 @@ def _overwrite(m: Cells, a: int) -> None:
         n = following
 
 
-def _split(m: Cells, space: int, n: int, end: int) -> None:
+def _split(m: Machine, space: Space, n: int, end: int) -> None:
     """Put the part of an access from `end` on into a node of its own, right behind."""
-    rest = new_node(m)
-    m[rest + N_FIRST] = end
-    m[rest + N_LAST] = m[n + N_LAST]
-    m[rest + N_EXECUTION] = m[n + N_EXECUTION]
-    m[rest + N_KIND] = m[n + N_KIND]
-    m[rest + N_NEXT] = m[n + N_NEXT]
-    m[n + N_NEXT] = rest
-    if m[space + SPACE_LAST] == n:
-        m[space + SPACE_LAST] = rest
-    m[LIVE] += 1
+    r = new_node(m)
+    node, rest = m.nodes[n], m.nodes[r]
+    rest.first = end
+    rest.last = node.last
+    rest.execution = node.execution
+    rest.kind = node.kind
+    rest.next = node.next
+    node.next = r
+    if space.last == n:
+        space.last = r
+    m.live += 1
 
 
-def _append(m: Cells, space: int, n: int) -> None:
-    if m[space + SPACE_FIRST] == NONE:
-        m[space + SPACE_FIRST] = n
+def _append(m: Machine, space: Space, n: int) -> None:
+    if space.first == NONE:
+        space.first = n
     else:
-        m[m[space + SPACE_LAST] + N_NEXT] = n
-    m[space + SPACE_LAST] = n
-    m[LIVE] += 1
+        m.nodes[space.last].next = n
+    space.last = n
+    m.live += 1
 
 
-def _unlink(m: Cells, space: int, before: int, n: int) -> None:
+def _unlink(m: Machine, space: Space, before: int, n: int) -> None:
     if before == NONE:
-        m[space + SPACE_FIRST] = m[n + N_NEXT]
+        space.first = m.nodes[n].next
     else:
-        m[before + N_NEXT] = m[n + N_NEXT]
-    if m[space + SPACE_LAST] == n:
-        m[space + SPACE_LAST] = before
+        m.nodes[before].next = m.nodes[n].next
+    if space.last == n:
+        space.last = before
     free_node(m, n)
-    m[LIVE] -= 1
+    m.live -= 1

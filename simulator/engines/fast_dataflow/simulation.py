@@ -2,53 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from simulator.engines.event_dataflow.survey import Survey
-from simulator.engines.fast_dataflow import explain
-from simulator.engines.fast_dataflow.driving import Driver
-from simulator.engines.fast_dataflow.encoding import Encoder
-from simulator.engines.fast_dataflow.execution_rows import ExecutionRows
-from simulator.engines.fast_dataflow.function_unit import FunctionRows
-from simulator.engines.fast_dataflow.layout import (
+from castsim.engines.fast_dataflow import explain
+from castsim.engines.fast_dataflow.codes import (
     CHECKPOINT,
     CHECKPOINT_TOKEN,
-    DEMANDS,
     DONE,
     EMPTY,
-    FINISHED,
     GROW,
     LIMIT,
     MISSED,
     NEVER,
-    NO_MORE,
     NONE,
-    NOW,
-    P_DEMANDS,
-    P_LOCAL,
-    P_PATIENT,
     PAUSE,
-    PAUSE_AT,
-    RECORDING,
-    REMAINING,
     SCALAR_PIPE,
     TOKENS,
-    Cells,
 )
-from simulator.engines.fast_dataflow.pipes import rest, spend
-from simulator.engines.fast_dataflow.records import Later
-from simulator.engines.fast_dataflow.report import executions, operations
-from simulator.engines.fast_dataflow.skipping import Skipper
-from simulator.engines.fast_dataflow.start import FunctionRoom, start
-from simulator.engines.fast_dataflow.strided_unit import StridedRows
-from simulator.engines.fast_dataflow.tokens import Piece, Stream
-from simulator.engines.fast_dataflow.units import Unit
-from simulator.timing import Listener, OperationTiming, PipeTiming, Timing
-from simulator.tree import Tree
-from targets.dataflow import DataflowTarget
-from targets.strided_repeat import StridedRepeatTarget
-from targets.vector_function import VectorFunctionTarget
+from castsim.engines.fast_dataflow.driving import Driver
+from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
+from castsim.engines.fast_dataflow.pipes import rest, spend
+from castsim.engines.fast_dataflow.records import Later
+from castsim.engines.fast_dataflow.report import executions, operations
+from castsim.engines.fast_dataflow.skipping import Skipper
+from castsim.engines.fast_dataflow.start import FunctionRoom, start
+from castsim.engines.fast_dataflow.state import Machine
+from castsim.engines.fast_dataflow.tokens import Piece, Stream
+from castsim.engines.fast_dataflow.units import Unit
+from castsim.execution.dataflow.survey import Survey
+from castsim.execution.tree import Tree
+from castsim.machines.registry import Parts
+from castsim.targets.loader import TileTarget
+from castsim.timing import Listener, OperationTiming, PipeTiming, Timing
 
 _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
@@ -58,6 +45,15 @@ _PATIENCE = 1024
 """Entries of a queue beyond which the scalar unit does not run ahead for others."""
 _REPEATED = 2_000_000
 """Operations of a program up to which a failed run is repeated step by step, to say what the event engine would."""
+
+UNITS: Parts[Callable[[TileTarget], Unit]] = Parts(
+    "vector unit",
+    {
+        "strided-repeat": "castsim.engines.fast_dataflow.strided_unit:StridedRows",
+        "vector-function": "castsim.engines.fast_dataflow.function_unit:FunctionRows",
+    },
+)
+"""The vector unit of a target."""
 
 
 class FastSimulation:
@@ -72,13 +68,13 @@ class FastSimulation:
     def __init__(
         self,
         tree: Tree,
-        target: DataflowTarget,
+        target: TileTarget,
         listener: Listener | None = None,
         *,
         record_operations: bool = True,
         skip: bool = True,
     ) -> None:
-        unit = _unit_of(target)
+        unit = UNITS.of(target)(target)
         self._survey = Survey(tree)
         self._survey.check(target, unit.check)
         self._tree = tree
@@ -126,12 +122,22 @@ class FastSimulation:
         )
 
 
-def _unit_of(target: DataflowTarget) -> Unit:
-    """Return the vector unit of the target's mechanism."""
-    if isinstance(target, VectorFunctionTarget):
-        return FunctionRows(target)
-    assert isinstance(target, StridedRepeatTarget)  # there is no third mechanism with a tile buffer
-    return StridedRows(target)
+def simulate_tiles(
+    tree: Tree,
+    target: TileTarget,
+    max_cycles: int,
+    listener: Listener | None = None,
+    *,
+    record_operations: bool = True,
+    skip: bool = True,
+) -> Timing:
+    """Return how long a tree of tile work takes; `skip` False steps through every trip of every loop.
+
+    Raises:
+        IllegalError, EngineError: as `FastSimulation` and its `run`.
+    """
+    run = FastSimulation(tree, target, listener, record_operations=record_operations, skip=skip)
+    return run.run(max_cycles)
 
 
 class _Run:
@@ -149,18 +155,18 @@ class _Run:
         final: bool,
     ) -> None:
         self._encoder = encoder
-        self._heap = encoder.heap
+        self._memory = encoder.memory
         self._listener = listener
         self._max_cycles = max_cycles
         self._patient = patient
         self._final = final
         self._skipper = Skipper(encoder)
-        self._rows = ExecutionRows(encoder.heap, [*encoder.spaces.values()], count)
+        self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], count)
         self._room = FunctionRoom(encoder)
         self._pieces: Iterator[Piece] = Stream(encoder, skip).pieces()
         self._piece = Piece([])
-        self._driver = Driver(int(self._heap.cells[REMAINING]))
-        self._heap.cells[PAUSE_AT] = _PROGRESS_INTERVAL
+        self._driver = Driver(self._memory.machine.issuer.remaining)
+        self._memory.machine.pause_at = _PROGRESS_INTERVAL
 
     def run(self) -> Timing | None:
         """Return the timing, None if the program has to be run with less patience.
@@ -169,66 +175,66 @@ class _Run:
             EngineError: deadlock, or the end lies beyond the limit.
         """
         while True:
-            code = self._driver.step(self._heap.cells)
+            code = self._driver.step(self._memory.machine)
             if code == MISSED:
                 return None
             if code in (DONE, LIMIT):
                 return self._end(code)
             self._refill(code)
 
-    def _refill(self, code: int) -> Cells:
+    def _refill(self, code: int) -> Machine:
         """Give the machine what it has stopped for."""
-        m = self._heap.cells
         if code == GROW:
-            self._heap.make_room()
+            self._memory.make_room()
             self._rows.make_room()
         elif code == PAUSE:
             self._pause()
         elif code == CHECKPOINT:
             assert self._piece.frame is not None
-            self._skipper.look(m, self._piece.frame)
+            self._skipper.look(self._memory.machine, self._piece.frame)
         elif code == TOKENS:
             self._next_piece()
-        return self._heap.cells
+        return self._memory.machine
 
     def _pause(self) -> None:
         """Tell how far the run has come, and see whether it goes on as it does."""
-        m = self._heap.cells
+        m = self._memory.machine
         if self._listener is not None:
             self._listener.progress(*self._skipper.progress(m))
-        if self._driver.pays_to_compile(int(m[REMAINING])) and self._driver.compile():
-            self._heap.compile()
+        if self._driver.pays_to_compile(m.issuer.remaining) and self._driver.compile():
+            self._memory.compile()
             self._rows.widen()
-            m = self._heap.cells
-        m[PAUSE_AT] = m[FINISHED] + (_COMPILED_INTERVAL if self._heap.is_compiled else _PROGRESS_INTERVAL)
+            m = self._memory.machine
+        m.pause_at = m.finished + (_COMPILED_INTERVAL if self._memory.is_compiled else _PROGRESS_INTERVAL)
 
     def _next_piece(self) -> None:
         piece = next(self._pieces, None)
         if piece is None:
-            self._heap.cells[NO_MORE] = 1
+            self._memory.machine.issuer.no_more = 1
             return
         self._piece = piece
-        self._heap.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
+        self._memory.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
         self._room.make()
         if self._patient:
             self._be_patient(piece)
 
     def _be_patient(self, piece: Piece) -> None:
         """Let pipes that have nothing to do in a long loop wait until it ends, and the scalar unit not run ahead."""
-        m = self._heap.cells
-        m[DEMANDS] = 0
+        m = self._memory.machine
+        m.issuer.demands = 0
         for p in range(1, len(self._encoder.pipes)):
             waits = piece.inside is not None and self._encoder.pipes[p] not in piece.inside.pipes
-            m[P_PATIENT + p] = int(waits)
-            m[DEMANDS] += m[P_DEMANDS + p] * (1 - m[P_PATIENT + p])
+            pipe = m.pipes[p]
+            pipe.patient = int(waits)
+            m.issuer.demands += pipe.demands * (1 - pipe.patient)
 
     def _end(self, code: int) -> Timing | None:
-        total = self._skipper.total(self._heap.cells)
+        total = self._skipper.total(self._memory.machine)
         error = None
         if code == DONE:
-            error = explain.deadlock(self._heap.cells, self._encoder, self._refill)
+            error = explain.deadlock(self._memory.machine, self._encoder, self._refill)
         if error is None and (code == LIMIT or total > self._max_cycles):
-            error = explain.limit(self._heap.cells, self._encoder, self._max_cycles)
+            error = explain.limit(self._memory.machine, self._encoder, self._max_cycles)
         if error is None:
             return self._timing(total)
         if self._final:
@@ -236,11 +242,11 @@ class _Run:
         return None
 
     def _timing(self, total: int) -> Timing:
-        m, encoder, skipper = self._heap.cells, self._encoder, self._skipper
+        m, encoder, skipper = self._memory.machine, self._encoder, self._skipper
         end = total - skipper.offset
         spend(m, SCALAR_PIPE, EMPTY, end, NONE)
         for p in range(1, len(encoder.pipes)):
-            m[P_LOCAL + p] = m[NOW] + 1  # all ends are certain
+            m.pipes[p].local = m.now + 1  # all ends are certain
             rest(m, p, EMPTY, end, NONE)
         pipes = {name: PipeTiming(skipper.causes(m, p)) for p, name in enumerate(encoder.pipes)}
         if self._listener is not None:
@@ -250,6 +256,6 @@ class _Run:
             total,
             pipes,
             executions(self._rows, skipper.executions),
-            operations(encoder, skipper.operations) if m[RECORDING] else (),
+            operations(encoder, skipper.operations) if m.recording else (),
             frozenset(encoder.facts),
         )

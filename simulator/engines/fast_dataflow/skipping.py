@@ -9,54 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simulator.engines.fast_dataflow.encoding import Encoder
-from simulator.engines.fast_dataflow.executions import at, over
-from simulator.engines.fast_dataflow.layout import (
-    CAUSES_AT,
-    CLOCK,
-    E_END,
-    E_NEXT,
-    EXECUTION,
-    FINISHED,
-    FLAG_SIGNALS,
-    INDEX,
-    ISSUED,
-    LATEST,
-    MAXIMUM,
-    N_EXECUTION,
-    N_FIRST,
-    N_KIND,
-    N_NEXT,
-    NO_TIME,
-    NONE,
-    NOW,
-    P_CURSOR,
-    P_DRAIN_END,
-    P_FLIGHT,
-    P_FLIGHT_END,
-    P_LATEST,
-    P_LATEST_END,
-    P_LOCAL,
-    P_REMAINING,
-    PIPES,
-    RECORDING,
-    REMAINING,
-    SCALAR_PIPE,
-    SIGNIFICANT,
-    SPACE_FIRST,
-    STALE,
-    WIDTH,
-    X_END,
-    X_OPEN,
-    X_START,
-    Cells,
-)
-from simulator.engines.fast_dataflow.pipes import free_entry
-from simulator.engines.fast_dataflow.records import Jump, Shift
-from simulator.engines.fast_dataflow.report import causes_of
-from simulator.engines.fast_dataflow.snapshots import Account, Look, Snapshot, chain
-from simulator.engines.fast_dataflow.tokens import Frame
-from simulator.timing import Cause
+from castsim.engines.fast_dataflow.codes import ISSUED, NO_TIME, NONE, SCALAR_PIPE, STALE, WIDTH
+from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.engines.fast_dataflow.executions import execution_of, over
+from castsim.engines.fast_dataflow.pipes import free_entry, note_latest
+from castsim.engines.fast_dataflow.records import Jump, Shift
+from castsim.engines.fast_dataflow.relative import aged, shift
+from castsim.engines.fast_dataflow.report import causes_of
+from castsim.engines.fast_dataflow.snapshots import Look, Snapshot, Standing
+from castsim.engines.fast_dataflow.state import Account, ExecutionRecord, Machine, chain
+from castsim.engines.fast_dataflow.tokens import Frame
+from castsim.timing import Cause
 
 
 @dataclass(slots=True)
@@ -78,40 +41,39 @@ class Skipper:
 
     # ------------------------------------------------------------------------------------------------------- sums
 
-    def total(self, m: Cells) -> int:
+    def total(self, m: Machine) -> int:
         """Return the end of the last effect so far."""
         self._close_segment(m)
-        return max(self._latest, int(m[CLOCK]) + self.offset)
+        return max(self._latest, m.issuer.clock + self.offset)
 
-    def causes(self, m: Cells, p: int) -> Mapping[Cause, int]:
+    def causes(self, m: Machine, p: int) -> Mapping[Cause, int]:
         """Return the cycles of a pipe by cause."""
         return causes_of(self._sums(m), p * WIDTH)
 
-    def _sums(self, m: Cells) -> list[int]:
+    def _sums(self, m: Machine) -> list[int]:
         """Return the cycles of all pipes by cause."""
-        end = CAUSES_AT + len(self._causes)
-        return [int(own) + more for own, more in zip(m[CAUSES_AT:end], self._causes, strict=True)]
+        own = m.causes[: len(self._causes)]
+        return [each + more for each, more in zip(own, self._causes, strict=True)]
 
-    def finished(self, m: Cells) -> int:
+    def finished(self, m: Machine) -> int:
         """Return how many operations have ended."""
-        return int(m[FINISHED]) + self._finished
+        return m.finished + self._finished
 
-    def progress(self, m: Cells) -> tuple[int, int]:
+    def progress(self, m: Machine) -> tuple[int, int]:
         """Return the cycle that the run has reached, and how many operations have ended."""
         self._close_segment(m)
         return self._latest, self.finished(m)
 
-    def _close_segment(self, m: Cells) -> None:
+    def _close_segment(self, m: Machine) -> None:
         """Note the latest end since this was asked last."""
-        latest = int(m[LATEST])
-        if latest != NO_TIME:
-            self._segments.append(latest + self.offset)
+        if m.latest != NO_TIME:
+            self._segments.append(m.latest + self.offset)
             self._latest = max(self._latest, self._segments[-1])
-            m[LATEST] = NO_TIME
+            m.latest = NO_TIME
 
     # ------------------------------------------------------------------------------------------------------- looks
 
-    def look(self, m: Cells, frame: Frame) -> None:
+    def look(self, m: Machine, frame: Frame) -> None:
         """Compare the machine before a trip with what it was before earlier trips; skip what would repeat."""
         if frame.opens_window() or not isinstance(frame.context, dict):
             frame.context = {}
@@ -123,32 +85,33 @@ class Skipper:
                 return
         seen.setdefault(after.hard, []).append(after)
 
-    def _snapshot(self, m: Cells, frame: Frame) -> Snapshot:
+    def _snapshot(self, m: Machine, frame: Frame) -> Snapshot:
         self._close_segment(m)
         steps = frame.steps or {}
         spaces = self.encoder.spaces.values()
+        issuer = m.issuer
         look = Look(m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces})
         hard, idle, flags = look.hard(), look.idle(), look.flags()
         return Snapshot(
             hard=hard,
             idle=idle,
             flags=flags,
-            soft=(int(m[CLOCK] - m[NOW]), *look.soft),
-            significant=int(m[SIGNIFICANT]),
-            now=int(m[NOW]) + self.offset,
-            clock=int(m[CLOCK]) + self.offset,
+            soft=(issuer.clock - m.now, *look.soft),
+            significant=issuer.significant,
+            now=m.now + self.offset,
+            clock=issuer.clock + self.offset,
             trip=frame.trip,
-            row=int(m[EXECUTION]) + 1,
-            index=int(m[INDEX]),
+            row=issuer.execution + 1,
+            index=issuer.index,
             oldest=look.oldest,
-            executions=int(m[EXECUTION]) + 1 + self._executed,
+            executions=issuer.execution + 1 + self._executed,
             finished=self.finished(m),
             causes=tuple(self._sums(m)),
-            remaining=tuple(int(m[P_REMAINING + p]) for p in range(m[PIPES])),
+            remaining=tuple(m.pipes[p].remaining for p in range(m.pipe_count)),
             segment=len(self._segments),
         )
 
-    def _try(self, m: Cells, frame: Frame, before: Snapshot, after: Snapshot) -> bool:
+    def _try(self, m: Machine, frame: Frame, before: Snapshot, after: Snapshot) -> bool:
         """Skip as many periods as possible if the two snapshots agree; return whether any were skipped."""
         frozen, oldest = [], after.oldest
         for p, (one, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
@@ -176,7 +139,7 @@ class Skipper:
         self._jump(m, frame, before, after, times, frozen, still)
         return True
 
-    def _times(self, m: Cells, frame: Frame, before: Snapshot, after: Snapshot, oldest: int) -> int:
+    def _times(self, m: Machine, frame: Frame, before: Snapshot, after: Snapshot, oldest: int) -> int:
         """Return how many periods can be skipped.
 
         What was begun before now must have ended while trips still repeat, so some periods stay; and the run must come
@@ -185,7 +148,7 @@ class Skipper:
         period, issued = after.trip - before.trip, after.index - before.index
         stay = 2 + (after.index - oldest) // max(1, issued)
         times = (frame.loop.trips - after.trip) // period - stay
-        limit = int(m[MAXIMUM]) + self.offset
+        limit = m.maximum + self.offset
         for reached, step in ((after.now, after.now - before.now), (after.clock, after.clock - before.clock)):
             if step:
                 times = min(times, (limit - reached) // step - stay)
@@ -193,7 +156,7 @@ class Skipper:
 
     def _jump(
         self,
-        m: Cells,
+        m: Machine,
         frame: Frame,
         before: Snapshot,
         after: Snapshot,
@@ -202,14 +165,14 @@ class Skipper:
         still: list[int],
     ) -> None:
         """Account for so many more repetitions of what was executed between the snapshots."""
-        shift = Shift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
-        later = times * shift.pipes
+        step = Shift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
+        later = times * step.pipes
         self._leave_behind(m, later, frozen, still, before.row)
         # The scalar unit falls back by what its own period is shorter.
-        fallen = times * (shift.pipes - shift.scalar)
-        m[CLOCK] -= fallen
-        m[P_CURSOR + SCALAR_PIPE] -= fallen
-        m[MAXIMUM] -= later
+        fallen = times * (step.pipes - step.scalar)
+        m.issuer.clock -= fallen
+        m.accounts[SCALAR_PIPE].cursor -= fallen
+        m.maximum -= later
         frame.trip += times * (after.trip - before.trip)
         segments = self._segments[before.segment : after.segment]
         if segments:
@@ -219,69 +182,62 @@ class Skipper:
             more + times * (two - one) for more, one, two in zip(self._causes, before.causes, after.causes, strict=True)
         ]
         self._finished += times * (after.finished - before.finished)
-        self._executed += times * shift.executions
+        self._executed += times * step.executions
         for p, (one, two) in enumerate(zip(before.remaining, after.remaining, strict=True)):
-            m[P_REMAINING + p] -= times * (one - two)
-            m[REMAINING] -= times * (one - two)
+            m.pipes[p].remaining -= times * (one - two)
+            m.issuer.remaining -= times * (one - two)
         self.offset += later
         open_one = self._open_execution(m) is not None
         first, end = (after.row - 1, after.row - 1) if open_one else (before.row, after.row)
-        _note(self.executions, Jump(first, end, times, shift))
-        _note(self.operations, Jump(before.index, after.index, times, shift))
+        _note(self.executions, Jump(first, end, times, step))
+        _note(self.operations, Jump(before.index, after.index, times, step))
 
-    def _leave_behind(self, m: Cells, later: int, frozen: list[int], still: list[int], row: int) -> None:
+    def _leave_behind(self, m: Machine, later: int, frozen: list[int], still: list[int], row: int) -> None:
         """Move what has stood still since before the period into the past, in which it is."""
         for p in frozen:
             _retire_all(m, p)
-            for cell in (P_CURSOR, P_LOCAL):
-                m[cell + p] -= later
-            for cell in (P_DRAIN_END, P_LATEST_END):
-                m[cell + p] -= later if m[cell + p] != NO_TIME else 0
+            m.pipes[p].local -= later
+            shift(m.accounts[p], Account, later)
         for flag in still:
-            for n in chain(m, m[flag + FLAG_SIGNALS], N_NEXT):
-                m[n + N_FIRST] -= later
+            for signal in chain(m.nodes, m.flags[flag].signals):
+                signal.first -= later
         for space in self.encoder.spaces.values():
-            for n in chain(m, m[space + SPACE_FIRST], N_NEXT):
-                x = int(m[n + N_EXECUTION])
-                if not m[n + N_KIND] & STALE and x < row and over(m, x, int(m[NOW])):
-                    m[n + N_KIND] |= STALE
-                    m[n + N_EXECUTION] = NONE
+            for access in chain(m.nodes, m.spaces[space].first):
+                x = access.execution
+                if not access.kind & STALE and x < row and over(m, x, m.now):
+                    access.kind |= STALE
+                    access.execution = NONE
         open_one = self._open_execution(m)
         if open_one is not None:
-            m[open_one + X_START] -= later
-            m[open_one + X_END] -= later
+            open_one.start -= later
+            open_one.end -= later
 
-    def _open_execution(self, m: Cells) -> int | None:
+    def _open_execution(self, m: Machine) -> ExecutionRecord | None:
         """Return the row of the execution that the loop is part of, if it is part of one."""
-        if m[EXECUTION] == NONE or m[at(m, int(m[EXECUTION])) + X_OPEN] & ISSUED:
+        latest = m.issuer.execution
+        if latest == NONE or execution_of(m, latest).open & ISSUED:
             return None
-        return at(m, int(m[EXECUTION]))
+        return execution_of(m, latest)
 
 
-def _stood_still(before: Snapshot, after: Snapshot, one: Account, two: Account) -> bool:
+def _stood_still(before: Snapshot, after: Snapshot, one: Standing, two: Standing) -> bool:
     """Whether the account of an idle pipe is what it was: all that the pipe did was to come to barriers."""
     if one.flight or two.flight:
         return False
     passed, issued = after.now - before.now, after.index - before.index
-    return two == Account(
-        one.cursor - passed,
-        one.local - passed,
-        one.drain_end if one.drain_end == NO_TIME else one.drain_end - passed,
-        one.draining if one.draining == NONE else one.draining + issued,
-        one.latest_end if one.latest_end == NO_TIME else one.latest_end - passed,
-        one.latest if one.latest == NONE else one.latest + issued,
-        (),
-    )
+    return two.local == one.local - passed and two.account == aged(one.account, Account, passed, issued)
 
 
-def _retire_all(m: Cells, p: int) -> None:
+def _retire_all(m: Machine, p: int) -> None:
     """Forget the operations in flight on a pipe, which have all ended, but for the last one to do so."""
-    for e in list(chain(m, m[P_FLIGHT + p], E_NEXT)):
-        if m[e + E_END] > m[P_LATEST_END + p]:
-            m[P_LATEST_END + p] = m[e + E_END]
-            m[P_LATEST + p] = e if m[RECORDING] else NONE
+    pipe = m.pipes[p]
+    e = pipe.in_flight
+    while e != NONE:
+        following = m.entries[e].next
+        note_latest(m, p, e)
         free_entry(m, e)
-    m[P_FLIGHT + p] = m[P_FLIGHT_END + p] = NONE
+        e = following
+    pipe.in_flight = pipe.in_flight_end = NONE
 
 
 def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool:

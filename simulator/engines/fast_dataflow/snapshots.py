@@ -1,6 +1,7 @@
 """The state of a machine relative to now, as far as anything later depends on it.
 
-Two snapshots whose parts agree lead to the same future, so many cycles apart. Three parts need not agree in full:
+What of a row must agree follows from the types of its fields (`relative`); this module says which rows count. Two
+snapshots whose parts agree lead to the same future, so many cycles apart. Three parts need not agree in full:
 
 * A pipe that stands idle, or a flag, may simply not have changed in between: it is *frozen*.
 * The scalar unit runs ahead of the pipes or falls back behind them. While no pipe has had to wait for it, how far it
@@ -10,105 +11,37 @@ Two snapshots whose parts agree lead to the same future, so many cycles apart. T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from simulator.engines.fast_dataflow.executions import at, over
-from simulator.engines.fast_dataflow.function_snapshots import function_state
-from simulator.engines.fast_dataflow.layout import (
+from castsim.engines.fast_dataflow.codes import (
     ARRIVING,
-    BANK_FREE,
-    BANKS,
-    E_ARRIVAL,
-    E_BEHIND,
-    E_DUE,
-    E_END,
-    E_EXECUTION,
-    E_INDEX,
-    E_KNOWN,
-    E_NEXT,
-    E_OPERATION,
-    E_PENDING,
-    E_WRITTEN,
-    EXECUTION,
-    FLAG_SCALAR,
-    FLAG_SIGNALS,
-    FLAG_VERSION,
-    FLAG_WAITER,
+    EXPECTED,
     FREE,
     FUNCTION,
-    GROUPED,
-    INDEX,
     ISSUED,
     MARKER,
-    N_EXECUTION,
-    N_FIRST,
-    N_KIND,
-    N_LAST,
-    N_NEXT,
     NEVER,
-    NO_TIME,
     NONE,
-    NOW,
-    O_KIND,
-    P_ACTION,
-    P_BEGAN,
-    P_BEGAN_AT,
-    P_BEGAN_INDEX,
-    P_BLOCK,
-    P_CURRENT,
-    P_CURSOR,
-    P_DEMANDS,
-    P_DRAIN_END,
-    P_DRAINING,
-    P_FLIGHT,
-    P_LATEST,
-    P_LATEST_END,
-    P_LOCAL,
-    P_PASSED,
-    P_QUEUE,
-    P_REQUEST,
-    P_STATUS,
-    P_STEP,
-    P_STREAM,
-    P_VERSION,
-    P_WAKE,
-    PERIOD,
-    PIPES,
-    PORT_FREE,
     SCALAR_END,
-    SPACE_FIRST,
     STALE,
     TRANSFER,
-    URGENT,
     VECTOR,
-    W_ENTRY,
-    W_TIME,
     WORKING,
-    WRITE_COUNT,
-    WRITE_HEAD,
-    WRITE_MASK,
-    WRITE_WIDTH,
-    WRITES_AT,
-    X_END,
-    X_NEEDS,
-    X_OPEN,
-    Cells,
 )
+from castsim.engines.fast_dataflow.executions import execution_of, over
+from castsim.engines.fast_dataflow.function_state import FrontEnd, Function, PendingStore, StoreQueue, Trip
+from castsim.engines.fast_dataflow.relative import State, relative
+from castsim.engines.fast_dataflow.state import Account, Entry, Machine, Node, Pipe, Progress, chain
+from castsim.execution.dataflow.timing import NO_TICK, TICKS
 
-State = tuple[object, ...]
 
-
-class Account(NamedTuple):
+class Standing(NamedTuple):
     """What the account of a pipe and its later operations depend on: cycles since now, operations since the latest."""
 
-    cursor: int
+    account: State
     local: int
-    drain_end: int
-    draining: int
-    latest_end: int
-    latest: int
     flight: State
 
 
@@ -117,7 +50,7 @@ class Idle:
     """A pipe that stands idle; `oldest` is the index of the oldest operation that its account may still charge."""
 
     version: int
-    state: Account
+    state: Standing
     oldest: int
 
 
@@ -150,50 +83,48 @@ class Snapshot:
 class Look:
     """Takes the state of a machine apart; `shifts` says for each followed space how far its accesses have moved."""
 
-    def __init__(self, m: Cells, flags: Iterable[int], shifts: dict[int, int]) -> None:
+    def __init__(self, m: Machine, flags: Iterable[int], shifts: dict[int, int]) -> None:
         self._m = m
-        self._flags = tuple(flags)
+        self._flags = [m.flags[flag] for flag in flags]
         self._shifts = shifts
-        self._now = int(m[NOW])
+        self._now = m.now
         self.soft: list[int] = []
-        self.oldest = int(m[INDEX])
+        self.oldest = m.issuer.index
 
     def hard(self) -> State:
         """Return what must agree."""
-        m, now, pipes = self._m, self._now, range(1, self._m[PIPES])
-        ring, mask = int(m[WRITES_AT]), int(m[WRITE_MASK])
-        writes = [ring + ((int(m[WRITE_HEAD]) + k) & mask) * WRITE_WIDTH for k in range(m[WRITE_COUNT])]
+        m, now, pipes = self._m, self._now, range(1, self._m.pipe_count)
+        results = [m.results[(m.result_head + k) & m.result_mask] for k in range(m.result_count)]
+        closed = m.issuer.execution == NONE or execution_of(m, m.issuer.execution).open & ISSUED
         return (
-            int(m[URGENT]),
+            m.issuer.urgent,
             self._ports(),
-            tuple((int(m[w + W_TIME]) - now, self._index(int(m[w + W_ENTRY]))) for w in writes),
-            tuple(int(m[flag + FLAG_WAITER]) for flag in self._flags),
-            tuple(int(m[P_DEMANDS + p]) for p in pipes),
+            tuple((result.time - now, self._since(result.entry)) for result in results),
+            tuple(flag.waiter for flag in self._flags),
+            tuple(m.pipes[p].demands for p in pipes),
             tuple(self._space(space) for space in self._shifts),
-            None if self._is_closed() else self._execution(int(m[EXECUTION])),
+            None if closed else self._execution(m.issuer.execution),
             tuple(None if self.is_idle(p) else self._pipe(p) for p in pipes),
         )
 
     def _ports(self) -> State:
         """Return ports and banks that are not free yet, or groups with what they serve in their latest cycle."""
         m, now = self._m, self._now
-        first, last = sorted((int(m[PORT_FREE]), int(m[BANK_FREE])))
-        if m[GROUPED]:
-            between = last - first
-            groups = range(int(m[PORT_FREE]), int(m[PORT_FREE]) + int(m[PERIOD]))
-            return tuple((k, int(m[k]) - now, int(m[k + between])) for k in groups if m[k] >= now)
-        end = last + 2 * int(m[BANKS])
-        return tuple((k, int(free) - now) for k, free in enumerate(m[first:end]) if free > now)
+        if m.ports.grouped:
+            groups = range(m.ports.period)
+            return tuple((k, m.port_free[k] - now, m.bank_free[k]) for k in groups if m.port_free[k] >= now)
+        taken = [(k, free - now) for k, free in enumerate(m.port_free) if free > now]
+        return (tuple(taken), tuple((k, free - now) for k, free in enumerate(m.bank_free) if free > now))
 
     def idle(self) -> tuple[Idle | None, ...]:
         """Return the state of every pipe that stands idle."""
         m = self._m
         found: list[Idle | None] = []
-        for p in range(1, m[PIPES]):
+        for p in range(1, m.pipe_count):
             if self.is_idle(p):
-                oldest, self.oldest = self.oldest, int(m[INDEX])
-                state = self._account(p)
-                found.append(Idle(int(m[P_VERSION + p]), state, self.oldest))
+                oldest, self.oldest = self.oldest, m.issuer.index
+                state = self._standing(p)
+                found.append(Idle(m.pipes[p].version, state, self.oldest))
                 self.oldest = oldest
             else:
                 found.append(None)
@@ -201,151 +132,148 @@ class Look:
 
     def flags(self) -> tuple[tuple[int, State], ...]:
         """Return version and signals of every flag."""
-        m = self._m
         found = []
         for flag in self._flags:
-            cycles = [int(m[n + N_FIRST]) - self._now for n in chain(m, m[flag + FLAG_SIGNALS], N_NEXT)]
-            if m[flag + FLAG_SCALAR]:
+            cycles = [node.first - self._now for node in chain(self._m.nodes, flag.signals)]
+            if flag.from_scalar:
                 self.soft += cycles
                 cycles = [0] * len(cycles)
-            found.append((int(m[flag + FLAG_VERSION]), tuple(cycles)))
+            found.append((flag.version, tuple(cycles)))
         return tuple(found)
 
     def is_idle(self, p: int) -> bool:
         """Whether a pipe has nothing to do, and all it has done has ended."""
-        m = self._m
+        pipe = self._m.pipes[p]
         return (
-            m[P_STATUS + p] == FREE
-            and m[P_WAKE + p] == NEVER
-            and m[P_ACTION + p] == NONE
-            and all(m[e + E_KNOWN] and m[e + E_END] <= self._now for e in chain(m, m[P_FLIGHT + p], E_NEXT))
+            pipe.status == FREE
+            and pipe.wake == NEVER
+            and pipe.action == NONE
+            and self._m.accounts[p].drain_end <= self._now
+            and all(entry.known and entry.end <= self._now for entry in chain(self._m.entries, pipe.in_flight))
         )
-
-    def _is_closed(self) -> bool:
-        m = self._m
-        return m[EXECUTION] == NONE or bool(m[at(m, m[EXECUTION]) + X_OPEN] & ISSUED)
 
     # ------------------------------------------------------------------------------------------------------- pipes
 
-    def _account(self, p: int) -> Account:
-        m, now = self._m, self._now
-        flight = tuple(self._in_flight(e) for e in chain(m, m[P_FLIGHT + p], E_NEXT))
-        return Account(
-            int(m[P_CURSOR + p]) - now,
-            int(m[P_LOCAL + p]) - now,
-            self._time(m[P_DRAIN_END + p]),
-            self._index(int(m[P_DRAINING + p])),
-            self._time(m[P_LATEST_END + p]),
-            self._index(int(m[P_LATEST + p])),
-            flight,
-        )
+    def _standing(self, p: int) -> Standing:
+        m, pipe = self._m, self._m.pipes[p]
+        account = relative(m.accounts[p], Account, self._now, self._since)
+        flight = tuple(self._in_flight(entry) for entry in chain(m.entries, pipe.in_flight))
+        return Standing(account, pipe.local - self._now, flight)
 
     def _pipe(self, p: int) -> State:
         """Return the state of a pipe that has something to do."""
-        m, now = self._m, self._now
-        current = int(m[P_CURRENT + p])
-        began = int(m[P_BEGAN_AT + p]) == now and m[P_BEGAN + p] != NONE
-        wake = int(m[P_WAKE + p])
-        if m[P_STATUS + p] == ARRIVING:
+        m, now, pipe = self._m, self._now, self._m.pipes[p]
+        began = pipe.began_at == now and pipe.began != NONE
+        wake = pipe.wake
+        if pipe.status == ARRIVING:
             self.soft.append(wake - now)  # an arrival
             wake = NEVER
         return (
-            int(m[P_STATUS + p]),
+            relative(pipe, Pipe, now, self._since),
             NEVER if wake == NEVER else max(wake - now, 0),
-            NEVER if m[P_REQUEST + p] == NEVER else int(m[P_REQUEST + p]) - now,
-            self._account(p),
-            tuple(self._queued(e) for e in chain(m, m[P_QUEUE + p], E_NEXT)),
-            tuple(self._action(e) for e in chain(m, m[P_ACTION + p], E_NEXT)),
-            None if current == NONE else self._current(p, current),
-            (int(m[EXECUTION] - m[P_BEGAN + p]), int(m[INDEX] - m[P_BEGAN_INDEX + p])) if began else None,
+            self._standing(p),
+            tuple(self._queued(entry) for entry in chain(m.entries, pipe.queue)),
+            tuple(self._action(entry) for entry in chain(m.entries, pipe.action)),
+            None if pipe.current == NONE else self._current(p, m.entries[pipe.current]),
+            (m.issuer.execution - pipe.began, m.issuer.index - pipe.began_index) if began else None,
         )
 
-    def _time(self, cycle: int) -> int:
-        return NO_TIME if cycle == NO_TIME else int(cycle) - self._now
-
-    def _index(self, e: int) -> int:
+    def _since(self, e: int) -> int:
         """Return how many operations were issued since that of an entry."""
-        if e == NONE:
-            return NONE
-        index = int(self._m[e + E_INDEX])
-        if index == NONE:  # of a marker
-            return NONE
-        self.oldest = min(self.oldest, index)
-        return int(self._m[INDEX]) - index
+        return NONE if e == NONE else self._index(self._m.entries[e])
 
-    def _entry(self, e: int) -> State:
-        m = self._m
-        if m[e + E_OPERATION] == MARKER:
+    def _index(self, entry: Entry) -> int:
+        if entry.index == NONE:  # of a marker
+            return NONE
+        self.oldest = min(self.oldest, entry.index)
+        return self._m.issuer.index - entry.index
+
+    def _entry(self, entry: Entry) -> State:
+        if entry.operation == MARKER:
             return (MARKER,)
-        return (int(m[e + E_OPERATION]), self._index(e), self._execution(int(m[e + E_EXECUTION])))
+        return (entry.operation, self._index(entry), self._execution(entry.execution))
 
-    def _queued(self, e: int) -> State:
-        if self._m[e + E_OPERATION] != MARKER:
-            self.soft.append(int(self._m[e + E_ARRIVAL]) - self._now)
-        return self._entry(e)
+    def _queued(self, entry: Entry) -> State:
+        if entry.operation != MARKER:
+            self.soft.append(entry.arrival - self._now)
+        return self._entry(entry)
 
-    def _action(self, e: int) -> State:
-        m, due = self._m, int(self._m[e + E_DUE])
-        behind = int(m[e + E_BEHIND])
-        return (
-            self._entry(e),
-            NEVER if due == NEVER else max(due - self._now, 0),
-            int(m[INDEX]) - behind if due == NEVER else 0,
-        )
+    def _action(self, entry: Entry) -> State:
+        waits = entry.due == NEVER
+        due = NEVER if waits else max(entry.due - self._now, 0)
+        return (self._entry(entry), due, self._m.issuer.index - entry.behind if waits else 0)
 
-    def _in_flight(self, e: int) -> State:
-        m, now = self._m, self._now
-        if m[e + E_KNOWN]:
-            return (self._entry(e), int(m[e + E_END]) - now, int(m[e + E_KNOWN]) - now)
-        return (self._entry(e), int(m[e + E_PENDING]), int(m[e + E_DUE]) - now, max(int(m[e + E_WRITTEN]) - now, 0))
+    def _in_flight(self, entry: Entry) -> State:
+        now = self._now
+        if entry.known:
+            return (self._entry(entry), entry.end - now, entry.known - now)
+        return (self._entry(entry), entry.pending, entry.due - now, max(entry.written - now, 0))
 
-    def _current(self, p: int, e: int) -> State:
+    def _current(self, p: int, entry: Entry) -> State:
         """Return how far a pipe has come with its operation."""
         m, now = self._m, self._now
-        kind = m[m[e + E_OPERATION] + O_KIND]
-        known = bool(m[e + E_KNOWN])
         progress: State = ()
-        if m[P_STATUS + p] == WORKING and not known:
-            if kind == TRANSFER:
-                passed = max(int(m[P_PASSED + p]) - now, NONE)
-                progress = (int(m[P_STEP + p]), int(m[P_BLOCK + p]), int(m[P_STREAM + p]) - now, passed)
-            elif kind == FUNCTION:
-                progress = function_state(m, p, now)
-        if kind == VECTOR and m[P_STATUS + p] == WORKING:
-            progress = (int(m[P_STEP + p]), int(m[e + E_DUE]) - now, int(m[e + E_PENDING]))
-        return (self._entry(e), known, progress)
+        if m.pipes[p].status == WORKING:
+            operation = m.operations[entry.operation]
+            if operation.kind == VECTOR:
+                progress = (m.progress[p].step, entry.due - now, entry.pending)
+            elif operation.kind == TRANSFER and not entry.known:
+                progress = relative(m.progress[p], Progress, now, self._since)
+            elif operation.kind == FUNCTION and not entry.known:
+                progress = self._function(m.functions[operation.work])
+        return (self._entry(entry), bool(entry.known), progress)
+
+    def _function(self, function: Function) -> State:
+        """Return what the rest of the function at work depends on.
+
+        A function is at the same place in the same tick after its launch, or it is not the same state: so the trips it
+        has sent and the stores it has written need not be compared, only what is still to come.
+        """
+        m, now, front, stores = self._m, self._now, self._m.front_end, self._m.store_queue
+        first, tick = max(0, front.row_state), now * TICKS
+        registers = m.registers[first : first + 2 * function.registers]
+        return (
+            relative(front, FrontEnd, now, self._since),
+            NONE if front.unreleased == NONE else m.trips[front.unreleased].store,
+            relative(stores, StoreQueue, now, self._since),
+            tuple(relative(m.trips[k], Trip, now, self._since) for k in range(front.first_flight, front.flights)),
+            tuple(self._store(m.pending[k]) for k in range(stores.first, stores.count)),
+            tuple(time if time == NO_TICK else time - tick for time in registers),
+            tuple(max(time - tick, -TICKS) for time in m.special[: function.special_ports]),
+        )
+
+    def _store(self, store: PendingStore) -> State:
+        if store.ready == EXPECTED:  # nothing else is known of it
+            return (store.address, store.size)
+        return relative(store, PendingStore, self._now, self._since)
 
     # -------------------------------------------------------------------------------------- executions and accesses
 
     def _execution(self, x: int, *, needs: bool = True) -> State:
         """Return the state of an execution: what is open, its end as far as it is known, whom it waits for."""
         m = self._m
-        row = at(m, x)
-        end = int(m[row + X_END]) - self._now
-        if m[row + X_OPEN] & SCALAR_END:
+        execution = execution_of(m, x)
+        end = execution.end - self._now
+        if execution.open & SCALAR_END:
             self.soft.append(end)
             end = 0
         waits: list[State] = []
-        for n in sorted(chain(m, m[row + X_NEEDS], N_NEXT) if needs else (), key=lambda n: int(m[n + N_FIRST])):
-            if not m[n + N_KIND] & STALE:
-                waits.append(self._execution(int(m[n + N_EXECUTION]), needs=False))
-        return (int(m[EXECUTION]) - x, int(m[row + X_OPEN]), max(end, 0), tuple(waits))
+        for need in sorted(chain(m.nodes, execution.needs) if needs else (), key=_place):
+            if not need.kind & STALE:
+                waits.append(self._execution(need.execution, needs=False))
+        return (m.issuer.execution - x, execution.open, max(end, 0), tuple(waits))
 
     def _space(self, space: int) -> State:
         """Return the accesses in flight, as far as they can delay anything."""
         m, shift = self._m, self._shifts[space]
         found = []
-        for n in chain(m, m[space + SPACE_FIRST], N_NEXT):
-            if m[n + N_KIND] & STALE or over(m, int(m[n + N_EXECUTION]), self._now):
+        for node in chain(m.nodes, m.spaces[space].first):
+            if node.kind & STALE or over(m, node.execution, self._now):
                 continue
-            place = (int(m[n + N_FIRST]) - shift, int(m[n + N_LAST]) - shift, int(m[n + N_KIND]))
-            found.append((place, self._execution(int(m[n + N_EXECUTION]), needs=False)))
+            place = (node.first - shift, node.last - shift, node.kind)
+            found.append((place, self._execution(node.execution, needs=False)))
         return tuple(found)
 
 
-def chain(m: Cells, row: int, following: int) -> Iterator[int]:
-    """Yield the rows of a list, of which each holds the address of the next in its cell `following`."""
-    row = int(row)
-    while row != NONE:
-        yield row
-        row = int(m[row + following])
+def _place(need: Node) -> int:
+    return need.first

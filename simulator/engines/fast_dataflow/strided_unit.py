@@ -1,19 +1,21 @@
-"""Strided-repeat instructions as rows, and the banks of their buffer (a2a3.md section 8)."""
+"""Strided-repeat instructions as rows, and the banks of their buffer (docs/reference/a2a3.md section 8)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from isa.errors import TargetDataError
-from simulator.engines.event_strided.legality import always_fills, check_vector, facts_of
-from simulator.engines.fast_dataflow.layout import VECTOR
-from simulator.engines.fast_dataflow.ports import BLOCK
-from simulator.engines.fast_dataflow.units import Banking, Places, Work
-from simulator.strided.geometry import repeat_blocks
-from simulator.strided.operations import VectorOperation
-from simulator.tree import Operation
-from targets.strided_repeat import BufferPorts, StridedRepeatTarget
+from castsim.engines.fast_dataflow.codes import VECTOR
+from castsim.engines.fast_dataflow.state import Vector, Walk
+from castsim.engines.fast_dataflow.units import Banking, Places, Work
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.execution.tree import Operation
+from castsim.machines.strided.banks import places_of_blocks
+from castsim.machines.strided.geometry import repeat_blocks
+from castsim.machines.strided.operations import VectorOperation
+from castsim.machines.strided.timing import result_delay
+from castsim.machines.strided.timing_facts import always_fills, check_vector, facts_of
+from castsim.targets.strided_repeat import BufferPorts, StridedRepeatTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,40 +33,37 @@ class StridedRows:
         check_vector(operation, self.target)
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
-        """Return an instruction with its addresses as numbers, in the order of `requests`."""
+        """Put an instruction, with these addresses, into the tables."""
         assert isinstance(operation, VectorOperation)  # checked before the run
         row = self.target.timing.vector[operation.timing]
-        values = [
-            row.head_cycles,
-            row.repeat_cycles,
-            row.tail_cycles,
-            operation.repeats,
-            int(always_fills(self.target)),
-            len(operation.sources),
-        ]
+        walks = []
         for stream, address in zip((operation.destination, *operation.sources), addresses, strict=True):
             offsets = repeat_blocks(stream, operation.lanes, operation.mask)
             blocks = tuple(offset // BLOCK for offset in offsets)
-            values += [address, stream.step, places.distances(blocks), len(blocks)]
-        return Work(VECTOR, tuple(values), facts_of(operation))
-
-
-def _banking(banks: BufferPorts) -> Banking:
-    """Return port and bank of every block, and what they exclude; addresses beyond the buffer start over."""
-    if banks.bank_bytes % BLOCK:
-        raise TargetDataError(f"banks.bank_bytes {banks.bank_bytes} is no multiple of the block, {BLOCK} bytes")
-    places = _places(banks.groups, banks.banks_per_group, banks.bank_bytes // BLOCK)
-    return replace(places, exclusive_ports=banks.exclusive_ports, exclusive_banks=banks.exclusive_banks)
+            walks.append(Walk(address, stream.step, places.distances(blocks), len(blocks)))
+        vector = Vector(
+            head=row.head_cycles,
+            interval=row.repeat_cycles,
+            tail=row.tail_cycles,
+            delay=result_delay(row.tail_cycles, int(row.results_at_once)),
+            repeats=operation.repeats,
+            always=int(always_fills(self.target)),
+            sources=len(operation.sources),
+            first_walk=places.add("walks", walks),
+        )
+        return Work(VECTOR, places.add("vectors", [vector]), facts_of(operation))
 
 
 @lru_cache(maxsize=16)
-def _places(groups: int, banks: int, rows: int) -> Banking:
-    period = groups * banks * rows
-    group_of = [block % groups for block in range(period)]
+def _banking(banks: BufferPorts) -> Banking:
+    """Return port and bank of every block, and what they exclude."""
+    reads, writes, places = places_of_blocks(banks)
     return Banking(
-        period=period,
-        port_of=[*group_of, *(group + groups for group in group_of)],
-        bank_of=[group * banks + block // groups // rows for block, group in enumerate(group_of)],
-        ports=2 * groups,
-        banks=groups * banks,
+        period=len(places),
+        port_of=(*reads, *writes),
+        bank_of=places,
+        ports=2 * banks.groups,
+        banks=banks.groups * banks.banks_per_group,
+        exclusive_ports=banks.exclusive_ports,
+        exclusive_banks=banks.exclusive_banks,
     )

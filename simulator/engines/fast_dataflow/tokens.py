@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd, lcm
 
-from simulator.dataflow.operations import Transfer
-from simulator.engines.fast_dataflow.encoding import Encoder
-from simulator.engines.fast_dataflow.layout import BEGIN, END, NONE, PART, WHOLE
-from simulator.tree import Block, Deltas, Loop, Lowered, Node, accesses, elements, width
+from castsim.engines.fast_dataflow.codes import BEGIN, END, NONE, PART, WHOLE
+from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.execution.dataflow.operations import Transfer
+from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, accesses, elements, width
 
 _PIECE = 4096
 """Tokens that are made at once."""

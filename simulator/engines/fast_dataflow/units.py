@@ -5,12 +5,12 @@ A unit is to a vector pipe what `event_dataflow.machine.VectorUnit` is in the ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from simulator.engines.fast_dataflow.ports import BLOCK
-from simulator.tree import Operation
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.execution.tree import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Banking:
     """
 
     period: int
-    port_of: list[int]
-    bank_of: list[int]
+    port_of: tuple[int, ...]
+    bank_of: tuple[int, ...]
     ports: int
     banks: int
     exclusive_ports: bool = False
@@ -42,27 +42,24 @@ class Banking:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An operation of the vector unit as numbers: its kind, its values, and the facts it rests on.
-
-    `lists` are numbers that stand elsewhere: value `at` gets the place of the list.
-    """
+    """An operation of the vector unit: its kind, the number of its row, and the facts it rests on."""
 
     kind: int
-    values: tuple[int, ...]
+    row: int
     facts: tuple[str, ...]
 
 
 class Places(Protocol):
-    """Where numbers go that operations share."""
+    """The tables of the program's rows."""
 
-    def values(self, numbers: Iterable[int]) -> int:
-        """Store numbers and return where they begin."""
+    def add(self, table: str, rows: Sequence[object]) -> int:
+        """Append rows to a table and return the number of the first."""
 
     def distances(self, blocks: tuple[int, ...]) -> int:
-        """Store distances in blocks from the first block of a repeat and return where they begin."""
+        """Store distances in blocks from the first block of a repeat and return where they begin in `numbers`."""
 
-    def function_room(self, trips: int, stores: int, registers: int, special_ports: int) -> None:
-        """See to it that a vector function of this size has room at work."""
+    def make_room(self, **rows: int) -> None:
+        """See to it that tables have so many rows for the vector function at work."""
 
 
 class Unit(Protocol):
@@ -80,4 +77,4 @@ class Unit(Protocol):
         """
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
-        """Return the operation with its addresses as numbers."""
+        """Put the operation, with these addresses, into the tables."""

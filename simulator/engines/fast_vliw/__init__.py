@@ -4,6 +4,6 @@
 `outcome` reads the columns back as executions and operations, `simulation` puts them together.
 """
 
-from simulator.engines.fast_vliw.simulation import simulate_bundles
+from castsim.engines.fast_vliw.simulation import simulate_bundles
 
 __all__ = ["simulate_bundles"]

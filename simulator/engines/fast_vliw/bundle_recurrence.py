@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from isa.errors import EngineError
-from simulator.engines.fast_vliw.history import History, Kind
-from simulator.timing import Cause, Listener
-from simulator.tree import Instruction
+from castsim.engines.fast_vliw.history import History, Kind
+from castsim.execution.tree import Instruction
+from castsim.isa.errors import EngineError
+from castsim.timing import Cause, Listener
 
 PROGRESS_INTERVAL = 65536
 """Bundles between two calls of `Listener.progress`."""
@@ -22,10 +22,10 @@ LATENCY_FACT, JUMP_FACT = "options.global_latency_cycles", "options.taken_jump_c
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Global memory: cycles per access, latency of loads, places in the queue; stores may have a port of their own."""
+    """Global memory: cycles per access and until data is there, places in the queue; stores may have their own port."""
 
     interval: int
-    latency: int
+    load_cycles: int
     entries: int
     shared: bool
 
@@ -236,7 +236,7 @@ class Core:
             for _ in range(count):
                 begin = max(now, self.port_free[place])
                 crossed = self.port_free[place] = begin + memory.interval
-                done = crossed if due is None else max(crossed, begin + memory.latency)
+                done = crossed if due is None else begin + memory.load_cycles
                 self.outstanding.append(Access(due, crossed, done))
                 last = max(last, done)
         return last

@@ -10,9 +10,9 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from simulator.timing import Cause
-from simulator.tree import Block, Lowered, Node, operations
-from simulator.vliw.operations import SLOTS, BundleOperation
+from castsim.execution.tree import Block, Lowered, Node, operations
+from castsim.machines.vliw.operations import SLOTS, BundleOperation
+from castsim.timing import Cause
 
 VPU = SLOTS.index("VPU")
 

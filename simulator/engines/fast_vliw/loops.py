@@ -10,9 +10,9 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 
-from simulator.engines.fast_vliw.bundle_recurrence import Core, Totals
-from simulator.engines.fast_vliw.history import Kinds, Repetition
-from simulator.tree import Block, Loop, Lowered, Node
+from castsim.engines.fast_vliw.bundle_recurrence import Core, Totals
+from castsim.engines.fast_vliw.history import Kinds, Repetition
+from castsim.execution.tree import Block, Loop, Lowered, Node
 
 
 @dataclass(frozen=True, slots=True)

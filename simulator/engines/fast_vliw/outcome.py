@@ -13,9 +13,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.engines.fast_vliw.history import History, Repetition
-from simulator.timing import Cause, Execution, OperationTiming
-from simulator.vliw.operations import SLOTS
+from castsim.engines.fast_vliw.history import History, Repetition
+from castsim.machines.vliw.operations import SLOTS
+from castsim.timing import Cause, Execution, OperationTiming
 
 _AT_ONCE = 1 << 16
 """Rows that are worked on together: what is made on the way is to stay small beside the history."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from isa.errors import IllegalError
-from simulator.engines.fast_vliw.bundle_recurrence import Core, Memory
-from simulator.engines.fast_vliw.history import History, Kinds
-from simulator.engines.fast_vliw.loops import Stepper
-from simulator.engines.fast_vliw.outcome import Executions, Finishes, Operations, Rows, parts_of
-from simulator.timing import Cause, Listener, PipeTiming, Timing
-from simulator.tree import Lowered, Tree, elements
-from simulator.vliw.operations import SLOTS, BundleOperation
-from targets.vliw import VliwTarget
+from castsim.engines.fast_vliw.bundle_recurrence import Core, Memory
+from castsim.engines.fast_vliw.history import History, Kinds
+from castsim.engines.fast_vliw.loops import Stepper
+from castsim.engines.fast_vliw.outcome import Executions, Finishes, Operations, Rows, parts_of
+from castsim.execution.tree import Lowered, Tree, elements
+from castsim.isa.errors import IllegalError
+from castsim.machines.vliw.operations import SLOTS, BundleOperation
+from castsim.machines.vliw.timing import load_cycles
+from castsim.targets.vliw import VliwTarget
+from castsim.timing import Cause, Listener, PipeTiming, Timing
 
 _SHARED = ("GLOBAL",)
 _SEPARATE = ("GLOBAL LOAD", "GLOBAL STORE")
@@ -75,9 +76,10 @@ def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
 
 
 def _memory(target: VliwTarget) -> Memory:
+    interval = target.global_memory.cycles_per_access
     return Memory(
-        interval=target.global_memory.cycles_per_access,
-        latency=int(target.option("global_latency_cycles")),
+        interval=interval,
+        load_cycles=load_cycles(interval, int(target.option("global_latency_cycles"))),
         entries=int(target.option("global_queue_entries")),
         shared=target.option("global_ports") == "shared",
     )

@@ -12,13 +12,13 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import FloatFormat, Format, IntFormat, Specials, TaperedFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics.pack import tapered_layout
-from simulator.numerics.policy import HYBRID_WORDS, E8M0Rule, NanToFloat, Policy, is_power_format
-from simulator.numerics.rounding import U64, UNGUARDED, rule_of
-from simulator.numerics.specials import infinity_codes, nan_codes, overflow_codes
-from simulator.numerics.unpack import code_bits, tapered_tables
+from castsim.isa.formats import FloatFormat, Format, IntFormat, Specials, TaperedFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics.pack import tapered_layout
+from castsim.numerics.policy import HYBRID_WORDS, E8M0Rule, NanToFloat, Policy, is_power_format
+from castsim.numerics.rounding import U64, UNGUARDED, rule_of
+from castsim.numerics.specials import infinity_codes, nan_codes, overflow_codes
+from castsim.numerics.unpack import code_bits, tapered_tables
 
 EXPONENT_ZERO = 1 << 13
 """Exponents are kept above zero by this much, beyond the range of f64 scaled by any shift."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from numba.np.unsafe import ndarray
 
-from simulator.numerics.compiled.fields import Fields, Kind
-from simulator.numerics.compiled.steps import (
+from castsim.numerics.compiled.fields import Fields, Kind
+from castsim.numerics.compiled.steps import (
     inline,
     normalise,
     pack_float,
@@ -19,7 +19,7 @@ from simulator.numerics.compiled.steps import (
     unpack_integer,
     unpack_tapered,
 )
-from simulator.numerics.compiled.words import above, band, bor, like, shl
+from castsim.numerics.compiled.words import above, band, bor, like, shl
 
 _FLOAT, _INTEGER, _TAPERED, _POWER, _BOOLEAN = (int(kind) for kind in Kind)
 

@@ -17,9 +17,9 @@ import numba
 import numpy as np
 from numba import types
 
-from simulator.numerics import rounding
-from simulator.numerics.compiled import fields, kernels, lookups, shortcuts, steps, words
-from simulator.numerics.compiled.hint import hint
+from castsim.numerics import rounding
+from castsim.numerics.compiled import fields, kernels, lookups, shortcuts, steps, words
+from castsim.numerics.compiled.hint import hint
 
 _settings: Any = numba.config
 if _settings.DISABLE_JIT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.numerics.compiled.words import add, band, bor, like, shl, shr, sub
+from castsim.numerics.compiled.words import add, band, bor, like, shl, shr, sub
 
 
 def lookup_kernel(shortened: bool, model: Any, stamp: int) -> Any:

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.formats import Format, TaperedFormat
-from isa.modes import Rounding
-from simulator.numerics.blocks import Codes, code_dtype
-from simulator.numerics.compiled import kernels, lookups, shortcuts
-from simulator.numerics.compiled.fields import Kind, fields_of, kind_of, tables_of, word_bits
-from simulator.numerics.compiled.loading import compiled, has_half_conversion, signature, source_stamp
-from simulator.numerics.policy import Policy
-from simulator.numerics.tables import Table, table_of, table_size
+from castsim.isa.formats import Format, TaperedFormat
+from castsim.isa.modes import Rounding
+from castsim.numerics.blocks import Codes, code_dtype
+from castsim.numerics.compiled import kernels, lookups, shortcuts
+from castsim.numerics.compiled.fields import Kind, fields_of, kind_of, tables_of, word_bits
+from castsim.numerics.compiled.loading import compiled, has_half_conversion, signature, source_stamp
+from castsim.numerics.policy import Policy
+from castsim.numerics.tables import Table, table_of, table_size
 
 _LARGEST_TABLE = 1 << 16
 """Entries of a table that second-level caches hold; larger ones lose against computing."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from isa.formats import FloatFormat, Format, IntFormat
-from isa.modes import Overflow, Rounding
-from simulator.numerics.compiled.fields import Fields
-from simulator.numerics.compiled.steps import inline, settle_sign
-from simulator.numerics.compiled.words import (
+from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics.compiled.fields import Fields
+from castsim.numerics.compiled.steps import inline, settle_sign
+from castsim.numerics.compiled.words import (
     above,
     add,
     band,
@@ -48,7 +48,7 @@ from simulator.numerics.compiled.words import (
     to_zero,
     unsigned_of_float,
 )
-from simulator.numerics.policy import NanToFloat, Policy
+from castsim.numerics.policy import NanToFloat, Policy
 
 _INFINITY = 0x7F800000
 _QUIET = 0x7FC00000

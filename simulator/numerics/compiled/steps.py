@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from simulator.numerics import rounding
-from simulator.numerics.compiled.fields import EXPONENT_ZERO
-from simulator.numerics.compiled.words import (
+from castsim.numerics import rounding
+from castsim.numerics.compiled.fields import EXPONENT_ZERO
+from castsim.numerics.compiled.words import (
     above,
     add,
     band,

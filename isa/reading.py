@@ -1,0 +1,126 @@
+"""Reading files that users name: whole, or refused at once where they are larger than a stated limit.
+
+`castsim COMMAND --max-file-bytes N` sets the limit on the command line, `with file_limit(N):` in Python. `.npy` files
+are mapped into memory, not read, and have none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import BinaryIO
+
+from castsim.isa.errors import ReadError
+
+MAX_TEXT_BYTES = 16 << 20
+"""Largest program, table, record or binary unless told otherwise: some 400,000 lines, a minute of reading them."""
+
+MAX_MODEL_BYTES = 256 << 20
+"""Largest ONNX model unless told otherwise: it holds its constants, which are no text."""
+
+OPTION = "--max-file-bytes"
+"""The option of the command line that sets the limit for both."""
+
+STDIN = "-"
+"""What names standard input in place of a file."""
+
+_limit: ContextVar[int | None] = ContextVar("file limit", default=None)
+
+
+@contextmanager
+def file_limit(limit: int | None) -> Iterator[None]:
+    """Refuse files of more than `limit` bytes while the block lasts; None takes the defaults.
+
+    Raises:
+        ReadError: a limit below 1.
+    """
+    if limit is not None and limit < 1:
+        raise ReadError(f"a file limit of {limit} bytes", legal=("1 or more",))
+    token = _limit.set(limit)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def limit_of(text: str) -> int:
+    """Return the bytes that `--max-file-bytes` gives.
+
+    Raises:
+        ReadError: no positive integer, or one of more than 18 digits.
+    """
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 18 or int(digits) == 0:
+        raise ReadError(f"{OPTION} {digits[:40]}: not a positive integer", legal=(str(MAX_TEXT_BYTES), "67108864"))
+    return int(digits)
+
+
+def read_text(path: str | Path, what: str, *, encoding: str = "utf-8") -> str:
+    """Return the text of a file; `what` is what messages call it: a program, a table.
+
+    Raises:
+        ReadError: as `read_bytes`; no UTF-8 text.
+    """
+    data = read_bytes(path, what)
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        raise ReadError(f"{what} '{path}': is no UTF-8 text") from None
+
+
+def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) -> bytes:
+    """Return the content of a file, or of standard input for `-`; pipes and devices are read until they end.
+
+    Raises:
+        ReadError: it is missing, unreadable or larger than the limit, `default` unless `file_limit` says otherwise.
+    """
+    limit = _limit_or(default)
+    try:
+        if str(path) == STDIN:
+            return _bounded(sys.stdin.buffer, f"{what} '{path}'", limit)
+        with Path(path).open("rb") as file:
+            return _bounded(file, f"{what} '{path}'", limit)
+    except OSError as error:
+        raise ReadError(f"{what} '{path}': {error.strerror or error}") from None
+    except ValueError as error:
+        if isinstance(error, ReadError):
+            raise
+        raise ReadError(f"{what} {str(path)!r}: {error}") from None  # a name that no file can have
+
+
+def check_size(size: int, what: str, *, default: int = MAX_TEXT_BYTES) -> None:
+    """Refuse what is larger than the limit, `default` unless `file_limit` says otherwise.
+
+    Raises:
+        ReadError: as said.
+    """
+    limit = _limit_or(default)
+    if size > limit:
+        raise ReadError(f"{what} has {size} bytes, over the limit of {limit}", legal=(f"{OPTION} {size}",))
+
+
+def _limit_or(default: int) -> int:
+    found = _limit.get()
+    return default if found is None else found
+
+
+def _bounded(file: BinaryIO, what: str, limit: int) -> bytes:
+    check_size(_size(file) or 0, what, default=limit)
+    data = file.read(limit + 1)
+    if len(data) > limit:  # a pipe, a device, a file that grows or that has no size, such as those of /proc
+        raise ReadError(f"{what} has more than {limit} bytes, the limit", legal=(f"{OPTION} N",))
+    return data
+
+
+def _size(file: BinaryIO) -> int | None:
+    """Return the bytes of a regular file, None for what has no size before it ends."""
+    try:
+        state = os.fstat(file.fileno())
+    except (OSError, AttributeError):  # standard input replaced by something without a descriptor
+        return None
+    return state.st_size if stat.S_ISREG(state.st_mode) else None

@@ -1,6 +1,0 @@
-"""Published or own measurements of casts against the simulation: tables of cycles in, errors out."""
-
-from simulator.accuracy.assessment import Accuracy, AssessedRow, Curve, assess
-from simulator.accuracy.table import MeasuredRow, MeasuredTable, read_table
-
-__all__ = ["Accuracy", "AssessedRow", "Curve", "MeasuredRow", "MeasuredTable", "assess", "read_table"]

@@ -1,0 +1,79 @@
+"""Files of TPC assembly and binaries, as the commands read and write them, and the targets that run them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from castsim.commands.words import GRAPHS
+from castsim.files import whole_file
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.reading import STDIN, read_bytes
+from castsim.isa.tpc.encoding import Encoding
+from castsim.machines.vliw.source import ASSEMBLY_SUFFIXES, TILE_SUFFIX, targets_running
+from castsim.targets import load_target
+from castsim.targets.tpc_encoding import encoding_of
+from castsim.targets.vliw import VliwTarget
+
+
+def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
+    """Return what to call a file of assembly in messages, and its text.
+
+    `tiles` says what a tile program is to the command, which does not take one.
+
+    Raises:
+        ReadError: it is missing or unreadable, no text, or by its suffix in another language.
+    """
+    legal = [f"a {suffix} file" for suffix in ASSEMBLY_SUFFIXES]
+    if name.endswith(TILE_SUFFIX):
+        raise ReadError(f"castsim {command} takes TPC assembly; the tile program '{name}' {tiles}", legal=legal)
+    if name.endswith(GRAPHS):
+        raise ReadError(f"castsim {command} takes TPC assembly; '{name}' is a graph for `castsim graph`", legal=legal)
+    file, data = named_bytes(name)
+    try:
+        return file, data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ReadError(
+            f"program '{file}': byte {error.start} is no UTF-8 text; is it a binary? `castsim disasm` reads those",
+            legal=legal,
+        ) from None
+
+
+def named_bytes(name: str) -> tuple[str, bytes]:
+    """Return what to call a file in messages, and its content; `-` is standard input.
+
+    Raises:
+        ReadError: it is missing, unreadable or too large.
+    """
+    return "<stdin>" if name == STDIN else name, read_bytes(name, "program")
+
+
+def encoded_target(name: str) -> tuple[VliwTarget, Encoding]:
+    """Return a target that runs TPC programs, and its encoding.
+
+    Raises:
+        ReadError, TargetDataError: as `castsim.targets.load_target`.
+        IllegalError: a target of another kind.
+    """
+    target = load_target(name)
+    if not isinstance(target, VliwTarget):
+        raise IllegalError(f"{target.name} has no TPC assembly", legal=targets_running("tpc"))
+    return target, encoding_of(target)
+
+
+def write_out(name: str | None, data: bytes, source: str | None = None) -> Path | None:
+    """Write a file, completely or not at all, and return its path; None if there is none to write.
+
+    Raises:
+        ReadError: it cannot be written, or is the one that `source` names.
+    """
+    if name is None:
+        return None
+    path = Path(name)
+    if source is not None and path.is_file() and path.resolve() == Path(source).resolve():
+        raise ReadError(f"--out {name} would replace what was read")
+    try:
+        with whole_file(path) as file:
+            file.write(data)
+    except OSError as error:
+        raise ReadError(f"--out {name}: {error.strerror or error}") from None
+    return path

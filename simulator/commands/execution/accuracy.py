@@ -1,0 +1,63 @@
+"""What `castsim accuracy` does."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from castsim.commands.outcome import Outcome
+from castsim.evidence.accuracy import assess, read_table
+from castsim.isa.errors import ReadError
+from castsim.reports.accuracy import accuracy_document
+from castsim.targets import load_target, target_names
+from castsim.targets.csv_tables import SHIPPED
+
+if TYPE_CHECKING:
+    from castsim.targets import Target
+
+
+def execute(options: Namespace) -> Outcome:
+    """Assess.
+
+    Raises:
+        ReadError: unknown target, one without measurements, a table that cannot be read.
+        IllegalError, TileError: a row that the target cannot run.
+    """
+    if options.data is not None:
+        own = read_table(Path(options.data))
+        target = load_target(options.target) if options.target else _guessed(own.columns)
+        pairs = [(target, own)]
+    else:
+        targets = [load_target(options.target)] if options.target else _measured_targets()
+        pairs = [(target, read_table(path)) for target in targets for path in _shipped(target)]
+    found = [assess(target, table) for target, table in pairs]
+
+    def text(_: int) -> Any:
+        from castsim.reports.accuracy_text import accuracy_text  # noqa: PLC0415 - rich, only if printed
+
+        return accuracy_text(found)
+
+    return Outcome(accuracy_document(found), text)
+
+
+def _measured_targets() -> list[Target]:
+    return [target for target in map(load_target, target_names()) if target.measurements]
+
+
+def _shipped(target: Target) -> list[Path]:
+    """Return the tables that come with a target."""
+    if not target.measurements:
+        names = [measured.name for measured in _measured_targets()]
+        raise ReadError(f"no measurements come with {target.name}; name some by --data", legal=names)
+    return [SHIPPED / table.file for table in target.measurements]
+
+
+def _guessed(columns: tuple[str, ...]) -> Target:
+    """Return the target one of whose own tables shares most columns with another."""
+    targets = _measured_targets()
+    shared = [max(len({*columns} & {*read_table(path).columns}) for path in _shipped(target)) for target in targets]
+    best = [target for target, count in zip(targets, shared, strict=True) if count == max(shared)]
+    if len(best) > 1:
+        raise ReadError("the columns do not tell the target; name it by --target", legal=[one.name for one in best])
+    return best[0]

@@ -1,0 +1,230 @@
+"""Casting single values: from the words of the command line to the rows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from castsim.casting import cast_on_target
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+from castsim.numerics import (
+    Policy,
+    abstract_policy,
+    cast_codes,
+    code_dtype,
+    encode_value,
+    legal_overflows,
+    legal_roundings,
+    value_of,
+)
+from castsim.reports.cast import CastRow, CastTable, Request, Skipped, Source
+from castsim.reports.cast_specifications import Accepted, accepted
+from castsim.reports.numbers import bits_text
+from castsim.reports.ulp import ulp_distance
+from castsim.specifications import acceptance, parse_specification, specified_cast
+from castsim.targets import Target, load_target, target_names
+
+ALL = "all"
+"""Stands for the abstract cast and every shipped target that has the pair."""
+
+
+ABSTRACT = "abstract"
+"""Stands for the abstract cast among targets."""
+
+
+def parse_request(
+    *,
+    src: str,
+    dst: str,
+    values: Sequence[str],
+    targets: Sequence[str] = (),
+    roundings: Sequence[str] = (),
+    overflows: Sequence[str] = (),
+    saturation: str | None = None,
+    scratch: bool = False,
+    specifications: Sequence[str] = (),
+) -> Request:
+    """Read a request from words.
+
+    Raises:
+        ReadError: an unknown word, a value that is no number and no code, options that contradict each other.
+        IllegalError: a specification does not have the cast.
+        TargetDataError: a bad target description.
+    """
+    source, destination = format_named(src), format_named(dst)
+    chips = [name for name in targets if name.lower() not in (ALL, ABSTRACT)]
+    everything = ALL in map(str.lower, targets)
+    if everything:
+        chips = list(dict.fromkeys([*target_names(), *chips]))
+    if chips and overflows:
+        raise ReadError("a target decides about overflow itself; --overflow is for the cast without one")
+    if not chips and (saturation is not None or scratch):
+        raise ReadError("--saturation and --scratch belong to a target; name one by --target")
+    return Request(
+        src=source,
+        dst=destination,
+        sources=tuple(read_value(text, source) for text in values),
+        targets=tuple(load_target(name) for name in chips),
+        abstract=everything or not chips or ABSTRACT in map(str.lower, targets),
+        lenient=everything,
+        roundings=tuple(roundings) if chips else tuple(_word(Rounding, word, "rounding") for word in roundings),
+        overflows=tuple(_word(Overflow, word, "overflow") for word in overflows),
+        saturation=None if saturation is None else _word(Saturation, saturation, "saturation"),
+        scratch=scratch,
+        specified=tuple(
+            specified_cast(spec, source, destination, version=version, attributes=attributes)
+            for spec, version, attributes in map(parse_specification, specifications)
+        ),
+    )
+
+
+def read_value(text: str, fmt: Format) -> Source:
+    """Read a number or `0x` bits of the format.
+
+    Raises:
+        ReadError: neither, or bits that are no code of the format.
+    """
+    if not text.lower().startswith("0x"):
+        encoded = encode_value(text, fmt)
+        return Source(text, encoded.code, value_of(encoded.code, fmt), not encoded.inexact)
+    try:
+        code = int(text, 16)
+    except ValueError:
+        raise ReadError(f"'{text}' is not a hexadecimal number") from None
+    if code >> fmt.bits:
+        raise ReadError(f"{text} is not a code of {fmt.name}", legal=(f"0x0 to {bits_text((1 << fmt.bits) - 1, fmt)}",))
+    if isinstance(fmt, IntFormat) and fmt.signed and fmt.bits > 8 and code > fmt.maximum:
+        code |= (1 << fmt.storage_bits) - (1 << fmt.bits)  # codes that do not fill their storage are sign-extended
+    return Source(text, code, value_of(code, fmt), exact=True)
+
+
+def cast_values(request: Request) -> CastTable:
+    """Cast every value under every mode, without a chip or on every target.
+
+    Raises:
+        IllegalError: a pair or mode that the target or the format does not have; with every target asked for, one
+            that no target has.
+    """
+    warnings: dict[str, None] = {}
+    skipped: dict[Skipped, None] = {}
+    columns = list(_on_targets(request, warnings, skipped) if request.targets else _abstract(request))
+    rows, found = _judged(request, columns)
+    by_value = [column[number] for number in range(len(request.sources)) for column in rows]
+    return CastTable(request, tuple(by_value), tuple(warnings), tuple(skipped), tuple(found))
+
+
+def _judged(request: Request, columns: list[list[CastRow]]) -> tuple[list[list[CastRow]], list[Accepted]]:
+    """Return the columns with the judgement of every specification, and what these accept, value by value."""
+    found: list[list[Accepted]] = []
+    for cast in request.specified:
+        sets = acceptance(cast, request.src, request.dst, _codes(request))
+        found.append([accepted(cast, sets, number) for number in range(len(request.sources))])
+        for column in columns:
+            codes = np.array([row.code for row in column], code_dtype(request.dst))
+            judged = zip(column, sets.contains(codes).tolist(), strict=True)
+            column[:] = [replace(row, accepted_by={**row.accepted_by, cast.label: good}) for row, good in judged]
+    return columns, [row for rows in zip(*found, strict=True) for row in rows]
+
+
+def _abstract(request: Request) -> Iterator[list[CastRow]]:
+    for rounding in request.roundings or (None,):
+        for overflow in request.overflows or (None,):
+            mode = None if rounding is None else Rounding(rounding)
+            policy = abstract_policy(request.src, request.dst, mode, overflow)
+            yield _abstract_column(request, policy, rounding)
+
+
+def _abstract_column(request: Request, policy: Policy, asked: str | None) -> list[CastRow]:
+    if policy.rounding is Rounding.STOCHASTIC:
+        legal = [mode for mode in legal_roundings(request.src, request.dst) if mode in DETERMINISTIC]
+        raise IllegalError("rounding 'stochastic' needs random words; it is for arrays, from Python", legal=legal)
+    codes = cast_codes(_codes(request), request.src, request.dst, policy)
+    return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None))
+
+
+def _on_targets(request: Request, warnings: dict[str, None], skipped: dict[Skipped, None]) -> Iterator[list[CastRow]]:
+    """Yield one column per rounding and target, after the abstract cast of that rounding if it is wanted."""
+    done, refusal = 0, None
+    for rounding in request.roundings or (None,):
+        if request.abstract:
+            yield _abstract_column(request, _comparable(request, rounding, None), rounding)
+        for target in request.targets:
+            try:
+                yield _on_target(request, target, rounding, warnings)
+                done += 1
+            except IllegalError as error:
+                if not request.lenient:
+                    raise
+                refusal = error
+                skipped[Skipped(target.name, error.message)] = None
+    if not done and refusal is not None:
+        tried = ", ".join(target.name for target in request.targets)
+        raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")
+
+
+def _on_target(request: Request, target: Target, rounding: str | None, warnings: dict[str, None]) -> list[CastRow]:
+    result = cast_on_target(
+        _codes(request),
+        request.src,
+        request.dst,
+        target,
+        rounding=rounding,
+        saturation=request.saturation,
+        scratch=request.scratch,
+    )
+    warnings.update(dict.fromkeys(f"{target.name}: {text}" for text in result.warnings))
+    saturation = None if result.saturation is None else str(result.saturation)
+    column = _column(request, result.codes, (target.name, rounding), (result.rounding, result.overflow, saturation))
+    exact = _abstract_column(request, _comparable(request, rounding, result.rounding), rounding)
+    return [
+        replace(row, ulps=ulp_distance(ideal.code, row.code, request.dst))
+        for row, ideal in zip(column, exact, strict=True)
+    ]
+
+
+def _comparable(request: Request, asked: str | None, in_force: str | None) -> Policy:
+    """Return the abstract cast that targets are compared with.
+
+    It rounds as asked, or, by a mode that only the target has, as the target does; saturation on means saturate, off
+    the other overflow.
+    """
+    src, dst = request.src, request.dst
+    overflow = None
+    if request.saturation is not None:
+        overflow = legal_overflows(dst)[0 if request.saturation is Saturation.ON else 1]
+    legal = {str(mode): mode for mode in legal_roundings(src, dst) if mode is not Rounding.STOCHASTIC}
+    names = [name.lower().removeprefix("cast_") for name in (asked, in_force) if name is not None]
+    mode = next((legal[name] for name in names if name in legal), None)
+    return abstract_policy(src, dst, mode, overflow)
+
+
+def _codes(request: Request) -> Any:
+    return np.array([source.code for source in request.sources], code_dtype(request.src))
+
+
+def _column(
+    request: Request, codes: Any, asked: tuple[str | None, str | None], modes: tuple[str, str, str | None]
+) -> list[CastRow]:
+    """Return one row per value; `asked` names target and rounding, `modes` are rounding, overflow, saturation."""
+    target, wanted = asked
+    wanted = None if wanted is None else str(wanted).lower()
+    rounding, overflow, saturation = modes
+    return [
+        CastRow(source, target, wanted, str(rounding), str(overflow), saturation, code, value_of(code, request.dst))
+        for source, code in zip(request.sources, map(int, codes), strict=True)
+    ]
+
+
+_Word = TypeVar("_Word", Rounding, Overflow, Saturation)
+
+
+def _word(kind: type[_Word], text: str, what: str) -> _Word:
+    try:
+        return kind(text.lower())
+    except ValueError:
+        raise ReadError(f"unknown {what} '{text}'", legal=[str(member) for member in kind]) from None

@@ -1,0 +1,73 @@
+"""What `castsim compiled` does."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from castsim.commands.execution.cast_values import read_value
+from castsim.commands.outcome import Outcome
+from castsim.isa.errors import ReadError
+from castsim.reports.compiled import cast_document, compiled_document, table_document
+from castsim.reports.listing import plain_text
+from castsim.tpc_compiler.compiled_casts import cast_table, compare, compile_cast, source_format, tpc_target
+
+if TYPE_CHECKING:
+    from castsim.tpc_compiler.compiled_casts import CompiledCast
+
+
+def execute(options: Namespace) -> Outcome:
+    """Make the cast, run it on the values.
+
+    Raises:
+        ReadError: what was typed: unknown type, form, mode or target, no number, no code.
+        IllegalError: a pair, mode, number of elements or order that the target or the form does not have.
+    """
+    if options.table:
+        if options.src is not None:
+            raise ReadError("--table shows all casts of a target; SRC and DST do not go with it")
+        return _table(options.target)
+    if options.dst is None:
+        raise ReadError("SRC and DST are needed (see `castsim compiled --help`)")
+    cast = compile_cast(
+        options.src,
+        options.dst,
+        options.target,
+        form=options.form,
+        rounding=options.rounding,
+        reading=options.reading,
+        order=options.order,
+    )
+    return _emitted(cast) if options.emit else _compared(cast, options.values)
+
+
+def _compared(cast: CompiledCast, texts: list[str]) -> Outcome:
+    """Show the path, the results of the values and where accounts differ."""
+    fmt = source_format(cast)
+    sources = [read_value(text.strip(), fmt) for text in texts]
+    found = compare(cast, [source.code for source in sources])
+
+    def text(_: int) -> Any:
+        from castsim.reports.compiled_text import compiled_text  # noqa: PLC0415 - rich, only if printed
+
+        return compiled_text(found, sources)
+
+    return Outcome(compiled_document(found, sources), text)
+
+
+def _emitted(cast: CompiledCast) -> Outcome:
+    """Show the assembly of one vector."""
+    assembly = cast.kernel.text()
+    return Outcome({**cast_document(cast), "assembly": assembly}, lambda _: plain_text(assembly.rstrip("\n")))
+
+
+def _table(target: str) -> Outcome:
+    """Show the C-level casts of a generation."""
+    table = cast_table(tpc_target(target))
+
+    def text(_: int) -> Any:
+        from castsim.reports.compiled_text import table_text  # noqa: PLC0415 - rich, only if printed
+
+        return table_text(table)
+
+    return Outcome(table_document(table), text)

@@ -1,0 +1,50 @@
+"""What `castsim conform` does."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from castsim.commands.outcome import Outcome
+from castsim.commands.words import assignments, integer_from
+from castsim.isa.errors import ReadError
+from castsim.planning.conformance import conform
+from castsim.reports.conform import conform_document
+from castsim.reports.stages import watching
+from castsim.specifications import parse_specification
+
+
+def execute(options: Namespace) -> Outcome:
+    """Plan the cells.
+
+    Raises:
+        ReadError: what was typed.
+        IllegalError: no cast is left.
+    """
+    spec, version, attributes = parse_specification(options.spec)
+    if attributes:
+        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+    workers = integer_from("--workers", options.workers)
+    values = assignments("--option", options.options)
+    names = [name for text in options.target for name in text.split(",")]
+    with watching(quiet=options.quiet) as heard:
+        found = conform(
+            spec,
+            names,
+            version=version,
+            src=options.src,
+            dst=options.dst,
+            prove=options.prove,
+            workers=workers,
+            heard=heard,
+            options=values,
+        )
+
+    def text(_: int) -> Any:
+        from rich.text import Text  # noqa: PLC0415 - rich, only if printed
+
+        from castsim.reports.conform_text import conform_markdown, conform_text  # noqa: PLC0415 - as above
+
+        return Text(conform_markdown(found).rstrip("\n"), no_wrap=True) if options.markdown else conform_text(found)
+
+    return Outcome(conform_document(found), text)

@@ -1,0 +1,121 @@
+"""What `castsim graph` does."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from castsim.commands import run as declaration_of_run
+from castsim.commands.outcome import Outcome
+from castsim.commands.words import assignments, limits_of, output_folder, positive, scalar
+from castsim.engines import ENGINES
+from castsim.execution.inputs import write_array
+from castsim.files import file_name, file_names, whole_file
+from castsim.graphs import MOST_ELEMENTS, make_tensors, read_graph, run_graph
+from castsim.isa.errors import ReadError
+from castsim.planning.answering import setting_of
+from castsim.reports.graph import graph_document
+from castsim.reports.stages import watching
+from castsim.targets import load_target
+
+if TYPE_CHECKING:
+    from castsim.graphs import GraphRun
+
+_OF_GRAPHS = frozenset(
+    (
+        "program",
+        "target",
+        "inputs",
+        "args",
+        "out",
+        "engine",
+        "options",
+        "json",
+        "quiet",
+        "max_walk",
+        "max_statements",
+        "max_file_bytes",
+    )
+)
+"""Options of `castsim run` that mean something for a graph."""
+
+
+def execute(options: Namespace) -> Outcome:
+    """Run the graph.
+
+    Raises:
+        ReadError: what was typed; a file that cannot be read or written.
+        IllegalError: a node that is not supported.
+    """
+    if options.engine is not None and options.engine not in ENGINES:
+        raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
+    target, held = load_target(options.target), assignments("--option", options.options)
+    setting_of(target, held)  # refused before the graph is read
+    most = MOST_ELEMENTS if options.max_elements is None else positive("--max-elements", options.max_elements)
+    graph = read_graph(Path(options.program), options.tosa_version)
+    sizes = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    inputs = make_tensors(graph, assignments("--in", options.inputs), sizes, most)
+    folder, programs = output_folder(options.out), output_folder(options.emit)
+    with watching(quiet=options.quiet) as heard:
+        found = run_graph(graph, target, inputs, heard, options.engine, held, limits_of(options), most)
+    files = _write_outputs(found, folder)
+    emitted = _write_programs(found, programs)
+
+    def text(_: int) -> Any:
+        from castsim.reports.graph_text import graph_text  # noqa: PLC0415 - rich, only if printed
+
+        return graph_text(found, files, emitted)
+
+    return Outcome(graph_document(found, files, emitted), text, code=0 if found.conforms else 1)
+
+
+def execute_run(options: Namespace) -> Outcome:
+    """Run the graph that `castsim run` was given.
+
+    Raises:
+        ReadError: an option that means nothing for a graph, no target; otherwise as `execute`.
+    """
+    if options.target is None:
+        raise ReadError("a graph names no target", legal=("--target T",))
+    parser = ArgumentParser()
+    declaration_of_run.declare(parser)
+    for name, value in vars(options).items():
+        if name not in _OF_GRAPHS and value != parser.get_default(name):
+            raise ReadError(
+                f"--{name.replace('_', '-')} is for programs; write those of a graph by `castsim graph --emit DIR` and "
+                "run them"
+            )
+    return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None, "max_elements": None}))
+
+
+def _write_outputs(found: GraphRun, folder: Path | None) -> Mapping[str, Path]:
+    if folder is None:
+        return {}
+    files = {name: folder / f"{plain}.npy" for name, plain in file_names(found.outputs).items()}
+    for name, path in files.items():
+        write_array(path, found.outputs[name].array)
+    return files
+
+
+def _write_programs(found: GraphRun, folder: Path | None) -> Mapping[tuple[str, int], Path]:
+    """Write the programs, numbered in the order in which they ran.
+
+    Raises:
+        ReadError: one cannot be written.
+    """
+    if folder is None:
+        return {}
+    files: dict[tuple[str, int], Path] = {}
+    for node in found.nodes:
+        for place, stage in enumerate(node.stages):
+            number = f"{len(files):03d}"
+            path = folder / f"{number}_{file_name(node.node.name)}_{place}{stage.program.suffix}"
+            try:
+                with whole_file(path) as file:
+                    file.write(stage.program.text.encode())
+            except OSError as error:
+                raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
+            files[node.node.name, place] = path
+    return files

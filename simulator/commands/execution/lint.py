@@ -1,0 +1,46 @@
+"""What `castsim lint` does."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from castsim.commands.assembly_files import read_assembly
+from castsim.commands.outcome import Outcome
+from castsim.commands.words import statements_of
+from castsim.isa.tpc import parse
+from castsim.machines.vliw.lint import RULES, lint, notices
+from castsim.machines.vliw.source import chosen_target
+from castsim.reports.sections.lint import lint_entries, notice_entry
+
+
+def execute(options: Namespace) -> Outcome:
+    """Check the program.
+
+    Raises:
+        ReadError: the program cannot be read, or names no target.
+        IllegalError: the target lacks an instruction, or the machine would refuse the program before running it.
+    """
+    file, source = read_assembly(
+        options.program, "lint", "has no issue rules; `castsim run --timing-only` checks all that it has"
+    )
+    target = chosen_target(source, file, options.target)
+    program = parse(source, target.dialect, file, statements_of(options))
+    findings, noticed = lint(program, target), notices(program, target)
+    document = {
+        "program": file,
+        "target": target.name,
+        "rules": list(RULES),
+        **lint_entries(findings),
+        "notices": [notice_entry(found) for found in noticed],
+    }
+
+    def text(width: int) -> Any:
+        from rich.console import Group  # noqa: PLC0415 - rich, only if printed
+
+        from castsim.reports.sections.lint import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed
+
+        del width
+        return Group(*lint_section(findings), *notice_section(noticed))
+
+    return Outcome(document, text, code=1 if any(found.certain for found in findings) else 0)

@@ -1,0 +1,91 @@
+"""What `castsim lower` does."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from castsim.commands.delivery import STDOUT
+from castsim.commands.execution.lower_shape import planned
+from castsim.commands.outcome import Outcome
+from castsim.commands.words import assignments, integer_from
+from castsim.isa.errors import ReadError
+from castsim.planning import CastRequest, Verdict
+from castsim.planning.answering import answer, answer_through
+from castsim.reports.lower import answer_document
+from castsim.reports.stages import watching
+from castsim.specifications import parse_specification
+
+if TYPE_CHECKING:
+    from castsim.planning.answering import Answer
+
+_LONGEST = 3
+"""Instructions of the longest chain that the search follows."""
+
+
+def execute(options: Namespace) -> Outcome:
+    """Plan the cast.
+
+    Raises:
+        ReadError: what was typed, options of the target among it; a file that cannot be written.
+        IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
+        TileError: no program holds a tensor of that shape.
+    """
+    found = _answered(options, _request(options))
+    if options.out not in (None, STDOUT) and found.text is not None:
+        _write(Path(options.out), found.text)
+
+    def text(_: int) -> Any:
+        if options.out == STDOUT and found.text is not None:
+            from rich.text import Text  # noqa: PLC0415 - only if printed
+
+            return Text(found.text.rstrip("\n"), no_wrap=True)
+        from castsim.reports.lower_text import lower_text  # noqa: PLC0415 - rich, only if printed
+
+        return lower_text(found, options.out)
+
+    return Outcome(answer_document(found, options.out), text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+
+
+def _request(options: Namespace) -> CastRequest:
+    spec, version, attributes = parse_specification(options.spec)
+    return CastRequest(
+        src=options.src.strip(),
+        dst=options.dst.strip(),
+        target=options.target,
+        spec=spec,
+        version=version,
+        attributes=attributes,
+        rounding=options.rounding,
+        saturate=options.saturate,
+        rows=integer_from("--rows", options.rows),
+        cols=integer_from("--cols", options.cols),
+        steps=_steps(options.steps),
+    )
+
+
+def _answered(options: Namespace, request: CastRequest) -> Answer:
+    values = assignments("--option", options.options)
+    with watching(quiet=options.quiet) as heard:
+        if options.via:
+            return planned(request, lambda one: answer_through(one, options.via, heard, options=values))
+        return planned(request, lambda one: answer(one, heard, options=values))
+
+
+def _steps(text: str) -> int:
+    steps = integer_from("--steps", text)
+    if steps > _LONGEST:
+        raise ReadError(
+            f"--steps {steps}: chains have up to {_LONGEST} instructions; every further one multiplies what is "
+            "searched by all casts of the target",
+            legal=[str(number + 1) for number in range(_LONGEST)],
+        )
+    return steps
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None

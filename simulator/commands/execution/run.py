@@ -1,0 +1,198 @@
+"""What `castsim run` does."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.commands.execution.run_reports import check_report
+from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
+from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
+from castsim.commands.outcome import Outcome
+from castsim.commands.words import GRAPHS, assignments, limits_of, machine_number, output_folder, positive, scalar
+from castsim.engines import ENGINES
+from castsim.execution.inputs import write_array
+from castsim.files import file_names
+from castsim.isa.errors import ReadError
+from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.vliw.source import TILE_LANGUAGE
+from castsim.machines.vliw.stale_modes import stale_mode
+from castsim.reports.progress import following
+from castsim.reports.run import run_document, run_text
+from castsim.reports.run_report import RunReport
+from castsim.running import MAX_CYCLES, load, run_loaded
+from castsim.targets.options import watched, with_options
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from castsim.machines.vliw.lint import Finding
+    from castsim.reports.views.timeline import Timeline
+    from castsim.running import LoadedProgram, Result
+    from castsim.targets import Target
+    from castsim.timing import Listener
+    from castsim.what_if import Gain
+
+
+def execute(options: Namespace) -> Outcome:
+    """Simulate the program.
+
+    Raises:
+        CastsimError, EngineError: as `castsim.running.run`, and for what was typed.
+    """
+    if options.program.endswith(GRAPHS):
+        from castsim.commands.execution.graph import execute_run  # noqa: PLC0415 - loads the planner
+
+        return execute_run(options)
+
+    _check_options(options, ENGINES)
+    check_views(options)
+    check_what_if(options)
+    loaded, read = _load(options)
+    further = check_report(options, loaded.target)
+    _check_language(options, loaded)
+    findings = _lint(loaded) if options.lint else None
+    limits = names_of(options, loaded.target)
+    folder = output_folder(options.out)
+    result, gains, timeline = _simulate(options, loaded, limits)
+    told = [] if timeline is None else write_views(options, result, timeline)
+    files = _write(result, folder)
+    rested_on = [f"options.{name}" for name in sorted(read)]
+    report = RunReport.of(
+        result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further
+    )
+
+    def text(width: int) -> RenderableType:
+        from rich.console import Group  # noqa: PLC0415 - rich, only if printed
+
+        shown = run_text(report, width)
+        return Group(shown, *([] if timeline is None else timeline_text(options, timeline, told, width)))
+
+    return Outcome(
+        run_document(report), text, code=1 if result.races or any(found.certain for found in findings or ()) else 0
+    )
+
+
+def _simulate(
+    options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...]
+) -> tuple[Result, tuple[Gain, ...], Timeline | None]:
+    """Run the program, and once more with each limit lifted; also return what the views show."""
+    inputs = assignments("--in", options.inputs)
+    limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
+    with following(loaded.tree) as progress:
+
+        def simulated(program: LoadedProgram, observer: Listener | None) -> Result:
+            return run_loaded(
+                program,
+                inputs,
+                engine=options.engine,
+                timing_only=options.timing_only,
+                max_cycles=limit,
+                observer=observer,
+                stage=progress.stage if progress else lambda _: None,
+                pipeline=options.pipeline,
+                stale_reads=options.stale_reads,
+                races=options.races,
+                skip=not options.no_skip,
+                limits=limits_of(options),
+            )
+
+        result = simulated(loaded, progress)
+        if progress is not None:
+            progress.stage("views")
+        timeline = timeline_of(options, result, progress)
+        gains = lift_limits(
+            limits,
+            loaded.target,
+            result.timing,
+            lambda lift: _load(options, lift)[0],
+            lambda program: simulated(program, progress).timing,
+        )
+    return result, gains, timeline
+
+
+def _check_options(options: Namespace, engines: Sequence[str]) -> None:
+    if options.engine is not None and options.engine not in engines:
+        raise ReadError(f"engine '{options.engine}' is not available", legal=engines)
+    if options.no_skip and options.engine == "event":
+        raise ReadError("--no-skip is about the fast engine; engine 'event' skips nothing")
+    if options.timing_only and options.out is not None:
+        raise ReadError("--timing-only computes no values, so --out would have nothing to write")
+    assignments("--in", options.inputs)
+    if options.max_cycles is not None:
+        positive("--max-cycles", options.max_cycles)
+    limits_of(options)
+
+
+def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
+    """Refuse options that the language of the program gives no meaning.
+
+    Raises:
+        ReadError: one was given.
+    """
+    if loaded.language == TILE_LANGUAGE:
+        usual = {"--stale-reads": (options.stale_reads, "report"), "--pipeline": (options.pipeline, "checked")}
+        for option, (value, default) in usual.items():
+            if value not in (None, default):
+                stale_mode(options.stale_reads, options.pipeline)
+                raise ReadError(f"{option} is about registers of assembly; tile programs have none")
+        return
+    given = {
+        "--sync": options.sync != "insert",
+        "--show-sync": options.show_sync,
+        "--races": options.races == "report",
+        "--unsafe-scratch": options.unsafe_scratch,
+    }
+    for option, was_given in given.items():
+        if was_given:
+            raise ReadError(f"{option} is about tile programs; {options.program} is assembly")
+
+
+def _lint(loaded: LoadedProgram) -> tuple[Finding, ...]:
+    """Check the issue rules of an assembly program.
+
+    Raises:
+        ReadError: it is none.
+    """
+    found = loaded.lint()
+    if found is None:
+        raise ReadError("--lint checks assembly; tile programs have no issue rules")
+    return found
+
+
+def _load(
+    options: Namespace, lift: Callable[[Target], Target] = lambda target: target
+) -> tuple[LoadedProgram, set[str]]:
+    """Read, walk and lower the program; also return the set in which the target options that it reads gather.
+
+    `lift` changes the target once its options are set.
+    """
+    path = Path("/dev/stdin" if options.program == "-" else options.program)
+    scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    changes = assignments("--option", options.options)
+    read: set[str] = set()
+    loaded = load(
+        path,
+        options.target,
+        options.entry,
+        scalars,
+        prepare=lambda target: watched(lift(with_options(target, changes)), read),
+        make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=options.unsafe_scratch),
+        sync=options.sync,
+        declare=None if options.declare is None else Path(options.declare),
+        machine=None if options.machine is None else machine_number(options.machine),
+        opaque=options.timing_only,
+        limits=limits_of(options),
+    )
+    return loaded, read
+
+
+def _write(result: Result, folder: Path | None) -> Mapping[str, Path]:
+    if folder is None:
+        return {}
+    files = {name: folder / f"{plain}.npy" for name, plain in file_names(result.outputs).items()}
+    for name, path in files.items():
+        write_array(path, result.outputs[name])
+    return files

@@ -1,0 +1,149 @@
+"""The options of `castsim run` that show a run cycle by cycle."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.engines import observe
+from castsim.files import whole_file
+from castsim.isa.errors import ReadError
+from castsim.reports.views.counters import counters
+from castsim.reports.views.dependences import dependences
+from castsim.reports.views.kanata import kanata_lines
+from castsim.reports.views.perfetto import perfetto_document
+from castsim.reports.views.recording import Recorder
+from castsim.reports.views.timeline import make_timeline
+from castsim.reports.views.window import Window
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from castsim.reports.views.timeline import Timeline
+    from castsim.running import Result
+    from castsim.timing import Listener
+
+_SHOWN = 80
+"""Cycles that the text view shows unless a window is asked for."""
+
+
+def wanted(options: Namespace) -> bool:
+    """Return whether the run must be observed in detail."""
+    return bool(options.timeline or options.trace or options.kanata)
+
+
+def check_views(options: Namespace) -> None:
+    """Refuse what cannot be shown or written, before anything is simulated.
+
+    Raises:
+        ReadError: a window of nothing or without a view, a file that cannot be made or is named twice.
+    """
+    if options.window is not None and not wanted(options):
+        raise ReadError("--window has nothing to show", legal=("--timeline", "--trace FILE", "--kanata FILE"))
+    window_of(options)
+    files = {os.path.realpath(options.program): "PROGRAM"}
+    for name, text in (("--json", options.json), ("--trace", options.trace), ("--kanata", options.kanata)):
+        if text is None or (name == "--json" and text == "-"):
+            continue
+        path = Path(text)
+        if name != "--json":
+            _check_file(name, text)
+        if path.is_file() or not path.exists():  # a device takes more than one
+            other = files.setdefault(os.path.realpath(path), name)
+            if other != name:
+                raise ReadError(f"{other} and {name} name the same file, '{text}'")
+
+
+def _check_file(option: str, text: str) -> None:
+    if not text:
+        raise ReadError(f"{option} '': an empty text names no file", legal=(f"{option} FILE",))
+    if text == "-":
+        raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
+    path = Path(os.path.realpath(text))
+    if path.is_symlink():
+        raise ReadError(f"{option} {text}: cannot be written: symbolic links lead round in a circle")
+    if not path.parent.is_dir() or path.is_dir() or text.endswith("/"):
+        raise ReadError(f"{option} {text}: cannot be written: no such folder, or a folder itself")
+
+
+def window_of(options: Namespace) -> Window:
+    """Return the window asked for.
+
+    Raises:
+        ReadError: it has another form.
+    """
+    return Window() if options.window is None else Window.parse(options.window.strip())
+
+
+def timeline_of(options: Namespace, result: Result, listener: Listener | None) -> Timeline | None:
+    """Return what happened in the window, None if no view was asked for; `listener` hears how far that has come.
+
+    The event engine tells it, which runs no further than the window; all else is in the result of whatever engine.
+
+    Raises:
+        ReadError: the window reaches beyond the run.
+    """
+    if not wanted(options):
+        return None
+    loaded = result.loaded
+    window = window_of(options)
+    start, end = window.within(result.cycles)
+    if options.window is None and options.trace is None and options.kanata is None:
+        end = min(end, _SHOWN)
+    window = Window(start, end)
+    recorder = Recorder(window, listener)
+    recorder.issued = observe(loaded.tree, loaded.target, recorder)
+    return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
+
+
+def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
+    """Write the files asked for, each whole or not at all; return a sentence for each.
+
+    Raises:
+        ReadError: one cannot be written.
+    """
+    told: list[str] = []
+    if options.trace is None and options.kanata is None:
+        return told
+    loaded = result.loaded
+    found = dependences(loaded.tree, timeline)
+    target = loaded.target
+    for name, text in (("trace", options.trace), ("kanata", options.kanata)):
+        if text is None:
+            continue
+        if name == "trace":
+            sizes = {each: memory.capacity_bytes for each, memory in getattr(target, "memories", {}).items()}
+            amounts = counters(loaded.tree, result.timing, timeline, sizes)
+            data = json.dumps(perfetto_document(timeline, found, amounts, target.name), allow_nan=False)
+        else:
+            data = "\n".join(kanata_lines(timeline, found)) + "\n"
+        try:
+            with whole_file(Path(text)) as file:
+                file.write(data.encode())
+        except OSError as error:
+            raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
+        cut = "" if timeline.cut is None else ", cut there: there was more than can be kept; choose a --window"
+        shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
+        told.append(f"{name}: {shown} written to {text}{cut}")
+    return told
+
+
+def timeline_text(options: Namespace, timeline: Timeline, told: list[str], width: int) -> Iterator[RenderableType]:
+    """Yield what to print behind the report."""
+
+    from rich.text import Text  # noqa: PLC0415 - only if printed
+
+    from castsim.reports.views.pipeline_text import pipeline_lines  # noqa: PLC0415 - as above
+
+    yield from (Text(line) for line in told)
+    if options.timeline:
+        end = timeline.end if options.window is not None else min(timeline.end, timeline.start + _SHOWN)
+        rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)
+        shown = replace(timeline, end=end, rows=rows)
+        yield Text()
+        yield Text("\n".join(pipeline_lines(shown, width)), no_wrap=True, overflow="ignore")

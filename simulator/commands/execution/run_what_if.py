@@ -1,0 +1,54 @@
+"""The option of `castsim run` that lifts limits of the target, one at a time."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.isa.errors import ReadError
+from castsim.what_if import gains, limits_asked_for
+
+if TYPE_CHECKING:
+    from castsim.running import LoadedProgram
+    from castsim.targets import Target
+    from castsim.timing import Timing
+    from castsim.what_if import Gain
+
+
+def check_what_if(options: Namespace) -> None:
+    """Refuse a program that cannot be read again.
+
+    Raises:
+        ReadError: it comes from standard input or another pipe.
+    """
+    if options.what_if is None:
+        return
+    if options.program == "-":
+        raise ReadError("--what-if reads the program more than once, standard input has it only once", legal=("FILE",))
+    path = Path(options.program)
+    if path.is_fifo() or path.is_char_device():
+        raise ReadError(f"--what-if reads the program more than once, '{path}' has it only once", legal=("FILE",))
+
+
+def names_of(options: Namespace, target: Target) -> tuple[str, ...]:
+    """Return the limits to lift, none if the option was not given.
+
+    Raises:
+        ReadError: no such limit.
+    """
+    if options.what_if is None:
+        return ()
+    return limits_asked_for(target, [name.strip() for name in options.what_if.split(",")])
+
+
+def lift_limits(
+    names: tuple[str, ...],
+    target: Target,
+    timing: Timing,
+    reload: Callable[[Callable[[Target], Target]], LoadedProgram],
+    run: Callable[[LoadedProgram], Timing],
+) -> tuple[Gain, ...]:
+    """Return what each limit is worth, largest gain first."""
+    return gains(target, names, timing, lambda lift: run(reload(lift)))

@@ -1,0 +1,119 @@
+"""What `castsim scratch` does."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from castsim.commands.outcome import Outcome
+from castsim.commands.words import assignments, limits_of, scalar
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.pto.program import RoundMode
+from castsim.machines.strided.audit import ScratchAuditor
+from castsim.reports.scratch import audit_text, single_document, sweep_document, sweep_text
+from castsim.reports.sweeping import sweep
+from castsim.targets import load_target, target_names
+from castsim.targets.strided_repeat import StridedRepeatTarget
+
+_LARGEST = 1_000_000
+"""Beyond all tiles, and small enough for any shape up to it to be looked at in a second."""
+
+
+_RANGE = re.compile(r"(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
+
+
+def execute(options: Namespace) -> Outcome:
+    """Compute, audit or sweep a pair, or look at a program.
+
+    Raises:
+        ReadError: what was typed: unknown format, target or mode, no number or range, a bad program.
+        IllegalError: a pair that the target lacks or that uses no scratch.
+    """
+    match options.what:
+        case [program] if program.endswith(".pto"):
+            for option in ("rows", "cols", "row_stride", "rounding", "audit", "sweep"):
+                if getattr(options, option):
+                    raise ReadError(f"--{option.replace('_', '-')} is for two formats; a program says it itself")
+            return _program(options, program)
+        case [src, dst]:
+            if options.rows is None or options.cols is None:
+                raise ReadError("--rows and --cols say how large the tile is")
+            for option, given in (
+                ("entry", options.entry),
+                ("arg", options.args),
+                ("max-walk", options.max_walk),
+                ("max-statements", options.max_statements),
+            ):
+                if given:
+                    raise ReadError(f"--{option} is for a program; two formats have none", legal=("X.pto",))
+            return _pair(options, src, dst)
+        case _:
+            raise ReadError("scratch takes two formats or one .pto file", legal=("SRC DST --rows R --cols C", "X.pto"))
+
+
+def _program(options: Namespace, program: str) -> Outcome:
+    from castsim.reports.program_scratch import (  # noqa: PLC0415 - a pair needs no walk of a program
+        program_document,
+        program_scratch,
+        program_text,
+    )
+
+    scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
+    return Outcome(program_document(found), lambda _: program_text(found), 0 if found.suffices else 1)
+
+
+def _pair(options: Namespace, src: str, dst: str) -> Outcome:
+    auditor = _auditor(options, src, dst)
+    rows, cols = numbers("--rows", options.rows), numbers("--cols", options.cols)
+    strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
+    if options.sweep:
+        found = sweep(auditor, rows, cols, strides, quiet=options.quiet)
+        return Outcome(sweep_document(found), lambda _: sweep_text(found), 0 if found.explained else 1)
+    if any(len(values) != 1 for values in (rows, cols, strides or range(1))):
+        raise ReadError("a range needs --sweep")
+    stride = auditor.packed_stride(cols[0]) if strides is None else strides[0]
+    if stride < cols[0]:
+        raise ReadError(f"--row-stride {stride} is less than --cols {cols[0]}")
+    audit = auditor.audit(rows[0], cols[0], stride)
+    failed = options.audit and not audit.explained
+
+    def text(_: int) -> Any:
+        return audit_text(auditor, audit, touched=options.audit)
+
+    return Outcome(single_document(auditor, audit, touched=options.audit), text, 1 if failed else 0)
+
+
+def numbers(option: str, text: str) -> range:
+    """Return the numbers that `N` or `FIRST:LAST[:STEP]` names; LAST is included.
+
+    Raises:
+        ReadError: another form, a step of 0, or a range that runs backwards.
+    """
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise ReadError(f"{option} {text}: no number and no range", legal=("128", "0:256", "0:256:8"))
+    first, last, step = match[1], match[2] or match[1], match[3] or "1"
+    if int(last) > _LARGEST:
+        raise ReadError(f"{option} {text}: no tile is that large", legal=(f"0 to {_LARGEST}",))
+    if int(step) == 0 or int(last) < int(first):
+        raise ReadError(
+            f"{option} {text}: the range is empty", legal=("FIRST:LAST:STEP with FIRST <= LAST, STEP >= 1",)
+        )
+    return range(int(first), int(last) + 1, int(step))
+
+
+def _auditor(options: Namespace, src: str, dst: str) -> ScratchAuditor:
+    mode = None
+    if options.rounding is not None:
+        name = options.rounding.upper()
+        if name not in RoundMode.__members__:
+            raise ReadError(f"unknown rounding mode '{options.rounding}'", legal=[m.name.lower() for m in RoundMode])
+        mode = RoundMode[name]
+    target = load_target(options.target or "a2a3")
+    if not isinstance(target, StridedRepeatTarget):
+        having = [name for name in target_names() if isinstance(load_target(name), StridedRepeatTarget)]
+        raise IllegalError(f"casts on {target.name} use no scratch tile", legal=[f"--target {name}" for name in having])
+    return ScratchAuditor(target, src, dst, mode)

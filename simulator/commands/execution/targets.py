@@ -1,0 +1,102 @@
+"""What `castsim targets` does."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from castsim.commands.outcome import Outcome
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import format_named
+from castsim.reports import specification
+from castsim.reports.pairs import pair_detail
+from castsim.reports.targets import list_document, pair_document, target_document
+from castsim.reports.targets_diff import diff_document, diff_text, targets_diff
+from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
+
+
+def execute(options: Namespace) -> Outcome:
+    """Look up targets.
+
+    Raises:
+        ReadError, TargetDataError: unknown target or format, bad description.
+        IllegalError: the target does not have the pair.
+    """
+    if options.diff:
+        if options.what:
+            raise ReadError("--diff compares two targets and takes nothing else", legal=("targets --diff A B",))
+        return _diff(*options.diff)
+    match options.what:
+        case []:
+            return _list()
+        case [name, *pair] if len(pair) in (0, 2) and _is_specification(name):
+            return _specification(name, *pair)
+        case [name]:
+            return _one(name)
+        case [name, src, dst]:
+            return _pair(name, src, dst)
+        case _:
+            raise ReadError(
+                f"targets takes nothing, a name, or a name and two formats; not {len(options.what)} arguments",
+                legal=("targets", "targets NAME", "targets NAME SRC DST"),
+            )
+
+
+def _list() -> Outcome:
+    targets = [load_target(name) for name in target_names()]
+    specifications = [load_specification(name) for name in specification_names()]
+
+    def text(_: int) -> Any:
+        from rich.console import Group  # noqa: PLC0415 - rich, only if printed
+
+        from castsim.reports import specification_text  # noqa: PLC0415 - as above
+        from castsim.reports.targets_text import list_text  # noqa: PLC0415 - as above
+
+        return Group(specification_text.list_text(specifications), "", list_text(targets))
+
+    headers = [specification.header(spec) for spec in specifications]
+    return Outcome({**list_document(targets), "specifications": headers}, text)
+
+
+def _is_specification(name: str) -> bool:
+    return is_specification(name)
+
+
+def _specification(name: str, *pair: str) -> Outcome:
+    spec = load_specification(name)
+    document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
+
+    def text(_: int) -> Any:
+        from castsim.reports import specification_text as texts  # noqa: PLC0415 - rich, only if printed
+
+        return texts.pair_text(spec, *pair) if pair else texts.specification_text(spec)
+
+    return Outcome(document, text)
+
+
+def _one(name: str) -> Outcome:
+    target = load_target(name)
+
+    def text(_: int) -> Any:
+        from castsim.reports.targets_text import target_text  # noqa: PLC0415 - rich, only if printed
+
+        return target_text(target)
+
+    return Outcome(target_document(target), text)
+
+
+def _pair(name: str, src: str, dst: str) -> Outcome:
+    target = load_target(name)
+    detail = pair_detail(target, format_named(src), format_named(dst))
+
+    def text(_: int) -> Any:
+        from castsim.reports.targets_text import pair_text  # noqa: PLC0415 - rich, only if printed
+
+        return pair_text(target, detail)
+
+    return Outcome(pair_document(target, detail), text)
+
+
+def _diff(first: str, second: str) -> Outcome:
+    diff = targets_diff(load_target(first), load_target(second))
+    return Outcome(diff_document(diff), lambda _: diff_text(diff))

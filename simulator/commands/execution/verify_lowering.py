@@ -1,0 +1,49 @@
+"""What `castsim verify --lowering` does: planned casts are run again from the text of their programs."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from castsim.commands.outcome import Outcome
+from castsim.commands.words import integer_from
+from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
+from castsim.isa.errors import ReadError
+from castsim.planning.conformance.matrix import chosen_cells
+from castsim.reports.stages import watching
+from castsim.specifications import parse_specification
+
+
+def execute(options: Namespace, path: Path | None) -> Outcome:
+    """Run lowered casts again; the exit code is 1 if a claim does not stand.
+
+    Raises:
+        ReadError: what was typed; a record that cannot be read, written, or does not fit.
+        KeyboardInterrupt: interrupted; the record holds everything done so far.
+    """
+    given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "exhaustive", "structured", "matrix")
+             if getattr(options, name)]  # fmt: skip
+    if given or len(options.pair) not in (0, 2):
+        raise ReadError(f"--lowering takes SRC and DST or none of them, and not {', '.join(given) or 'one of them'}")
+    spec, version, _ = parse_specification(options.spec or "tosa")
+    src, dst = options.pair or (None, None)
+    names = [name for text in options.target for name in text.split(",")]
+    chosen, cells = chosen_cells(spec, names, version=version, src=src, dst=dst)
+    if options.resume and path is not None:
+        record = LoweringRecord.load(path)
+        spec = parse_specification(record.spec)[0]
+    else:
+        samples = None if options.samples is None else integer_from("--samples", options.samples)
+        seed = 0 if options.seed is None else integer_from("--seed", options.seed, least=0)
+        record = started(spec, chosen, cells, samples, seed)
+    with watching(quiet=options.quiet) as heard:
+        verify_lowering(record, spec, None if path is None else lambda: record.save(path), heard)
+
+    def text(_: int) -> Any:
+        from castsim.reports.lowering import lowering_text  # noqa: PLC0415 - rich, only if printed
+
+        return lowering_text(record, path)
+
+    document = {key: value for key, value in record.document().items() if key != "schema_version"}
+    return Outcome(document, text, code=1 if record.wrong else 0)

@@ -1,0 +1,152 @@
+"""What the options that several commands share mean: assignments, numbers, limits, folders."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from castsim.execution.limits import Limits
+from castsim.isa.errors import ReadError
+from castsim.isa.limits import MAX_STATEMENTS
+
+GRAPHS = (".onnx", ".mlir", ".tosa")
+"""Suffixes of graphs, which `castsim graph` runs."""
+
+_INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
+_MOST_DIGITS = 300
+"""Of a hexadecimal argument: the range of f64 ends before, and longer numbers could not be shown."""
+_LIMIT_DIGITS = 1000
+"""More no limit needs, and Python converts no 5000 of them."""
+_LAST_MACHINE = 0xFFFF
+"""`e_machine` of an ELF header is an Elf32_Half or Elf64_Half, 16 bits (System V ABI)."""
+
+
+def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Split `NAME=VALUE` texts given by a repeatable option.
+
+    Raises:
+        ReadError: no `=`, an empty name or value, a name given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("%")
+        if not equals or not name or not value:
+            raise ReadError(f"{option} {text}: not of the form NAME=VALUE")
+        if name in found:
+            raise ReadError(f"{option} {name}=... is given twice")
+        found[name] = value
+    return found
+
+
+def scalar(name: str, text: str) -> int | float:
+    """Return an integer (decimal or hexadecimal) or a float.
+
+    Raises:
+        ReadError: the text is neither.
+    """
+    if _INTEGER.fullmatch(text) and "x" in text.lower() and len(text) > _MOST_DIGITS:
+        raise ReadError(f"--arg {name}: a hexadecimal number of more than {_MOST_DIGITS} digits")
+    if _INTEGER.fullmatch(text):
+        return int(text, 16 if "x" in text.lower() else 10)
+    try:
+        if "_" in text or not text.isascii():  # which Python takes
+            raise ValueError
+        return float(text)
+    except ValueError:
+        raise ReadError(f"--arg {name}={text}: not a number", legal=("12", "-3", "0x10", "1.5")) from None
+
+
+def positive(option: str, text: str) -> int:
+    """Return the positive integer that an option was given.
+
+    Raises:
+        ReadError: it is none.
+    """
+    if not (text.isascii() and text.isdecimal()) or len(text) > _LIMIT_DIGITS or int(text) == 0:
+        raise ReadError(f"{option} {text.strip()[:40]}: not a positive integer")
+    return int(text)
+
+
+def integer_from(option: str, text: str, *, least: int = 1) -> int:
+    """Return the integer of at least `least` that an option was given; blanks around it do not matter.
+
+    Raises:
+        ReadError: it is none.
+    """
+    text = text.strip()
+    if not text.isdecimal() or int(text) < least:
+        raise ReadError(f"{option} {text}: not an integer of at least {least}")
+    return int(text)
+
+
+def limits_of(options: Namespace) -> Limits:
+    """Return the limits that were typed.
+
+    Raises:
+        ReadError: one is no positive integer.
+    """
+    walk = None if options.max_walk is None else positive("--max-walk", options.max_walk)
+    return Limits(statements_of(options), walk)
+
+
+def statements_of(options: Namespace) -> int:
+    """Return how many statements may be read.
+
+    Raises:
+        ReadError: what was typed is no positive integer.
+    """
+    return MAX_STATEMENTS if options.max_statements is None else positive("--max-statements", options.max_statements)
+
+
+def machine_number(text: str) -> int:
+    """Return the number that `--machine` gives.
+
+    Raises:
+        ReadError: it is none, or none that the ELF header can hold.
+    """
+    text, legal = text.strip(), (f"0 to {_LAST_MACHINE}", f"0x0 to {_LAST_MACHINE:#x}")
+    if _INTEGER.fullmatch(text) is None:
+        raise ReadError(f"--machine {text}: not a number", legal=legal)
+    number = int(text, 16 if "x" in text.lower() else 10)
+    if not 0 <= number <= _LAST_MACHINE:
+        raise ReadError(f"--machine {text}: no ELF machine number, which has 16 bits", legal=legal)
+    return number
+
+
+def output_folder(name: str | None) -> Path | None:
+    """Make the folder for outputs now, so that a long run does not end with nowhere to write.
+
+    Raises:
+        ReadError: the name is empty, or no folder can be made there.
+    """
+    if name is None:
+        return None
+    if not name:
+        raise ReadError("--out names no folder", legal=("--out .", "--out DIR"))
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReadError(f"--out {name}: {error.strerror or error}") from None
+    return folder
+
+
+def take_words(values: list[str], given: list[str], vocabulary: Iterable[str]) -> list[str]:
+    """Return the words of a repeatable option, with those that followed it after a blank and were read as values.
+
+    No number is spelt like a mode or a target, so `--rounding rint trunc` can only mean both.
+    """
+    words = listed(given)
+    if words:
+        legal = set(vocabulary)
+        words += [text for text in values if text.lower() in legal]
+        values[:] = [text for text in values if text.lower() not in legal]
+    return list(dict.fromkeys(words))
+
+
+def listed(texts: list[str]) -> list[str]:
+    """Split the values of a repeatable option at commas; each word counts once, in the order given."""
+    return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",")))

@@ -1,6 +1,0 @@
-"""Conformance: every legal cast of a specification on every target, planned."""
-
-from simulator.conformance.cells import Cell, Settled, legal_casts, settle_cell
-from simulator.conformance.matrix import Matrix, conform
-
-__all__ = ["Cell", "Matrix", "Settled", "conform", "legal_casts", "settle_cell"]

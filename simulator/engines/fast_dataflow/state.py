@@ -1,0 +1,345 @@
+"""The state of a run: rows of integers with names, in tables that refer to each other by the numbers of rows.
+
+The names are those of the event engine (`event_dataflow`, `event_function`), where what is a row here is an object.
+While a run is interpreted, the tables of `Machine` are lists of these objects; compiled code sees the same rows under
+the same names as records in bare memory (`memory`, `compiling`). So every field is an integer, lists are linked by
+`next`, and NONE ends them.
+
+The type of a field says how it is compared with what it was before (`relative`): `int` is not, or not by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from castsim.engines.fast_dataflow import function_state
+from castsim.engines.fast_dataflow.codes import FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
+from castsim.engines.fast_dataflow.function_state import ComputeWaits, FrontEnd, PendingStore, StoreQueue, Trip
+from castsim.engines.fast_dataflow.relative import Cycle, Due, EntryNumber, Value
+from castsim.engines.fast_dataflow.rows import Row
+
+# ----------------------------------------------------------------------------------------------------------- at work
+
+
+class Issuer(Row):
+    """The scalar unit; `clock` is the cycle in which it starts its next operation.
+
+    `wait` says what it waits for, with the operation `waiting`, and `resumed_at` when it goes on. The operations from
+    `next` to `end` of `numbers` are those of the execution it is at, `closing` whether that is complete with them.
+    `demands` counts the pipes that want something to do now, the patient ones left out; `urgent`: nobody else has
+    anything to do. It does not fill queues beyond `patience` entries; `crowded` queues are that full. `significant`
+    counts how often one of its times has delayed anything; `beyond` is the operation that ran into the cycle limit.
+    """
+
+    clock: int = 0
+    wait: int = SCALAR_RUNS
+    waiting: int = NONE
+    resumed_at: int = NONE
+    undrained: int = 0
+    drained_at: int = 0
+    demands: int = 0
+    urgent: int = 0
+    patience: int = 0
+    crowded: int = 0
+    remaining: int = 0
+    all_issued: int = 0
+    no_more: int = 0
+    beyond: int = NONE
+    token: int = 0
+    token_end: int = 0
+    next: int = 0
+    end: int = 0
+    closing: int = 0
+    execution: int = NONE
+    index: int = 0
+    significant: int = 0
+
+
+class Pipe(Row):
+    """One in-order pipe: what it is doing, since cycle `local`, and when it goes on (`wake`) or asks next (`request`).
+
+    Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
+    start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends.
+    """
+
+    status: Value = FREE
+    wake: int = 0
+    local: int = 0
+    request: Cycle = NEVER
+    remaining: int = 0
+    demands: int = 0
+    patient: int = 0
+    queued: int = 0
+    version: int = 0
+    current: int = NONE
+    queue: int = NONE
+    queue_end: int = NONE
+    in_flight: int = NONE
+    in_flight_end: int = NONE
+    action: int = NONE
+    action_end: int = NONE
+    began: int = NONE
+    began_at: int = 0
+    began_index: int = 0
+    began_arrival: int = 0
+
+
+class Account(Row):
+    """Up to where the cycles of a pipe are accounted for, and what is left of its earlier work: until when, of whom.
+
+    Its cycles by cause are `Machine.causes`.
+    """
+
+    cursor: Cycle = 0
+    drain_end: Cycle = NO_TIME
+    draining: EntryNumber = NONE
+    latest_end: Cycle = NO_TIME
+    latest: EntryNumber = NONE
+
+
+class Progress(Row):
+    """How far a pipe has come with a transfer (burst, block of it) or a vector instruction (repeat: `step`)."""
+
+    step: Value = 0
+    block: Value = 0
+    stream: Cycle = 0
+    passed: Due = NONE
+
+
+class Entry(Row):
+    """An operation on its way. `known` is one more than the cycle since which its end is certain, 0 if it is not.
+
+    `pending` repeats have not written, `written` is when the others had, `due` when a vector instruction or an action
+    should be done. An action waits for all up to the operation of index `behind`.
+    """
+
+    operation: int = NONE
+    execution: int = NONE
+    index: int = NONE
+    arrival: int = 0
+    start: int = 0
+    end: int = 0
+    known: int = 0
+    pending: int = 0
+    written: int = 0
+    due: int = 0
+    behind: int = NONE
+    next: int = NONE
+
+
+class ExecutionRecord(Row):
+    """One executed instruction; `open` is its state (`codes`), `needs` a list of the executions it waits for."""
+
+    instruction: int = 0
+    start: int = 0
+    end: int = 0
+    open: int = 0
+    needs: int = NONE
+
+
+class Node(Row):
+    """An item of a list: a signal (its cycle is `first`), an access in flight (its bytes), a need (`first` is its
+    place in the order).
+    """
+
+    first: int = 0
+    last: int = 0
+    execution: int = NONE
+    kind: int = 0
+    next: int = NONE
+
+
+class Flag(Row):
+    """A flag between two units: its signals, who waits for it, whether the scalar unit sets it."""
+
+    signals: int = NONE
+    signals_end: int = NONE
+    waiter: int = NONE
+    from_scalar: int = 0
+    version: int = 0
+
+
+class Space(Row):
+    """An address space: the accesses in flight, in program order."""
+
+    first: int = NONE
+    last: int = NONE
+
+
+class Result(Row):
+    """Results of a repeat on their way to the buffer; they lie in a ring, in the order in which they ask."""
+
+    time: int = 0
+    entry: int = NONE
+
+
+class Ports(Row):
+    """Ports and banks of the buffer; addresses start over after a `period` of blocks (`units.Banking`)."""
+
+    period: int = 0
+    banks: int = 0
+    grouped: int = 0
+    exclusive_ports: int = 0
+    exclusive_banks: int = 0
+    reads_per_group: int = 0
+    reads_beside_write: int = 0
+    writes_per_group: int = 0
+
+
+# ------------------------------------------------------------------------------------------- what programs consist of
+
+
+class Operation(Row):
+    """An operation: its number in the program, the scalar unit's cycles and cause, what it is made of (`work`)."""
+
+    number: int
+    kind: int
+    pipe: int
+    cost: int
+    cause: int
+    flag: int
+    work: int
+
+
+class Lowered(Row):
+    """An instruction, or part of one: its operations stand in `numbers`, its accesses in `accesses`."""
+
+    instruction: int
+    first: int
+    count: int
+    first_access: int
+    accesses: int
+
+
+class Access(Row):
+    """Bytes of a space that an instruction touches."""
+
+    space: int
+    start: int
+    end: int
+    write: int
+
+
+class Transfer(Row):
+    """A transfer: latency `ahead` of its stream and `behind` it, bytes per 100 cycles, blocks, cycles of the stream."""
+
+    ahead: int
+    behind: int
+    rate: int
+    write: int
+    address: int
+    pitch: int
+    bursts: int
+    burst_bytes: int
+    streaming: int
+
+
+class Vector(Row):
+    """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination."""
+
+    head: int
+    interval: int
+    tail: int
+    delay: int
+    repeats: int
+    always: int
+    sources: int
+    first_walk: int
+
+
+class Walk(Row):
+    """The blocks of one operand: address, step from repeat to repeat, distances in blocks, which are `numbers`."""
+
+    address: int
+    step: int
+    first: int
+    count: int
+
+
+# -------------------------------------------------------------------------------------------------------- the machine
+
+
+class Machine(Row):
+    """One run. `entry_free` and `node_free` are lists of rows that nothing uses, `..._spare` their lengths.
+
+    `causes` are the cycles of every pipe by cause, `WIDTH` for each; `entry_causes` those of entries where operations
+    are `recording`. `late`: a pipe that was served late should have begun to ask for blocks in the past. `changed`:
+    somebody got an end that others may wait for. The rows of executions, and results on their way, lie in rings.
+
+    `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
+    then for a write (of groups: see `ports`). `registers` holds when each vector register of the trip that computes can
+    be used; then, for every row of the function, the same of those that its own loads fill, and when each was last
+    accumulated in.
+    """
+
+    issuer: Issuer
+    ports: Ports
+    front_end: FrontEnd
+    waits: ComputeWaits
+    store_queue: StoreQueue
+    pipes: list[Pipe]
+    accounts: list[Account]
+    progress: list[Progress]
+    causes: list[int]
+    entries: list[Entry]
+    entry_causes: list[int]
+    executions: list[ExecutionRecord]
+    nodes: list[Node]
+    flags: list[Flag]
+    spaces: list[Space]
+    results: list[Result]
+    tokens: list[int]
+    numbers: list[int]
+    operations: list[Operation]
+    lowered: list[Lowered]
+    accesses: list[Access]
+    transfers: list[Transfer]
+    vectors: list[Vector]
+    walks: list[Walk]
+    port_of: list[int]
+    bank_of: list[int]
+    port_free: list[int]
+    bank_free: list[int]
+    functions: list[function_state.Function]
+    nests: list[function_state.Nest]
+    load_steps: list[function_state.LoadStep]
+    steps: list[function_state.Step]
+    store_steps: list[function_state.StoreStep]
+    trips: list[Trip]
+    pending: list[PendingStore]
+    registers: list[int]
+    special: list[int]
+    now: int = 0
+    maximum: int = 0
+    recording: int = 0
+    interlocked: int = 0
+    pipe_count: int = 0
+    late: int = 0
+    changed: int = 0
+    latest: int = NO_TIME
+    finished: int = 0
+    pause_at: int = 0
+    next_request: int = 0
+    entry_free: int = NONE
+    entry_spare: int = 0
+    node_free: int = NONE
+    node_spare: int = 0
+    live: int = 0
+    most_accesses: int = 0
+    execution_mask: int = NONE
+    first_execution: int = 0
+    result_head: int = 0
+    result_count: int = 0
+    result_mask: int = NONE
+
+
+Linked = TypeVar("Linked", Entry, Node)
+
+
+def chain(rows: Sequence[Linked], first: int) -> Iterator[Linked]:
+    """Yield the rows of a list that begins with row `first`."""
+    while first != NONE:
+        row = rows[first]
+        first = row.next
+        yield row

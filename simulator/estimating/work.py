@@ -1,0 +1,157 @@
+"""Estimating the cycles of one vector operation other than a cast without writing a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from castsim.estimating.estimates import Estimate, timed_alone
+from castsim.execution.dataflow.operations import BLOCK
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.walk import Lowerer
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.formats import Format, format_named
+from castsim.isa.pto.program import TileType
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.vector_operations import COMPARISONS, VECTOR_OPERATIONS, Kind, Role, VectorOperation
+from castsim.machines.mechanisms import lowerer_of
+from castsim.targets import Target, load_target
+from castsim.targets.dataflow import DataflowTarget
+
+_HERE = Span("<estimate>", 1, 1)
+_ZERO_PAD = 1
+"""`pad` of a tile type whose padding is zero."""
+
+
+def estimate_work(
+    operation: str,
+    element: str,
+    rows: int,
+    cols: int,
+    *,
+    target: str | Path | Target,
+    valid_rows: int | None = None,
+    valid_cols: int | None = None,
+    scratch: bool = False,
+    in_place: bool = False,
+    apart: bool = False,
+) -> Estimate:
+    """Simulate one vector operation on tiles of `rows` x `cols` and return its cycles and what bounds it.
+
+    The shape is that of what is read (of the result where it is spread); all other operands get the smallest tiles that
+    belong to it, row-major. They lie one behind the other.
+
+    Args:
+        operation: mnemonic without `pto.`.
+        element: name of the element format.
+        rows, cols: extents of the tiles, in elements.
+        target: a chip.
+        valid_rows, valid_cols: valid region, if not the whole tile.
+        in_place: whether the result lies on the first source.
+        apart: whether operands lie in different banks of the buffer as far as it has some, and disturb none another.
+        scratch: whether a tmp tile is given where the operation may do without; it has the shape of the source.
+
+    Raises:
+        ReadError: no such operation or format. IllegalError, TileError, ScratchError: see `castsim.isa.errors`.
+    """
+    chip = target if not isinstance(target, str | Path) else load_target(target)
+    known = VECTOR_OPERATIONS.get(operation.lower())
+    if known is None:
+        raise ReadError(f"unknown operation '{operation}'", legal=closest(operation.lower(), VECTOR_OPERATIONS))
+    lowerer = lowerer_of(chip)
+    region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
+    operands = _Operands(lowerer, known, format_named(element), (rows, cols), region)
+    if apart and isinstance(chip, DataflowTarget):
+        operands.bank = chip.banks.groups * chip.banks.bank_bytes
+    work = operands.work(scratch=scratch, in_place=in_place or known.in_place)
+    return timed_alone(chip, lowerer.work(work), f"{known.mnemonic} {element}")
+
+
+class _Operands:
+    """Makes the operands of one operation, one behind the other in the buffer."""
+
+    def __init__(
+        self,
+        lowerer: Lowerer,
+        operation: VectorOperation,
+        fmt: Format,
+        shape: tuple[int, int],
+        region: tuple[int, int],
+    ) -> None:
+        self.lowerer = lowerer
+        self.operation = operation
+        self.format = fmt
+        self.shape = shape
+        self.region = region
+        self.next = 0
+        _, self.capacity, self.alignment = lowerer.buffer()
+        self.bank = 0
+        """Bytes after which another bank begins, if tiles are to begin there."""
+
+    def work(self, *, scratch: bool, in_place: bool) -> TileWork:
+        """Return the operation; sources first, then destination, mask and tmp."""
+        with_tmp = [form for form in self.operation.forms if Role.TMP in form]
+        form = with_tmp[0] if scratch and with_tmp else self.operation.forms[0]
+        sources = tuple(self._source(number) for number in range(form.count(Role.SOURCE)))
+        behind = self.next
+        if in_place:
+            self.next = sources[0].address
+        dst = self._destination()
+        self.next = max(self.next, behind)
+        compares = self.operation.kind is Kind.COMPARE
+        return TileWork(
+            mnemonic=self.operation.mnemonic,
+            dst=dst,
+            sources=sources,
+            span=_HERE,
+            scalars=((0, self.format),) * form.count(Role.SCALAR),
+            tmp=self._place("tmp", self.format, self.shape, self.region) if Role.TMP in form else None,
+            mask=self._bits("mask") if Role.MASK in form else None,
+            mode=COMPARISONS[0] if compares else None,
+            binary=self.operation.attribute == "isBinary" and Role.TMP in form,
+        )
+
+    def _source(self, number: int) -> Tile:
+        (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
+        kind = self.operation.kind
+        spread = number == 1 or kind in (Kind.ROW_EXPAND, Kind.COLUMN_EXPAND)
+        if spread and kind in (Kind.ROW_BROADCAST, Kind.ROW_EXPAND):
+            per_block = self._per_block()
+            return self._place(f"src{number}", self.format, (rows, per_block), (valid_rows, per_block))
+        if spread and kind in (Kind.COLUMN_BROADCAST, Kind.COLUMN_EXPAND):
+            return self._place(f"src{number}", self.format, (1, cols), (1, valid_cols))
+        return self._place(f"src{number}", self.format, self.shape, self.region)
+
+    def _destination(self) -> Tile:
+        (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
+        match self.operation.kind:
+            case Kind.COMPARE:
+                return self._bits("dst")
+            case Kind.ROW_REDUCE:
+                return self._place("dst", self.format, (rows, self._per_block()), (valid_rows, 1))
+            case Kind.COLUMN_REDUCE:
+                return self._place("dst", self.format, (1, cols), (1, valid_cols))
+            case Kind.FILL:
+                return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
+            case _:
+                return self._place("dst", self.format, self.shape, self.region)
+
+    def _per_block(self) -> int:
+        return max(1, BLOCK * 8 // self.lowerer.element_bits(self.format))
+
+    def _bits(self, name: str) -> Tile:
+        """Place a tile with one bit per element; where a target wants the shape of what is compared, it is that."""
+        rows, valid_rows = self.shape[0], self.region[0]
+        if name == "dst":
+            cols = -(-self.shape[1] // BLOCK) * BLOCK
+            return self._place(name, format_named("i8"), (rows, cols), (valid_rows, self.region[1]))
+        cols = -(-self.shape[1] // (8 * BLOCK)) * BLOCK
+        return self._place(name, format_named("i8"), (rows, cols), (valid_rows, -(-self.region[1] // 8)))
+
+    def _place(self, name: str, fmt: Format, shape: tuple[int, int], region: tuple[int, int], *, pad: int = 0) -> Tile:
+        kind = TileType("vec", fmt.name, *shape, *region, pad=pad)
+        if self.bank and -(-self.next // self.bank) * self.bank < self.capacity:
+            self.next = -(-self.next // self.bank) * self.bank
+        tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))
+        self.lowerer.check_tile(tile, _HERE)
+        self.next = -(-tile.end // self.alignment) * self.alignment
+        return tile

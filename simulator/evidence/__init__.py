@@ -1,0 +1,1 @@
+"""Evidence: exhaustive verification with its records, and accuracy against published cycles."""

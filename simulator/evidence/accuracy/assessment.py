@@ -1,0 +1,233 @@
+"""Simulated against measured cycles: row by row, per curve, over all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from castsim.estimating import estimate
+from castsim.estimating.load import estimate_load
+from castsim.estimating.work import estimate_work
+from castsim.evidence.accuracy.table import CAST, LOAD, MeasuredRow, MeasuredTable
+from castsim.isa.errors import CastsimError
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
+from castsim.targets import Target
+from castsim.targets.options import with_options
+from castsim.targets.vector_function import VectorFunctionTarget
+
+LABEL_SHAPE = "label shape"
+"""The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""
+
+SHAPE = "shape as it stands"
+
+IN_PLACE = "in place"
+"""The row's tiles do not fit into the buffer side by side: the result lies on the first source."""
+
+BINARY = "isBinary"
+"""Parameters of a row whose column sum joins rows in pairs, through scratch."""
+
+_PADDING = 64
+"""Columns behind the valid ones where a padded kernel ran but the row names no padding: whole blocks of any format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Mean, median and maximum of absolute errors in percent."""
+
+    rows: int
+    mean: float
+    median: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
+class AssessedRow:
+    """A measured row, the shape simulated for it, and the cycles. Errors in percent of the measured cycles.
+
+    `reason` is what the target says of a deviation, `convention_meaning` of what the cycles count; '' if nothing.
+    """
+
+    row: MeasuredRow
+    convention: str
+    simulated_rows: int
+    simulated_cols: int
+    simulated_cycles: int
+    reason: str = ""
+    convention_meaning: str = ""
+
+    @property
+    def error(self) -> float:
+        """Error of the simulation."""
+        return _percent(self.simulated_cycles, self.row.measured_cycles)
+
+    @property
+    def predicted_error(self) -> float | None:
+        """Error of the public model; None where the table does not say."""
+        return None if self.row.predicted is None else _percent(self.row.predicted, self.row.measured_cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The rows of one operation, type pair and shape class."""
+
+    operation: str
+    src: str
+    dst: str
+    path: str
+    simulated: Statistics
+    predicted: Statistics | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """What came out for one target and one table."""
+
+    target: Target
+    table: MeasuredTable
+    rows: tuple[AssessedRow, ...]
+
+    @property
+    def curves(self) -> tuple[Curve, ...]:
+        """Statistics per operation, type pair and shape class, in the order of the table."""
+        groups: dict[tuple[str, str, str, str], list[AssessedRow]] = {}
+        for assessed in self.rows:
+            row = assessed.row
+            groups.setdefault((row.label, row.src.name, row.dst.name, row.path), []).append(assessed)
+        return tuple(Curve(*key, simulated(group), predicted(group)) for key, group in groups.items())
+
+
+def assess(target: Target, table: MeasuredTable) -> Accuracy:
+    """Simulate every row of a table.
+
+    Raises:
+        IllegalError, TileError: a row whose operation or tile the target does not take; with its place in the file.
+    """
+    return Accuracy(target, table, tuple(_assess(target, row) for row in table.rows))
+
+
+def simulated(rows: Iterable[AssessedRow]) -> Statistics:
+    """Return the statistics of the simulation over at least one row."""
+    return _statistics([abs(row.error) for row in rows])
+
+
+def predicted(rows: Iterable[AssessedRow]) -> Statistics | None:
+    """Return the statistics of the public model over the rows that state it; None if none does."""
+    errors = [abs(row.predicted_error) for row in rows if row.predicted_error is not None]
+    return _statistics(errors) if errors else None
+
+
+def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]:
+    """Return convention, rows, columns, valid rows and valid columns of the tiles that are simulated for a row.
+
+    Published trips tell more than published columns where the two disagree (docs/reference/a5.md section 6.1), so a row
+    that states them is simulated as so many trips of the kernel variant that runs.
+    """
+    per_trip = _elements_per_trip(target, row)
+    if per_trip is None or row.outer_trips is None or row.inner_trips is None:
+        return SHAPE, row.rows, row.cols, row.valid_rows, row.valid_cols
+    valid = row.inner_trips * per_trip
+    padding = 0 if row.path == "1D" else row.cols - row.valid_cols or _PADDING
+    return LABEL_SHAPE, row.outer_trips, valid + padding, row.outer_trips, valid
+
+
+def _assess(target: Target, row: MeasuredRow) -> AssessedRow:
+    convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
+    try:
+        if row.operation == LOAD:
+            found = estimate_load(
+                row.src.name,
+                valid_rows,
+                valid_cols,
+                target=target,
+                transfers=row.transfers,
+                by_column=row.layout == "dn",
+            )
+        elif row.operation == CAST:
+            found = estimate(
+                row.src.name, row.dst.name, rows, cols, target=target, valid_rows=valid_rows, valid_cols=valid_cols
+            )
+        else:
+            in_place = row.in_place or not _fits(target, row)
+            convention = IN_PLACE if in_place else convention
+            found = estimate_work(
+                row.operation,
+                row.src.name,
+                rows,
+                cols,
+                target=_as_measured(target, row),
+                valid_rows=valid_rows,
+                valid_cols=valid_cols,
+                in_place=in_place,
+                scratch=row.parameters == BINARY,
+                apart=row.convention is not None,
+            )
+    except CastsimError as error:
+        error.span = row.span
+        raise
+    return AssessedRow(
+        row=row,
+        convention=row.convention or convention,
+        simulated_rows=valid_rows,
+        simulated_cols=valid_cols,
+        simulated_cycles=found.cycles,
+        reason=_reason(target, row),
+        convention_meaning=target.meaning_of(row.convention) if row.convention else "",
+    )
+
+
+def _fits(target: Target, row: MeasuredRow) -> bool:
+    """Whether the tiles of an elementwise operation fit into the buffer side by side; all others are to."""
+    operation = VECTOR_OPERATIONS[row.operation]
+    if operation.kind not in (Kind.ELEMENTWISE, Kind.SELECT):
+        return True
+    tiles = 1 + max(form.count(Role.SOURCE) for form in operation.forms)
+    return tiles * row.rows * row.cols * row.src.storage_bits // 8 <= target.memories["ub"].capacity_bytes
+
+
+def _as_measured(target: Target, row: MeasuredRow) -> Target:
+    """Return the target as the row was measured: what its cycles count, the algorithm, the code variant."""
+    if row.convention is not None:
+        target = target.measured_as(row.convention)
+    options: dict[str, int | str] = {}
+    algorithm = target.options.get("division_algorithm")
+    if algorithm is not None and row.parameters in algorithm.legal:
+        options["division_algorithm"] = row.parameters
+    kernel = target.tile_operation(row.operation) if isinstance(target, VectorFunctionTarget) else None
+    if isinstance(target, VectorFunctionTarget) and kernel is not None:
+        choice = target.kernel_variants[kernel.choice]
+        variants = choice.contiguous if row.path == "1D" else choice.padded
+        kinds = [number for number, name in enumerate(variants) if name == row.variant]
+        if kinds:
+            options["implementation_kind"] = kinds[0]
+    return with_options(target, options)
+
+
+def _reason(target: Target, row: MeasuredRow) -> str:
+    """Return what the target says of the row's deviation."""
+    return " ".join(
+        note.reason
+        for note in target.accuracy_notes
+        if all(row.cells.get(column, "").upper() in map(str.upper, cells) for column, cells in note.where.items())
+    )
+
+
+def _elements_per_trip(target: Target, row: MeasuredRow) -> int | None:
+    """Return how many elements a loop trip of the row's kernel variant converts; None if nothing loops, or no cast."""
+    if not isinstance(target, VectorFunctionTarget) or row.operation != CAST:
+        return None
+    rule = target.cast(row.src.name, row.dst.name)
+    if rule is None:
+        return None  # refused when it is simulated, with the legal pairs
+    kinds = target.variant_choice.contiguous if row.path == "1D" else target.variant_choice.padded
+    kind = int(target.option("implementation_kind"))
+    variant = target.variant(rule.src, rule.dst, kinds[kind], saturation_off=rule.saturation_off_by_default)
+    return target.kernels.texts[variant.kernel].elements
+
+
+def _percent(cycles: int, measured: int) -> float:
+    return 100 * (cycles - measured) / measured
+
+
+def _statistics(errors: list[float]) -> Statistics:
+    return Statistics(len(errors), fmean(errors), median(errors), max(errors))

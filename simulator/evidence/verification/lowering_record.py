@@ -1,0 +1,164 @@
+"""The record of lowered casts that were run again: which cells are done, what was found, on which sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import castsim.planning
+from castsim.evidence.verification.lowering import SAMPLES, Checked, check_cell
+from castsim.evidence.verification.record import versions
+from castsim.evidence.verification.sources import digest_of, file_digest
+from castsim.files import whole_file
+from castsim.isa.errors import ReadError
+from castsim.isa.reading import read_text
+from castsim.planning.conformance import Cell
+from castsim.targets import Specification
+
+KIND = "castsim lowering record"
+SCHEMA_VERSION = 1
+
+Heard = Callable[[str, int, int], None]
+
+
+@dataclass(slots=True)
+class LoweringRecord:
+    """Cells of one specification and what running them again gave; a cell that nothing leads to has no result."""
+
+    spec: str
+    version: str
+    samples: int
+    seed: int
+    cells: list[Cell]
+    done: dict[Cell, Checked | None] = field(default_factory=dict)
+    sources: str = ""
+    runs: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> list[Checked]:
+        """The cells whose claim does not stand."""
+        return [checked for checked in self.done.values() if checked is not None and not checked.good]
+
+    @property
+    def checked(self) -> list[Checked]:
+        """The cells that were run."""
+        return [checked for checked in self.done.values() if checked is not None]
+
+    def document(self) -> dict[str, Any]:
+        """Return the record as JSON."""
+        found = self.checked
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": KIND,
+            "specification": self.spec,
+            "version": self.version,
+            "samples": self.samples,
+            "seed": self.seed,
+            "complete": len(self.done) == len(self.cells),
+            "cells": len(self.cells),
+            "cells_without_a_way": sum(one is None for one in self.done.values()),
+            "programs_run": sum(one.inputs != "counterexample" for one in found),
+            "counterexamples_run": sum(one.inputs == "counterexample" for one in found),
+            "programs_with_options": sum(bool(one.options) for one in found),
+            "codes": sum(one.codes for one in found),
+            "wrong": len(self.wrong),
+            "planner_sha256": self.sources,
+            "runs": self.runs,
+            "results": [
+                {
+                    **asdict(cell),
+                    "result": None if one is None else {k: v for k, v in asdict(one).items() if k != "cell"},
+                }
+                for cell, one in self.done.items()
+            ],
+            "missing": [asdict(cell) for cell in self.cells if cell not in self.done],
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the record.
+
+        Raises:
+            ReadError: it cannot be written.
+        """
+        try:
+            with whole_file(path) as file:
+                file.write((json.dumps(self.document(), indent=1) + "\n").encode())
+        except OSError as error:
+            raise ReadError(f"cannot write record '{path}': {error.strerror or error}") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a record.
+
+        Raises:
+            ReadError: it is missing or no such record; the planner has changed since.
+        """
+        try:
+            held = json.loads(read_text(path, "record"))
+            if held.get("kind") != KIND or held.get("schema_version") != SCHEMA_VERSION:
+                raise ReadError(f"'{path}' is no {KIND}")
+            done = {_cell(row): _checked(row) for row in held["results"]}
+            found = cls(
+                spec=held["specification"],
+                version=held["version"],
+                samples=held["samples"],
+                seed=held["seed"],
+                cells=[*done, *(_cell(row) for row in held["missing"])],
+                done=done,
+                sources=held["planner_sha256"],
+                runs=held["runs"],
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if isinstance(error, ReadError):
+                raise
+            raise ReadError(f"record '{path}' cannot be read: {error}") from None
+        if found.sources != planner_digest():
+            raise ReadError(f"record '{path}' is stale, start a new one: the planner has changed since")
+        return found
+
+
+def verify_lowering(
+    record: LoweringRecord, spec: Specification, save: Callable[[], None] | None, heard: Heard = lambda *_: None
+) -> None:
+    """Run every cell of a record that is not done yet."""
+    record.sources = planner_digest()
+    record.runs.append({"date": datetime.now(UTC).date().isoformat(), **versions()})
+    for cell in record.cells:
+        if cell in record.done:
+            continue
+        heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(record.done), len(record.cells))
+        record.done[cell] = check_cell(cell, spec, record.version, record.samples, record.seed)
+        if save is not None:
+            save()
+
+
+def started(spec: Specification, version: str, cells: Iterable[Cell], samples: int | None, seed: int) -> LoweringRecord:
+    """Return a record with nothing done."""
+    return LoweringRecord(spec.name, version, SAMPLES if samples is None else samples, seed, list(cells))
+
+
+def planner_digest() -> str:
+    """Return one SHA-256 over the modules of the planner, comments and docstrings left out."""
+    folder = Path(castsim.planning.__file__).parent
+    return digest_of({path.name: file_digest(path) for path in sorted(folder.glob("*.py"))})
+
+
+def _result(one: Checked | None) -> dict[str, Any] | None:
+    return None if one is None else {name: value for name, value in asdict(one).items() if name != "cell"}
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    attributes = tuple((str(name), str(value)) for name, value in row["attributes"])
+    return Cell(str(row["src"]), str(row["dst"]), attributes, str(row["target"]))
+
+
+def _checked(row: Mapping[str, Any]) -> Checked | None:
+    held = row["result"]
+    if held is None:
+        return None
+    options = tuple((str(name), value) for name, value in held.get("options", ()))
+    return Checked(cell=_cell(row), **{**held, "chain": tuple(held["chain"]), "options": options})

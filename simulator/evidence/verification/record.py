@@ -1,0 +1,273 @@
+"""The record of a verification: what was to be tried, how far it went, what was found, and on which sources."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Self
+
+from castsim import __version__
+from castsim.evidence.verification.comparison import SHOWN, Finding, Mismatch
+from castsim.evidence.verification.inputs import input_set
+from castsim.evidence.verification.part import ORACLE, Part
+from castsim.evidence.verification.sources import digest_of, source_digests
+from castsim.files import whole_file
+from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.reading import read_text
+
+SCHEMA_VERSION = 1
+KIND = "castsim verification record"
+PENDING, PARTIAL, DONE = "pending", "partial", "done"
+
+HASH_RULE = (
+    "SHA-256 of each file without comments, docstrings, blank lines and the places of our modules; of the list of all "
+    "these, in total"
+)
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far one part has come. `done` holds disjoint, rising stretches of positions, stop excluded."""
+
+    part: Part
+    size: int
+    done: list[tuple[int, int]] = field(default_factory=list)
+    mismatches: int = 0
+    undecided: int = 0
+    first: list[Mismatch] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    date: str | None = None
+
+    @property
+    def checked(self) -> int:
+        """How many codes have been tried."""
+        return sum(stop - start for start, stop in self.done)
+
+    @property
+    def status(self) -> str:
+        """`pending`, `partial` or `done`."""
+        checked = self.checked
+        return PENDING if not checked else DONE if checked == self.size else PARTIAL
+
+    @property
+    def codes_per_second(self) -> float | None:
+        """Codes tried per second of processor time, None before the first."""
+        return self.checked / self.cpu_seconds if self.cpu_seconds > 0 else None
+
+    def add(self, finding: Finding) -> None:
+        """Take in what a stretch gave."""
+        stretches = sorted([*self.done, (finding.start, finding.stop)])
+        merged = [stretches[0]]
+        for start, stop in stretches[1:]:
+            if start < merged[-1][1]:
+                raise ValueError(f"positions {start} to {merged[-1][1] - 1} of {self.part} were tried twice")
+            if start == merged[-1][1]:
+                merged[-1] = (merged[-1][0], stop)
+            else:
+                merged.append((start, stop))
+        self.done = merged
+        self.mismatches += finding.mismatches
+        self.undecided += finding.undecided
+        self.first = sorted([*self.first, *finding.first], key=lambda one: one.position)[:SHOWN]
+        self.cpu_seconds += finding.cpu_seconds
+        self.date = _today()
+
+    def missing(self) -> Iterator[tuple[int, int]]:
+        """Yield the stretches that have not been tried."""
+        position = 0
+        for start, stop in [*self.done, (self.size, self.size)]:
+            if position < start:
+                yield position, start
+            position = stop
+
+
+@dataclass(slots=True)
+class Record:
+    """The progress of all parts of a verification.
+
+    `files` are the digests of the sources it is about, None until somebody asks for them by `sources`: they take longer
+    than a small verification that nobody keeps. `runs` tell when and with which versions it was worked on.
+    """
+
+    progress: list[Progress]
+    files: Mapping[str, str] | None = None
+    runs: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> Self:
+        """Start a record on today's sources.
+
+        Raises:
+            IllegalError: an input set that cannot be tried.
+        """
+        progress = [Progress(part, input_set(part).size) for part in parts]
+        return cls(progress)
+
+    def sources(self) -> Mapping[str, str]:
+        """Return the digests of the sources that the record is about: those of now, where it was just started."""
+        if self.files is None:
+            self.files = self._sources_now()
+        return self.files
+
+    def _sources_now(self) -> dict[str, str]:
+        return source_digests(oracle=any(one.part.against == ORACLE for one in self.progress))
+
+    @property
+    def mismatches(self) -> int:
+        """How many codes differed in all."""
+        return sum(one.mismatches for one in self.progress)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every code of every part has been tried."""
+        return all(one.status == DONE for one in self.progress)
+
+    def changed_files(self) -> list[str]:
+        """Return the sources that are no longer what the record is about, empty while nothing has been tried."""
+        if all(one.status == PENDING for one in self.progress):
+            return []
+        now, then = self._sources_now(), self.sources()
+        return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
+
+    def begin_run(self) -> None:
+        """Note that work goes on now, with these versions; a record without results moves to today's sources."""
+        if all(one.status == PENDING for one in self.progress):
+            self.files = None
+        self.runs.append({"date": _today(), **versions()})
+
+    def document(self) -> dict[str, Any]:
+        """Return the record as JSON."""
+        counts = dict.fromkeys((DONE, PARTIAL, PENDING), 0)
+        for one in self.progress:
+            counts[one.status] += 1
+        arguments = {f"{one.part.inputs}": input_set(one.part).argument for one in reversed(self.progress)}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": KIND,
+            "complete": self.complete,
+            "parts_by_status": counts,
+            "codes_checked": sum(one.checked for one in self.progress),
+            "mismatches": self.mismatches,
+            "input_sets": dict(sorted(arguments.items())),
+            "sources": {"rule": HASH_RULE, "sha256": digest_of(self.sources()), "files": dict(self.sources())},
+            "runs": self.runs,
+            "parts": [progress_document(one) for one in self.progress],
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the record atomically: after a crash the file is the old or the new one.
+
+        Raises:
+            ReadError: it cannot be written.
+        """
+        text = _text(self.document())
+        try:
+            with whole_file(path, synchronised=True) as file:
+                file.write(text.encode())
+        except OSError as error:
+            raise ReadError(f"cannot write record '{path}': {error.strerror or error}") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a record.
+
+        Raises:
+            ReadError: the file is missing or is no record.
+        """
+        try:
+            document = json.loads(read_text(path, "record"))
+            if not isinstance(document, dict) or document.get("kind") != KIND:
+                raise ReadError(f"'{path}' is no record of castsim verify")
+            if document["schema_version"] != SCHEMA_VERSION:
+                raise ReadError(
+                    f"record '{path}' has schema version {document['schema_version']}", legal=(str(SCHEMA_VERSION),)
+                )
+            progress = [_read_progress(entry) for entry in document["parts"]]
+            files = {str(name): str(digest) for name, digest in document["sources"]["files"].items()}
+            return cls(progress, files, list(document["runs"]))
+        except RecursionError:
+            raise ReadError(f"'{path}' is not a record of castsim verify: it nests too deeply") from None
+        except CastsimError as error:
+            raise ReadError(
+                error.message if str(path) in error.message else f"record '{path}': {error.message}", legal=error.legal
+            ) from None
+        except KeyError as error:
+            raise ReadError(f"record '{path}' lacks {error}") from None
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ReadError(f"'{path}' is no record of castsim verify: {error}") from None
+
+
+def progress_document(one: Progress) -> dict[str, Any]:
+    """Return one part and its progress as JSON; codes are numbers."""
+    rate = one.codes_per_second
+    return {
+        **asdict(one.part),
+        "status": one.status,
+        "codes": one.size,
+        "checked": one.checked,
+        "mismatches": one.mismatches,
+        "undecided": one.undecided,
+        "first_mismatches": [asdict(mismatch) for mismatch in one.first],
+        "done": [list(stretch) for stretch in one.done],
+        "cpu_seconds": round(one.cpu_seconds, 6),
+        "codes_per_cpu_second": None if rate is None else round(rate),
+        "date": one.date,
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of everything that takes part; None for what is not installed."""
+    found: dict[str, str | None] = {"castsim": __version__, "python": platform.python_version()}
+    for package in ("numpy", "numba", "llvmlite"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _read_progress(entry: Mapping[str, Any]) -> Progress:
+    part = Part(
+        src=entry["src"],
+        dst=entry["dst"],
+        rounding=Rounding(entry["rounding"]),
+        overflow=Overflow(entry["overflow"]),
+        tier=entry["tier"],
+        against=entry["against"],
+        inputs=entry["inputs"],
+        count=int(entry["count"]),
+        seed=int(entry["seed"]),
+    )
+    part.check()
+    size = input_set(part).size
+    done = [(int(start), int(stop)) for start, stop in entry["done"]]
+    edges = [0, *(edge for stretch in done for edge in stretch), size]
+    if entry["codes"] != size or edges != sorted(edges):
+        raise ReadError(f"the stretches done of {part} do not lie in its {size} codes")
+    return Progress(
+        part,
+        size,
+        done,
+        mismatches=int(entry["mismatches"]),
+        undecided=int(entry["undecided"]),
+        first=[Mismatch(**mismatch) for mismatch in entry["first_mismatches"]],
+        cpu_seconds=float(entry["cpu_seconds"]),
+        date=entry["date"],
+    )
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    """Return the document as JSON with one part per line: readable, and in short differences between versions."""
+    head = json.dumps({key: value for key, value in document.items() if key != "parts"}, indent=1)
+    parts = ",\n".join(f"  {json.dumps(part)}" for part in document["parts"])
+    return f'{head[:-2]},\n "parts": [\n{parts}\n ]\n}}\n'
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()

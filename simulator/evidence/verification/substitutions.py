@@ -1,0 +1,239 @@
+"""Proofs that a function gives what an instruction gives, on all 2**32 codes: what there is to prove, and the record.
+
+The planner tries chains on all codes of 32 bits with functions that stand in for arithmetic instructions. Such a trial
+proves something of the chip only if function and machine model were found equal on all codes; that is done here, once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from castsim.evidence.verification.record import HASH_RULE, versions
+from castsim.evidence.verification.sources import digest_of, substitution_digests
+from castsim.files import whole_file
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import Format, format_named
+from castsim.planning import catalogue_of
+from castsim.planning.primitives import Arithmetic
+from castsim.planning.steps import TileWorkForm, VectorForm
+from castsim.planning.substitution import Identity, Substitute, disagreeing, substitute_of
+from castsim.targets import load_target, target_names
+
+KIND = "castsim substitution record"
+SCHEMA_VERSION = 1
+
+CODES = 1 << 32
+SHOWN = 10
+"""Codes that are kept of a disagreement; all are counted."""
+
+NEEDED = (
+    ("f32", "bool", "f32", ("tcmps+tsels", "sel_neq")),
+    ("i32", "i4", "i32", ("and",)),
+    ("i32", "i4", "u32", ("and",)),
+    ("i32", "i8", "i32", ("and",)),
+    ("i32", "i8", "u32", ("and",)),
+    ("i32", "i16", "i32", ("and",)),
+    ("i32", "i16", "u32", ("and",)),
+)
+"""Source and destination of a cast, the format of the arithmetic, and the instructions: what the chains of the shipped
+specifications on the shipped targets rest on. The operands follow from the cast."""
+
+_PIECE = 1 << 24
+
+Heard = Callable[[str, int, int], None]
+
+
+@dataclass(slots=True)
+class Trial:
+    """How far one substitution has been tried, from code 0 on."""
+
+    identity: Identity
+    tried: int = 0
+    mismatches: int = 0
+    first: list[int] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    date: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether all codes have been tried."""
+        return self.tried == CODES
+
+
+@dataclass(slots=True)
+class SubstitutionRecord:
+    """All trials, the digests of the sources they are about, and when and with what they were run."""
+
+    trials: list[Trial]
+    files: dict[str, str]
+    runs: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, identities: Iterable[Identity]) -> Self:
+        """Start a record on today's sources."""
+        return cls([Trial(identity) for identity in dict.fromkeys(identities)], substitution_digests())
+
+    @property
+    def mismatches(self) -> int:
+        """How many codes differed in all."""
+        return sum(trial.mismatches for trial in self.trials)
+
+    def extend(self, identities: Iterable[Identity]) -> None:
+        """Add what is not there yet."""
+        held = {trial.identity for trial in self.trials}
+        self.trials += [Trial(identity) for identity in dict.fromkeys(identities) if identity not in held]
+
+    def changed_files(self) -> list[str]:
+        """Return the sources that are no longer what the record is about."""
+        now = substitution_digests()
+        return sorted(name for name in {*now, *self.files} if now.get(name) != self.files.get(name))
+
+    def document(self) -> dict[str, Any]:
+        """Return the record as JSON: `codes` of a part is how many there are, `tried` how many were compared."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": KIND,
+            "complete": all(trial.done for trial in self.trials),
+            "codes_checked": sum(trial.tried for trial in self.trials),
+            "mismatches": self.mismatches,
+            "sources": {"rule": HASH_RULE, "sha256": digest_of(self.files), "files": self.files},
+            "runs": self.runs,
+            "parts": [
+                {
+                    **asdict(trial.identity),
+                    "codes": CODES,
+                    "tried": trial.tried,
+                    "mismatches": trial.mismatches,
+                    "first_mismatches": trial.first,
+                    "cpu_seconds": round(trial.cpu_seconds, 3),
+                    "date": trial.date,
+                }
+                for trial in self.trials
+            ],
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the record whole.
+
+        Raises:
+            ReadError: it cannot be written.
+        """
+        try:
+            with whole_file(path) as file:
+                file.write((json.dumps(self.document(), indent=1) + "\n").encode())
+        except OSError as error:
+            raise ReadError(f"cannot write record '{path}': {error.strerror or error}") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a record.
+
+        Raises:
+            ReadError: it is missing or no such record.
+        """
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            if held.get("kind") != KIND or held.get("schema_version") != SCHEMA_VERSION:
+                raise ReadError(f"'{path}' is no {KIND}")
+            return cls([_trial(part) for part in held["parts"]], dict(held["sources"]["files"]), list(held["runs"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ReadError(f"record '{path}' cannot be read: {error}") from None
+
+
+def needed(targets: Sequence[str] = ()) -> list[Substitute]:
+    """Return the substitutes that the shipped targets (or those named) need for the shipped specifications."""
+    found = []
+    for target in _named(targets):
+        for src, dst, fmt, instructions in NEEDED:
+            for instruction, substitute in _of_cast(target, format_named(src), format_named(dst)):
+                if instruction in instructions and substitute.primitive.src.name == fmt:
+                    found.append(substitute)
+    return list({substitute.identity: substitute for substitute in found}.values())
+
+
+def of_cast(src: str, dst: str, targets: Sequence[str] = ()) -> list[Substitute]:
+    """Return the substitutes for all arithmetic on 32 bits that chains of a cast may hold.
+
+    Raises:
+        ReadError: an unknown format or target.
+        IllegalError: there is none.
+    """
+    pair = format_named(src), format_named(dst)
+    found = [substitute for target in _named(targets) for _, substitute in _of_cast(target, *pair)]
+    if not found:
+        raise IllegalError(f"chains of {src} -> {dst} hold no arithmetic on 32 bits that anything stands in for")
+    return list({substitute.identity: substitute for substitute in found}.values())
+
+
+def verify_substitutions(
+    record: SubstitutionRecord,
+    substitutes: Iterable[Substitute],
+    save: Callable[[], None] | None,
+    heard: Heard = lambda *_: None,
+    workers: int = 1,
+) -> None:
+    """Try what a record still lacks of the given substitutes, piece by piece, saving after each."""
+    by_identity = {substitute.identity: substitute for substitute in substitutes}
+    record.runs.append({"date": _today(), **versions()})
+    waiting = [trial for trial in record.trials if not trial.done and trial.identity in by_identity]
+    with ThreadPoolExecutor(workers) as pool:
+        for trial in waiting:
+            substitute = by_identity[trial.identity]
+            while not trial.done:
+                heard(trial.identity.name, trial.tried, CODES)
+                _take(trial, substitute, pool, workers)
+                if save is not None:
+                    save()
+
+
+def _take(trial: Trial, substitute: Substitute, pool: ThreadPoolExecutor, workers: int) -> None:
+    """Try the next pieces, one for each worker."""
+    starts = range(trial.tried, min(trial.tried + workers * _PIECE, CODES), _PIECE)
+
+    def piece(start: int) -> tuple[list[int], int, float]:
+        began = time.thread_time()
+        wrong = disagreeing(substitute, start, start + _PIECE)
+        return wrong[:SHOWN].tolist(), wrong.size, time.thread_time() - began
+
+    for shown, count, seconds in pool.map(piece, starts):
+        trial.first = [*trial.first, *shown][:SHOWN]
+        trial.mismatches += count
+        trial.cpu_seconds += seconds
+    trial.tried = starts.stop
+    trial.date = _today()
+
+
+def _named(targets: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(targets)) or tuple(target_names())
+
+
+def _of_cast(target: str, src: Format, dst: Format) -> Iterator[tuple[str, Substitute]]:
+    """Yield instructions with a constant on 32 bits, and what stands in for them."""
+    catalogue = catalogue_of(load_target(target), src, dst)
+    for name in catalogue.pairs:
+        for step in catalogue.from_format(format_named(name)):
+            form = step.forms[0]
+            for primitive in step.primitives:
+                if not isinstance(primitive, Arithmetic) or primitive.src.storage_bits != 32:
+                    continue
+                assert isinstance(form, TileWorkForm | VectorForm)
+                substitute = substitute_of(primitive)
+                if substitute is not None:
+                    yield form.mnemonic.partition(".")[0], substitute
+
+
+def _trial(part: dict[str, Any]) -> Trial:
+    identity = Identity(part["name"], part["format"], part["constant"], part["facts"], part["shape"])
+    first = [int(code) for code in part["first_mismatches"]]
+    return Trial(identity, int(part["tried"]), int(part["mismatches"]), first, float(part["cpu_seconds"]), part["date"])
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()

@@ -1,0 +1,72 @@
+"""Which target and which function of a `.pto` program are run."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+from castsim.isa import pto
+from castsim.isa.errors import ReadError
+from castsim.targets import Target, load_target, target_for_architecture
+
+DEFAULT_ARCHITECTURE = "a3"
+"""What a `.pto` file without a target attribute is for (docs/reference/pto.md section 3.2)."""
+
+_MOST_SHOWN = 12  # functions that an error lists
+_LISTED = 1000  # functions that a misspelt name is compared with, and characters of it
+
+
+def choose_target(architecture: str | None, given: str | Path | Target | None) -> Target:
+    """Return the target that was given, else the one that a `.pto` program asks for.
+
+    Raises:
+        ReadError, TargetDataError: it cannot be read; no shipped target answers to what the program names.
+    """
+    if isinstance(given, str | Path):
+        return load_target(given)
+    if given is not None:
+        return given
+    found = target_for_architecture(architecture or DEFAULT_ARCHITECTURE)
+    if found is None:
+        raise ReadError(
+            f"the program is for '{architecture}', which no shipped target answers to; name one by --target"
+        )
+    return found
+
+
+def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pto.Function, tuple[str, ...]]:
+    """Return the function to run, and warnings of functions that could not be read and are not asked for.
+
+    Raises:
+        ReadError: there is none, or more than one.
+        CastsimError: the function asked for could not be read; without a name, one that could as well be meant.
+    """
+    functions = {function.name: function for function in parsed.functions if function.body is not None}
+    if entry is not None:
+        name = entry.removeprefix("@")
+        for one in parsed.refused:
+            if one.name == name:
+                raise one.error
+        if name not in functions:
+            names = [*functions, *(one.name for one in parsed.refused)]
+            near = difflib.get_close_matches(name[:_LISTED], names[:_LISTED], 3) or names
+            raise ReadError(f"{path}: no function @{name}", legal=_shown(near))
+        return functions[name], ()
+    marked = [function for function in functions.values() if function.is_entry]
+    candidates = marked or list(functions.values())
+    if parsed.refused and (len(candidates) != 1 or (not marked and any(one.is_entry for one in parsed.refused))):
+        raise parsed.refused[0].error
+    if len(candidates) != 1:
+        what = "no function" if not candidates else f"{len(candidates)} functions"
+        raise ReadError(f"{path}: {what} to run; name one by --entry", legal=_shown([f.name for f in candidates]))
+    return candidates[0], tuple(
+        f"{one.error.span}: function @{one.name} cannot be read and is left out: {one.error.message}"
+        for one in parsed.refused
+    )
+
+
+def _shown(names: Sequence[str]) -> list[str]:
+    """Return what an error lists of names of functions: of very many, the first."""
+    more = len(names) - _MOST_SHOWN
+    return [*(f"@{name}" for name in names[:_MOST_SHOWN]), *([f"and {more} more"] if more > 0 else [])]

@@ -1,0 +1,145 @@
+"""What a cast or transfer refuses before anything is issued: layout, alignment, extent, overlap."""
+
+from __future__ import annotations
+
+from castsim.execution.tiles import Tile, TileCast, TileTransfer
+from castsim.isa.errors import Span, TileError
+from castsim.isa.formats import IntFormat
+from castsim.targets.dataflow import DataflowTarget
+
+
+def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
+    """Refuse a tile that the buffer or a vector instruction cannot take (docs/reference/a2a3.md section 5).
+
+    Raises:
+        TileError: wrong location or layout, a row that is no whole number of blocks, a misaligned address, an end
+            beyond the buffer, a valid region larger than the tile.
+    """
+    memory = target.memories["ub"]
+    kind = tile.type
+    if kind.location != "vec":
+        raise TileError(f"tile %{tile.name} is in '{kind.location}'; the vector unit works on vec", span=span)
+    if kind.scatter_layout != "none_box":
+        raise TileError(f"tile %{tile.name} has slayout={kind.scatter_layout}; vec tiles are none_box", span=span)
+    line = kind.cols if kind.block_layout == "row_major" else kind.rows
+    if line * tile.element_bits % (8 * target.block_bytes):
+        raise TileError(
+            f"tile %{tile.name}: {line} x {tile.format.name} is {line * tile.element_bits // 8} bytes per line, "
+            f"no multiple of {target.block_bytes}",
+            span=span,
+        )
+    if tile.address % memory.alignment_bytes:
+        raise TileError(
+            f"tile %{tile.name} starts at byte {tile.address}, which is not {memory.alignment_bytes}-byte aligned",
+            span=span,
+        )
+    if tile.address < 0 or tile.end > memory.capacity_bytes:
+        raise TileError(
+            f"tile %{tile.name} takes bytes {tile.address} .. {tile.end - 1}, the buffer has {memory.capacity_bytes}: "
+            f"{max(tile.end - memory.capacity_bytes, 0)} bytes too far",
+            span=span,
+        )
+    if tile.valid_rows > tile.rows or tile.valid_cols > tile.cols:
+        raise TileError(
+            f"tile %{tile.name}: valid region {tile.valid_rows} x {tile.valid_cols} exceeds {tile.rows} x {tile.cols}",
+            span=span,
+        )
+
+
+def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[str, ...]:
+    """Refuse a load or store whose view and tile do not match; return warnings (docs/reference/pto.md section 3.5).
+
+    Raises:
+        TileError: see `check_tile`; different valid extents, formats, layouts, or too many bursts.
+    """
+    tile, part, span = transfer.tile, transfer.part, transfer.span
+    check_tile(target, tile, span)
+    what = "tload" if transfer.load else "tstore"
+    if tile.format != part.format:
+        raise TileError(f"{what}: the view holds {part.format.name}, tile %{tile.name} {tile.format.name}", span=span)
+    if (part.rows, part.cols) != (tile.valid_rows, tile.valid_cols):
+        raise TileError(
+            f"{what}: the view's part is {part.rows} x {part.cols}, the valid region of %{tile.name} is "
+            f"{tile.valid_rows} x {tile.valid_cols}",
+            span=span,
+        )
+    wanted = {"nd": "row_major", "dn": "col_major"}.get(part.layout)
+    one_line = not transfer.load and 1 in (tile.valid_rows, tile.valid_cols)
+    if wanted is None:
+        raise TileError(
+            f"{what}: layout {part.layout} has no transfer form for vec tiles", span=span, legal=("nd", "dn")
+        )
+    if tile.type.block_layout != wanted and not one_line:
+        raise TileError(
+            f"{what}: layout {part.layout} needs a {wanted} tile, %{tile.name} is {tile.type.block_layout}", span=span
+        )
+    if transfer.load and tile.type.pad > 1 and tile.format.name in target.transfer_limits.zero_pad_only:
+        raise TileError(f"{what}: {tile.format.name} is padded with zero or not at all", span=span, legal=("0", "1"))
+    limit = target.transfer_limits.max_bursts
+    if limit is not None and max(part.sizes[3], tile.rows) > limit:
+        raise TileError(f"{what}: {max(part.sizes[3], tile.rows)} rows, one transfer takes at most {limit}", span=span)
+    if part.format.bits == 4:
+        _check_nibbles(transfer, what, wanted)
+    return _check_gap(target, transfer)
+
+
+def _check_nibbles(transfer: TileTransfer, what: str, wanted: str) -> None:
+    """Refuse what would move half a byte; FP4 rows may end with one, integer rows may not."""
+    tile, part, span = transfer.tile, transfer.part, transfer.span
+    if part.offset % 2 or any(stride % 2 for stride in part.strides[:4]):
+        raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
+    if tile.type.block_layout != wanted:
+        raise TileError(f"{what}: a 4-bit line cannot be moved against the layout of %{tile.name}", span=span)
+    if isinstance(part.format, IntFormat) and part.cols % 2:
+        raise TileError(f"{what}: {part.cols} columns of {part.format.name}; the number must be even", span=span)
+
+
+def check_equal_regions(cast: TileCast) -> None:
+    """Physical shapes may differ for the library; the text form's own rule against it is the parser's."""
+    src, dst = cast.src, cast.dst
+    ours, theirs = (src.valid_rows, src.valid_cols), (dst.valid_rows, dst.valid_cols)
+    if ours != theirs:
+        raise TileError(
+            f"tcvt: valid region of %{src.name} is {ours[0]} x {ours[1]}, of %{dst.name} {theirs[0]} x {theirs[1]}",
+            span=cast.span,
+        )
+
+
+def check_overlap(cast: TileCast) -> tuple[str, ...]:
+    """In place is fine if the destination starts with the source and runs no faster; anything else destroys input."""
+    src, dst, tmp = cast.src, cast.dst, cast.tmp
+    for other in (src, dst):
+        if tmp and _overlap(tmp, other):
+            raise TileError(
+                f"tmp tile %{tmp.name} ({_range(tmp)}) overlaps %{other.name} ({_range(other)})", span=cast.span
+            )
+    if not _overlap(src, dst):
+        return ()
+    slower = dst.element_bits <= src.element_bits and (dst.row_pitch <= src.row_pitch or dst.valid_rows < 2)
+    if src.address == dst.address and slower:
+        if (dst.element_bits, dst.row_pitch) == (src.element_bits, src.row_pitch):
+            return ()
+        return (f"%{dst.name} is narrowed in place over %{src.name}: relies on in-order repeats",)
+    raise TileError(
+        f"%{dst.name} ({_range(dst)}) partly overlaps its source %{src.name} ({_range(src)})", span=cast.span
+    )
+
+
+def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> tuple[str, ...]:
+    tile = transfer.tile
+    gap = (tile.cols - tile.valid_cols) * tile.element_bits // 8
+    block = target.block_bytes
+    if transfer.load or tile.type.block_layout != "row_major" or tile.valid_rows < 2 or gap % block == 0:
+        return ()
+    message = f"tstore: {gap} bytes of each row of %{tile.name} are not stored, no whole number of {block}-byte blocks"
+    if "store_gap" in target.options and target.option("store_gap") == "refuse":
+        raise TileError(message, span=transfer.span)
+    return ()
+
+
+def _overlap(one: Tile, two: Tile) -> bool:
+    return one.address < two.end and two.address < one.end
+
+
+def _range(tile: Tile) -> str:
+    return f"bytes {tile.address} .. {tile.end - 1}"

@@ -1,0 +1,158 @@
+"""What program execution asks of every mechanism with a tile buffer; a mechanism adds its casts.
+
+Flags, barriers and transfers are the same whatever the vector unit is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from castsim.execution.byte_sets import strided
+from castsim.execution.dataflow.checks import check_tile
+from castsim.execution.dataflow.operations import BLOCK, Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.transfers import lower_transfer
+from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.tree import Access, Block
+from castsim.execution.vector_operations import TileEffect, as_rows, behaviour_of, check_work, work_accesses
+from castsim.execution.vector_operations.accesses import tile_bytes
+from castsim.execution.walk.lowerer import LoweredInstruction
+from castsim.isa.errors import IllegalError, Span
+from castsim.targets.dataflow import DataflowTarget
+
+
+class DataflowLowerer:
+    """Everything but casts and element storage, for one target."""
+
+    def __init__(self, target: DataflowTarget) -> None:
+        self._chip = target
+        self._tiles: dict[tuple[str, int], Tile] = {}
+        self._window_uses: list[tuple[TileWork, tuple[int, int]]] = []
+
+    def buffer(self) -> tuple[str, int, int]:
+        """Return name, allocatable bytes and alignment of the unified buffer."""
+        memory = self._chip.memories["ub"]
+        return "ub", memory.allocatable_bytes, memory.alignment_bytes
+
+    def closing_warnings(self) -> tuple[str, ...]:
+        """Return what only the whole program shows: tiles under scratch that nothing reserves.
+
+        A mechanism may know of more.
+        """
+        found: dict[str, None] = {}
+        for work, (start, end) in self._window_uses:
+            hit = sorted({tile.name for tile in self._tiles.values() if tile.address < end and start < tile.end})
+            if hit:
+                tiles = ", ".join(f"%{name}" for name in hit)
+                text = f"without tmp it uses bytes {start} .. {end - 1}, where {tiles} lies"
+                found[f"{work.span}: {work.mnemonic} of a column vector: {text}"] = None
+        return tuple(found)
+
+    def check_tile(self, tile: Tile, span: Span) -> None:
+        """Refuse a tile that the buffer or the vector unit cannot take."""
+        check_tile(self._chip, tile, span)
+        self._tiles[tile.name, tile.address] = tile
+
+    def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
+        """Lower one tile load or store."""
+        body, warnings = lower_transfer(self._chip, transfer)
+        return LoweredInstruction(body, _transfer_accesses(transfer), None, warnings)
+
+    def work(self, work: TileWork) -> LoweredInstruction:
+        """Lower one vector operation; its action is a `TileEffect`, the mechanism's operations carry time and streams.
+
+        A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
+        """
+        warnings = check_work(self._chip, work)
+        rule = self._chip.tile_operation(work.mnemonic)
+        if rule is not None and rule.tmp == "ignored":
+            work = replace(work, tmp=None)
+        plain = as_rows(work)
+        behaviour = behaviour_of(self._chip, plain)
+        accesses = work_accesses(plain, behaviour)
+        if accesses[0].start == accesses[0].end:
+            return LoweredInstruction(Block(()), warnings=warnings)
+        if behaviour.window is not None:
+            self._window_uses.append((work, behaviour.window))
+        return LoweredInstruction(self.lower_work(work), accesses, TileEffect(plain, behaviour), warnings)
+
+    def lower_work(self, work: TileWork) -> Block:
+        """Return what the mechanism issues for a vector operation that `check_work` has let through.
+
+        Raises:
+            IllegalError: the mechanism has no lowering of it.
+        """
+        raise IllegalError(f"pto.{work.mnemonic} is not modelled on {self._chip.name}", span=work.span)
+
+    def set_flag(self, signaller: str, waiter: str, event: int, span: Span) -> SetFlag:
+        """Return the operation that signals a flag."""
+        self._check_flag(signaller, waiter, event, span)
+        return SetFlag(signaller, waiter, event)
+
+    def wait_flag(self, signaller: str, waiter: str, event: int, span: Span) -> WaitFlag:
+        """Return the operation that waits for a flag."""
+        self._check_flag(signaller, waiter, event, span)
+        return WaitFlag(waiter, signaller, event)
+
+    def barrier(self, pipe: str, span: Span) -> Barrier:
+        """Return the barrier of one pipe, or of all."""
+        self._check_pipe(pipe, span, others=("ALL",))
+        return Barrier(pipe)
+
+    def scalar_work(self, kind: str) -> ScalarWork:
+        """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
+        return ScalarWork(kind, pipe=self._chip.pipes.scalar)
+
+    def _check_flag(self, signaller: str, waiter: str, event: int, span: Span) -> None:
+        self._check_pipe(signaller, span)
+        self._check_pipe(waiter, span)
+        if not 0 <= event < self._chip.pipes.event_ids:
+            raise IllegalError(
+                f"event id {event}: {self._chip.name} has {self._chip.pipes.event_ids} per pair of pipes",
+                span=span,
+                legal=(f"EVENT_ID0 to EVENT_ID{self._chip.pipes.event_ids - 1}",),
+            )
+
+    def _check_pipe(self, pipe: str, span: Span, others: tuple[str, ...] = ()) -> None:
+        pipes = self._chip.pipes
+        legal = (pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, *others)
+        if pipe not in legal:
+            raise IllegalError(f"{self._chip.name} has no pipe {pipe}", span=span, legal=[f"PIPE_{p}" for p in legal])
+
+
+def cast_accesses(cast: TileCast) -> tuple[Access, ...]:
+    """Return the bytes of the valid elements of each operand, and all of tmp."""
+    found = [tile_access(cast.dst, write=True), tile_access(cast.src, write=False)]
+    if cast.tmp is not None:
+        found += [Access("ub", cast.tmp.address, cast.tmp.end, write) for write in (False, True)]
+    return tuple(access for access in found if access.start < access.end)
+
+
+def _transfer_accesses(transfer: TileTransfer) -> tuple[Access, ...]:
+    part = transfer.part
+    if 0 in part.sizes:
+        return ()
+    bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits
+    # Elements side by side are one stretch; those of a column of a wider view are stretches of their own.
+    *outer, (cols, step) = zip(part.sizes, part.strides, strict=True)
+    inner = (cols * bits + 7) // 8 if step == 1 else (bits + 7) // 8
+    rows = [*outer, *([(cols, step)] if step != 1 else [])]
+    distances = [(count, distance * bits // 8) for count, distance in rows]
+    far = strided(f"gm:{part.argument}", part.offset * bits // 8, distances, inner, write=not transfer.load)
+    return (_padded(transfer), far)
+
+
+def _padded(transfer: TileTransfer) -> Access:
+    """Return the bytes of the tile, with those that a load pads up to the next block behind each row."""
+    tile = transfer.tile
+    near = tile_bytes(tile, write=transfer.load)
+    if not transfer.load or not tile.type.pad or tile.type.block_layout != "row_major" or near.start == near.end:
+        return near
+    length = -(-((tile.valid_cols * tile.element_bits + 7) // 8) // BLOCK) * BLOCK
+    return strided(near.space, tile.address, ((tile.valid_rows, tile.row_pitch),), length, write=True)
+
+
+def tile_access(tile: Tile, *, write: bool) -> Access:
+    """Return the bytes of the valid elements of a tile, all of it if it is column-major."""
+    if tile.valid_rows and tile.valid_cols and tile.type.block_layout != "row_major":
+        return Access("ub", tile.address, tile.end, write)
+    return tile_bytes(tile, write=write)

@@ -1,0 +1,93 @@
+"""The walk over a tree that computes bytes, what transfers do to them, and how two 4-bit elements share one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from castsim.execution.dataflow.idle import NO_VALUES, Idle
+from castsim.execution.dataflow.operations import BLOCK, Transfer
+from castsim.execution.tree import Operation, Tree, instances, operations
+from castsim.execution.vector_operations.effect import TileEffect
+from castsim.isa.errors import TileError
+
+Bytes = NDArray[np.uint8]
+Codes = NDArray[Any]
+
+
+def compute_tree(
+    tree: Tree,
+    buffer: Bytes,
+    arguments: Mapping[str, Bytes],
+    whole_tile: Callable[[object, Bytes], bool],
+    execute: Callable[[Operation, Bytes], object],
+) -> None:
+    """Run all operations of a tree on the unified buffer and the global memory, both changed in place.
+
+    A `TileEffect` always runs whole: the operations of its instruction carry time and streams only.
+
+    Args:
+        tree: what the machine issues.
+        buffer: the unified buffer.
+        arguments: global memory by argument name.
+        whole_tile: takes an instruction's shortcut, if it may, and says whether it did; asked only while no loop has
+            moved the operations that the shortcut was proven of.
+        execute: runs an operation of the vector unit and ignores all others; transfers are run here.
+    """
+    for lowered, deltas in instances(tree, Idle(NO_VALUES)):
+        if isinstance(lowered.shortcut, TileEffect):
+            effect = lowered.shortcut if deltas is None else lowered.shortcut.moved(deltas[0])
+            effect.apply(buffer)
+            continue
+        unmoved = deltas is None or not any(map(any, deltas))
+        if unmoved and lowered.shortcut is not None and whole_tile(lowered.shortcut, buffer):
+            continue
+        for operation in operations(lowered, deltas):
+            if isinstance(operation, Transfer):
+                execute_transfer(operation, buffer, arguments)
+            else:
+                execute(operation, buffer)
+
+
+def execute_transfer(operation: Transfer, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
+    """Copy the bursts of one DMA instruction; `buffer` is the unified buffer, `arguments` the global memory."""
+    shape = (operation.bursts, operation.burst_bytes)
+    far = _rows(arguments[operation.argument], operation.gm_address, operation.gm_pitch, shape)
+    near = _rows(buffer, operation.ub_address, operation.ub_pitch, shape)
+    if not operation.load:
+        far[...] = near
+        return
+    near[...] = far
+    gap = -operation.burst_bytes % BLOCK
+    if operation.pad_pattern and gap:
+        padding = _rows(
+            buffer, operation.ub_address + operation.burst_bytes, operation.ub_pitch, (operation.bursts, gap)
+        )
+        padding[...] = np.resize(np.frombuffer(operation.pad_pattern, np.uint8), gap)
+
+
+def unpack_nibbles(packed: Codes) -> Codes:
+    """Spread bytes of shape (rows, n) into codes of shape (rows, 2n), low nibble first."""
+    codes = np.empty((packed.shape[0], packed.shape[1] * 2), np.uint8)
+    codes[:, 0::2] = packed & 15
+    codes[:, 1::2] = packed >> 4
+    return codes
+
+
+def pack_nibbles(codes: Codes) -> Codes:
+    """Join codes of shape (rows, 2n) into bytes of shape (rows, n), low nibble first."""
+    packed: Codes = codes[:, 0::2] | codes[:, 1::2] << 4
+    return packed
+
+
+def _rows(memory: Bytes, address: int, pitch: int, shape: tuple[int, int]) -> Bytes:
+    """Return rows of bytes, checked against the end of the memory."""
+    rows, length = shape
+    last = address + (rows - 1) * pitch + length
+    if address < 0 or last > memory.size or pitch < 0:
+        raise TileError(f"a transfer reaches bytes {address} .. {last - 1} of {memory.size}")
+    return as_strided(memory[address:], shape, (pitch, 1), writeable=True)

@@ -1,0 +1,122 @@
+"""Tiles and views with their places: what an instruction gets to work on once the program has been walked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from castsim.isa.errors import Span
+from castsim.isa.formats import Format
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode, TileType
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A tile in a buffer.
+
+    `address` and `row_pitch` count bytes, extents elements. `element_bits` is what one element takes in pitch and
+    pointer arithmetic, which for 4-bit formats may differ from the packed width.
+    """
+
+    name: str
+    format: Format
+    type: TileType
+    address: int
+    valid_rows: int
+    valid_cols: int
+    element_bits: int
+
+    @property
+    def rows(self) -> int:
+        """Physical rows."""
+        return self.type.rows
+
+    @property
+    def cols(self) -> int:
+        """Physical columns; also the row stride in elements."""
+        return self.type.cols
+
+    @property
+    def row_pitch(self) -> int:
+        """Bytes from one row to the next (row-major)."""
+        return self.cols * self.element_bits // 8
+
+    @property
+    def size(self) -> int:
+        """Bytes the tile occupies."""
+        return self.rows * self.cols * self.element_bits // 8
+
+    @property
+    def end(self) -> int:
+        """First byte behind the tile."""
+        return self.address + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a view of a kernel argument, as seen by a transfer.
+
+    `offset` is the element at which it starts, `sizes` and `strides` count elements and have five dimensions
+    (leading ones of size 1 added); `layout` is `nd`, `dn` or `nz`.
+    """
+
+    argument: str
+    format: Format
+    offset: int
+    sizes: tuple[int, int, int, int, int]
+    strides: tuple[int, int, int, int, int]
+    layout: str
+
+    @property
+    def rows(self) -> int:
+        """Rows as a tile sees them: the product of all dimensions but the last."""
+        first, second, third, fourth, _ = self.sizes
+        return first * second * third * fourth
+
+    @property
+    def cols(self) -> int:
+        """Columns as a tile sees them: the last dimension."""
+        return self.sizes[4]
+
+
+@dataclass(frozen=True, slots=True)
+class TileCast:
+    """One tile cast with everything resolved: the common input of every mechanism's lowering."""
+
+    src: Tile
+    dst: Tile
+    tmp: Tile | None
+    rounding: RoundMode | None
+    saturation: Saturation | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TileTransfer:
+    """One tile load (`load`) or store."""
+
+    tile: Tile
+    part: Part
+    load: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TileWork:
+    """One vector operation on tiles other than a cast or transfer, with everything resolved.
+
+    `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text
+    without mask and tmp, `scalars` the scalar operands as codes of their formats. `scalar_first` tells `s, a` from
+    `a, s`; `mode` is the comparison (`lt`), `binary` the flag `isBinary` of column sums.
+    """
+
+    mnemonic: str
+    dst: Tile
+    sources: tuple[Tile, ...]
+    span: Span
+    scalars: tuple[tuple[int, Format], ...] = ()
+    tmp: Tile | None = None
+    mask: Tile | None = None
+    mode: str | None = None
+    scalar_first: bool = False
+    binary: bool = False

@@ -1,0 +1,270 @@
+"""The operation tree: what the machine issues, in program order, with loops kept as loops.
+
+`Block` is a sequence, `Loop` repeats its body and moves every address by a constant per trip, `Lowered` groups the
+operations of one executed source instruction and names the bytes they touch, `Operation` is what a pipe executes.
+Engines read the tree only: it holds no values, and nothing in it depends on them (design: path first, values second,
+time third). Operation kinds of a mechanism live beside its lowering; this module knows only what all share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+from castsim.isa.errors import Span
+
+Deltas = tuple[int, ...]
+"""How far each address of one tree element moves, in bytes."""
+
+
+class Role(Enum):
+    """What an instruction is to reports and checks.
+
+    Bookkeeping only decides path and addresses; of an opaque instruction neither its cycles nor its bytes are known.
+    """
+
+    WORK = "work"
+    BOOKKEEPING = "bookkeeping"
+    OPAQUE = "opaque"
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction of the source text, shared by all its executions.
+
+    `text` is what reports print (`tcvt f32 -> f16`) and nothing reads: what it is made of stands in the other
+    attributes. `pipe` is the pipe that does its main work, `mnemonic` the operation without its dialect, `element` the
+    format by which the work of a vector operation goes, `casts` the formats (from, to) of the casts that it makes.
+    `inserted` tells a flag or barrier that the source does not have; its place is that of the line it stands at, and
+    `spelling` what the source would say.
+    """
+
+    text: str
+    pipe: str
+    span: Span = field(compare=False)
+    inserted: bool = False
+    role: Role = Role.WORK
+    mnemonic: str = ""
+    element: str | None = None
+    spelling: str = ""
+    casts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The mnemonic, or what stands for one where there is none."""
+        return self.mnemonic or self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Bytes of an address space that an instruction reads or writes: the first at `start`, the last before `end`.
+
+    `space` is a buffer of the target (`ub`) or `gm:NAME` for the argument NAME of the program. Without `runs` all
+    bytes in between are touched. Otherwise `runs` are (count, distance) of nested repetitions, outermost first, of
+    one stretch of bytes: the rows of a tile that is not full are `((rows, pitch),)`. Distances are positive.
+    """
+
+    space: str
+    start: int
+    end: int
+    write: bool
+    runs: tuple[tuple[int, int], ...] = ()
+
+    def shifted(self, delta: int) -> Access:
+        """Return the same bytes, `delta` further on."""
+        return replace(self, start=self.start + delta, end=self.end + delta) if delta else self
+
+
+@runtime_checkable
+class Operation(Protocol):
+    """What one pipe executes: immutable, with the addresses that a loop may move."""
+
+    @property
+    def pipe(self) -> str:
+        """Name of the pipe that executes it."""
+        ...
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Its byte addresses, in a fixed order."""
+        ...
+
+    def shifted(self, deltas: Deltas) -> Operation:
+        """Return the operation with every address moved by its delta."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Nodes one after the other."""
+
+    items: tuple[Node, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of addressed elements inside, each loop body counted once."""
+        return sum(width(item) for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`body` executed `trips` times; in trip k, element i of the body has moved by k times `steps[i]`.
+
+    Elements are numbered in pre-order: a `Lowered` counts as one (its accesses), then follow those of its body.
+    """
+
+    trips: int
+    body: Block
+    steps: tuple[Deltas, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of addressed elements inside, counted once whatever `trips` is."""
+        return len(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The operations of one executed instruction: `instruction` indexes `Tree.instructions`.
+
+    `shortcut` is what the mechanism has proven all operations together to compute, in one step (None: nothing
+    proven). It is for values only and holds while no loop has moved the operations.
+    """
+
+    instruction: int
+    body: Block
+    accesses: tuple[Access, ...] = ()
+    shortcut: object | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of addressed elements: its own accesses and everything in its body."""
+        return 1 + self.body.width
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Start of every access."""
+        return tuple(access.start for access in self.accesses)
+
+
+Node = Operation | Block | Loop | Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A whole program.
+
+    `interlocked` is True for programs that synchronise nothing themselves: engines then let an instruction wait for
+    the earlier ones whose bytes it needs. Programs with flags are taken at their word.
+    """
+
+    root: Block
+    instructions: tuple[Instruction, ...]
+    interlocked: bool
+
+
+def width(node: Node) -> int:
+    """Return the number of addressed elements in `node`."""
+    return node.width if isinstance(node, Block | Loop | Lowered) else 1
+
+
+def elements(node: Node) -> Iterator[Lowered | Operation]:
+    """Yield the addressed elements of `node` in pre-order, each loop body once."""
+    if isinstance(node, Block):
+        for item in node.items:
+            yield from elements(item)
+    elif isinstance(node, Loop):
+        yield from elements(node.body)
+    elif isinstance(node, Lowered):
+        yield node
+        yield from elements(node.body)
+    else:
+        yield node
+
+
+def loop_of(trips: int, build: Callable[[int], Block]) -> Iterator[Node]:
+    """Yield `trips` executions of `build(trip)` as one loop; the addresses must be affine in the trip number."""
+    if trips <= 0:
+        return
+    first = build(0)
+    if trips == 1:
+        yield from first.items
+        return
+    steps: list[Deltas] = [
+        tuple(after - before for before, after in zip(one.addresses, two.addresses, strict=True))
+        for one, two in zip(elements(first), elements(build(1)), strict=True)
+    ]
+    yield Loop(trips, first, tuple(steps))
+
+
+def instances(
+    tree: Tree, idle: Callable[[Node], bool] = lambda _: False
+) -> Iterator[tuple[Lowered, Sequence[Deltas] | None]]:
+    """Yield every executed instruction in program order, loops unrolled lazily; nodes that are `idle` are left out.
+
+    The second item holds the deltas of the instruction's elements (pre-order, itself first), None for all zero;
+    hand both to `operations` to get what the pipes execute, or to `accesses` for the bytes.
+    """
+    yield from _instances(tree.root, None, idle)
+
+
+def accesses(lowered: Lowered, deltas: Sequence[Deltas] | None) -> tuple[Access, ...]:
+    """Return the bytes that this execution of the instruction touches."""
+    if deltas is None:
+        return lowered.accesses
+    return tuple(access.shifted(delta) for access, delta in zip(lowered.accesses, deltas[0], strict=True))
+
+
+def operations(lowered: Lowered, deltas: Sequence[Deltas] | None) -> Iterator[Operation]:
+    """Yield the operations of one executed instruction in issue order, with their final addresses."""
+    yield from _operations(lowered.body, None if deltas is None else deltas[1:])
+
+
+def _operations(node: Node, deltas: Sequence[Deltas] | None) -> Iterator[Operation]:
+    if isinstance(node, Block):
+        start = 0
+        for item in node.items:
+            end = start + width(item)
+            yield from _operations(item, None if deltas is None else deltas[start:end])
+            start = end
+    elif isinstance(node, Loop):
+        for trip in range(node.trips):
+            yield from _operations(node.body, _advance(deltas, node.steps, trip))
+    elif isinstance(node, Lowered):
+        raise TypeError("an instruction cannot contain another one")
+    else:
+        yield node if deltas is None else node.shifted(deltas[0])
+
+
+def _instances(
+    node: Node, deltas: Sequence[Deltas] | None, idle: Callable[[Node], bool]
+) -> Iterator[tuple[Lowered, Sequence[Deltas] | None]]:
+    if idle(node):
+        return
+    if isinstance(node, Block):
+        start = 0
+        for item in node.items:
+            end = start + width(item)
+            yield from _instances(item, None if deltas is None else deltas[start:end], idle)
+            start = end
+    elif isinstance(node, Loop):
+        for trip in range(node.trips):
+            yield from _instances(node.body, _advance(deltas, node.steps, trip), idle)
+    elif isinstance(node, Lowered):
+        yield node, deltas
+    else:
+        raise TypeError("an operation outside an instruction")
+
+
+def _advance(deltas: Sequence[Deltas] | None, steps: Sequence[Deltas], trip: int) -> Sequence[Deltas] | None:
+    """Add `trip` times the steps to the deltas that surrounding loops have gathered."""
+    if trip == 0:
+        return deltas
+    if deltas is None:
+        return [tuple(trip * step for step in row) for row in steps]
+    return [
+        tuple(delta + trip * step for delta, step in zip(before, row, strict=True))
+        for before, row in zip(deltas, steps, strict=True)
+    ]

@@ -1,0 +1,85 @@
+"""What a target adds to the formula of a vector operation: its facts, and the options that this operation rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from castsim.execution.tiles import TileWork
+from castsim.isa.formats import IntFormat
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.tile_operations import TileArithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """The target's part in one operation.
+
+    `saturates` says that float results clamp and NaN becomes 0; `choices` are the options read, by name; `window` the
+    bytes that the operation overwrites without being given them.
+    """
+
+    facts: TileArithmetic
+    saturates: bool
+    uses_tmp: bool
+    choices: tuple[tuple[str, int | str], ...] = ()
+    window: tuple[int, int] | None = None
+
+    def choice(self, name: str) -> int | str:
+        """Return the value of an option that `behaviour_of` has read; KeyError for any other."""
+        return dict(self.choices)[name]
+
+
+def behaviour_of(target: DataflowTarget, work: TileWork) -> Behaviour:
+    """Return the target's part in an operation; only options that bear on it are looked up."""
+    facts = target.tile_arithmetic
+    operation = VECTOR_OPERATIONS[work.mnemonic]
+    rule = target.tile_operation(work.mnemonic)
+    fmt = float_route(work, facts) or compared_format(work)
+    saturating = not {operation.function, *operation.parts}.isdisjoint(facts.saturating_functions)
+    saturates = saturating and fmt in facts.saturating_formats
+    return Behaviour(
+        facts=facts,
+        saturates=saturates and all(target.option(name) == value for name, value in facts.saturates_while),
+        uses_tmp=work.tmp is not None and rule is not None and rule.tmp == "used",
+        choices=tuple((name, target.option(name)) for name in _relevant(work, facts)),
+        window=_window(target, work),
+    )
+
+
+def compared_format(work: TileWork) -> str:
+    """Return the element format that an operation computes in: that of its sources where it has any."""
+    return (work.sources[0] if work.sources else work.dst).format.name
+
+
+def float_route(work: TileWork, facts: TileArithmetic) -> str | None:
+    """Return the float format through which a division by a scalar goes, None if it needs none."""
+    if not VECTOR_OPERATIONS[work.mnemonic].divides_by_scalar:
+        return None
+    return dict(facts.divides_through).get(work.dst.format.name)
+
+
+def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
+    """Return the options that decide something about an operation on these elements."""
+    operation = VECTOR_OPERATIONS[work.mnemonic]
+    if operation.kind is Kind.COMPARE:
+        return ("spare_mask_bits",) if facts.compare_bytes is None else ()
+    if isinstance(work.dst.format, IntFormat):
+        if operation.integers_exact:
+            return ()
+        routed = float_route(work, facts) is not None
+        return ("integer_saturation_off_at_start", "nan_to_integer") if routed else ("integer_division_by_zero",)
+    names = tuple(dict.fromkeys(_OF_NAN[part] for part in operation.parts if part in _OF_NAN))
+    return (*names, "lane_order") if operation.kind is Kind.ROW_REDUCE else names
+
+
+_OF_NAN = {"max": "maximum_of_nan", "min": "maximum_of_nan", "relu": "relu_of_nan"}
+"""Options that say what functions make of NaN."""
+
+
+def _window(target: DataflowTarget, work: TileWork) -> tuple[int, int] | None:
+    window = target.unreserved_scratch
+    if window is None or work.tmp is not None or VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_BROADCAST:
+        return None
+    column = any(source.type.block_layout == "col_major" for source in work.sources)
+    return (window.start, window.end) if column else None

@@ -1,0 +1,185 @@
+"""What a vector operation refuses on a target before anything is issued (docs/reference/pto.md section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from castsim.execution.dataflow.checks import check_tile
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.vector_operations.behaviour import behaviour_of, compared_format, float_route
+from castsim.execution.vector_operations.overlaps import check_overlaps
+from castsim.execution.vector_operations.regions import check_regions
+from castsim.execution.vector_operations.shapes import as_rows, is_column, moves_columns
+from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
+from castsim.isa.formats import IntFormat
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
+from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.tile_operations import TileOperation
+
+
+def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
+    """Refuse an operation that the target does not have in this form; return warnings.
+
+    Raises:
+        IllegalError: no such operation, or not for this element type, or not with a scratch tile.
+        ReadError: operands of different element types.
+        TileError: operands whose shapes, layouts or places do not fit together.
+        ScratchError: a scratch tile that is too small.
+    """
+    operation, rule = _known(target, work)
+    for tile in (work.dst, *work.sources, work.tmp, work.mask):
+        if tile is not None:
+            check_tile(target, tile, work.span)
+    _check_types(target, work, operation, rule)
+    _check_layouts(work, operation)
+    _check_scratch(target, work, operation, rule)
+    check_regions(target, work, operation)
+    seen = work if rule.tmp == "used" else replace(work, tmp=None)
+    seen = as_rows(seen)
+    return _surprises(target, work) + check_overlaps(target, seen, operation, behaviour_of(target, seen))
+
+
+def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
+    """Return warnings of what the library does otherwise than the text says (docs/reference/pto.md section 7.3)."""
+    facts = target.tile_arithmetic
+    found = []
+    if work.mode not in (None, "eq") and compared_format(work) in facts.equality_only:
+        found.append(
+            f"pto.{work.mnemonic} of {compared_format(work)} compares for equality only on {target.name}: "
+            f"'{work.mode}' acts as 'eq'"
+        )
+    route = float_route(work, facts)
+    if route is not None and work.sources[0].address != work.dst.address:
+        found.append(
+            f"pto.{work.mnemonic} converts its source in place: %{work.sources[0].name} is left holding {route}"
+        )
+    return tuple(found)
+
+
+def _known(target: DataflowTarget, work: TileWork) -> tuple[VectorOperation, TileOperation]:
+    rule = target.tile_operation(work.mnemonic)
+    operation = VECTOR_OPERATIONS.get(work.mnemonic)
+    if rule is None or operation is None:
+        names = [one.mnemonic for one in target.tile_operations]
+        near = [f"pto.{name}" for name in closest(work.mnemonic, names)]
+        raise IllegalError(f"{target.name} has no operation pto.{work.mnemonic}", span=work.span, legal=near)
+    return operation, rule
+
+
+def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperation) -> None:
+    """Refuse element types that differ or that the operation does not take."""
+    if operation.kind in (Kind.MOVE, Kind.FILL):
+        for source in work.sources:
+            if source.element_bits != work.dst.element_bits:
+                raise ReadError(
+                    f"{work.mnemonic} copies elements of one size: %{source.name} holds {source.format.name}, "
+                    f"%{work.dst.name} {work.dst.format.name}",
+                    span=work.span,
+                )
+    else:
+        _check_equal_types(work, operation)
+    fmt = work.dst.format if operation.kind in (Kind.MOVE, Kind.FILL) else (work.sources or (work.dst,))[0].format
+    # The front end compares widths only: unsigned integers pass where the signed ones of their width are listed.
+    name = f"i{fmt.bits}" if isinstance(fmt, IntFormat) else fmt.name
+    if name in rule.types:
+        return
+    if name in rule.library_types:
+        if target.option("library_types") == "accept":
+            return
+        raise IllegalError(
+            f"pto.{work.mnemonic} of {fmt.name} exists in the library only; option library_types=accept takes it",
+            span=work.span,
+            legal=rule.types,
+        )
+    raise IllegalError(
+        f"pto.{work.mnemonic} does not take {fmt.name} on {target.name}", span=work.span, legal=rule.types
+    )
+
+
+def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
+    wanted = compared_format(work)
+    named = [(source.name, source.format.name) for source in work.sources[1:]]
+    if operation.kind is Kind.COMPARE:
+        fmt = work.dst.format
+        if not isinstance(fmt, IntFormat) or fmt.bits != 8:
+            raise ReadError(
+                f"{work.mnemonic} writes bits into a tile of bytes, %{work.dst.name} holds {fmt.name}",
+                span=work.span,
+                legal=("i8", "ui8"),
+            )
+    else:
+        named.append((work.dst.name, work.dst.format.name))
+    named += [("the scalar", fmt.name) for _, fmt in work.scalars]
+    for name, found in named:
+        if found != wanted:
+            shown = name if name == "the scalar" else f"%{name}"
+            raise ReadError(
+                f"{work.mnemonic} works on one element type: {shown} is {found}, not {wanted}",
+                span=work.span,
+                legal=(wanted,),
+            )
+
+
+def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
+    """Refuse column-major tiles where the operation reads rows; a move takes them if both are."""
+    if moves_columns(work):
+        return
+    tiles: list[Tile] = list(work.sources)
+    if operation.kind is Kind.ROW_BROADCAST:
+        columns = [tile for tile in work.sources if is_column(tile)]
+        tiles = columns if len(columns) == len(work.sources) else []
+    if operation.kind is not Kind.ROW_REDUCE:
+        tiles.append(work.dst)
+    if work.mask is not None:
+        tiles.append(work.mask)
+    for tile in tiles:
+        if is_column(tile):
+            raise TileError(
+                f"{work.mnemonic}: tile %{tile.name} is column-major",
+                span=work.span,
+                legal=("blayout=row_major", f"pto.treshape %{tile.name} to a row-major tile of the same bytes"),
+            )
+
+
+def _check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperation) -> None:
+    tmp = work.tmp
+    if tmp is None:
+        return
+    if rule.tmp == "refused":
+        raise IllegalError(
+            f"pto.{work.mnemonic} takes no tmp tile on {target.name}", span=work.span, legal=operation.spellings[:1]
+        )
+    like = work.sources[0]
+    if operation.tmp_like_source and (tmp.format, tmp.valid_rows, tmp.valid_cols) != (
+        like.format,
+        like.valid_rows,
+        like.valid_cols,
+    ):
+        raise TileError(
+            f"{work.mnemonic} wants a tmp tile of the type and valid region of %{like.name}: "
+            f"{like.valid_rows} x {like.valid_cols} {like.format.name}",
+            span=work.span,
+        )
+    if rule.tmp != "used":
+        return
+    if work.scalars and tmp.format != like.format:
+        raise ReadError(f"{work.mnemonic} keeps its scalar in tmp: %{tmp.name} must hold {like.format.name}")
+    need = _scratch_need(target, work, operation)
+    if tmp.size < need:
+        raise ScratchError(
+            f"tmp %{tmp.name} has {tmp.size} bytes, {work.mnemonic} needs {need}: {need - tmp.size} missing",
+            span=work.span,
+        )
+
+
+def _scratch_need(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> int:
+    """Return the bytes of scratch that an operation is known to need on a target that uses it."""
+    rule = target.broadcast_scratch
+    if rule is not None and operation.kind is Kind.ROW_BROADCAST and any(map(is_column, work.sources)):
+        rows = work.dst.valid_rows
+        return -(-rows // rule.rows) * rule.bytes if rows < rule.limit else rule.most
+    if work.binary:
+        source = work.sources[0]
+        return (source.valid_rows + 1) // 2 * source.row_pitch
+    return target.block_bytes

@@ -1,0 +1,154 @@
+"""What a vector operation does to the bytes of the buffer, as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.vector_operations.arithmetic import apply, constant_codes
+from castsim.execution.vector_operations.behaviour import Behaviour, float_route
+from castsim.execution.vector_operations.elements import Bytes, Codes, tile_view, valid_codes
+from castsim.execution.vector_operations.movement import fill, move
+from castsim.execution.vector_operations.reductions import reduce_columns, reduce_columns_by_pairs, reduce_rows
+from castsim.execution.vector_operations.selection import compare, select
+from castsim.execution.vector_operations.shapes import BLOCK, is_column, vector_operand
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.numerics import NanToInteger, Policy, abstract_policy, convert_codes
+
+
+@dataclass(frozen=True, slots=True)
+class TileEffect:
+    """The action of one vector operation: what all operations that it is lowered to compute together.
+
+    The value path always runs it whole and skips those operations, which carry time and byte streams only. What a
+    kernel leaves in its tmp tile is modelled where the text or the library says it: a block of ones (`trsqrt`), the
+    scalar (`tsels`), the pair sums (`tcolsum`); elsewhere tmp keeps its bytes.
+    """
+
+    work: TileWork
+    behaviour: Behaviour
+
+    def moved(self, deltas: Sequence[int]) -> TileEffect:
+        """Return the effect on moved tiles; `deltas` belong to the accesses of `work_accesses`, in bytes."""
+        if not any(deltas):
+            return self
+        work, remaining = self.work, iter(deltas)
+
+        def shifted(tile: Tile) -> Tile:
+            return replace(tile, address=tile.address + next(remaining))
+
+        dst = shifted(work.dst)
+        sources = tuple(shifted(source) for source in work.sources)
+        tmp = mask = None
+        if work.tmp is not None:
+            tmp = shifted(work.tmp)
+            next(remaining)  # tmp is read and written: two accesses that move together
+        if work.mask is not None:
+            mask = shifted(work.mask)
+        return replace(self, work=replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask))
+
+    def apply(self, buffer: Bytes) -> None:
+        """Run the operation on the unified buffer; every source is read before anything is written."""
+        work, behaviour = self.work, self.behaviour
+        match VECTOR_OPERATIONS[work.mnemonic].kind:
+            case Kind.MOVE:
+                move(buffer, work, behaviour)
+            case Kind.FILL:
+                fill(buffer, work, behaviour)
+            case Kind.COMPARE:
+                compare(buffer, work, behaviour)
+            case Kind.ROW_REDUCE | Kind.COLUMN_REDUCE:
+                _reduce(buffer, work, behaviour)
+            case Kind.SELECT:
+                select(buffer, work, behaviour)
+            case _:
+                _per_element(buffer, work, behaviour)
+
+
+def _per_element(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+    operation = VECTOR_OPERATIONS[work.mnemonic]
+    if float_route(work, behaviour.facts) is not None:
+        result = _routed_quotient(buffer, work, behaviour)
+    else:
+        operands = _operands(buffer, work, operation.kind)
+        if _divides_by_reciprocal(work, behaviour):
+            reciprocal = apply("recip", operands[1:], work.dst.format, behaviour)
+            result = apply("mul", (operands[0], reciprocal), work.dst.format, behaviour)
+        else:
+            result = apply(operation.function, operands, work.dst.format, behaviour)
+    if operation.function == "rsqrt" and behaviour.uses_tmp and work.tmp is not None:
+        ones = constant_codes(1, work.dst.format)
+        count = BLOCK // ones.itemsize
+        buffer[work.tmp.address : work.tmp.address + BLOCK] = np.repeat(ones, count).view(np.uint8)
+    tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = result
+
+
+def _operands(buffer: Bytes, work: TileWork, kind: Kind) -> list[Codes]:
+    """Return the operands in the order of the text, in shapes that broadcast to the destination's valid region."""
+    tiles = [valid_codes(buffer, source) for source in work.sources]
+    scalars = [np.array([[code]], f"<u{fmt.storage_bits // 8}") for code, fmt in work.scalars]
+    if kind is Kind.ROW_EXPAND:
+        tiles = [tiles[0][:, :1]]
+    elif kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
+        tiles[-1] = tiles[-1][:1]
+    elif kind is Kind.ROW_BROADCAST:
+        place = vector_operand(work)
+        tiles[place] = _per_row(tiles[place], work.sources[place], work.dst.valid_cols)
+    return [*scalars, *tiles] if work.scalar_first else [*tiles, *scalars]
+
+
+def _per_row(vector: Codes, tile: Tile, columns: int) -> Codes:
+    """Return what each element of a row meets: one element, or the elements of one block again and again."""
+    return vector if is_column(tile) else vector[:, np.arange(columns) % vector.shape[1]]
+
+
+def _divides_by_reciprocal(work: TileWork, behaviour: Behaviour) -> bool:
+    """Whether a division by a scalar multiplies by the rounded reciprocal instead."""
+    return (
+        VECTOR_OPERATIONS[work.mnemonic].divides_by_scalar
+        and not work.scalar_first
+        and work.dst.format.name in behaviour.facts.in_place_reciprocal
+        and work.dst.address == work.sources[0].address
+    )
+
+
+def _routed_quotient(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> Codes:
+    """Divide integers in a float format; the source tile is left holding its elements in that format."""
+    (source,) = work.sources
+    name = float_route(work, behaviour.facts)
+    assert name is not None
+    fmt, integer = format_named(name), work.dst.format
+    operands = [_converted(codes, integer, fmt) for codes in _operands(buffer, work, Kind.ELEMENTWISE)]
+    tile_view(buffer, source, source.valid_rows, source.valid_cols)[...] = operands[1 if work.scalar_first else 0]
+    quotient = apply("div", operands, fmt, behaviour)
+    wraps = behaviour.choice("integer_saturation_off_at_start") == 1
+    policy = Policy(
+        Rounding.TRUNC,
+        Overflow.WRAP if wraps else Overflow.SATURATE,
+        nan_to_integer=NanToInteger(str(behaviour.choice("nan_to_integer"))),
+    )
+    return convert_codes(quotient, fmt, integer, policy)
+
+
+def _converted(codes: Codes, integer: Format, fmt: Format) -> Codes:
+    assert isinstance(integer, IntFormat)
+    return convert_codes(np.ascontiguousarray(codes), integer, fmt, abstract_policy(integer, fmt))
+
+
+def _reduce(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+    operation = VECTOR_OPERATIONS[work.mnemonic]
+    codes, fmt, dst = valid_codes(buffer, work.sources[0]), work.dst.format, work.dst
+    if operation.kind is Kind.ROW_REDUCE:
+        tile_view(buffer, dst, dst.valid_rows, 1)[:, 0] = reduce_rows(operation.function, codes, fmt, behaviour)
+        return
+    if work.binary and work.tmp is not None:
+        scratch = tile_view(buffer, work.tmp, (len(codes) + 1) // 2, codes.shape[1])
+        result = reduce_columns_by_pairs(operation.function, codes, fmt, behaviour, scratch)
+    else:
+        result = reduce_columns(operation.function, codes, fmt, behaviour)
+    tile_view(buffer, dst, 1, codes.shape[1])[0] = result

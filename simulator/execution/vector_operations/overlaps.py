@@ -1,0 +1,95 @@
+"""Which operands of a vector operation may share bytes: in place where every element is read before it is written."""
+
+from __future__ import annotations
+
+from castsim.execution.byte_sets import common_bytes
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tree import Access
+from castsim.execution.vector_operations.accesses import work_accesses
+from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.shapes import vector_operand
+from castsim.isa.errors import TileError
+from castsim.isa.pto.vector_operations import Kind, VectorOperation
+from castsim.targets.dataflow import DataflowTarget
+
+_IN_PLACE = (
+    Kind.MOVE,
+    Kind.FILL,
+    Kind.ELEMENTWISE,
+    Kind.SELECT,
+    Kind.ROW_EXPAND,
+    Kind.ROW_BROADCAST,
+    Kind.COLUMN_REDUCE,
+    Kind.COLUMN_EXPAND,
+    Kind.COLUMN_BROADCAST,
+)
+
+
+def check_overlaps(
+    target: DataflowTarget, work: TileWork, operation: VectorOperation, behaviour: Behaviour
+) -> tuple[str, ...]:
+    """Refuse operands that destroy each other; return warnings.
+
+    A destination may be one of its sources, element on element. Scratch and masks share bytes with nothing.
+
+    Raises:
+        TileError: names both tiles and the bytes that they share.
+    """
+    if 0 in (work.dst.valid_rows, work.dst.valid_cols):
+        return ()
+    accesses = work_accesses(work, behaviour)
+    written, read = accesses[0], accesses[1 : 1 + len(work.sources)]
+    for number, (source, access) in enumerate(zip(work.sources, read, strict=True)):
+        shared = common_bytes(written, access)
+        if shared is not None and not _in_place(target, work, operation, number):
+            raise _refusal(work, work.dst, source, shared)
+    rest = accesses[1 + len(work.sources) :]
+    if work.tmp is not None:
+        others = [(work.dst, written), *zip(work.sources, read, strict=True)]
+        _check_apart(work, "tmp", work.tmp, rest[0], others)
+        rest = rest[2:]
+    if work.mask is not None:
+        others = [(work.dst, written)] + ([(work.tmp, accesses[1 + len(work.sources)])] if work.tmp else [])
+        _check_apart(work, "mask", work.mask, rest[0], others)
+    return _beyond(work, written)
+
+
+def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation, number: int) -> bool:
+    source, dst = work.sources[number], work.dst
+    same = (source.address, source.element_bits, source.type.block_layout) == (
+        dst.address,
+        dst.element_bits,
+        dst.type.block_layout,
+    )
+    if not same or operation.kind not in _IN_PLACE or (source.row_pitch != dst.row_pitch and dst.valid_rows > 1):
+        return False
+    if operation.kind is Kind.COLUMN_BROADCAST and number == 1:
+        return False  # its first row is read for every row
+    if operation.kind is Kind.ROW_BROADCAST and number == vector_operand(work):
+        return source.valid_cols == dst.valid_cols
+    if operation.divides_constant or work.scalar_first:
+        return target.tile_arithmetic.scalar_dividend_in_place
+    return True
+
+
+def _check_apart(work: TileWork, role: str, tile: Tile, access: Access, others: list[tuple[Tile, Access]]) -> None:
+    for other, bytes_of in others:
+        shared = common_bytes(bytes_of, access)
+        if shared is not None:
+            what = f"bytes {shared[0]} .. {shared[1] - 1}"
+            raise TileError(f"{work.mnemonic}: {role} %{tile.name} and %{other.name} share {what}", span=work.span)
+
+
+def _refusal(work: TileWork, one: Tile, two: Tile, shared: tuple[int, int]) -> TileError:
+    what = f"bytes {shared[0]} .. {shared[1] - 1}"
+    if one.address == two.address and one.name == two.name:
+        return TileError(f"{work.mnemonic} cannot run in place: it writes %{one.name} ({what})", span=work.span)
+    return TileError(f"{work.mnemonic}: %{one.name} and %{two.name} share {what}", span=work.span)
+
+
+def _beyond(work: TileWork, written: Access) -> tuple[str, ...]:
+    if written.end <= work.dst.end:
+        return ()
+    return (
+        f"{work.mnemonic} writes bytes {work.dst.end} .. {written.end - 1}, behind its destination %{work.dst.name}",
+    )

@@ -1,0 +1,198 @@
+"""Which shapes and valid regions the operands of a vector operation must have (docs/reference/pto.md section 7)."""
+
+from __future__ import annotations
+
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
+from castsim.isa.errors import TileError
+from castsim.isa.formats import IntFormat
+from castsim.isa.pto.vector_operations import Kind, VectorOperation
+from castsim.targets.dataflow import DataflowTarget
+
+
+def check_regions(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+    """Refuse shapes and valid regions that do not belong together.
+
+    Raises:
+        TileError: names both tiles and their extents.
+    """
+    match operation.kind:
+        case Kind.MOVE:
+            if target.tile_arithmetic.move_needs_one_shape:
+                _same_shape(work, work.sources[0])
+        case Kind.FILL:
+            _check_fill(work, operation)
+        case Kind.ELEMENTWISE:
+            _check_elementwise(target, work)
+        case Kind.SELECT:
+            _check_elementwise(target, work)
+            _check_mask(work)
+        case Kind.COMPARE:
+            _check_compare(target, work)
+        case Kind.ROW_REDUCE:
+            _check_row_reduction(work)
+        case Kind.ROW_EXPAND:
+            _rows(work, work.sources[0])
+            _not_empty(work)
+        case Kind.ROW_BROADCAST:
+            _check_row_broadcast(work)
+        case Kind.COLUMN_REDUCE:
+            _columns(work, work.sources[0])
+            _not_empty(work)
+            _check_pair_scratch(work)
+        case Kind.COLUMN_EXPAND | Kind.COLUMN_BROADCAST:
+            _check_columns_broadcast(work, operation.kind)
+
+
+def _refusal(work: TileWork, what: str, one: Tile, ours: object, two: Tile, theirs: object) -> TileError:
+    return TileError(f"{work.mnemonic}: {what} of %{one.name} is {ours}, of %{two.name} {theirs}", span=work.span)
+
+
+def _extent(pair: tuple[int, int]) -> str:
+    return f"{pair[0]} x {pair[1]}"
+
+
+def _same_region(work: TileWork, tile: Tile) -> None:
+    if region(tile) != region(work.dst):
+        raise _refusal(work, "valid region", tile, _extent(region(tile)), work.dst, _extent(region(work.dst)))
+
+
+def _same_shape(work: TileWork, tile: Tile) -> None:
+    ours, theirs = (tile.rows, tile.cols), (work.dst.rows, work.dst.cols)
+    if ours != theirs:
+        raise _refusal(work, "shape", tile, _extent(ours), work.dst, _extent(theirs))
+
+
+def _rows(work: TileWork, tile: Tile) -> None:
+    if tile.valid_rows != work.dst.valid_rows:
+        raise _refusal(work, "number of valid rows", tile, tile.valid_rows, work.dst, work.dst.valid_rows)
+
+
+def _columns(work: TileWork, tile: Tile) -> None:
+    if tile.valid_cols != work.dst.valid_cols:
+        raise _refusal(work, "number of valid columns", tile, tile.valid_cols, work.dst, work.dst.valid_cols)
+
+
+def _not_empty(work: TileWork) -> None:
+    """Refuse a source without elements for a destination that has some."""
+    if 0 in region(work.sources[0]) and 0 not in region(work.dst):
+        raise TileError(f"{work.mnemonic}: %{work.sources[0].name} has no valid element", span=work.span)
+
+
+def _check_fill(work: TileWork, operation: VectorOperation) -> None:
+    (source,), dst = work.sources, work.dst
+    if dst.type.pad == 0:
+        raise TileError(
+            f"{work.mnemonic}: tile %{dst.name} declares no pad value", span=work.span, legal=("pad=1", "2", "3")
+        )
+    if dst.element_bits > 32:
+        raise TileError(f"{work.mnemonic}: elements of {dst.element_bits // 8} bytes have no pad value", span=work.span)
+    if operation.enlarges:
+        if source.rows > dst.rows or source.cols > dst.cols:
+            found = _extent((source.rows, source.cols)), _extent((dst.rows, dst.cols))
+            raise _refusal(work, "shape", source, found[0], dst, f"smaller: {found[1]}")
+    else:
+        _same_shape(work, source)
+    if operation.in_place and source.address != dst.address:
+        raise TileError(
+            f"{work.mnemonic}: %{source.name} (byte {source.address}) and %{dst.name} (byte {dst.address}) must be "
+            f"the same bytes",
+            span=work.span,
+        )
+
+
+def _check_elementwise(target: DataflowTarget, work: TileWork) -> None:
+    for source in work.sources:
+        if work.mnemonic in target.tile_arithmetic.columns_only:
+            _columns(work, source)
+            if source.rows < work.dst.valid_rows:
+                raise _refusal(work, "number of rows", source, source.rows, work.dst, f"{work.dst.valid_rows} valid")
+        else:
+            _same_region(work, source)
+
+
+def _check_mask(work: TileWork) -> None:
+    mask = work.mask
+    assert mask is not None
+    if not isinstance(mask.format, IntFormat):
+        raise TileError(f"{work.mnemonic}: mask %{mask.name} holds {mask.format.name}, no bits", span=work.span)
+    _holds_bits(work, mask, work.dst)
+    if mask.rows < work.dst.valid_rows:
+        raise _refusal(work, "number of rows", mask, mask.rows, work.dst, f"{work.dst.valid_rows} valid")
+
+
+def _holds_bits(work: TileWork, bits: Tile, elements: Tile) -> None:
+    need = (elements.valid_cols + 7) // 8
+    if bits.row_pitch < need:
+        raise TileError(
+            f"{work.mnemonic}: a row of %{bits.name} has {bits.row_pitch} bytes, {elements.valid_cols} bits {need}",
+            span=work.span,
+        )
+
+
+def _check_compare(target: DataflowTarget, work: TileWork) -> None:
+    first = work.sources[0]
+    for other in work.sources[1:]:
+        if region(other) != region(first):
+            raise _refusal(work, "valid region", other, _extent(region(other)), first, _extent(region(first)))
+    if target.tile_arithmetic.mask_has_source_shape:
+        _same_region(work, first)
+        _same_shape(work, first)
+    _rows(work, first)
+    _holds_bits(work, work.dst, first)
+
+
+def _check_row_reduction(work: TileWork) -> None:
+    dst = work.dst
+    _rows(work, work.sources[0])
+    if dst.valid_cols != 1 or (is_column(dst) and dst.cols != 1):
+        raise TileError(
+            f"{work.mnemonic}: %{dst.name} must have one valid column, it has {dst.valid_cols} of {dst.cols}",
+            span=work.span,
+            legal=(f"{dst.rows}x1 column-major", f"{dst.rows}x{dst.cols} row-major with valid={dst.valid_rows}x1"),
+        )
+    _not_empty(work)
+
+
+def _check_row_broadcast(work: TileWork) -> None:
+    place = vector_operand(work)
+    full, vector = work.sources[1 - place], work.sources[place]
+    _same_region(work, full)
+    _rows(work, vector)
+    per_block = BLOCK * 8 // vector.element_bits
+    if is_column(vector):
+        if (vector.cols, vector.valid_cols) != (1, 1):
+            raise TileError(
+                f"{work.mnemonic}: column-major %{vector.name} must have one column, it has {vector.cols}",
+                span=work.span,
+            )
+    elif (vector.cols, vector.valid_cols) != (per_block, per_block):
+        raise TileError(
+            f"{work.mnemonic}: row-major %{vector.name} must have rows of one full block, {per_block} elements of "
+            f"{vector.format.name}; it has {vector.valid_cols} valid of {vector.cols}",
+            span=work.span,
+            legal=(f"{vector.rows}x{per_block} row-major", f"{vector.rows}x1 column-major"),
+        )
+
+
+def _check_pair_scratch(work: TileWork) -> None:
+    source, tmp = work.sources[0], work.tmp
+    if not work.binary or tmp is None:
+        return
+    if tmp.format != source.format or tmp.cols < source.valid_cols or tmp.rows < (source.valid_rows + 1) // 2:
+        raise TileError(
+            f"{work.mnemonic}: tmp %{tmp.name} must hold {(source.valid_rows + 1) // 2} rows of {source.valid_cols} "
+            f"{source.format.name}, it has {tmp.rows} x {tmp.cols} {tmp.format.name}",
+            span=work.span,
+        )
+
+
+def _check_columns_broadcast(work: TileWork, kind: Kind) -> None:
+    for source in work.sources:
+        _columns(work, source)
+    vector = work.sources[-1]
+    if not vector.valid_rows and work.dst.valid_rows:
+        raise TileError(f"{work.mnemonic}: %{vector.name} has no valid row", span=work.span)
+    if kind is Kind.COLUMN_BROADCAST:
+        _same_region(work, work.sources[0])
+        _same_shape(work, work.sources[0])

@@ -1,0 +1,92 @@
+"""Which operand of a broadcast is the vector, and what of a tile an operation looks at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from castsim.execution.tiles import Tile, TileWork
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.targets.dataflow import BLOCK_BYTES
+
+BLOCK = BLOCK_BYTES
+"""Bytes of one row of a row-major broadcast vector (docs/reference/pto.md section 7.4)."""
+
+
+def region(tile: Tile) -> tuple[int, int]:
+    """Return the valid rows and columns."""
+    return tile.valid_rows, tile.valid_cols
+
+
+def is_column(tile: Tile) -> bool:
+    """Whether a tile is column-major."""
+    return tile.type.block_layout == "col_major"
+
+
+def moves_columns(work: TileWork) -> bool:
+    """Whether an operation copies a column-major tile to another one."""
+    return VECTOR_OPERATIONS[work.mnemonic].kind is Kind.MOVE and all(map(is_column, (work.dst, *work.sources)))
+
+
+def as_rows(work: TileWork) -> TileWork:
+    """Return the same operation on the same bytes, its tiles seen as row-major ones.
+
+    A copy of column-major tiles is one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
+    section 7.2); no other operation takes them where that could matter.
+    """
+    if not moves_columns(work):
+        return work
+    return replace(work, dst=_exchanged(work.dst), sources=tuple(map(_exchanged, work.sources)))
+
+
+def _exchanged(tile: Tile) -> Tile:
+    kind = tile.type
+    exchanged = replace(
+        kind,
+        rows=kind.cols,
+        cols=kind.rows,
+        valid_rows=kind.valid_cols,
+        valid_cols=kind.valid_rows,
+        block_layout="row_major",
+    )
+    return replace(tile, type=exchanged, valid_rows=tile.valid_cols, valid_cols=tile.valid_rows)
+
+
+def vector_operand(work: TileWork) -> int:
+    """Return which of the two sources of a row or column broadcast is the vector: 0 or 1.
+
+    Of a row broadcast it is the column-major one, else the one whose valid region is not the destination's; if both
+    could be, the second.
+    """
+    if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_BROADCAST:
+        return 1
+    first, second = work.sources
+    if is_column(first) != is_column(second):
+        return 0 if is_column(first) else 1
+    return 0 if region(second) == region(work.dst) != region(first) else 1
+
+
+def compared_bytes(work: TileWork, unit: int | None) -> tuple[int, int]:
+    """Return the bytes of each row that a comparison reads and writes; `unit`: it compares so many bytes at once."""
+    source = work.sources[0]
+    elements = source.valid_cols
+    if unit is not None:
+        elements = whole_units(elements, source.element_bits, unit)
+    return elements * source.element_bits // 8, (elements + 7) // 8
+
+
+def whole_units(columns: int, element_bits: int, unit: int) -> int:
+    """Return the columns of so many whole units of bytes that hold `columns`."""
+    per_unit = unit * 8 // element_bits
+    return -(-columns // per_unit) * per_unit
+
+
+def moved_columns(work: TileWork, unit: int | None) -> int:
+    """Return the columns that a move copies of each row; `unit`: it copies so many bytes at once."""
+    (source,) = work.sources
+    cols = min(source.valid_cols, work.dst.valid_cols)
+    return cols if unit is None else whole_units(cols, source.element_bits, unit)
+
+
+def padded_rows(work: TileWork) -> int:
+    """Return the rows of the destination that a fill writes, from the first on."""
+    return max(work.sources[0].valid_rows, work.dst.valid_rows)

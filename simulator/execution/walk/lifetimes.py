@@ -1,0 +1,172 @@
+"""When the tiles of a program are in use, and how those that never are at the same time may share bytes.
+
+The vendor's level-2 planner counts live tiles (docs/reference/pto.md section 4); which bytes it gives them is not
+published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from castsim.execution.walk.places import Allocator
+from castsim.isa.formats import Format, format_named
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.vector_operations import ALIASES
+
+TileNode = pto.AllocTile | pto.Tcvt
+"""What creates a tile: an allocation, or a cast in one of the forms that define their destination."""
+
+
+@dataclass(slots=True)
+class Lifetime:
+    """Numbers of the first and the last operation of the text that use a tile.
+
+    None: none does. Such a tile is taken to be in use all the time.
+    """
+
+    node: TileNode
+    depth: int
+    first: int | None = None
+    last: int | None = None
+
+    def use(self, first: int, last: int) -> None:
+        """Widen it to hold one more use."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = last if self.last is None else max(self.last, last)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Numbers the operations of a function and notes which tiles each uses; `loops` are those around, by number."""
+
+    lifetimes: list[Lifetime] = field(default_factory=list)
+    held: dict[str, tuple[Lifetime, ...]] = field(default_factory=dict)
+    loops: list[int] = field(default_factory=list)
+    pending: list[tuple[Lifetime, int]] = field(default_factory=list)
+    number: int = 0
+
+    def region(self, body: Sequence[pto.Operation]) -> None:
+        """Read a region; its names are forgotten at its end."""
+        saved = dict(self.held)
+        for node in body:
+            self.number += 1
+            self._operation(node)
+        self.held = saved
+
+    def _operation(self, node: pto.Operation) -> None:
+        match node:
+            case pto.AllocTile():
+                self._create(node.result, node)
+            case pto.Tcvt():
+                if node.defines_dst:
+                    self._create(node.dst, node)
+                self._use((node.src, node.dst, *((node.tmp,) if node.tmp else ())))
+            case pto.TileOperation() if node.mnemonic in ALIASES:
+                self.held[node.outputs[0]] = self.held.get(node.inputs[0], ())
+            case pto.TileOperation():
+                self._use((*node.inputs, *node.outputs))
+            case pto.For():
+                self._loop(node)
+            case pto.If():
+                self._branch(node)
+            case pto.Section():
+                self.region(node.body)
+            case pto.Yield():
+                self._use(node.values)
+
+    def _create(self, name: str, node: TileNode) -> None:
+        lifetime = Lifetime(node, len(self.loops))
+        self.lifetimes.append(lifetime)
+        self.held[name] = (lifetime,)
+
+    def _use(self, names: Iterable[str]) -> None:
+        """A use inside loops that the tile is created outside of lasts as long as the outermost of them."""
+        for lifetime in {id(one): one for name in names for one in self.held.get(name, ())}.values():
+            if len(self.loops) > lifetime.depth:
+                self.pending.append((lifetime, self.loops[lifetime.depth]))
+            else:
+                lifetime.use(self.number, self.number)
+
+    def _loop(self, node: pto.For) -> None:
+        start = self.number
+        carried = tuple(one for name in node.initial for one in self.held.get(name, ()))
+        self._use(node.initial)
+        self.loops.append(start)
+        for name in node.carried:
+            self.held[name] = carried
+        self.region(node.body)
+        self.loops.pop()
+        self.number += 1
+        ended = [lifetime for lifetime, loop in self.pending if loop == start]
+        self.pending = [(lifetime, loop) for lifetime, loop in self.pending if loop != start]
+        for lifetime in ended:
+            lifetime.use(start, self.number)
+        for name in node.results:
+            self.held[name] = (*carried, *ended)
+
+    def _branch(self, node: pto.If) -> None:
+        self.region(node.then_body)
+        self.region(node.else_body)
+        # What a branch yields may be any tile seen so far: results that are tiles keep all of them.
+        anything = tuple(self.lifetimes) if any(isinstance(kind, pto.TileType) for kind in node.result_types) else ()
+        for name in node.results:
+            self.held[name] = anything
+
+
+def lifetimes_of(body: Sequence[pto.Operation]) -> tuple[Lifetime, ...]:
+    """Return when every tile of a function is in use, in the order in which the text creates them."""
+    reader = _Reader()
+    reader.region(body)
+    return tuple(reader.lifetimes)
+
+
+def share_bytes(function: pto.Function, allocator: Allocator, element_bits: Callable[[Format], int]) -> str | None:
+    """Let tiles that are never in use together share bytes, if a program fits in no other way; return a warning."""
+
+    def size_of(node: TileNode) -> int:
+        kind = node.type if isinstance(node, pto.AllocTile) else node.dst_type
+        bits = element_bits(format_named(kind.element))
+        return 0 if kind.location != "vec" else kind.rows * kind.cols * bits // 8
+
+    lifetimes, capacity, alignment = lifetimes_of(function.body or ()), allocator.capacity, allocator.alignment
+    total = sum(-(-size_of(one.node) // alignment) * alignment for one in lifetimes)
+    if total <= capacity:
+        return None
+    addresses, need = shared_addresses(lifetimes, size_of, alignment)
+    if need > capacity:
+        return None
+    allocator.placed.update(addresses)
+    return (
+        f"its tiles take {total} bytes, the buffer has {capacity}: tiles that are never in use together share bytes, "
+        f"{need} in all"
+    )
+
+
+def shared_addresses(
+    lifetimes: Sequence[Lifetime], size_of: Callable[[TileNode], int], alignment: int
+) -> tuple[Mapping[int, int], int]:
+    """Return an address per tile (by the identity of its node) and the bytes needed in all.
+
+    Tiles are placed in the order of the text, each at the lowest address where it meets no tile that is in use at the
+    same time.
+    """
+    placed: list[tuple[Lifetime, int, int]] = []
+    addresses: dict[int, int] = {}
+    for lifetime in lifetimes:
+        size = -(-size_of(lifetime.node) // alignment) * alignment
+        taken = sorted((start, end) for other, start, end in placed if _together(lifetime, other))
+        address = 0
+        for start, end in taken:
+            if address + size <= start:
+                break
+            address = max(address, end)
+        addresses[id(lifetime.node)] = address
+        placed.append((lifetime, address, address + size))
+    return addresses, max((end for _, _, end in placed), default=0)
+
+
+def _together(one: Lifetime, other: Lifetime) -> bool:
+    if one.first is None or one.last is None or other.first is None or other.last is None:
+        return True
+    return one.first <= other.last and other.first <= one.last

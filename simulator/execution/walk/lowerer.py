@@ -1,0 +1,72 @@
+"""What program execution asks of a mechanism: how its chips place tiles and lower each instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.tree import Access, Block, Operation
+from castsim.isa.errors import Span
+from castsim.isa.formats import Format
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredInstruction:
+    """The operations of one instruction, the bytes they touch, what they are proven to amount to, warnings."""
+
+    body: Block
+    accesses: tuple[Access, ...] = ()
+    shortcut: object | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+
+class Lowerer(Protocol):
+    """A mechanism's lowering, bound to one target. Every method is pure.
+
+    All refuse what the target cannot do with an error of `castsim.isa.errors` that carries the span.
+    """
+
+    def element_bits(self, fmt: Format) -> int:
+        """Return the bits one element takes in a tile's pitch and pointer arithmetic."""
+        ...
+
+    def buffer(self) -> tuple[str, int, int]:
+        """Return name, allocatable bytes and alignment of the buffer that tiles live in."""
+        ...
+
+    def check_tile(self, tile: Tile, span: Span) -> None:
+        """Refuse a tile that the buffer or the vector unit cannot take."""
+        ...
+
+    def cast(self, cast: TileCast) -> LoweredInstruction:
+        """Lower one tile cast."""
+        ...
+
+    def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
+        """Lower one tile load or store."""
+        ...
+
+    def work(self, work: TileWork) -> LoweredInstruction:
+        """Lower one vector operation other than a cast."""
+        ...
+
+    def set_flag(self, signaller: str, waiter: str, event: int, span: Span) -> Operation:
+        """Return the operation that signals a flag; pipes are named without the prefix PIPE_."""
+        ...
+
+    def wait_flag(self, signaller: str, waiter: str, event: int, span: Span) -> Operation:
+        """Return the operation that waits for a flag."""
+        ...
+
+    def barrier(self, pipe: str, span: Span) -> Operation:
+        """Return the barrier of one pipe, or of all (`ALL`)."""
+        ...
+
+    def scalar_work(self, kind: str) -> Operation:
+        """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
+        ...
+
+    def closing_warnings(self) -> tuple[str, ...]:
+        """Return warnings that only the whole program gives reason for; asked for once it has been walked."""
+        ...

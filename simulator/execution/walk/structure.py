@@ -1,0 +1,61 @@
+"""What the structure of a program tells before it is walked, and of a lowered body afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from castsim.execution.tree import Block, Lowered, elements
+from castsim.isa.pto import program as pto
+
+
+def nodes(body: Sequence[pto.Operation]) -> Iterator[pto.Operation]:
+    """Yield every operation of a region and of the regions in it, in the order of the text."""
+    for node in body:
+        yield node
+        if isinstance(node, pto.For | pto.Section):
+            yield from nodes(node.body)
+        elif isinstance(node, pto.If):
+            yield from nodes(node.then_body)
+            yield from nodes(node.else_body)
+
+
+def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:
+    """Whether no trip of a loop that carries nothing can differ from another, as far as the text tells.
+
+    That is so where nothing in it names its variable, and nothing changes what the next trip finds: the valid extents
+    of a tile. `known` keeps the answers, by the identity of the loop.
+    """
+    if id(node) not in known:
+        inside = tuple(nodes(node.body))
+        shaped = any(isinstance(each, pto.SetValidShape) for each in inside)
+        known[id(node)] = not shaped and not any(node.variable in _words(each) for each in inside)
+    return known[id(node)]
+
+
+def _words(node: pto.Operation) -> Iterator[str]:
+    """Yield every word that an operation holds, the names of its values among them."""
+    for attribute in node.__dataclass_fields__:
+        held = getattr(node, attribute)
+        yield from (part for part in (held if isinstance(held, tuple) else (held,)) if isinstance(part, str))
+
+
+def synchronises(body: Sequence[pto.Operation]) -> bool:
+    """Whether a program has flags or barriers of its own."""
+    return any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in nodes(body))
+
+
+def has_addresses(body: Sequence[pto.Operation]) -> bool:
+    """Whether a program places its tiles itself (level 3)."""
+    return any(isinstance(node, pto.AllocTile) and node.address is not None for node in nodes(body))
+
+
+def main_pipe(body: Block) -> str:
+    """Return the pipe that does the main work: the one of the last operation that is not the scalar unit's."""
+    pipes = [element.pipe for element in elements(body) if not isinstance(element, Lowered)]
+    busy = [pipe for pipe in pipes if pipe != bare(pto.Pipe.S)]
+    return busy[-1] if busy else bare(pto.Pipe.S)
+
+
+def bare(pipe: pto.Pipe) -> str:
+    """Return a pipe's name without the prefix PIPE_."""
+    return pipe.value.removeprefix("PIPE_")

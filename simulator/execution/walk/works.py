@@ -1,0 +1,114 @@
+"""Tile operations as the walk meets them: operands resolved, views of other types made, the others refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.walk.scalars import bits_of
+from castsim.execution.walk.structure import nodes
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, MATRIX, VECTOR_OPERATIONS, Role, VectorOperation
+
+TRANSFERS = ("tload", "tstore")
+SUPPORTED = (*TRANSFERS, "tcvt", *VECTOR_OPERATIONS, *ALIASES)
+"""Tile operations that programs may use."""
+
+
+def resolve_work(
+    node: pto.TileOperation, tile_of: Callable[[str], Tile], number_of: Callable[[str], int | float]
+) -> TileWork:
+    """Return a vector operation with its tiles placed and its scalars as codes of their types.
+
+    Args:
+        node: the operation, whose operands the parser has found to be of one of its forms.
+        tile_of: returns the tile behind a name.
+        number_of: returns the value of a scalar.
+    """
+    operation = VECTOR_OPERATIONS[node.mnemonic]
+    form = _form(operation, node.input_types)
+    tiles: dict[Role, list[Tile]] = {role: [] for role in Role}
+    scalars: list[tuple[int, Format]] = []
+    for role, name, kind in zip(form, node.inputs, node.input_types, strict=True):
+        if isinstance(kind, pto.ScalarType):
+            scalars.append((bits_of(number_of(name), kind.name), format_named(kind.name)))
+        else:
+            tiles[role].append(tile_of(name))
+    attributes = dict(node.attributes)
+    return TileWork(
+        mnemonic=node.mnemonic,
+        dst=tile_of(node.outputs[0]),
+        sources=tuple(tiles[Role.SOURCE]),
+        span=node.span,
+        scalars=tuple(scalars),
+        tmp=next(iter(tiles[Role.TMP]), None),
+        mask=next(iter(tiles[Role.MASK]), None),
+        mode=_mode(attributes) if operation.attribute == "cmpMode" else None,
+        scalar_first=form[0] is Role.SCALAR and len(form) > 1,
+        binary=attributes.get("isBinary") == "true",
+    )
+
+
+def alias_tile(node: pto.TileOperation, source: Tile, element_bits: Callable[[Format], int]) -> Tile:
+    """Return the tile that a treshape or bitcast makes of the bytes of another: an alias, no movement."""
+    (kind,) = node.output_types
+    assert isinstance(kind, pto.TileType) and kind.valid_rows is not None and kind.valid_cols is not None
+    fmt = format_named(kind.element)
+    return Tile(node.outputs[0], fmt, kind, source.address, kind.valid_rows, kind.valid_cols, element_bits(fmt))
+
+
+def foreign_tile(name: str, kind: pto.TileType, rows: int, cols: int) -> Tile:
+    """Return a tile of another buffer, which nothing here looks into."""
+    fmt = format_named(kind.element)
+    return Tile(name, fmt, kind, 0, rows, cols, fmt.storage_bits)
+
+
+def refuse_matrix_work(body: Sequence[pto.Operation]) -> None:
+    """Refuse the first operation of a program that belongs to the matrix unit by its name.
+
+    Raises:
+        IllegalError: names it.
+    """
+    for node in nodes(body):
+        if isinstance(node, pto.TileOperation) and node.mnemonic.startswith(MATRIX):
+            raise unsupported(node)
+
+
+def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
+    """Whether an operation belongs to the matrix unit: by its name, or by a tile outside the vector unit's buffer."""
+    if isinstance(node, pto.Tcvt):
+        return "vec" not in {node.src_type.location, node.dst_type.location}
+    kinds = (*node.input_types, *node.output_types)
+    return node.mnemonic.startswith(MATRIX) or any(is_foreign(kind) for kind in kinds)
+
+
+def is_foreign(kind: pto.Type) -> bool:
+    """Whether a type is a tile outside the vector unit's buffer."""
+    return isinstance(kind, pto.TileType) and kind.location != "vec"
+
+
+def unsupported(node: pto.TileOperation) -> IllegalError:
+    """Return the refusal of an operation that is none of the vector unit's, with the nearest ones that are."""
+    if is_matrix_work(node):
+        return IllegalError(
+            f"pto.{node.mnemonic} belongs to the matrix unit, which is not modelled",
+            span=node.span,
+            legal=("--timing-only, which takes it as opaque",),
+        )
+    near: Sequence[str] = closest(node.mnemonic, SUPPORTED, everything_up_to=0) or SUPPORTED
+    return IllegalError(f"pto.{node.mnemonic} is not modelled", span=node.span, legal=[f"pto.{name}" for name in near])
+
+
+def _form(operation: VectorOperation, types: Sequence[pto.Type]) -> tuple[Role, ...]:
+    """Return the form in which operands of these types stand; the parser has let only such through."""
+    scalar = [isinstance(kind, pto.ScalarType) for kind in types]
+    return next(form for form in operation.forms if [role is Role.SCALAR for role in form] == scalar)
+
+
+def _mode(attributes: dict[str, str]) -> str:
+    """Return the comparison; the text of the attribute is canonical, `#pto<cmp lt>`."""
+    text = attributes.get("cmpMode")
+    return COMPARISONS[0] if text is None else text.removeprefix("#pto<cmp ").removesuffix(">")

@@ -1,0 +1,85 @@
+"""Writing kernels as programs of a target, and running them there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.graphs.kernel import Kernel
+from castsim.graphs.program import Program
+from castsim.graphs.tile_program import tile_program
+from castsim.isa.formats import Format
+from castsim.numerics import array_from_codes, code_dtype, codes_from_array
+from castsim.running import LoadedProgram, computed, load_text, run_loaded
+from castsim.targets import Target
+from castsim.targets.vliw import VliwTarget
+
+Codes = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What a run of a program gave: codes by output, cycles of all of it, loads and stores included."""
+
+    outputs: Mapping[str, Codes]
+    cycles: int
+
+
+def program_of(kernel: Kernel, target: Target, elements: int) -> Program:
+    """Write a kernel as a program over at least `elements` elements.
+
+    Raises:
+        IllegalError, TileError: the target has no program for it.
+    """
+    if isinstance(target, VliwTarget):
+        from castsim.graphs.vector_program import vector_program  # noqa: PLC0415 - tiles need no machine of assembly
+
+        return vector_program(kernel, target, elements)
+    return tile_program(kernel, target, elements)
+
+
+def run_program(
+    program: Program,
+    inputs: Mapping[str, Codes],
+    name: str,
+    engine: str | None,
+    timed: dict[str, tuple[LoadedProgram, int]],
+    limits: Limits = DEFAULT_LIMITS,
+) -> Executed:
+    """Run a program on flat codes of one length, filled up with zeros to whole tiles.
+
+    `timed` are tile programs by text that ran before on the same target and engine, with their cycles, which do not
+    depend on the values: those of nodes that are alike.
+
+    Raises:
+        ReadError: unknown engine.
+        IllegalError, TileError: the target refuses it.
+        EngineError: the cycle limit.
+        LimitError: more of it would be walked than `limits` let through.
+    """
+    size = next(iter(inputs.values())).size
+    arrays = {
+        key: array_from_codes(_filled(inputs[key], fmt, program.elements), fmt) for key, fmt in program.inputs.items()
+    }
+    if program.text in timed:
+        loaded, cycles = timed[program.text]
+        found = computed(loaded, arrays, limits)
+    else:
+        fresh = load_text(program.text, f"{name}{program.suffix}", program.target, limits)
+        result = run_loaded(fresh, arrays, engine=engine, limits=limits)
+        found, cycles = dict(result.outputs), result.cycles
+        if fresh.tree is not None:
+            timed[program.text] = fresh, cycles
+    outputs = {key: codes_from_array(found[key], fmt).reshape(-1)[:size] for key, fmt in program.outputs.items()}
+    return Executed(outputs, cycles)
+
+
+def _filled(codes: Codes, fmt: Format, elements: int) -> Codes:
+    whole = np.zeros(elements, code_dtype(fmt))
+    whole[: codes.size] = codes
+    return whole

@@ -1,0 +1,1 @@
+"""Machines: one folder per mechanism with its operations, lowering, values and legality."""

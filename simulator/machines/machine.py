@@ -1,0 +1,69 @@
+"""What a mechanism answers for one of its chips: how instructions are lowered, and what they make of values.
+
+What stands above the machines (engines, estimators, planning, reports) adds its own parts by mechanism, each in its
+room: see `castsim.machines.registry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from castsim.isa.formats import Format
+from castsim.isa.modes import Saturation
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from castsim.execution.tree import Tree
+    from castsim.execution.walk import Lowerer
+    from castsim.machines.target_cast import TargetCast
+
+    Bytes = NDArray[np.uint8]
+
+
+class Compute(Protocol):
+    """Runs all operations of a tree on the buffer and the global memory, both changed in place."""
+
+    def __call__(self, tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
+        """See `castsim.machines.strided.values.compute`."""
+
+
+class Machine(Protocol):
+    """The machine model of one target."""
+
+    def lowerer(self, *, unsafe_scratch: bool = False) -> Lowerer:
+        """Return the lowering of tile programs; `unsafe_scratch` lets tmp tiles pass that are too small.
+
+        Raises:
+            IllegalError: the target has no tile instructions.
+        """
+        ...
+
+    @property
+    def compute(self) -> Compute:
+        """What computes the values of a lowered tile program.
+
+        Raises:
+            IllegalError: the target has no tile instructions.
+        """
+        ...
+
+    def cast_elements(
+        self,
+        codes: NDArray[Any],
+        src: Format,
+        dst: Format,
+        rounding: str | None,
+        saturation: Saturation | None,
+        *,
+        scratch: bool,
+    ) -> TargetCast:
+        """Convert codes of any shape as the chip does; `rounding` is a mode in the chip's words.
+
+        Raises:
+            ReadError: a word that is no rounding mode.
+            IllegalError: no such type pair, or a mode that the chip's instructions cannot name.
+        """
+        ...

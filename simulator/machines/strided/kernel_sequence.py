@@ -1,0 +1,292 @@
+"""Building the instructions of one vector operation on tiles: operands, mask and count state, calls, barriers.
+
+Three forms cover a region of `lines` x `length` elements (docs/reference/a2a3.md sections 2.2, 2.3 and 6; the call
+patterns are those that the published issue cycles and the model's own predictions show, section 6.3):
+
+* flat: all elements as one line, whole repeats first, then one masked repeat;
+* columns: one call per column of whole repeats, one repeat per line, then one masked call for the columns left over;
+* counted: one instruction per line under a mask that holds the number of elements, where a line is longer than a
+  repeat stride can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from castsim.execution.tiles import Tile
+from castsim.execution.tree import Block, Node, loop_of
+from castsim.isa.formats import Format
+from castsim.machines.strided.operations import (
+    BLOCK,
+    Arithmetic,
+    Barrier,
+    ControlWrite,
+    ScalarWork,
+    SetFlag,
+    Stream,
+    VectorOperation,
+    WaitFlag,
+)
+from castsim.machines.strided.plan import start_ctrl, with_bit
+from castsim.targets.strided_repeat import StridedRepeatTarget
+
+_ACTION = Arithmetic()
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand: element c of line r lies at byte `address + r * line_step + c * size`.
+
+    `shared` means that all columns use the first block of their line (block stride 0).
+    """
+
+    address: int
+    format: Format
+    line_step: int
+    shared: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.format.storage_bits // 8
+
+    def at(self, line: int = 0, column: int = 0) -> Operand:
+        """Return the operand from another line and column on."""
+        inside = 0 if self.shared else column * self.size
+        return replace(self, address=self.address + line * self.line_step + inside)
+
+    def down(self) -> Stream:
+        """Return the stream with one repeat per line."""
+        return Stream(self.address, self.format, 0 if self.shared else 1, self.line_step // BLOCK)
+
+    def along(self, stride: int) -> Stream:
+        """Return the stream with repeats along the line, `stride` blocks each."""
+        return Stream(self.address, self.format, 0 if self.shared else 1, 0 if self.shared else stride)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What an operation covers: `lines` lines of `length` elements."""
+
+    lines: int
+    length: int
+
+
+def operand_of(tile: Tile, fmt: Format | None = None) -> Operand:
+    """Return a tile as an operand, line by line of its layout, under another format of the same width if given."""
+    if tile.type.block_layout == "row_major":
+        return Operand(tile.address, fmt or tile.format, tile.row_pitch)
+    return Operand(tile.address, fmt or tile.format, tile.rows * tile.element_bits // 8)
+
+
+def region_of(tile: Tile) -> Region:
+    """Return the valid region of a tile, in lines of its layout."""
+    if tile.type.block_layout == "row_major":
+        return Region(tile.valid_rows, tile.valid_cols)
+    return Region(tile.valid_cols, tile.valid_rows)
+
+
+class KernelSequence:
+    """The instructions of one operation, in issue order. Mask and count mode are written only where they change."""
+
+    def __init__(self, target: StridedRepeatTarget) -> None:
+        self.target = target
+        self.full = (1 << target.repeat.mask_lanes) - 1
+        self.limit = target.repeat.max_repeats
+        self.normal_ctrl = start_ctrl(target)
+        self.repeat_blocks = target.repeat.repeat_bytes // target.repeat.block_bytes
+        self._nodes: list[Node] = []
+        self._mask = self.full
+        self._counting = False
+
+    def lanes(self, fmt: Format) -> int:
+        """Return the elements of a full repeat."""
+        return self.target.repeat.repeat_bytes * 8 // fmt.storage_bits
+
+    def block_elements(self, fmt: Format) -> int:
+        """Return the elements of a block."""
+        return self.target.repeat.block_bytes * 8 // fmt.storage_bits
+
+    def close(self) -> Block:
+        """Return everything, with mask and count mode restored."""
+        self.leave_count()
+        self.mask(self.full)
+        return Block(tuple(self._nodes))
+
+    def add(self, nodes: Iterable[Node]) -> None:
+        """Append nodes as they are."""
+        self._nodes += nodes
+
+    def barrier(self) -> None:
+        """Let earlier vector instructions retire first."""
+        self._nodes.append(Barrier(self.target.pipes.vector))
+
+    def control(self, register: str, value: int) -> ControlWrite:
+        """Return a write to control state."""
+        return ControlWrite(register, value, pipe=self.target.pipes.scalar)
+
+    def scalar(self, kind: str) -> ScalarWork:
+        """Return work of the scalar unit."""
+        return ScalarWork(kind, pipe=self.target.pipes.scalar)
+
+    def mask(self, value: int) -> None:
+        """Enable the lanes of `value`, in which bit i stands for lane i."""
+        if value != self._mask:
+            self._nodes.append(self.control("mask", value))
+            self._mask = value
+
+    def enter_count(self, elements: int) -> None:
+        """Let instructions cover the first `elements` elements, whatever their repeats."""
+        if not self._counting:
+            ctrl = with_bit(self.normal_ctrl, self.target.control.mask_is_count, True)
+            self._nodes.append(self.control("ctrl", ctrl))
+            self._counting = True
+        self._nodes.append(self.control("mask", elements))
+        self._mask = -1
+
+    def leave_count(self) -> None:
+        """Go back to lane masks."""
+        if self._counting:
+            self._nodes.append(self.control("ctrl", self.normal_ctrl))
+            self._counting = False
+
+    def await_vector(self) -> None:
+        """Let the scalar unit wait until the vector pipe has finished: it is about to read the buffer."""
+        pipes = self.target.pipes
+        self._nodes += (SetFlag(pipes.vector, pipes.scalar, 0), WaitFlag(pipes.scalar, pipes.vector, 0))
+
+    def vector(
+        self,
+        mnemonic: str,
+        repeats: int,
+        dst: Stream,
+        sources: Iterable[Stream] = (),
+        *,
+        mask: int | None = None,
+        lanes: int | None = None,
+        timing: str | None = None,
+    ) -> VectorOperation:
+        """Return one instruction under the current mask, or under `mask` where a count stands for it."""
+        if mask is None:
+            mask = self._mask
+        return VectorOperation(
+            mnemonic=mnemonic,
+            timing=timing or mnemonic,
+            repeats=repeats,
+            lanes=lanes or self.lanes(dst.format),
+            mask=mask,
+            destination=dst,
+            sources=tuple(sources),
+            action=_ACTION,
+            pipe=self.target.pipes.vector,
+        )
+
+    def issue(self, mnemonic: str, repeats: int, dst: Stream, sources: Iterable[Stream] = ()) -> None:
+        """Append one instruction under the current mask."""
+        self._nodes.append(self.vector(mnemonic, repeats, dst, sources))
+
+    def down(
+        self, mnemonic: str, region: Region, dst: Operand, sources: Sequence[Operand], timing: str | None = None
+    ) -> None:
+        """Cover a region that is at most one repeat wide: one repeat per line, under the mask that its length needs."""
+        self.mask(self.prefix(region.length, dst.format))
+        operands = (dst, *sources)
+        limit = self.limit if self._strides_fit(operands) else 1
+
+        def call(first: int, lines: int) -> VectorOperation:
+            to, *origins = (operand.at(first).down() for operand in operands)
+            return self.vector(mnemonic, lines, to, origins, timing=timing)
+
+        whole, rest = divmod(region.lines, limit)
+        self.add(loop_of(whole, lambda index: Block((call(index * limit, limit),))))
+        if rest:
+            self.add((call(whole * limit, rest),))
+
+    def columns(self, mnemonic: str, region: Region, dst: Operand, sources: Sequence[Operand]) -> None:
+        """Cover a region in the columns form."""
+        lanes = self.lanes(dst.format)
+        for column in range(0, region.length, lanes):
+            width = min(lanes, region.length - column)
+            moved = [operand.at(column=column) for operand in (dst, *sources)]
+            self.down(mnemonic, Region(region.lines, width), moved[0], moved[1:])
+
+    def flat(self, mnemonic: str, elements: int, dst: Operand, sources: Sequence[Operand]) -> None:
+        """Cover adjacent elements in the flat form."""
+        lanes, operands = self.lanes(dst.format), (dst, *sources)
+        whole, rest = divmod(elements, lanes)
+
+        def call(first: int, repeats: int) -> None:
+            to, *origins = (operand.at(column=first * lanes).along(self.repeat_blocks) for operand in operands)
+            self.issue(mnemonic, repeats, to, origins)
+
+        if whole:
+            self.mask(self.full)
+        for first in range(0, whole, self.limit):
+            call(first, min(self.limit, whole - first))
+        if rest:
+            self.mask((1 << rest) - 1)
+            call(whole, 1)
+
+    def counted(
+        self, mnemonic: str, length: int, dst: Operand, sources: Sequence[Operand]
+    ) -> Iterator[VectorOperation]:
+        """Yield one instruction in count mode over `length` elements of one line.
+
+        The count ends within the last repeat. It stands here as an operation of its own, which starts when the others
+        end and takes the same time.
+        """
+        lanes, operands = self.lanes(dst.format), (dst, *sources)
+        whole, rest = divmod(length, lanes)
+        for first, repeats, mask in ((0, whole, self.full), (whole, 1 if rest else 0, (1 << rest) - 1)):
+            if repeats:
+                to, *origins = (operand.at(column=first * lanes).along(self.repeat_blocks) for operand in operands)
+                yield self.vector(mnemonic, repeats, to, origins, mask=mask)
+
+    def counted_lines(self, mnemonic: str, region: Region, dst: Operand, sources: Sequence[Operand]) -> None:
+        """Cover a region in the counted form."""
+        self.enter_count(region.length)
+
+        def line(number: int) -> Block:
+            moved = [operand.at(number) for operand in (dst, *sources)]
+            return Block(tuple(self.counted(mnemonic, region.length, moved[0], moved[1:])))
+
+        self.add(loop_of(region.lines, line))
+        self.leave_count()
+
+    def cover(
+        self,
+        mnemonic: str,
+        region: Region,
+        dst: Operand,
+        sources: Sequence[Operand],
+        *,
+        merges: Callable[[Region, int], bool],
+    ) -> None:
+        """Cover a region in the form that fits; `merges` says whether adjacent lines are taken as one.
+
+        It is asked with the region and the elements of a full repeat.
+        """
+        operands = (dst, *sources)
+        adjacent = all(not one.shared and one.line_step == region.length * one.size for one in operands)
+        if adjacent and merges(region, self.lanes(dst.format)):
+            self.flat(mnemonic, region.lines * region.length, dst, sources)
+        elif not self._strides_fit(operands):
+            self.counted_lines(mnemonic, region, dst, sources)
+        elif region.lines == 1:
+            self.flat(mnemonic, region.length, dst, sources)
+        else:
+            self.columns(mnemonic, region, dst, sources)
+
+    def prefix(self, length: int, fmt: Format) -> int:
+        """Return the mask of the first `length` lanes, the full one if that is a whole repeat."""
+        return self.full if length >= self.lanes(fmt) else (1 << length) - 1
+
+    def copy(self, dst: Operand, src: Operand, size: int) -> VectorOperation:
+        """Return the copy of `size` bytes in whole blocks."""
+        blocks = -(-size // BLOCK)
+        to, origin = dst.along(1), src.along(1)
+        return self.vector("copy_ubuf_to_ubuf", blocks, to, (origin,), mask=self.full, lanes=BLOCK // dst.size)
+
+    def _strides_fit(self, operands: Iterable[Operand]) -> bool:
+        return all(operand.line_step // BLOCK <= self.target.repeat.max_repeat_stride for operand in operands)

@@ -1,0 +1,119 @@
+"""The strided-repeat mechanism as program execution sees it: one target's lowering behind the common protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from castsim.execution.dataflow.lowerer import DataflowLowerer, cast_accesses
+from castsim.execution.tiles import Tile, TileCast, TileWork
+from castsim.execution.tree import Block, Lowered, operations
+from castsim.execution.walk.lowerer import LoweredInstruction
+from castsim.isa.errors import CastsimError, Span
+from castsim.isa.formats import Format
+from castsim.machines.strided.geometry import active_bytes
+from castsim.machines.strided.kernels import lower_work
+from castsim.machines.strided.lowering import lower_cast
+from castsim.machines.strided.operations import BLOCK, VectorOperation
+from castsim.machines.strided.scratch import ScratchNeed
+from castsim.machines.strided.whole_tile import natural_map
+from castsim.targets.strided_repeat import StridedRepeatTarget
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchUse:
+    """One cast with a tmp tile, the scratch it needs and the operations it issues."""
+
+    cast: TileCast
+    tmp: Tile
+    need: ScratchNeed
+    body: Block
+
+
+class StridedLowerer(DataflowLowerer):
+    """Lowering for one target. Equal casts are lowered and proven once."""
+
+    def __init__(self, target: StridedRepeatTarget, *, unsafe_scratch: bool = False) -> None:
+        super().__init__(target)
+        self.target = target
+        self.tiles: dict[tuple[str, int], Tile] = {}
+        """Every tile of the program, by name and address."""
+        self.scratch_uses: list[ScratchUse] = []
+        """The casts that were given a tmp tile, in the order in which they were met."""
+        self._unsafe_scratch = unsafe_scratch
+        self._casts: dict[TileCast, LoweredInstruction] = {}
+        self._works: dict[TileWork, Block] = {}
+
+    def element_bits(self, fmt: Format) -> int:
+        """Return the bits one element takes in a tile's pitch and pointer arithmetic."""
+        if fmt.bits == 4 and fmt.name not in self.target.byte_storage.formats:
+            return fmt.bits
+        return fmt.storage_bits
+
+    def check_tile(self, tile: Tile, span: Span) -> None:
+        """Refuse a tile that the buffer or the vector unit cannot take; remember the others."""
+        super().check_tile(tile, span)
+        self.tiles[tile.name, tile.address] = tile
+
+    def closing_warnings(self) -> tuple[str, ...]:
+        """Name the tiles into which scratch sequences write past their tmp tile, and those under unreserved scratch."""
+        found = [*super().closing_warnings()]
+        for use in self.scratch_uses:
+            missing = use.need.total - use.tmp.size
+            if missing > 0:
+                hit = ", ".join(self._owners(use)) or "bytes that no tile owns"
+                found.append(
+                    f"{use.cast.span}: tmp %{use.tmp.name} is {missing} bytes short; the cast writes into {hit}"
+                )
+        return tuple(found)
+
+    def _owners(self, use: ScratchUse) -> list[str]:
+        """Return the tiles, with the bytes from first to last, that the sequence writes behind its tmp tile."""
+        named = []
+        written = [(start, end) for start, end in scratch_writes(use) if end > use.tmp.end]
+        for tile in self.tiles.values():
+            inside = [(max(a, tile.address), min(b, tile.end)) for a, b in written if a < tile.end and tile.address < b]
+            if inside and tile != use.tmp:
+                named.append(f"%{tile.name} (bytes {min(inside)[0]} .. {max(end for _, end in inside) - 1})")
+        return named
+
+    def cast(self, cast: TileCast) -> LoweredInstruction:
+        """Lower one tile cast, and prove whether it may be converted in one call."""
+        found = self._casts.get(cast)
+        if found is None:
+            try:
+                found = self._casts[cast] = self._lower_cast(cast)
+            except CastsimError as error:
+                raise error.at(cast.span) from None
+        return found
+
+    def lower_work(self, work: TileWork) -> Block:
+        """Return the instructions of one vector operation. Equal ones are lowered once."""
+        found = self._works.get(work)
+        if found is None:
+            found = self._works[work] = lower_work(self.target, work)
+        return found
+
+    def _lower_cast(self, cast: TileCast) -> LoweredInstruction:
+        lowered = lower_cast(self.target, cast, unsafe_scratch=self._unsafe_scratch)
+        if cast.tmp is not None:
+            self.scratch_uses.append(ScratchUse(cast, cast.tmp, lowered.need, lowered.body))
+        shortcut = None
+        if lowered.plan.sequence is None:
+            shortcut = natural_map(operations(Lowered(0, lowered.body), None), cast.src, cast.dst)
+        return LoweredInstruction(lowered.body, cast_accesses(cast), shortcut, lowered.warnings)
+
+
+def scratch_writes(use: ScratchUse) -> Iterator[tuple[int, int]]:
+    """Yield the bytes [start, end) of every repeat of a sequence that writes scratch rather than the destination."""
+    dst = use.cast.dst
+    for operation in operations(Lowered(0, use.body), None):
+        if not isinstance(operation, VectorOperation):
+            continue
+        stream = operation.destination
+        if stream.format == dst.format and dst.address <= stream.address < dst.end:
+            continue
+        size = active_bytes(stream, operation.lanes, operation.mask)
+        for repeat in range(operation.repeats):
+            start = stream.address + repeat * stream.repeat_stride * BLOCK
+            yield start, start + size

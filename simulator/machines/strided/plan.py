@@ -1,0 +1,180 @@
+"""What one tile cast means on a strided-repeat chip: which instructions, in which control state, under which policy.
+
+Everything that differs from pair to pair is read from the target's cast rules; nothing here knows a chip. Facts:
+docs/reference/a2a3.md section 1 (modes and fallbacks), 3.1, 3.2 (who honours the saturation mode) and 3.4 (scratch
+sequences).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from castsim.execution.dataflow.pairs import no_such_pair
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FloatFormat, Format, TaperedFormat, format_named
+from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.pto.program import RoundMode
+from castsim.machines.strided.operations import Action, Convert, RoundToIntegral, ScaledConvert
+from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
+from castsim.targets.strided_repeat import ScratchSequence, StridedCast, StridedRepeatTarget
+
+DEFAULT_MODE = RoundMode.RINT
+"""What a program that names no mode asks for (docs/reference/pto.md section 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CastPlan:
+    """How a tile cast runs.
+
+    `mnemonic` is the single instruction (unused where `sequence` is set), `rounding` the mode in force after
+    fallbacks, `saturation` the one in force after overrides, `ctrl` the CTRL register during the conversion,
+    `mode_warnings` and `saturation_warnings` what the program asked for in vain.
+    """
+
+    rule: StridedCast
+    src: Format
+    dst: Format
+    mnemonic: str
+    rounding: Rounding
+    saturation: Saturation
+    ctrl: int
+    action: Action
+    sequence: ScratchSequence | None
+    mode_warnings: tuple[str, ...] = ()
+    saturation_warnings: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.mode_warnings + self.saturation_warnings
+
+
+def plan_cast(
+    target: StridedRepeatTarget,
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None,
+    saturation: Saturation | None,
+    *,
+    scratch: bool,
+) -> CastPlan:
+    """Settle mode, saturation and instruction of one cast; `scratch` says whether a tmp tile is given.
+
+    Raises:
+        IllegalError: the chip has no such type pair; names the destinations it has for this source, and a detour.
+    """
+    rule = target.cast(src.name, dst.name)
+    if rule is None:
+        raise no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
+    rounding, suffix, mode_warnings = _settle_mode(rule, DEFAULT_MODE if mode is None else mode)
+    in_force, saturation_warnings = _settle_saturation(rule, saturation, scratch=scratch)
+    ctrl = with_bit(start_ctrl(target), target.control.integer_saturation_off, in_force is Saturation.OFF)
+    sequence = target.scratch_sequence(rule.src, rule.dst) if scratch and in_force is Saturation.OFF else None
+    return CastPlan(
+        rule=rule,
+        src=src,
+        dst=dst,
+        mnemonic=rule.stem + suffix,
+        rounding=rounding,
+        saturation=in_force,
+        ctrl=ctrl,
+        action=action_of(target, rule, dst, rounding, ctrl),
+        sequence=sequence,
+        mode_warnings=mode_warnings,
+        saturation_warnings=saturation_warnings,
+    )
+
+
+def start_ctrl(target: StridedRepeatTarget) -> int:
+    """Return CTRL as a kernel finds it, from the target's options."""
+    ctrl = with_bit(0, target.control.float_saturation_off, bool(target.option("float_saturation_off_at_start")))
+    return with_bit(ctrl, target.control.integer_saturation_off, bool(target.option("integer_saturation_off_at_start")))
+
+
+def with_bit(value: int, bit: int, on: bool) -> int:
+    """Return `value` with one bit set or cleared."""
+    return value | 1 << bit if on else value & ~(1 << bit)
+
+
+def single_cast(target: StridedRepeatTarget, src: str, dst: str, rounding: Rounding | None, ctrl: int) -> CastPlan:
+    """Return one native conversion of a longer sequence, with CTRL as the sequence has set it.
+
+    `rounding` None takes the unsuffixed instruction.
+    """
+    rule = target.cast(src, dst)
+    if rule is None:
+        raise IllegalError(f"{target.name}: a scratch sequence needs {src} -> {dst}, which it does not have")
+    suffix = "" if rounding is None or not rule.suffixes else rule.suffixes[rounding]
+    mode = rounding or rule.fallback or Rounding.RINT
+    destination = format_named(dst)
+    off = bool(ctrl >> target.control.integer_saturation_off & 1)
+    return CastPlan(
+        rule=rule,
+        src=format_named(src),
+        dst=destination,
+        mnemonic=rule.stem + suffix,
+        rounding=mode,
+        saturation=Saturation.OFF if off else Saturation.ON,
+        ctrl=ctrl,
+        action=action_of(target, rule, destination, mode, ctrl),
+        sequence=None,
+    )
+
+
+def action_of(target: StridedRepeatTarget, rule: StridedCast, dst: Format, rounding: Rounding, ctrl: int) -> Action:
+    """Return what the instruction does to an element, given CTRL at its issue.
+
+    Source: docs/reference/a2a3.md sections 3.1 and 4.3.
+    """
+    policy = _policy(target, dst, rounding, ctrl)
+    if rule.action == "integral":
+        return RoundToIntegral(policy)
+    if rule.action == "scaled":
+        return ScaledConvert(target.dequantisation_scale.code, policy)
+    return Convert(policy)
+
+
+def _policy(target: StridedRepeatTarget, dst: Format, rounding: Rounding, ctrl: int) -> Policy:
+    if isinstance(dst, FloatFormat | TaperedFormat):
+        keeps = bool(ctrl >> target.control.float_saturation_off & 1)
+        if dst.name not in target.control.float_formats or keeps:
+            return Policy(rounding=rounding, overflow=Overflow.SPECIAL)
+        return Policy(rounding=rounding, overflow=Overflow.SATURATE, nan_to_float=NanToFloat.ZERO)
+    wraps = bool(ctrl >> target.control.integer_saturation_off & 1)
+    return Policy(
+        rounding=rounding,
+        overflow=Overflow.WRAP if wraps else Overflow.SATURATE,
+        nan_to_integer=NanToInteger(str(target.option("nan_to_integer"))),
+        infinity_wrap=InfinityWrap(str(target.option("native_off_infinity"))),
+        wrap_bits=64 if target.option("native_off_intermediate") == "int64" else None,
+    )
+
+
+def _settle_mode(rule: StridedCast, mode: RoundMode) -> tuple[Rounding, str, tuple[str, ...]]:
+    """Return the mode in force, the mnemonic suffix, and a warning where the request has no effect."""
+    fallback = rule.fallback or Rounding.RINT
+    if not rule.suffixes:
+        ignored = rule.fallback is not None and mode not in (RoundMode.NONE, DEFAULT_MODE)
+        warning = f"rounding {mode.name} is ignored: {rule.src} -> {rule.dst} always rounds {fallback}"
+        return fallback, "", (warning,) if ignored else ()
+    if mode is RoundMode.NONE and rule.plain:
+        return fallback, "", ()
+    wanted = None if mode is RoundMode.NONE else Rounding(mode.name.lower())
+    if wanted in rule.suffixes:
+        return wanted, rule.suffixes[wanted], ()
+    warnings: tuple[str, ...] = ()
+    if wanted is not None:
+        legal = ", ".join(name.upper() for name in rule.suffixes)
+        warnings = (f"rounding {mode.name} silently becomes {fallback.upper()}: {rule.src} -> {rule.dst} has {legal}",)
+    return fallback, "" if rule.plain else rule.suffixes[fallback], warnings
+
+
+def _settle_saturation(
+    rule: StridedCast, asked: Saturation | None, *, scratch: bool
+) -> tuple[Saturation, tuple[str, ...]]:
+    """Apply the table of docs/reference/a2a3.md section 3.2."""
+    if rule.saturation_off_by_default:
+        return asked or Saturation.OFF, ()
+    if asked is Saturation.OFF and not scratch:
+        return Saturation.ON, (f"saturation OFF is ignored: {rule.src} -> {rule.dst} honours it only with a tmp tile",)
+    return asked or Saturation.ON, ()

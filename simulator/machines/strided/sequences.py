@@ -1,0 +1,199 @@
+"""The three conversions that run through a scratch tile when saturation is off (docs/reference/a2a3.md section 3.4).
+
+They convert to a wider integer with clamping and take its low bits afterwards, so that overflow keeps the low bits of
+a large integer and infinities become -1 and 0. CTRL changes between the steps; each instruction captures it at issue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from castsim.execution.tree import Block, Node, loop_of
+from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import Rounding
+from castsim.machines.strided.operations import (
+    BLOCK,
+    Action,
+    Barrier,
+    BitwiseAnd,
+    ControlWrite,
+    Duplicate,
+    Stream,
+    StridedOperation,
+    VectorOperation,
+)
+from castsim.machines.strided.plan import CastPlan, single_cast, with_bit
+from castsim.targets.strided_repeat import StridedRepeatTarget
+
+LOW_BYTE = 255
+"""Mask that keeps the low eight bits of an int16 on its way to int8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the conversion: byte addresses, repeat strides in blocks, the lane mask of every repeat."""
+
+    repeats: int
+    dst: int
+    src: int
+    dst_stride: int
+    src_stride: int
+    mask: int
+
+
+def emit_call(target: StridedRepeatTarget, plan: CastPlan, call: Call, scratch: int) -> Iterator[Node]:
+    """Yield the instructions of one call through the scratch tile at byte `scratch`."""
+    sequence = _Sequence(target, plan, call, scratch)
+    assert plan.sequence is not None
+    if plan.sequence.steps == "via_i32":
+        yield from sequence.via_int32()
+    else:
+        yield from sequence.chunked(plan.sequence.chunk_lanes or 0, masked=plan.sequence.steps == "chunked_masked")
+
+
+class _Sequence:
+    def __init__(self, target: StridedRepeatTarget, plan: CastPlan, call: Call, scratch: int) -> None:
+        self.target = target
+        self.plan = plan
+        self.call = call
+        self.scratch = scratch
+        self.full_stride = target.repeat.repeat_bytes // target.repeat.block_bytes
+        bit = target.control.integer_saturation_off
+        self.clamping = with_bit(plan.ctrl, bit, False)
+        self.wrapping = with_bit(plan.ctrl, bit, True)
+
+    def via_int32(self) -> Iterator[StridedOperation]:
+        """Sequence A: the whole call to int32 at the source's repeat stride, then narrowed."""
+        call = self.call
+        yield self._ctrl(self.clamping)
+        yield self._convert(
+            (self.plan.src.name, "i32", self.plan.rounding),
+            self.clamping,
+            (call.repeats, call.mask),
+            (self.scratch, call.src_stride),
+            (call.src, call.src_stride),
+        )
+        yield self._barrier()
+        yield self._ctrl(self.wrapping)
+        yield self._convert(
+            ("i32", self.plan.dst.name, None),
+            self.wrapping,
+            (call.repeats, call.mask),
+            (call.dst, call.dst_stride),
+            (self.scratch, call.src_stride),
+        )
+
+    def chunked(self, chunk: int, *, masked: bool) -> Iterator[Node]:
+        """Sequences B and C: every repeat in sub-chunks of `chunk` lanes that reuse the same scratch bytes."""
+        call = self.call
+        lanes = call.mask.bit_length() if call.mask.bit_length() < self.plan.rule.lanes else self.plan.rule.lanes
+        whole, last = (lanes - 1) // chunk, (lanes - 1) % chunk + 1
+        steps = self._chunk_masked if masked else self._chunk_plain
+
+        def row(repeat: int) -> Block:
+            src = call.src + repeat * call.src_stride * BLOCK
+            dst = call.dst + repeat * call.dst_stride * BLOCK
+
+            def piece(index: int, active: int) -> Block:
+                src_at = src + index * chunk * self.plan.src.storage_bits // 8
+                dst_at = dst + index * chunk * self.plan.dst.storage_bits // 8
+                return Block(tuple(steps(src_at, dst_at, active, chunk)))
+
+            return Block((*loop_of(whole, lambda index: piece(index, chunk)), *piece(whole, last).items))
+
+        yield from loop_of(call.repeats, row)
+        yield self._mask((1 << self.target.repeat.mask_lanes) - 1)
+
+    def _chunk_plain(self, src: int, dst: int, active: int, _chunk: int) -> Iterator[StridedOperation]:
+        """Sequence B, one sub-chunk: to int32, then narrowed."""
+        once = (1, (1 << active) - 1)
+        yield self._mask(once[1])
+        yield self._ctrl(self.clamping)
+        wide = (self.scratch, self.full_stride)
+        yield self._convert(
+            (self.plan.src.name, "i32", self.plan.rounding), self.clamping, once, wide, (src, self.full_stride)
+        )
+        yield self._barrier()
+        yield self._ctrl(self.wrapping)
+        yield self._convert(("i32", self.plan.dst.name, None), self.wrapping, once, (dst, self.full_stride), wide)
+        yield self._barrier()
+
+    def _chunk_masked(self, src: int, dst: int, active: int, chunk: int) -> Iterator[StridedOperation]:
+        """Sequence C, one sub-chunk: int32, int16 in place, the low byte kept, then through f16 to int8."""
+        once = (1, (1 << active) - 1)
+        low, high = (self.scratch, self.full_stride), (self.scratch + 2 * chunk, self.full_stride)
+        yield self._mask(once[1])
+        yield self._ctrl(self.clamping)
+        yield self._convert(
+            (self.plan.src.name, "i32", self.plan.rounding), self.clamping, once, low, (src, self.full_stride)
+        )
+        yield self._barrier()
+        yield self._ctrl(self.wrapping)
+        yield self._convert(("i32", "i16", None), self.wrapping, once, low, low)
+        yield self._barrier()
+        yield self._int16("vector_dup", Duplicate(LOW_BYTE), once, high, ())
+        yield self._barrier()
+        yield self._int16("vand", BitwiseAnd(), once, low, (low, high))
+        yield self._barrier()
+        yield self._convert(("i16", "f16", None), self.wrapping, once, high, low)
+        yield self._barrier()
+        yield self._convert(("f16", "i8", Rounding.TRUNC), self.wrapping, once, (dst, self.full_stride), high)
+        yield self._barrier()
+
+    def _convert(
+        self,
+        pair: tuple[str, str, Rounding | None],
+        ctrl: int,
+        extent: tuple[int, int],
+        destination: tuple[int, int],
+        source: tuple[int, int],
+    ) -> VectorOperation:
+        """One native conversion; `extent` is (repeats, mask), the streams are (byte address, repeat stride)."""
+        plan = single_cast(self.target, pair[0], pair[1], pair[2], ctrl)
+        return VectorOperation(
+            mnemonic=plan.mnemonic,
+            timing="vconv",
+            repeats=extent[0],
+            lanes=plan.rule.lanes,
+            mask=extent[1],
+            destination=_stream(destination, plan.dst),
+            sources=(_stream(source, plan.src),),
+            action=plan.action,
+            pipe=self.target.pipes.vector,
+        )
+
+    def _int16(
+        self,
+        mnemonic: str,
+        action: Action,
+        extent: tuple[int, int],
+        destination: tuple[int, int],
+        sources: tuple[tuple[int, int], ...],
+    ) -> VectorOperation:
+        """One instruction on 16-bit lanes."""
+        int16 = format_named("i16")
+        return VectorOperation(
+            mnemonic=mnemonic,
+            timing=mnemonic,
+            repeats=extent[0],
+            lanes=self.target.repeat.repeat_bytes * 8 // int16.storage_bits,
+            mask=extent[1],
+            destination=_stream(destination, int16),
+            sources=tuple(_stream(source, int16) for source in sources),
+            action=action,
+            pipe=self.target.pipes.vector,
+        )
+
+    def _ctrl(self, value: int) -> ControlWrite:
+        return ControlWrite("ctrl", value, pipe=self.target.pipes.scalar)
+
+    def _mask(self, value: int) -> ControlWrite:
+        return ControlWrite("mask", value, pipe=self.target.pipes.scalar)
+
+    def _barrier(self) -> Barrier:
+        return Barrier(self.target.pipes.vector)
+
+
+def _stream(place: tuple[int, int], fmt: Format) -> Stream:
+    return Stream(place[0], fmt, 1, place[1])

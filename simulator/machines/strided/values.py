@@ -1,0 +1,196 @@
+"""What strided-repeat operations compute: bytes of the buffer and of the arguments, nothing about time.
+
+Operations run in program order, each reading all lanes of a repeat before it writes any. A whole tile is converted in
+one call where `natural_map` proves that the operations do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from castsim.execution.dataflow.values import Bytes, Codes, compute_tree, pack_nibbles, unpack_nibbles
+from castsim.execution.tree import Operation, Tree
+from castsim.isa.errors import TileError
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.machines.strided.geometry import element_bits, stream_extent
+from castsim.machines.strided.operations import (
+    BLOCK,
+    Action,
+    Arithmetic,
+    BitwiseAnd,
+    Convert,
+    Duplicate,
+    RoundToIntegral,
+    ScaledConvert,
+    Stream,
+    VectorOperation,
+)
+from castsim.machines.strided.whole_tile import NaturalMap
+from castsim.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
+
+Lanes = slice | NDArray[np.int64]
+"""Active lanes: a prefix slice, or lane numbers."""
+
+
+SCALE_FORMAT = format_named("f16")
+"""Format of the dequantisation scale register (asc-devkit set_deqscale takes a half)."""
+
+
+def compute(tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
+    """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
+
+    def whole_tile(shortcut: object, buffer: Bytes) -> bool:
+        if not shortcuts or not isinstance(shortcut, NaturalMap):
+            return False
+        _convert_whole(shortcut, buffer)
+        return True
+
+    def execute(operation: Operation, buffer: Bytes) -> None:
+        if isinstance(operation, VectorOperation):
+            execute_vector(operation, buffer)
+
+    compute_tree(tree, buffer, arguments, whole_tile, execute)
+
+
+def execute_vector(operation: VectorOperation, buffer: Bytes) -> None:
+    """Run one vector instruction on the unified buffer."""
+    mask = operation.mask & ((1 << operation.lanes) - 1)
+    if not mask or not operation.repeats:
+        return
+    lanes = _active_lanes(mask, operation.lanes)
+    if _needs_order(operation):
+        for repeat in range(operation.repeats):
+            _step(operation, buffer, lanes, repeat, 1)
+    else:
+        _step(operation, buffer, lanes, 0, operation.repeats)
+
+
+def apply_action(
+    action: Action, sources: list[Codes], src: Format | None, dst: Format, shape: tuple[int, ...]
+) -> Codes:
+    """Return the codes that an action makes of its source codes (`shape` matters where there is no source)."""
+    match action:
+        case Convert(policy):
+            assert src is not None
+            return convert_codes(sources[0], src, dst, policy)
+        case RoundToIntegral(policy):
+            return round_to_integral_codes(sources[0], dst, policy)
+        case ScaledConvert(scale, policy):
+            assert isinstance(src, IntFormat)
+            return scaled_cast_codes(sources[0], src, dst, scale_of(scale, SCALE_FORMAT), policy)
+        case Duplicate(value):
+            return np.full(shape, value, dtype=f"<u{dst.storage_bits // 8}")
+        case BitwiseAnd():
+            return sources[0] & sources[1]
+        case Arithmetic():
+            raise TypeError("part of a vector operation on tiles, which runs as a whole")
+
+
+def gather(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> Codes:
+    """Return the codes of the given lanes, shape (repeats, lanes), from repeat number `repeat` on."""
+    adjacent = _adjacent(buffer, stream, lanes, repeat, repeats)
+    if adjacent is not None:
+        return unpack_nibbles(adjacent) if element_bits(stream) == 4 else adjacent
+    places, size = _places(buffer, stream, lanes, repeat, repeats)
+    if element_bits(stream) == 4:
+        return np.asarray(buffer[places >> 1] >> (places & 1) * 4 & 15, np.uint8)
+    raw: Codes = buffer[places[..., None] + np.arange(size)].view(f"<u{size}")[..., 0]
+    return raw
+
+
+def scatter(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, codes: Codes) -> None:
+    """Write codes of shape (repeats, lanes) to the given lanes."""
+    adjacent = _adjacent(buffer, stream, lanes, repeat, codes.shape[0])
+    if adjacent is not None:
+        adjacent[...] = pack_nibbles(codes) if element_bits(stream) == 4 else codes
+        return
+    places, size = _places(buffer, stream, lanes, repeat, codes.shape[0])
+    if element_bits(stream) == 4:
+        # Two lanes share a byte: one after the other, or the second would overwrite the first.
+        for half in (0, 1):
+            chosen = (places & 1) == half
+            bytes_of = places[chosen] >> 1
+            buffer[bytes_of] = buffer[bytes_of] & (15 << 4 * (1 - half)) | codes[chosen] << 4 * half
+        return
+    raw = np.ascontiguousarray(codes).astype(f"<u{size}").view(np.uint8).reshape(*codes.shape, size)
+    buffer[places[..., None] + np.arange(size)] = raw
+
+
+def _convert_whole(whole: NaturalMap, buffer: Bytes) -> None:
+    lanes = slice(0, whole.cols)
+    codes = gather(buffer, whole.source, lanes, 0, whole.rows)
+    fmt = whole.destination.format
+    result = apply_action(whole.action, [codes], whole.source.format, fmt, codes.shape)
+    scatter(buffer, whole.destination, lanes, 0, result)
+
+
+def _step(operation: VectorOperation, buffer: Bytes, lanes: Lanes, repeat: int, repeats: int) -> None:
+    sources = [gather(buffer, source, lanes, repeat, repeats) for source in operation.sources]
+    count = lanes.stop if isinstance(lanes, slice) else len(lanes)
+    src = operation.sources[0].format if operation.sources else None
+    result = apply_action(operation.action, sources, src, operation.destination.format, (repeats, count))
+    scatter(buffer, operation.destination, lanes, repeat, result)
+
+
+def _active_lanes(mask: int, lanes: int) -> Lanes:
+    """Return the enabled lanes: a slice for the usual prefix mask, else their numbers."""
+    count = mask.bit_length()
+    if mask == (1 << count) - 1:
+        return slice(0, count)
+    return np.array([lane for lane in range(lanes) if mask >> lane & 1], np.int64)
+
+
+def _needs_order(operation: VectorOperation) -> bool:
+    """Whether a later repeat may see or overwrite what an earlier one wrote."""
+    if operation.repeats == 1:
+        return False
+    start, end = stream_extent(operation.destination, operation.repeats, operation.lanes, operation.mask)
+    first, behind = stream_extent(operation.destination, 1, operation.lanes, operation.mask)
+    if operation.destination.repeat_stride * BLOCK < behind - first:
+        return True
+    for source in operation.sources:
+        low, high = stream_extent(source, operation.repeats, operation.lanes, operation.mask)
+        if low < end and start < high:
+            return True
+    return False
+
+
+def _adjacent(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> Codes | None:
+    """Return a writable view of one stream if its active lanes are a prefix of adjacent bytes, else None.
+
+    4-bit streams come as their packed bytes; an odd number of lanes has no such view.
+    """
+    bits = element_bits(stream)
+    if not isinstance(lanes, slice) or (bits == 4 and lanes.stop % 2):
+        return None
+    size = max(bits // 8, 1)
+    stored = lanes.stop * bits // 8 // size
+    if stream.block_stride != 1 and stored * size > BLOCK:
+        return None
+    start = stream.address + repeat * stream.repeat_stride * BLOCK
+    _check_reach(buffer, start, start + (repeats - 1) * stream.repeat_stride * BLOCK + stored * size)
+    base = buffer[start : start + size].view(f"<u{size}")
+    return as_strided(base, (repeats, stored), (stream.repeat_stride * BLOCK, size), writeable=True)
+
+
+def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> tuple[NDArray[np.int64], int]:
+    """Return where each lane lies, shape (repeats, lanes), and its size: bytes, or nibbles for 4-bit streams."""
+    bits = element_bits(stream)
+    numbers = np.arange(lanes.stop) if isinstance(lanes, slice) else lanes
+    per_block = BLOCK * 8 // bits
+    size = max(bits // 8, 1)
+    unit = 2 if bits == 4 else 1
+    inside = numbers // per_block * stream.block_stride * BLOCK * unit + numbers % per_block * size
+    rows = stream.address + (repeat + np.arange(repeats)) * stream.repeat_stride * BLOCK
+    places = rows[:, None] * unit + inside[None, :]
+    _check_reach(buffer, int(places.min()) // unit, int(places.max()) // unit + size)
+    return places, size
+
+
+def _check_reach(buffer: Bytes, start: int, end: int) -> None:
+    if start < 0 or end > buffer.size:
+        raise TileError(f"a vector instruction reaches bytes {start} .. {end - 1} of a buffer of {buffer.size}")

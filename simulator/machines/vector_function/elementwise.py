@@ -1,0 +1,56 @@
+"""A chip's cast of loose elements: the steps that the kernel of contiguous tiles takes every element through.
+
+There is no second description of what a cast does: the steps are those traced through the lowered kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from castsim.execution.tiles import Tile, TileCast
+from castsim.isa.errors import IllegalError, Span
+from castsim.isa.formats import Format
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode, TileType
+from castsim.machines.target_cast import TargetCast
+from castsim.machines.vector_function.lowering import lower_cast
+from castsim.machines.vector_function.trace import MaskStep, trace_nest
+from castsim.machines.vector_function.whole_tile import apply_chain
+from castsim.targets.vector_function import VectorFunctionTarget
+
+_HERE = Span("<cast>", 1, 1)
+
+
+def cast_elements(
+    target: VectorFunctionTarget,
+    codes: NDArray[Any],
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None,
+    saturation: Saturation | None,
+    *,
+    scratch: bool,
+) -> TargetCast:
+    """Convert codes of any shape as the chip's cast of a contiguous tile does.
+
+    Raises:
+        IllegalError: no such type pair, or a kernel of a description that converts something else.
+    """
+    size = target.registers.register_bytes
+    source = _tile("src", src, 0, size)
+    tmp = _tile("tmp", src, 0, size) if scratch else None
+    lowered = lower_cast(target, TileCast(source, _tile("dst", dst, source.end, size), tmp, mode, saturation, _HERE))
+    chain = trace_nest(lowered.function, lowered.function.nests[-1])
+    if chain is None:  # tests trace every variant of every pair of shipped targets
+        raise IllegalError(f"{target.name}: the kernel of {src.name} -> {dst.name} converts no register lane by lane")
+    plan = lowered.plan
+    overflow = next(step.policy.overflow for step in reversed(chain) if not isinstance(step, MaskStep))
+    return TargetCast(apply_chain(chain, codes), plan.rounding.value, plan.saturation, overflow, lowered.warnings)
+
+
+def _tile(name: str, fmt: Format, address: int, cols: int) -> Tile:
+    """One full row of `cols` elements: whole trips of every kernel."""
+    bits = fmt.bits if fmt.bits == 4 else fmt.storage_bits
+    return Tile(name, fmt, TileType("vec", fmt.name, 1, cols, 1, cols), address, 1, cols, bits)

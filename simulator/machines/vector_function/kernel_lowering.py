@@ -1,0 +1,221 @@
+"""From one vector operation other than a cast to control writes and one vector function.
+
+The kernel of each operation is data of the target (table of kernels, choice of variants); its loops are laid out by
+`kernel_nests` and `kernel_axes`. Values are no matter here: see `castsim.execution.vector_operations`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from castsim.execution.dataflow.operations import ControlWrite
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tree import Block, Node
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.machines.vector_function.kernel_axes import (
+    column_broadcast,
+    column_halving,
+    column_reduction,
+    fill,
+    row_broadcast,
+    row_product,
+    row_reduction,
+)
+from castsim.machines.vector_function.kernel_nests import (
+    Operands,
+    Region,
+    compare,
+    elementwise,
+    move,
+    region_of,
+    scalar_elements,
+    select,
+)
+from castsim.machines.vector_function.operations import LONG_DIVISION, Nest, VectorFunction
+from castsim.machines.vector_function.plan import control_writes
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vector_function_operations import KernelVariant, VectorFunctionOperation
+
+DIVISION = ("vdiv",)
+"""The instructions of kernels that exist in two precisions."""
+
+
+def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
+    """Choose the kernel of one vector operation and lay out its loops.
+
+    Raises:
+        IllegalError: the target has no kernel of this operation.
+    """
+    kernel = kernel_of(target, work)
+    variant = kernel_variant(target, work)
+    operands = Operands()
+    nests = _nests(_Context(target, work, kernel, variant, operands))
+    first, *others = operands.addresses or [work.dst.address]
+    function = VectorFunction(
+        name=f"{work.mnemonic} {work.dst.format.name} {variant}",
+        source=first,
+        destination=work.dst.address,
+        source_format=_whole_bytes(work.sources[0].format if work.sources else work.dst.format),
+        destination_format=_whole_bytes(work.dst.format),
+        register_bytes=target.registers.register_bytes,
+        setup=(),
+        nests=nests,
+        timed=nests,
+        pipe=target.pipes.vector,
+        operands=tuple(others),
+    )
+    writes, restores = _control(target, work, kernel)
+    body: list[Node] = [ControlWrite("ctrl", value, pipe=target.pipes.scalar) for value in writes]
+    body.append(function)
+    body += [ControlWrite("ctrl", value, pipe=target.pipes.scalar) for value in restores]
+    return Block(tuple(body))
+
+
+def kernel_of(target: VectorFunctionTarget, work: TileWork) -> VectorFunctionOperation:
+    """Return the kernel of an operation.
+
+    Raises:
+        IllegalError: there is none; names the operations there are.
+    """
+    kernel = target.tile_operation(work.mnemonic)
+    if kernel is None:
+        raise IllegalError(
+            f"target '{target.name}' has no kernel of pto.{work.mnemonic}",
+            span=work.span,
+            legal=[rule.mnemonic for rule in target.tile_operations],
+        )
+    return kernel
+
+
+def kernel_variant(target: VectorFunctionTarget, work: TileWork) -> KernelVariant:
+    """Return the code variant that runs: by the tiles and the implementation kind in force."""
+    choice = target.kernel_variants[kernel_of(target, work).choice]
+    variants = choice.contiguous if _are_contiguous(work.dst, *work.sources) else choice.padded
+    return variants[int(target.option("implementation_kind"))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What a layout is made from."""
+
+    target: VectorFunctionTarget
+    work: TileWork
+    kernel: VectorFunctionOperation
+    variant: KernelVariant
+    operands: Operands
+
+    @property
+    def compute(self) -> tuple[str, ...]:
+        """The instructions between load and store."""
+        divides = self.kernel.instructions == DIVISION and not isinstance(self.work.dst.format, IntFormat)
+        if divides and self.target.option("division_algorithm") == "high_precision":
+            return (LONG_DIVISION,)
+        return self.kernel.instructions
+
+    @property
+    def branches(self) -> bool:
+        """Whether scalar selects of expansions and padding serialise."""
+        return self.target.option("expansion_select") == "serialising"
+
+    def region(self, tile: Tile, rows: int, cols: int) -> Region:
+        """Return elements of a tile, a register per trip."""
+        flat = self.variant.startswith("1D")
+        return region_of(tile, rows, cols, self.target.registers.register_bytes, flat=flat)
+
+
+def _nests(context: _Context) -> tuple[Nest, ...]:
+    work = context.work
+    match context.kernel.structure:
+        case "elementwise" | "compare" | "select":
+            return _lane_by_lane(context)
+        case "row_reduction" | "row_product" | "column_reduction":
+            return _reductions(context)
+        case "row_expansion" | "row_broadcast" | "column_expansion" | "column_broadcast":
+            return (_expansion(context),)
+        case "move":
+            (source,) = work.sources
+            rows = min(source.valid_rows, work.dst.valid_rows)
+            cols = min(source.valid_cols, work.dst.valid_cols)
+            return (move(context.operands, context.region(work.dst, rows, cols), source, work.dst),)
+        case "fill":
+            (source,) = work.sources
+            region = context.region(work.dst, source.valid_rows, source.valid_cols)
+            copies = not VECTOR_OPERATIONS[work.mnemonic].in_place
+            return fill(context.operands, region, source, work.dst, copies=copies, branches=context.branches)
+
+
+def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
+    work, kernel, operands = context.work, context.kernel, context.operands
+    dst, sources = work.dst, work.sources or (work.dst,)  # texpands loads what it overwrites
+    shape = sources[0] if kernel.structure == "compare" else dst
+    region = context.region(shape, shape.valid_rows, shape.valid_cols)
+    if kernel.structure == "compare":
+        return (compare(operands, region, sources, dst, kernel.instructions[0]),)
+    if kernel.structure == "select":
+        if work.mask is None:
+            raise IllegalError(f"pto.{work.mnemonic} without a mask", span=work.span)
+        return select(operands, region, work.mask, sources, dst, kernel.instructions[0])
+    if kernel.scalar_integers is not None and isinstance(dst.format, IntFormat):
+        rows = region_of(dst, dst.valid_rows, dst.valid_cols, region.trip_bytes)
+        return (scalar_elements(operands, rows, sources[0], dst, kernel.scalar_integers),)
+    peeled = context.variant == "2D_POST_UPDATE"
+    return (elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=peeled),)
+
+
+def _reductions(context: _Context) -> tuple[Nest, ...]:
+    work, operands, compute = context.work, context.operands, context.kernel.instructions
+    (source,) = work.sources
+    region = context.region(source, source.valid_rows, source.valid_cols)
+    match context.kernel.structure:
+        case "row_reduction":
+            return (row_reduction(operands, region, source, work.dst, compute, context.variant),)
+        case "row_product":
+            return (row_product(operands, region, source, work.dst, compute[0], context.variant),)
+        case _ if work.binary and work.tmp is not None:
+            return column_halving(operands, region, source, work.dst, work.tmp, compute[0])
+        case _:
+            return (column_reduction(operands, region, source, work.dst, compute[0]),)
+
+
+def _expansion(context: _Context) -> Nest:
+    work, operands, compute = context.work, context.operands, context.kernel.instructions
+    dst = work.dst
+    region = context.region(dst, dst.valid_rows, dst.valid_cols)
+    full, vector = _full_and_vector(work)
+    if context.kernel.structure.startswith("column"):
+        branches = context.variant == "2D_POST_UPDATE" and context.branches
+        return column_broadcast(operands, region, full, vector, dst, compute, context.variant, branches=branches)
+    narrow = full is not None and dst.cols < region.elements and _are_contiguous(dst, full)
+    return row_broadcast(operands, region, full, vector, dst, compute, per_row=not narrow)
+
+
+def _full_and_vector(work: TileWork) -> tuple[Tile | None, Tile]:
+    """Return the operand with the shape of the result, None if there is none, and the one that is spread."""
+    if len(work.sources) == 1:
+        return None, work.sources[0]
+    one, other = work.sources
+    shape = (work.dst.valid_rows, work.dst.valid_cols)
+    fits = (one.valid_rows, one.valid_cols) == shape and one.type.block_layout == work.dst.type.block_layout
+    return (one, other) if fits else (other, one)
+
+
+def _are_contiguous(*tiles: Tile) -> bool:
+    """Whether the tile condition of the 1D kernels holds: full rows by their types, or single rows."""
+    return all(tile.type.valid_cols == tile.cols for tile in tiles) or all(tile.rows == 1 for tile in tiles)
+
+
+def _control(
+    target: VectorFunctionTarget, work: TileWork, kernel: VectorFunctionOperation
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the values of CTRL around an operation that narrows integers: its low bits are kept."""
+    if kernel.control is None or work.dst.format.name not in kernel.controlled:
+        return (), ()
+    return control_writes(target, kernel.control, Saturation.OFF)
+
+
+def _whole_bytes(fmt: Format) -> Format:
+    """Return the format as which elements move: packed pairs do as bytes."""
+    return format_named("u8") if fmt.bits == 4 else fmt

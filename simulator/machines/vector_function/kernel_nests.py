@@ -1,0 +1,245 @@
+"""Loop nests of the elementwise kernels of vector operations: what they share with all others comes first.
+
+Facts: docs/reference/a5.md section 9 (kernels of the operations other than casts), after pto-isa include/pto/npu/a5 @
+3186c381. Constants (a scalar, the neutral value of a reduction, a pad value) are ready when wanted and left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from castsim.execution.tiles import Tile
+from castsim.machines.vector_function.operations import Compute, CountDown, Load, Nest, RegisterOperation, SetAll, Store
+from castsim.targets.vector_function_operations import KernelVariant
+
+COUNTER = "n"
+"""The counter of the elements that are left of a row."""
+
+Steps = tuple[int, int]
+"""Bytes from row to row and from trip to trip."""
+
+Trip = tuple[RegisterOperation, ...]
+
+
+@dataclass(slots=True)
+class Operands:
+    """Addresses that one function works on, in the order in which its loads number them."""
+
+    addresses: list[int] = field(default_factory=list)
+
+    def add(self, address: int) -> int:
+        """Return the number of a further operand."""
+        self.addresses.append(address)
+        return len(self.addresses) - 1
+
+    def load(self, name: str, distribution: str, address: int, steps: Steps) -> Load:
+        """Return a load of a further operand into register `name`."""
+        return Load((name,), distribution, self.add(address), steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Elements of `width` bits that a nest walks over: `rows` rows of `cols`, as many per trip as `trip_bytes` hold.
+
+    `flat` walks over all of them as one row.
+    """
+
+    width: int
+    trip_bytes: int
+    rows: int
+    cols: int
+    flat: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Elements of a trip."""
+        return self.trip_bytes * 8 // self.width
+
+    @property
+    def count(self) -> int:
+        """Elements of a row."""
+        return self.rows * self.cols if self.flat else self.cols
+
+    @property
+    def predicate(self) -> CountDown:
+        """The predicate of the trip's elements."""
+        return CountDown("p", self.width, self.elements, COUNTER)
+
+    def steps(self, tile: Tile) -> Steps:
+        """Return the steps over a tile of the region's elements."""
+        return tile.row_pitch, self.trip_bytes
+
+    def store(self, source: str) -> Store:
+        """Return the store of one register."""
+        return Store(source, "p", f"NORM_B{self.width}")
+
+    def nest(
+        self,
+        trip: Trip,
+        destination: Steps,
+        *,
+        row: Trip = (),
+        close: Trip = (),
+        close_bytes: int = 0,
+        post_update: bool = False,
+        writes: int | None = None,
+    ) -> Nest:
+        """Return the nest over the region; its loads have steps of their own."""
+        return Nest(
+            rows=1 if self.flat else self.rows,
+            row_loop=not self.flat,
+            trips=-(-self.count // self.elements),
+            count=self.count,
+            elements=self.elements,
+            counters={COUNTER: self.count},
+            row=row,
+            trip=trip,
+            source_row=0,
+            source_trip=self.trip_bytes,
+            destination_row=destination[0],
+            destination_trip=destination[1],
+            close=close,
+            close_bytes=close_bytes,
+            writes=writes,
+            post_update=post_update,
+        )
+
+
+def region_of(tile: Tile, rows: int, cols: int, register_bytes: int, *, flat: bool = False) -> Region:
+    """Return `rows` x `cols` elements of a tile, a register per trip; packed pairs count as bytes."""
+    width = max(8, tile.element_bits)
+    return Region(width, register_bytes, rows, -(-cols * tile.element_bits // width), flat)
+
+
+def post_updates(variant: KernelVariant) -> bool:
+    """Whether the loads of a variant advance their addresses themselves."""
+    return variant in ("1D_POST_UPDATE", "2D_POST_UPDATE")
+
+
+def chain(mnemonics: tuple[str, ...], sources: tuple[str, ...], width: int) -> tuple[Compute, ...]:
+    """Return instructions one behind the other: the first reads `sources`, each later one the result before it."""
+    found: list[Compute] = []
+    for number, mnemonic in enumerate(mnemonics):
+        result = f"r{number}"
+        found.append(Compute(mnemonic, (result,), sources, width))
+        sources = (result,)
+    return tuple(found)
+
+
+def loads_of(operands: Operands, region: Region, sources: tuple[Tile, ...]) -> tuple[tuple[Load, ...], tuple[str, ...]]:
+    """Return a full load of every source, and the registers they fill."""
+    names = tuple(f"v{number}" for number in range(len(sources)))
+    loads = (operands.load(name, "NORM", s.address, region.steps(s)) for name, s in zip(names, sources, strict=True))
+    return tuple(loads), names
+
+
+def elementwise(
+    operands: Operands,
+    region: Region,
+    sources: tuple[Tile, ...],
+    destination: Tile,
+    mnemonics: tuple[str, ...],
+    variant: KernelVariant,
+    *,
+    peeled: bool,
+) -> Nest:
+    """Loads of all sources, the instructions, one store.
+
+    `peeled`: the tail of each row is a trip of its own, so that no trip makes a predicate.
+    """
+    loads, names = loads_of(operands, region, sources)
+    steps = chain(mnemonics, names, region.width)
+    predicate: RegisterOperation = SetAll("p", region.width) if peeled else region.predicate
+    trip: Trip = (*loads, predicate, *steps, region.store(steps[-1].results[0]))
+    return region.nest(trip, region.steps(destination), post_update=post_updates(variant))
+
+
+def scalar_elements(operands: Operands, region: Region, source: Tile, destination: Tile, mnemonic: str) -> Nest:
+    """A scalar loop over the elements: each is a trip that loads and stores one."""
+    single = Region(region.width, region.width // 8, region.rows, region.cols)
+    trip = (
+        operands.load("v0", f"BRC_B{region.width}", source.address, single.steps(source)),
+        Compute(mnemonic, ("r0",), ("v0",), region.width),
+        Store("r0", "p", f"ONEPT_B{region.width}"),
+    )
+    return single.nest(trip, single.steps(destination))
+
+
+def compare(operands: Operands, region: Region, sources: tuple[Tile, ...], destination: Tile, mnemonic: str) -> Nest:
+    """As elementwise, but what is stored is a predicate: one bit per element."""
+    loads, names = loads_of(operands, region, sources)
+    steps = chain((mnemonic,), names, region.width)
+    trip: Trip = (*loads, region.predicate, *steps, Store(steps[-1].results[0], "p", f"MASK_B{region.width}"))
+    return region.nest(trip, (destination.row_pitch, region.elements // 8))
+
+
+def select(
+    operands: Operands, region: Region, mask: Tile, sources: tuple[Tile, ...], destination: Tile, mnemonic: str
+) -> tuple[Nest, ...]:
+    """Under a mask loaded as a predicate: one vector per trip.
+
+    On 32 bits two vectors per trip, then the one that is left of every row.
+    """
+    if region.width < 32:
+        return (_select_one(operands, region, 0, mask, sources, destination, mnemonic),)
+    in_pairs = region.cols // region.elements // 2 * 2 * region.elements
+    if region.cols - in_pairs > region.elements:
+        in_pairs = region.cols  # the tail is in the second vector of a pair
+    nests: list[Nest] = []
+    if in_pairs:
+        pairs = Region(region.width, 2 * region.trip_bytes, region.rows, in_pairs)
+        nests.append(_select_two(operands, pairs, mask, sources, destination, mnemonic))
+    if in_pairs < region.cols:
+        left = Region(region.width, region.trip_bytes, region.rows, region.cols - in_pairs)
+        nests.append(_select_one(operands, left, in_pairs, mask, sources, destination, mnemonic))
+    return tuple(nests)
+
+
+def _select_one(
+    operands: Operands,
+    region: Region,
+    first: int,
+    mask: Tile,
+    sources: tuple[Tile, ...],
+    destination: Tile,
+    mnemonic: str,
+) -> Nest:
+    """One vector per trip, from column `first` on; on 32 bits the mask has to be spread over the lanes."""
+    offset = first * region.width // 8
+    moved = (mask.row_pitch, region.elements // 8)
+    masked = operands.load("m", f"MASK_B{region.width}", mask.address + first // 8, moved)
+    spread = (Compute("punpack", ("q",), ("m",), region.width),) if region.width >= 32 else ()
+    names = tuple(f"v{number}" for number in range(len(sources)))
+    loads = tuple(
+        operands.load(name, "NORM", tile.address + offset, region.steps(tile))
+        for name, tile in zip(names, sources, strict=True)
+    )
+    chosen = Compute(mnemonic, ("r0",), (*names, "q" if spread else "m"), region.width)
+    trip = (masked, *spread, *loads, region.predicate, chosen, region.store("r0"))
+    writes = operands.add(destination.address + offset) if offset else None
+    return region.nest(trip, region.steps(destination), writes=writes)
+
+
+def _select_two(
+    operands: Operands, region: Region, mask: Tile, sources: tuple[Tile, ...], destination: Tile, mnemonic: str
+) -> Nest:
+    """Two vectors per trip, whose masks are loaded as one."""
+    half_bytes, half = region.trip_bytes // 2, region.elements // 2
+    masked = operands.load("m", f"MASK_B{region.width // 2}", mask.address, (mask.row_pitch, region.elements // 8))
+    trip: list[RegisterOperation] = [masked, Compute("pintlv", ("m0", "m1"), ("m",), region.width)]
+    work: list[RegisterOperation] = []
+    stores: list[RegisterOperation] = []
+    for number in range(2):
+        names = tuple(f"v{operand}{number}" for operand in range(len(sources)))
+        for name, tile in zip(names, sources, strict=True):
+            trip.append(operands.load(name, "NORM", tile.address + number * half_bytes, region.steps(tile)))
+        work.append(CountDown(f"p{number}", region.width, half, COUNTER))
+        work.append(Compute(mnemonic, (f"r{number}",), (*names, f"m{number}"), region.width))
+        stores.append(Store(f"r{number}", f"p{number}", f"NORM_B{region.width}", number * half_bytes))
+    return region.nest((*trip, *work, *stores), region.steps(destination))
+
+
+def move(operands: Operands, region: Region, source: Tile, destination: Tile) -> Nest:
+    """One load, one store."""
+    load = operands.load("v0", "NORM", source.address, region.steps(source))
+    return region.nest((load, region.predicate, region.store("v0")), region.steps(destination))

@@ -1,0 +1,62 @@
+"""The vector-function mechanism as program execution sees it: one target's lowering behind the common protocol."""
+
+from __future__ import annotations
+
+from castsim.execution.dataflow.lowerer import DataflowLowerer, tile_access
+from castsim.execution.tiles import TileCast, TileWork
+from castsim.execution.tree import Access, Block
+from castsim.execution.vector_operations import as_rows
+from castsim.execution.walk.lowerer import LoweredInstruction
+from castsim.isa.errors import CastsimError
+from castsim.isa.formats import Format
+from castsim.machines.vector_function.kernel_lowering import lower_work
+from castsim.machines.vector_function.lowering import LoweredCast, lower_cast
+from castsim.machines.vector_function.whole_tile import whole_tile
+from castsim.targets.vector_function import VectorFunctionTarget
+
+
+class VectorFunctionLowerer(DataflowLowerer):
+    """Lowering for one target. Equal casts are lowered and proven once, equal operations lowered once."""
+
+    def __init__(self, target: VectorFunctionTarget) -> None:
+        super().__init__(target)
+        self.target = target
+        self._casts: dict[TileCast, LoweredInstruction] = {}
+        self._works: dict[TileWork, Block] = {}
+
+    def element_bits(self, fmt: Format) -> int:
+        """Return the bits one element takes in a tile's pitch and pointer arithmetic; 4-bit elements share bytes."""
+        return fmt.bits if fmt.bits == 4 else fmt.storage_bits
+
+    def cast(self, cast: TileCast) -> LoweredInstruction:
+        """Lower one tile cast, and prove whether it may be converted in one call."""
+        found = self._casts.get(cast)
+        if found is None:
+            try:
+                lowered = lower_cast(self.target, cast)
+            except CastsimError as error:
+                raise error.at(cast.span) from None
+            shortcut = whole_tile(lowered.function, cast.src, cast.dst)
+            found = LoweredInstruction(lowered.body, _accesses(cast, lowered), shortcut, lowered.warnings)
+            self._casts[cast] = found
+        return found
+
+    def lower_work(self, work: TileWork) -> Block:
+        """Return the vector function of any other vector operation, with the control writes around it.
+
+        No source states the loops of a column-major move; they are taken to be those of the exchanged tile.
+        """
+        work = as_rows(work)
+        found = self._works.get(work)
+        if found is None:
+            found = self._works[work] = lower_work(self.target, work)
+        return found
+
+
+def _accesses(cast: TileCast, lowered: LoweredCast) -> tuple[Access, ...]:
+    """Return the bytes between first and last valid element of both tiles, and what a zero fill clears."""
+    written, read = tile_access(cast.dst, write=True), tile_access(cast.src, write=False)
+    if lowered.filled:
+        end = max(written.end, cast.dst.address + lowered.filled)
+        written = Access(written.space, written.start, end, write=True)
+    return tuple(access for access in (written, read) if access.start < access.end)

@@ -1,0 +1,54 @@
+"""The machine of chips that execute casts as vector functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from castsim.isa.formats import Format
+from castsim.isa.modes import Saturation
+from castsim.machines.machine import Compute
+from castsim.machines.tile_modes import tile_mode
+from castsim.targets.vector_function import VectorFunctionTarget
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from castsim.machines.target_cast import TargetCast
+    from castsim.machines.vector_function.lowerer import VectorFunctionLowerer
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFunctionMachine:
+    """See `castsim.machines.machine.Machine`; lowering and values are loaded by who asks for them."""
+
+    target: VectorFunctionTarget
+
+    def lowerer(self, *, unsafe_scratch: bool = False) -> VectorFunctionLowerer:
+        """Return the lowering of tile programs, whose casts use no tmp tile: none is too small."""
+        from castsim.machines.vector_function.lowerer import VectorFunctionLowerer  # noqa: PLC0415
+
+        return VectorFunctionLowerer(self.target)
+
+    @property
+    def compute(self) -> Compute:
+        """What computes the values of a lowered program."""
+        from castsim.machines.vector_function.values import compute  # noqa: PLC0415
+
+        return compute
+
+    def cast_elements(
+        self,
+        codes: NDArray[Any],
+        src: Format,
+        dst: Format,
+        rounding: str | None,
+        saturation: Saturation | None,
+        *,
+        scratch: bool,
+    ) -> TargetCast:
+        """Convert codes as a tile cast does."""
+        from castsim.machines.vector_function.elementwise import cast_elements  # noqa: PLC0415
+
+        mode = tile_mode(rounding, self.target.name)
+        return cast_elements(self.target, codes, src, dst, mode, saturation, scratch=scratch)

@@ -1,0 +1,110 @@
+"""What a loop nest costs beside its trips' own work: the numbers that every engine takes from the facts, in ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from castsim.execution.dataflow.timing import ticks
+from castsim.machines.vector_function.operations import LONG_DIVISION, Compute, Nest, VectorFunction
+from castsim.machines.vector_function.profile import profile
+from castsim.machines.vector_function.timing import head_penalty, row_turn
+from castsim.machines.vector_function.trip_shape import TripShape, trip_shape
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vector_function_timing import UnpackHeadTiming
+
+
+@dataclass(frozen=True, slots=True)
+class NestPlan:
+    """One nest as the front end walks it.
+
+    `row_loop`, `unpack_head` and `post_update` are spent before its first row, `next_row` from row to row. `branches`:
+    a serialising branch stands before each row and around each trip. Lines hold the memory path for `path_hold` each
+    (0: there is none); if `path_opened` is not None they follow each other from that many ticks after the nest was
+    begun, whenever they arrive. `facts` are the paths of the facts it rests on, beyond those of every function.
+    """
+
+    nest: Nest
+    shape: TripShape
+    row_loop: int
+    unpack_head: int
+    post_update: int
+    next_row: int
+    branches: bool
+    path_hold: int
+    path_opened: int | None
+    facts: frozenset[str]
+
+
+def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> NestPlan:
+    """Work out one of the timed nests of a function (docs/reference/a5.md section 6.2)."""
+    timing, loops = target.timing, target.timing.loops
+    seen = profile(function, nest)
+    shape = trip_shape(nest, target)
+    facts = set(_told_facts(nest, shape, target))
+    unpack_head = between = 0
+    if seen.barrier:
+        facts.add("timing.store_barrier")
+    if seen.branch:
+        facts.add("timing.branch")
+    if seen.unpacks and not seen.row_loop:
+        facts.add("timing.unpack_head")
+        unpack_head = head_of(timing.unpack_head, seen.source_bytes)
+    every = len(shape.row_loads) + len(shape.loads)
+    if seen.trips > 1:
+        if not seen.branch:  # a serialising branch has turned already
+            between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
+        between += ticks(loops.half_byte_row_cycles) if seen.half_bytes else 0
+    hold, opened, path_facts = _memory_path(nest, shape, target)
+    return NestPlan(
+        nest=nest,
+        shape=shape,
+        row_loop=ticks(loops.row_loop_cycles) if nest.rows > 1 else 0,
+        unpack_head=unpack_head,
+        post_update=every * ticks(timing.loads.post_update_cycles) if nest.post_update else 0,
+        next_row=between,
+        branches=seen.branch,
+        path_hold=hold,
+        path_opened=opened,
+        facts=frozenset(facts | path_facts),
+    )
+
+
+def head_of(facts: UnpackHeadTiming, source_bytes: int) -> int:
+    """Return the ticks by which an unpacking load delays the start of a 1D kernel over so many source bytes."""
+    fall = ticks(facts.first_cycles - facts.second_cycles)
+    first = ticks(facts.first_cycles)
+    return head_penalty(source_bytes, first, fall, facts.line_bytes, facts.step_bytes, facts.bank_bit)
+
+
+def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> Iterator[str]:
+    """Yield the paths of the facts that the trips of a nest rest on."""
+    steps = (*shape.steps, *shape.closing)
+    if nest.post_update or len(shape.row_loads) + len(shape.loads) > 1:
+        yield "timing.loads"
+    if any(step.special is not None for step in steps):
+        yield "timing.special_function"
+    for item in (*nest.trip, *nest.close):
+        if isinstance(item, Compute):
+            if item.mnemonic == LONG_DIVISION:
+                yield "timing.division"
+            elif item.mnemonic in target.arithmetic:
+                yield f"arithmetic.{item.mnemonic}"
+
+
+def _memory_path(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> tuple[int, int | None, set[str]]:
+    """Return what the lines of a nest pass between load and store (docs/reference/a5.md section 6.2, rule 5).
+
+    The floor of two loads counts from launch to end of a function: less what surrounds its trips.
+    """
+    timing = target.timing
+    lines = sum(not load.mask for load in shape.loads)
+    if all(store.closing for store in shape.stores):
+        return 0, None, set()
+    if lines == 2:
+        floor = timing.memory_floor["two_loads"]
+        around = timing.launch.startup_cycles + timing.access.store_cycles + timing.launch.drain_cycles
+        return ticks(floor.trip_cycles), ticks(floor.start_cycles - around), {"timing.memory_floor.two_loads"}
+    if lines == 1 and nest.row_loop and nest.trips > 1:
+        return ticks(timing.memory_path.trip_cycles), None, {"timing.memory_path"}
+    return 0, None, set()

@@ -1,0 +1,277 @@
+"""Operations of the vector-function mechanism.
+
+A vector function is one operation of the vector pipe: it runs loop nests whose trips load registers from the buffer,
+compute, and store registers to it. Loops stay loops here: a nest says how often its trip runs and how far its
+addresses move, and engines and values read the same register operations. Meaning of each: docs/reference/a5.md sections
+1.1, 1.2.
+
+Registers (`v..`), predicates and scalar counters are named as in the kernel text. A predicate has one bit per byte of
+a register; a lane of w bytes is governed by the bit of its first byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.tree import Deltas
+from castsim.isa.formats import Format
+from castsim.numerics import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Fill `results` from the trip's address of an operand by a distribution mode; not predicated.
+
+    `operand` 0 is the source, the others are the `operands` of the function; `steps` are the bytes from row to row and
+    from trip to trip, None for those of the nest's source. A load of the mode `MASK_B16` fills a predicate: one bit per
+    lane of 16 bits.
+    """
+
+    results: tuple[str, ...]
+    distribution: str
+    operand: int = 0
+    steps: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write the lanes of `source` that `predicate` enables, `offset` bytes beyond the trip's destination address."""
+
+    source: str
+    predicate: str
+    distribution: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """`vcvt` (or `vtrc`, if `integral`): convert lanes between formats; `part` chooses lanes where widths differ.
+
+    Inactive lanes and, when narrowing, the lanes of other parts become 0.
+    """
+
+    result: str
+    source: str
+    predicate: str
+    part: str | None
+    src: Format
+    dst: Format
+    policy: Policy
+    integral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bitwise:
+    """`vor` or `vand` of two registers; inactive lanes (of `width` bits) become 0."""
+
+    mnemonic: str
+    result: str
+    sources: tuple[str, str]
+    predicate: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """`vdup`: every lane of `width` bits holds `value`."""
+
+    result: str
+    width: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ascend:
+    """`vci`: lane i of `width` bits holds `start + i`."""
+
+    result: str
+    width: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """`vmuls`: lanes of `width` bits times `factor`, low bits kept."""
+
+    result: str
+    source: str
+    width: int
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interleave:
+    """`vintlv`: the lanes of both sources in turn; the first result holds those of the lower halves."""
+
+    results: tuple[str, str]
+    sources: tuple[str, str]
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """`vselr`: byte i of the result is the byte of `source` that byte i of `index` names."""
+
+    result: str
+    source: str
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetAll:
+    """`pset ALL`: a predicate of ones for lanes of `width` bits."""
+
+    result: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountDown:
+    """`plt`: as many leading lanes of `width` bits as `counter` says, at most `take`; the counter loses `take`.
+
+    A constant has no counter: `take` lanes.
+    """
+
+    result: str
+    width: int
+    take: int
+    counter: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """`punpack LOWER`: every bit of the lower half of a predicate becomes two, the first of which holds it."""
+
+    result: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class TripSelect:
+    """A scalar select: `full`, but on the last trip of a row the value of `tail`."""
+
+    result: str
+    full: int
+    tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBarrier:
+    """`mem_bar`: earlier accesses of the first kind happen before later ones of the second (`VST_VST`)."""
+
+    kinds: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Any other instruction that takes time: `mnemonic` on lanes of `width` bits.
+
+    A result that is also a source is accumulated from trip to trip. Functions of vector operations consist of these;
+    they carry time and byte streams only, the values of a vector operation are worked out as a whole.
+    """
+
+    mnemonic: str
+    results: tuple[str, ...]
+    sources: tuple[str, ...]
+    width: int
+
+
+LONG_DIVISION = "division"
+"""Mnemonic of the long body of the high-precision division, which is timed as a whole (`timing.division`)."""
+
+
+RegisterOperation = (
+    Load
+    | Store
+    | Convert
+    | Bitwise
+    | Duplicate
+    | Ascend
+    | Multiply
+    | Interleave
+    | Gather
+    | SetAll
+    | CountDown
+    | Spread
+    | TripSelect
+    | MemoryBarrier
+    | Compute
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A row loop around an inner loop (2D), or one loop (1D: `row_loop` False, `rows` 1).
+
+    A row consists of `count` elements, `elements` per trip. Trip k of row r loads from byte
+    `source + r * source_row + k * source_trip` and stores at `destination + r * destination_row + k *
+    destination_trip` of the function, unless a load has steps of its own. `counters` are set at the start of each row,
+    then `row` runs, then the trips, then `close`, whose stores write up to `close_bytes` at the row's own place.
+    `writes` is the operand that stores go to, None for the destination. `post_update`: loads advance their addresses
+    themselves.
+    """
+
+    rows: int
+    row_loop: bool
+    trips: int
+    count: int
+    elements: int
+    counters: Mapping[str, int]
+    row: tuple[RegisterOperation, ...]
+    trip: tuple[RegisterOperation, ...]
+    source_row: int
+    source_trip: int
+    destination_row: int
+    destination_trip: int
+    close: tuple[RegisterOperation, ...] = ()
+    close_bytes: int = 0
+    writes: int | None = None
+    post_update: bool = False
+
+    @property
+    def runs(self) -> bool:
+        """Whether any trip is executed."""
+        return self.rows > 0 and self.trips > 0
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFunction:
+    """One launch: `setup` once, then the nests in order, on registers of `register_bytes`.
+
+    `source` and `destination` are the byte addresses of the tiles, `operands` those of further sources. `timed` are the
+    nests that an engine times; they differ from `nests` only where published cycles are those of another instruction
+    sequence.
+    """
+
+    name: str
+    source: int
+    destination: int
+    source_format: Format
+    destination_format: Format
+    register_bytes: int
+    setup: tuple[RegisterOperation, ...]
+    nests: tuple[Nest, ...]
+    timed: tuple[Nest, ...]
+    pipe: str
+    operands: tuple[int, ...] = ()
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Destination first, then the source, then all further operands."""
+        return (self.destination, self.source, *self.operands)
+
+    def operand(self, number: int) -> int:
+        """Return the address of an operand as loads count them: 0 is the source."""
+        return self.source if number == 0 else self.operands[number - 1]
+
+    def shifted(self, deltas: Deltas) -> VectorFunction:
+        """Return the function with every tile moved by `deltas` bytes."""
+        if not any(deltas):
+            return self
+        destination, source, *others = (address + delta for address, delta in zip(self.addresses, deltas, strict=True))
+        return replace(self, destination=destination, source=source, operands=tuple(others))
+
+
+VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork | SetFlag | WaitFlag | Barrier

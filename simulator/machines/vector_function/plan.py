@@ -1,0 +1,237 @@
+"""What one tile cast means on a vector-function chip: modes in force, CTRL, policies of its conversions.
+
+Everything that differs from pair to pair is read from the target; nothing here knows a chip. Facts:
+docs/reference/a5.md section 4 (rounding, saturation, CTRL) and section 5 (values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from castsim.execution.dataflow.pairs import no_such_pair
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.pto.program import RoundMode
+from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
+from castsim.targets.vector_function import KernelText, VectorCast, VectorFunctionTarget, VectorVariant
+
+DEFAULT_MODE = RoundMode.RINT
+"""What a program that names no mode asks for (docs/reference/pto.md section 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CastPlan:
+    """How a tile cast runs.
+
+    `rounding` and `saturation` are those in force after fallbacks and defaults, `ctrl` the CTRL register during the
+    conversion, `writes` its successive values before it and `restores` those after it; the warnings tell what the
+    program asked for in vain.
+    """
+
+    rule: VectorCast
+    src: Format
+    dst: Format
+    variant: VectorVariant
+    kernel: KernelText
+    rounding: Rounding
+    saturation: Saturation
+    ctrl: int
+    writes: tuple[int, ...]
+    restores: tuple[int, ...]
+    mode_warnings: tuple[str, ...]
+    scratch_warnings: tuple[str, ...]
+    saturation_warnings: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.mode_warnings + self.scratch_warnings + self.saturation_warnings
+
+
+def plan_cast(
+    target: VectorFunctionTarget,
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None,
+    saturation: Saturation | None,
+    *,
+    contiguous: bool,
+    scratch: bool,
+) -> CastPlan:
+    """Settle mode, saturation, CTRL and code variant of one cast.
+
+    `contiguous` says whether the tile condition of the 1D kernels holds, `scratch` whether a tmp tile is given.
+
+    Raises:
+        IllegalError: the chip has no such type pair; names those it has for this source, and a detour if one exists.
+    """
+    rule = target.cast(src.name, dst.name)
+    if rule is None:
+        raise no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
+    rounding, mode_warnings = _settle_mode(rule, mode)
+    in_force = saturation or (Saturation.OFF if rule.saturation_off_by_default else Saturation.ON)
+    writes, restores = control_writes(target, rule.control, in_force)
+    ctrl = writes[-1] if writes else start_ctrl(target)
+    choice = target.variant_choice.contiguous if contiguous else target.variant_choice.padded
+    name = choice[int(target.option("implementation_kind"))]
+    variant = target.variant(rule.src, rule.dst, name, saturation_off=in_force is Saturation.OFF)
+    ignored = f"the tmp tile is ignored: no cast of {target.name} uses scratch"
+    return CastPlan(
+        rule=rule,
+        src=src,
+        dst=dst,
+        variant=variant,
+        kernel=target.kernels.texts[variant.kernel],
+        rounding=rounding,
+        saturation=in_force,
+        ctrl=ctrl,
+        writes=writes,
+        restores=restores,
+        mode_warnings=mode_warnings,
+        scratch_warnings=(ignored,) if scratch else (),
+        saturation_warnings=_saturation_in_vain(target, rule, src, dst, rounding, saturation),
+    )
+
+
+def start_ctrl(target: VectorFunctionTarget) -> int:
+    """Return CTRL as a kernel finds it, from the target's options."""
+    return sum(int(target.option(f"ctrl_{bit}_at_start")) << bit for bit in target.control.bits)
+
+
+def step_policy(target: VectorFunctionTarget, plan: CastPlan, src: Format, dst: Format) -> Policy:
+    """Return the policy of one conversion of the plan; the conversions before the last are those of multi-step routes.
+
+    Source: docs/reference/a5.md sections 4.1 and 5.
+    """
+    first_of_many = src == plan.src and dst != plan.dst
+    return conversion_policy(target, src, dst, plan.rounding, plan.ctrl, first_of_many=first_of_many)
+
+
+def conversion_policy(
+    target: VectorFunctionTarget,
+    src: Format,
+    dst: Format,
+    rounding: Rounding,
+    ctrl: int,
+    *,
+    first_of_many: bool = False,
+) -> Policy:
+    """Return what a conversion does while CTRL holds `ctrl`."""
+    if isinstance(dst, IntFormat):
+        return _integer_policy(target, src, dst, rounding, ctrl, first_of_many=first_of_many)
+    return _float_policy(target, dst, rounding, ctrl)
+
+
+def _float_policy(target: VectorFunctionTarget, dst: Format, rounding: Rounding, ctrl: int) -> Policy:
+    control = target.control
+    keeps_all = Policy(rounding=rounding, overflow=Overflow.SPECIAL)
+    clamps = Policy(rounding=rounding, overflow=Overflow.SATURATE, nan_to_float=NanToFloat.ZERO)
+    if dst.name in control.clamped_formats:
+        return clamps
+    if dst.name not in control.float_formats:
+        return keeps_all
+    kept_nan = dst.name in control.nan_kept_formats and _bit(ctrl, control.nan_kept)
+    if kept_nan:
+        clamps = Policy(rounding=rounding, overflow=Overflow.SATURATE)
+    stated = target.option("eight_bit_float_overflow")
+    if dst.storage_bits == 8 and stated != "ctrl":
+        return clamps if stated == "saturate" else keeps_all
+    clamping = _bit(ctrl, control.saturation_global) and not _bit(ctrl, control.float_saturation_off)
+    return clamps if clamping else keeps_all
+
+
+def _integer_policy(
+    target: VectorFunctionTarget, src: Format, dst: IntFormat, rounding: Rounding, ctrl: int, *, first_of_many: bool
+) -> Policy:
+    nan = NanToInteger(str(target.option("nan_to_integer")))
+    clamps = Policy(rounding=rounding, overflow=Overflow.SATURATE, nan_to_integer=nan)
+    if isinstance(src, IntFormat) and src.bits < dst.bits:
+        return clamps  # nothing but the sign can be lost: a negative number to an unsigned format becomes 0
+    control = target.control
+    if _bit(ctrl, control.saturation_global) and not _bit(ctrl, control.integer_saturation_off):
+        return clamps
+    first = target.option("multi_step_intermediate") if first_of_many else "low_bits"
+    if first == "clamp":
+        return clamps
+    exact = target.option("native_off_intermediate") == "exact"
+    infinity = InfinityWrap.ZERO if exact else InfinityWrap.CLAMP
+    return Policy(
+        rounding=rounding,
+        overflow=Overflow.WRAP,
+        nan_to_integer=nan,
+        infinity_wrap=InfinityWrap.EXTREME if first == "clamp_infinity" else infinity,
+        wrap_bits=None if exact else format_named("i64").bits,
+    )
+
+
+def _bit(value: int, bit: int) -> bool:
+    return bool(value >> bit & 1)
+
+
+def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, tuple[str, ...]]:
+    """Return the mode in force, and a warning where the request has no effect."""
+    pair = f"{rule.src} -> {rule.dst}"
+    mode = DEFAULT_MODE if asked is None else asked
+    fallback = rule.fallback or Rounding.RINT
+    wanted = None if mode is RoundMode.NONE else Rounding(mode.name.lower())
+    if rule.rounding == "user":
+        if wanted is None or wanted in rule.suffixes:
+            return wanted or fallback, ()
+        legal = ", ".join(name.upper() for name in rule.suffixes)
+        return fallback, (f"rounding {mode.name} silently becomes {fallback.upper()}: {pair} has {legal}",)
+    if asked in (None, RoundMode.NONE):
+        return fallback, ()
+    if rule.rounding == "fixed":
+        ignored = wanted is not fallback
+        return fallback, (
+            f"rounding {mode.name} is ignored: {pair} always rounds {fallback.upper()}",
+        ) if ignored else ()
+    ignored = mode is not DEFAULT_MODE
+    return fallback, (f"rounding {mode.name} has no effect: {pair} rounds nothing",) if ignored else ()
+
+
+def control_writes(
+    target: VectorFunctionTarget, control: str, saturation: Saturation
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the successive values of CTRL before and after an instruction of a control class.
+
+    One read-modify-write per bit.
+    """
+    if target.option("control_writes") == "suppressed":
+        return (), ()
+    values = {"zero": False, "one": True, "saturation_off": saturation is Saturation.OFF}
+    rules = target.control_classes[control].writes
+    start = start_ctrl(target)
+    before = _successive(start, [(write.bit, values[write.value]) for write in rules])
+    after = _successive(before[-1] if before else start, [(write.bit, _bit(start, write.bit)) for write in rules])
+    return before, after
+
+
+def _successive(value: int, writes: Iterable[tuple[int, bool]]) -> tuple[int, ...]:
+    values = []
+    for bit, on in writes:
+        value = value | 1 << bit if on else value & ~(1 << bit)
+        values.append(value)
+    return tuple(values)
+
+
+def _saturation_in_vain(
+    target: VectorFunctionTarget,
+    rule: VectorCast,
+    src: Format,
+    dst: Format,
+    rounding: Rounding,
+    asked: Saturation | None,
+) -> tuple[str, ...]:
+    """Warn where ON and OFF come to the same."""
+    if asked is None:
+        return ()
+    ctrls = [control_writes(target, rule.control, either)[0] for either in (Saturation.ON, Saturation.OFF)]
+    start = start_ctrl(target)
+    on, off = (conversion_policy(target, src, dst, rounding, writes[-1] if writes else start) for writes in ctrls)
+    if on != off:
+        return ()
+    if asked is Saturation.ON and on.overflow is Overflow.SATURATE and target.control_classes[rule.control].writes:
+        return ()
+    return (f"saturation {asked.upper()} has no effect: {rule.src} -> {rule.dst} gives the same with ON and OFF",)

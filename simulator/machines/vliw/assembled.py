@@ -1,0 +1,299 @@
+"""An assembly program made ready to run: its declarations, its inputs, and what a run of it leaves.
+
+Grammar of the declarations: design of castsim, section 5.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.execution.inputs import check_known, make_inputs, to_memory
+from castsim.execution.tree import Tree
+from castsim.execution.walk import ArgumentUse
+from castsim.isa.errors import EngineError, ReadError, Span, TileError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.tpc import Program, Register, RegisterDeclaration, TensorDeclaration, VlmDeclaration, parse
+from castsim.isa.tpc.program import WORD_BITS, File
+from castsim.machines.vliw.findings import StaleRead
+from castsim.machines.vliw.machine import Machine
+from castsim.machines.vliw.tensors import GlobalMemory
+from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
+from castsim.targets.vliw import VliwTarget
+
+Data = TensorDeclaration | VlmDeclaration
+Codes = NDArray[Any]
+
+_MOST_ELEMENTS = sys.maxsize // 8
+"""Elements of up to eight bytes that NumPy takes for an array before it asks whether there is memory."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Assembled:
+    """A program read for one target; `remarks` is what reading it gave cause to say."""
+
+    file: str
+    program: Program
+    target: VliwTarget
+    remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Assembled {self.file} on {self.target.name}>"
+
+    @property
+    def entry(self) -> str:
+        """What the run is called: the file's name without its suffix."""
+        return Path(self.file).stem
+
+    @property
+    def arguments(self) -> dict[str, ArgumentUse]:
+        """The declared tensors and pieces of vector memory; arrays have dimension 0 last."""
+        return {each.name: _use(each) for each in self.program.declarations if isinstance(each, Data)}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run left: what was issued, the outputs, and what the checked mode found."""
+
+    tree: Tree
+    outputs: Mapping[str, NDArray[Any]]
+    stale_reads: tuple[StaleRead, ...]
+    warnings: tuple[str, ...]
+
+
+def assemble(
+    text: str,
+    file: str,
+    target: VliwTarget,
+    start: Mapping[str, int | float],
+    max_statements: int = MAX_STATEMENTS,
+) -> Assembled:
+    """Read a program; `start` are values of S registers by name, in place of what the text declares.
+
+    Raises:
+        ReadError: the text cannot be read; a name that is no S register, a value of more than 32 bits.
+        IllegalError: the generation lacks an instruction or a form.
+    """
+    return ready(parse(text, target.dialect, file, max_statements), file, target, start)
+
+
+def ready(
+    program: Program, file: str, target: VliwTarget, start: Mapping[str, int | float], remarks: tuple[str, ...] = ()
+) -> Assembled:
+    """Put start values in place of those that a program declares.
+
+    Raises:
+        ReadError: a name that is no S register, a value of more than 32 bits.
+    """
+    given = {name: _start(name, value, target) for name, value in start.items()}
+    kept = tuple(
+        each
+        for each in program.declarations
+        if not (isinstance(each, RegisterDeclaration) and str(each.register) in given)
+    )
+    return Assembled(file, replace(program, declarations=(*kept, *given.values())), target, remarks)
+
+
+def execute(
+    assembled: Assembled,
+    inputs: Mapping[str, NDArray[Any] | str],
+    *,
+    values: bool,
+    checked: bool,
+    max_bundles: int,
+    max_walk: int | None = None,
+    heard: Callable[[int], None] = lambda _: None,
+    skip: bool = True,
+    stop: bool = False,
+) -> Ran:
+    """Run a program to its end.
+
+    Args:
+        assembled: the program.
+        inputs: arrays or specifications (`random:SEED`, `zeros`, a file) by the names of declarations.
+        values: False computes only what path and addresses need.
+        checked: gather stale reads.
+        max_bundles: bundles after which the run is given up.
+        max_walk: bundles that are executed one by one, those of trips that are skipped left out; None: any number.
+        heard: is told now and then how many bundles have been issued.
+        skip: without values, go past trips of loops that do what earlier ones did (False: walk every trip).
+        stop: end the run at the first stale read; needs `checked`.
+
+    Raises:
+        ReadError: an unknown name, a missing input, an array that does not fit, overlapping declarations.
+        IllegalError, TileError: an instruction is refused.
+        StaleReadError: there is a stale read, and `stop` is asked for.
+        EngineError: the limit, or a program that will never end.
+        LimitError: more bundles than may be executed one by one.
+    """
+    uses = assembled.arguments
+    codes = _inputs(assembled, inputs) if values else _none(uses, inputs)
+    declared = assembled.program.declarations
+    tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
+    vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
+    memory = GlobalMemory(tensors, codes, assembled.target.tensors.limit)
+    machine = Machine(assembled.program, assembled.target, memory, values=values, checked=checked, stop=stop, skip=skip)
+    _fill_vlm(machine, vlm, codes)
+    tree = machine.run(max_bundles, heard, max_walk)
+    outputs = _outputs(machine, tensors, vlm, uses) if values else {}
+    return Ran(tree, outputs, machine.findings.all(), (*assembled.remarks, *machine.remarks))
+
+
+# ------------------------------------------------------------------------------------------------------------- data
+
+
+def _use(declared: Data) -> ArgumentUse:
+    elements = prod(declared.shape)
+    return ArgumentUse(
+        format=format_named(declared.format),
+        elements=elements,
+        padded={elements},
+        shapes={tuple(reversed(declared.shape))},
+        needs_input=declared.direction != "out",
+        stored=declared.direction != "in",
+    )
+
+
+def _inputs(assembled: Assembled, inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
+    """Return the codes of all data, one per element, in C order.
+
+    Raises:
+        ReadError: an unknown name, none where one is needed, an array of another size than is declared.
+        EngineError: more elements than there is memory for.
+    """
+    uses = assembled.arguments
+    for name in inputs:
+        _check_declared(name, uses)
+    missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
+    if missing:
+        raise ReadError(
+            f"the program declares {', '.join(missing)} as input: none given",
+            legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
+        )
+    arrays: dict[str, NDArray[Any]] = {name: each for name, each in inputs.items() if not isinstance(each, str)}
+    data = [each for each in assembled.program.declarations if isinstance(each, Data)]
+    try:
+        if any(use.elements > _MOST_ELEMENTS for use in uses.values()):
+            raise MemoryError
+        arrays |= make_inputs({name: each for name, each in inputs.items() if isinstance(each, str)}, uses)
+        return {each.name: _codes_of(each, uses[each.name], arrays.get(each.name)) for each in data}
+    except MemoryError:
+        largest = max(data, key=lambda each: uses[each.name].elements)
+        raise EngineError(
+            f"not enough memory: {largest.name} has {_sizes(largest)} of {largest.format}", span=largest.span
+        ) from None
+
+
+def _codes_of(declared: Data, use: ArgumentUse, array: NDArray[Any] | None) -> Codes:
+    """Return the codes of one tensor or piece of vector memory, zeros if nothing is given."""
+    if array is None:
+        return np.zeros(use.elements, code_dtype(use.format))
+    if np.size(array) != use.elements:
+        found = f"shape {list(np.shape(array))}, {np.size(array)} elements"
+        raise ReadError(
+            f"input '{declared.name}' has {found}; its declaration asks for {_sizes(declared)}",
+            span=declared.span,
+            legal=(f"shape {list(use.shape)}: dimension 0 of a declaration is the last of an array",),
+        )
+    return _unpacked(to_memory(array, declared.name, use), use.format, use.elements)
+
+
+def _sizes(declared: Data) -> str:
+    """Return how many elements a declaration has, and how that comes about."""
+    factors = " x ".join(map(str, declared.shape))
+    return f"{factors} = {prod(declared.shape)} elements" if len(declared.shape) > 1 else f"{factors} elements"
+
+
+def _check_declared(name: str, uses: Mapping[str, ArgumentUse]) -> None:
+    if not uses:  # a binary brings no declarations, and text may forget them
+        raise ReadError(
+            f"the program declares no tensors, so nothing is known of '{name}'; declare them in comments, those of a "
+            "binary in a file of their own, given by --declare FILE",
+            legal=(f"// castsim: tensor 0 {name} in f32 [64, 16]",),
+        )
+    check_known(name, uses)
+
+
+def _none(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
+    """Return no codes, for a run without values, after checking the names."""
+    for name in inputs:
+        _check_declared(name, uses)
+    return {}
+
+
+def _unpacked(memory: NDArray[np.uint8], fmt: Format, count: int) -> Codes:
+    if fmt.bits < 8:
+        return unpack_codes(memory, fmt, count).copy()
+    return memory.view(code_dtype(fmt)).copy()
+
+
+def _packed(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
+    return pack_codes(codes, fmt) if fmt.bits < 8 else codes.view(np.uint8)
+
+
+def _fill_vlm(machine: Machine, declared: tuple[VlmDeclaration, ...], codes: Mapping[str, Codes]) -> None:
+    """Place declared data in vector memory.
+
+    Raises:
+        TileError: it does not fit there. ReadError: two declarations overlap.
+    """
+    taken: list[tuple[int, int, str]] = []
+    for each in declared:
+        fmt = format_named(each.format)
+        size = -(-prod(each.shape) * fmt.bits // 8)
+        if each.address + size > machine.local.vlm.capacity:
+            raise TileError(
+                f"{each.name} ends at VLM address {each.address + size:#x}, beyond the {machine.local.vlm.capacity} "
+                "bytes of the memory",
+                span=each.span,
+            )
+        for start, end, name in taken:
+            if each.address < end and start < each.address + size:
+                raise ReadError(f"{each.name} and {name} overlap in VLM", span=each.span)
+        taken.append((each.address, each.address + size, each.name))
+        if each.direction == "out":
+            continue
+        if each.name in codes:
+            machine.local.vlm.store(each.address, _packed(codes[each.name], fmt))
+        else:
+            machine.local.vlm.written[each.address : each.address + size] = True
+
+
+def _outputs(
+    machine: Machine,
+    tensors: tuple[TensorDeclaration, ...],
+    vlm: tuple[VlmDeclaration, ...],
+    uses: Mapping[str, ArgumentUse],
+) -> dict[str, NDArray[Any]]:
+    found: dict[str, Codes] = {}
+    for tensor in tensors:
+        if tensor.direction != "in":
+            found[tensor.name] = machine.globals.memory.tensors[tensor.number].codes
+    for each in vlm:
+        if each.direction != "in":
+            use = uses[each.name]
+            size = -(-use.elements * use.format.bits // 8)
+            found[each.name] = _unpacked(machine.local.vlm.load(each.address, size), use.format, use.elements)
+    return {name: array_from_codes(codes.reshape(uses[name].shape), uses[name].format) for name, codes in found.items()}
+
+
+# ------------------------------------------------------------------------------------------------------ start values
+
+
+def _start(name: str, value: int | float, target: VliwTarget) -> RegisterDeclaration:
+    last = target.registers.S - 1
+    digits = name[1:]
+    if name[:1].upper() != "S" or not digits.isdecimal() or int(digits) > last:
+        raise ReadError(f"--arg {name}: an assembly program takes values of S registers", legal=(f"S0 .. S{last}",))
+    if not isinstance(value, int) or not -(1 << (WORD_BITS - 1)) <= value < 1 << WORD_BITS:
+        raise ReadError(f"--arg {name}={value}: not an integer of {WORD_BITS} bits")
+    register = Register(File.S, int(digits))
+    return RegisterDeclaration(register, (value & ((1 << WORD_BITS) - 1),), span=Span("--arg", 1, 1, f"{name}={value}"))

@@ -1,0 +1,184 @@
+"""The path: program counter, delay bundles, hardware loops, and noticing that a program will never end.
+
+Meaning of LOOP, JMPR, JMPA and HALT: docs/reference/tpc.md section 7.1, control.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from castsim.isa.errors import EngineError, IllegalError
+from castsim.isa.tpc import Comparison, Immediate, Instruction
+from castsim.isa.tpc.program import WORD_MASK
+from castsim.machines.vliw.registers import Cell, Registers
+from castsim.machines.vliw.structure import LoopShape, Structure, holds, signed
+from castsim.machines.vliw.trace import Trace
+from castsim.targets.vliw import VliwTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A loop under way: bound and step as they were at LOOP."""
+
+    shape: LoopShape
+    iterator: Cell
+    bound: int
+    step: int
+    compare: Comparison
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What happens behind the delay bundles: where to go on, and the loop that begins there."""
+
+    bundles: int
+    target: int
+    turn: Turn | None = None
+    jump: bool = False
+
+
+class Control:
+    """Where the program is. `changed_at` is when the last value changed that can decide the path."""
+
+    def __init__(self, structure: Structure, registers: Registers, trace: Trace, target: VliwTarget) -> None:
+        self.pc = 0
+        self.changed_at = 0
+        self.halted = False
+        self._structure = structure
+        self._registers = registers
+        self._trace = trace
+        self._jump_delay = target.jump_rules.delay_bundles
+        self._loop_delay = target.loop_rules.delay_bundles
+        self._pending: _Pending | None = None
+        self._turns: list[Turn] = []
+        self._inside: tuple[int, ...] = ()
+        self._visits: dict[int, int] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to issue."""
+        return self.halted or self.pc >= len(self._structure.bundles)
+
+    def jump(self, instruction: Instruction, source: int | None) -> None:
+        """Take a jump; `source` is the content of its register.
+
+        Raises:
+            IllegalError: it leaves the program or its loop, or stands in a delay bundle.
+        """
+        self._refuse_in_delay(instruction)
+        target = self._structure.static_target(self.pc, instruction)
+        if target is None:
+            assert source is not None
+            distance = signed(source) if instruction.mnemonic == "jmpr" else source
+            target = self._structure.target_of(self.pc, instruction, distance)
+        self._structure.check_jump(self.pc, target, instruction.span)
+        self._pending = _Pending(self._jump_delay, target, jump=True)
+
+    def loop(self, instruction: Instruction, bounds: dict[str, int], *, active: bool) -> Turn | None:
+        """Begin a hardware loop and return it; None if it has no trip.
+
+        `bounds` are start, bound and step, `active` says whether its predicate holds.
+
+        Raises:
+            IllegalError: it stands in a delay bundle, or asks to repeat at most once.
+        """
+        self._refuse_in_delay(instruction)
+        once = instruction.operand("once")
+        if isinstance(once, Immediate) and once.value:
+            raise IllegalError(
+                "what the last operand of LOOP does is not documented", span=instruction.span, legal=("0",)
+            )
+        shape = self._structure.by_head[self.pc]
+        compare = instruction.operand("compare")
+        assert isinstance(compare, Comparison)
+        if not active:
+            self._pending = _Pending(self._loop_delay, shape.end)
+            return None
+        (iterator,) = self._registers.cells(self._structure.iterator(shape.depth))
+        iterator.set(bounds["start"])
+        turn = Turn(shape, iterator, signed(bounds["bound"]), bounds["step"], compare)
+        if holds(compare, signed(bounds["start"]), turn.bound):
+            self._pending = _Pending(self._loop_delay, shape.start, turn)
+            return turn
+        self._pending = _Pending(self._loop_delay, shape.end)
+        return None
+
+    @property
+    def jumping(self) -> bool:
+        """Whether the current bundle is the last delay bundle of a taken jump."""
+        return self._pending is not None and self._pending.bundles == 0 and self._pending.jump
+
+    def advance(self, now: int, horizon: int) -> Turn | None:
+        """Go on to the next bundle, past ends of loop bodies; return the loop of which another trip begins, if any.
+
+        Raises:
+            EngineError: nothing that can decide the path has changed since it was here before.
+            IllegalError: the program runs into the body of a loop that it has not begun.
+        """
+        before = self.pc
+        self.pc += 1
+        pending = self._pending
+        if pending is not None:
+            if pending.bundles == 0:
+                self.pc, self._pending = pending.target, None
+                if pending.turn is not None:
+                    self._turns.append(pending.turn)
+                    self._inside = (*self._inside, pending.turn.shape.number)
+                    self._trace.open_loop()
+            else:
+                pending.bundles -= 1
+        turn = self._turn_around(now) if self._pending is None else None
+        if self.pc <= before:
+            self._notice_endless(now, horizon)
+        self._check_place()
+        return turn
+
+    def pass_time(self, since: int, cycles: int) -> None:
+        """Note that what has happened since a time happens again and again until `cycles` later."""
+        self._visits.update({pc: time + cycles for pc, time in self._visits.items() if time >= since})
+        if self.changed_at >= since:
+            self.changed_at += cycles
+
+    def _turn_around(self, now: int) -> Turn | None:
+        """At the end of a loop body: begin its next trip or leave it; loops may end together."""
+        while self._turns and self.pc == self._turns[-1].shape.end:
+            turn = self._turns[-1]
+            value = turn.iterator.newest
+            assert isinstance(value, int)
+            following = (value + turn.step) & WORD_MASK
+            turn.iterator.set(following)
+            if turn.step & WORD_MASK:
+                self.changed_at = now
+            self._trace.end_trip()
+            if holds(turn.compare, signed(following), turn.bound):
+                self.pc = turn.shape.start
+                return turn
+            self._turns.pop()
+            self._inside = self._inside[:-1]
+            self._trace.close_loop()
+        return None
+
+    def _notice_endless(self, now: int, horizon: int) -> None:
+        """Going back to where the program has been with nothing changed that could take it elsewhere."""
+        visited = self._visits.get(self.pc)
+        if visited is not None and self.changed_at + horizon < visited:
+            span = self._structure.bundles[self.pc].span
+            raise EngineError(
+                f"the program never ends: it is in bundle {self.pc} again, and nothing that decides its path has "
+                "changed since",
+                span=span,
+            )
+        self._visits[self.pc] = now
+
+    def _check_place(self) -> None:
+        if self.pc < len(self._structure.bundles) and self._structure.enclosing[self.pc] != self._inside:
+            bundle = self._structure.bundles[self.pc]
+            raise IllegalError(
+                f"the program runs across the border of a loop body into bundle {self.pc}", span=bundle.span
+            )
+
+    def _refuse_in_delay(self, instruction: Instruction) -> None:
+        if self._pending is not None:
+            raise IllegalError(
+                f"{instruction.mnemonic} stands in the delay bundle of a jump or loop", span=instruction.span
+            )

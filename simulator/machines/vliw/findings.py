@@ -1,0 +1,146 @@
+"""What a run tells of itself: registers read too early, in the bundle of their write, or never written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from castsim.isa.errors import Span, StaleReadError
+from castsim.isa.tpc import Instruction, Slot
+
+
+class Kind(StrEnum):
+    """What is the matter with a read or a write."""
+
+    EARLY = "early"
+    """The reader was issued inside the latency window of the write and got the older value."""
+    SAME_BUNDLE = "same bundle"
+    """Reader and writer stand in one bundle; the reader gets the older value, by the definition of a bundle."""
+    OVERTAKEN = "overtaken"
+    """A write of a predicate lands before an earlier load into it, which then has the last word."""
+    UNWRITTEN = "unwritten"
+    """Nothing has written what is read; it is zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One instruction of the program text: the number of its bundle, its slot."""
+
+    bundle: int
+    slot: Slot
+    instruction: Instruction = field(compare=False)
+
+    @property
+    def span(self) -> Span:
+        """Where it stands in the text."""
+        return self.instruction.span
+
+    @property
+    def text(self) -> str:
+        """The instruction as canonical text."""
+        from castsim.isa.tpc import print_instruction  # noqa: PLC0415 - loads the table of instructions
+
+        return print_instruction(self.instruction)
+
+
+@dataclass(frozen=True, slots=True)
+class StaleRead:
+    """One pair of instructions of which the second did not see, or not keep, the result of the first.
+
+    `place` is the register, memory or state in question. `distance` counts issued bundles between them, `needed` is
+    the smallest one at which the new value is seen, `missing` the difference; all 0 if nothing was ever written.
+    `first` is the number of the issued bundle in which it happened first, `times` how often it happened.
+    """
+
+    kind: Kind
+    place: str
+    role: str
+    reader: Site
+    writer: Site | None
+    distance: int
+    needed: int
+    first: int
+    times: int
+
+    @property
+    def stale(self) -> bool:
+        """Whether a stale value was left behind."""
+        return self.kind in STALE
+
+    @property
+    def missing(self) -> int:
+        """Bundles missing between writer and reader."""
+        return self.needed - self.distance
+
+    def sentence(self) -> str:
+        """Return the finding in words, for messages."""
+        reader = f"'{self.reader.text}' (line {self.reader.span.line}, bundle {self.reader.bundle})"
+        if self.writer is None:
+            return f"{reader} reads {self.place}, which nothing wrote"
+        writer = f"'{self.writer.text}' (line {self.writer.span.line}, bundle {self.writer.bundle})"
+        if self.kind is Kind.OVERTAKEN:
+            return f"{reader} writes {self.place} before {writer} lands, which overwrites it: {self._distances()}"
+        return f"{reader} reads the old value of {self.place}, written by {writer}: {self._distances()}"
+
+    def _distances(self) -> str:
+        return f"distance {self.distance}, needed {self.needed}, {self.missing} missing"
+
+
+STALE = (Kind.EARLY, Kind.OVERTAKEN)
+"""Kinds of findings that leave a stale value behind; the others are told beside them."""
+
+Counts = Mapping[tuple[object, ...], int]
+"""How often each finding was made."""
+
+
+class Findings:
+    """Gathers findings; repetitions of one pair at one distance are counted. `stop` refuses the first stale one."""
+
+    def __init__(self, *, wanted: bool, stop: bool = False) -> None:
+        self.wanted = wanted
+        self._stop = stop
+        self._first: dict[tuple[object, ...], StaleRead] = {}
+        self._times: dict[tuple[object, ...], int] = {}
+
+    def add(
+        self,
+        kind: Kind,
+        place: str,
+        role: str,
+        reader: Site,
+        now: int,
+        writer: Site | None = None,
+        distance: int = 0,
+        needed: int = 0,
+    ) -> None:
+        """Note a finding of the bundle issued as number `now`.
+
+        Raises:
+            StaleReadError: it is a stale read, and those end the run.
+        """
+        if not self.wanted:
+            return
+        writer_key = None if writer is None else (writer.bundle, writer.slot)
+        key = (kind, place, role, reader.bundle, reader.slot, writer_key, distance)
+        self._times[key] = self._times.get(key, 0) + 1
+        if key not in self._first:
+            self._first[key] = found = StaleRead(kind, place, role, reader, writer, distance, needed, now, 1)
+            if self._stop and kind in STALE:
+                raise StaleReadError(found.sentence(), span=reader.span)
+
+    def counts(self) -> Counts:
+        """Return how often each finding has been made by now."""
+        return dict(self._times)
+
+    def repeat(self, before: Counts, after: Counts, times: int) -> None:
+        """Count what was found between two moments some times more."""
+        for key, count in after.items():
+            self._times[key] += times * (count - before.get(key, 0))
+
+    def all(self) -> tuple[StaleRead, ...]:
+        """Return everything found, in the order of first occurrence."""
+        return tuple(
+            StaleRead(f.kind, f.place, f.role, f.reader, f.writer, f.distance, f.needed, f.first, self._times[key])
+            for key, f in self._first.items()
+        )

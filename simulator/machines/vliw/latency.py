@@ -1,0 +1,186 @@
+"""The results and operands of instructions as the stage tables name them, and the distances between them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from castsim.isa.tpc import FORMS, Instruction, Register, Slot, Special
+from castsim.isa.tpc.program import GROUPED, File
+from castsim.targets.vliw import VliwTarget
+from castsim.targets.vliw_latency import Commit, Latency, OperandKey
+from castsim.targets.vliw_stages import DESTINATION_KINDS, PREDICATE, RESULT, Mark
+
+Distances = dict[Commit, int]
+"""Smallest distance in bundles by the producer's commit stage."""
+
+DEST = "dest"
+"""Role of the destination in the instruction table."""
+STORED = Commit(None, 0)
+"""The commit of what is no instruction's result; only constant distances know it."""
+
+_IMPLICIT = ("tensor", "range", "rmw")
+_LOOP_BOUNDS = {"start": "src_a", "bound": "src_b", "step": "src_c"}
+_HARDWARE = "hw"
+_NAMED = {
+    "LFSR": "vpu_lfsr",
+    "LFSR_NO_CHANGE": "vpu_lfsr_ro",
+    "S_LFSR": "spu_lfsr",
+    "S_LFSR_NO_CHANGE": "spu_lfsr_ro",
+    "V_CARRY": "v_carry",
+    "S_CARRY": "s_carry",
+    "ZP_REG": "zp",
+    "PC": "pc",
+    **{f"M{number}": f"irf_dim_mask{number}" for number in range(4)},
+    "LD_TNSR_ID_REG": "ld_tnsr_id",
+    "ST_TNSR_ID_REG": "st_tnsr_id",
+    "ST_RMW_REG": "st_rmw",
+    "LD_PARTIAL_REG": "ld_partial",
+    "ST_PARTIAL_REG": "st_partial",
+}
+"""Registers with a name, as the stage tables call them."""
+_VECTOR_FILES = (File.V, File.D, File.A, File.VP)
+_VECTOR_NAMES = ("LFSR", "V_CARRY", "ZP_REG")
+_SUMS = ("add", "sub")
+_NO_OPCODE = -1
+"""Distances of an instruction without an opcode are the default one."""
+_WIDTHS = {"f16": Mark.F16, "f8_143": Mark.F8, "f8_152": Mark.F8}
+
+
+class _Constant(Distances):
+    """Distances that do not depend on the producer."""
+
+    def __init__(self, distance: int) -> None:
+        super().__init__()
+        self._distance = distance
+
+    def __missing__(self, commit: Commit) -> int:
+        return self._distance
+
+
+class _AtLeast(Distances):
+    """Distances of another operand, but none below a smallest one."""
+
+    def __init__(self, distances: Distances, smallest: int) -> None:
+        super().__init__()
+        self._distances = distances
+        self._smallest = smallest
+
+    def __missing__(self, commit: Commit) -> int:
+        found = self[commit] = max(self._smallest, self._distances[commit])
+        return found
+
+
+@cache
+def constant(distance: int) -> Distances:
+    """Return distances that do not depend on the producer."""
+    return _Constant(distance)
+
+
+def commit_stage(target: VliwTarget, slot: Slot, instruction: Instruction, file: str) -> Commit:
+    """Return when an instruction's result in a register file, or register with a name, becomes visible."""
+    return target.latencies.commit(operand_key(target, slot, instruction, DEST, file))
+
+
+def read_distances(target: VliwTarget, slot: Slot, instruction: Instruction, role: str, file: str) -> Distances:
+    """Return the distances of one operand; `role` as in the instruction table or `predicate`.
+
+    Raises:
+        KeyError: the slot has no such instruction.
+    """
+    if role in _IMPLICIT and file not in _NAMED:
+        return constant(target.distances.tensor_register)
+    found = target.latencies.distances(operand_key(target, slot, instruction, role, file))
+    if role in _LOOP_BOUNDS:
+        return _AtLeast(found, target.loop_rules.register_distance)
+    return found
+
+
+def latency(
+    target: VliwTarget,
+    producer: tuple[Slot, Instruction, str],
+    consumer: tuple[Slot, Instruction, str, str],
+) -> Latency:
+    """Return the distance of a pair and why: slot, instruction and file of the result; and role of the operand."""
+    slot, instruction, file = producer
+    key = operand_key(target, slot, instruction, DEST, file)
+    return target.latencies.latency(key, operand_key(target, *consumer))
+
+
+def _opcode(target: VliwTarget, slot: Slot, instruction: Instruction) -> int:
+    """Return the opcode; of an instruction of the slot without one, which the stage tables cannot list, none's."""
+    found = target.latencies.opcodes.get((slot.name.lower(), instruction.mnemonic))
+    if found is None and slot not in instruction.form.slots:
+        raise KeyError(slot.name.lower(), instruction.mnemonic)
+    return _NO_OPCODE if found is None else found
+
+
+def operand_key(target: VliwTarget, slot: Slot, instruction: Instruction, role: str, file: str) -> OperandKey:
+    """Return a result (role `dest`) or operand as the stage tables name it; `file` is a register file or name.
+
+    Raises:
+        KeyError: the slot has no such instruction.
+    """
+    name = _NAMED.get(file)
+    operand = _LOOP_BOUNDS.get(role, RESULT if role == DEST else role)
+    if name is not None:
+        operand = f"{RESULT if role == DEST else 'src'}_{name}"
+    dest = instruction.operand(DEST)
+    return OperandKey(
+        slot=slot.name.lower(),
+        opcode=_opcode(target, slot, instruction),
+        operand=operand,
+        file=_HARDWARE if name is not None else _ungrouped(file),
+        marks=_marks(slot, instruction, operand),
+        acc_fp32=instruction.switch("acc_fp32") == 1,
+        index=dest.index % DESTINATION_KINDS if isinstance(dest, Register) else 0,
+    )
+
+
+def is_vector(instruction: Instruction) -> bool:
+    """Whether the result is a vector, a mask or a vector's state."""
+    dest = instruction.operand(DEST)
+    if isinstance(dest, Special):
+        return dest.name in _VECTOR_NAMES
+    return isinstance(dest, Register) and dest.file in _VECTOR_FILES
+
+
+def horizon(target: VliwTarget) -> int:
+    """Return a distance at which every result is visible to everything."""
+    rules = target.distances
+    return max(
+        target.latencies.longest(_modelled()), rules.tied_income, rules.disjoint_parts,
+        rules.predicate_load_then_write, rules.rounding_register, rules.random_register, rules.reseed,
+        rules.tensor_register, target.loop_rules.register_distance,
+    )  # fmt: skip
+
+
+@cache
+def _modelled() -> frozenset[tuple[str, str]]:
+    """Return slot and mnemonic of all instructions that the instruction table has."""
+    return frozenset((Slot(slot).name.lower(), form.mnemonic) for form in FORMS for slot in form.slots)
+
+
+def _marks(slot: Slot, instruction: Instruction, operand: str) -> frozenset[Mark]:
+    """Return what tells the rows of an operand apart, as this instruction has it."""
+    found = set()
+    dest, kind = instruction.operand(DEST), instruction.type
+    file = dest.file if isinstance(dest, Register) else None
+    is_result = operand.startswith(RESULT)
+    if kind is not None and "f" in kind:
+        found.add(Mark.FLOAT)
+        if kind in _WIDTHS and operand != PREDICATE:
+            found.add(_WIDTHS[kind])
+    if file is File.I:
+        found.add(Mark.INDEX)
+    if file is File.Z and is_result:
+        found.add(Mark.PAIR)
+    if instruction.switch("x2") == 1 and instruction.mnemonic in _SUMS:
+        found.add(Mark.X2)
+    if not is_result and (slot is Slot.VPU or is_vector(instruction)):
+        found.add(Mark.VECTOR)
+    return frozenset(found)
+
+
+def _ungrouped(file: str) -> str:
+    """Return the file of a group's registers."""
+    return str(GROUPED[File(file)][0]) if File(file) in GROUPED else file

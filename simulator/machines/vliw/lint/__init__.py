@@ -1,0 +1,12 @@
+"""The linter: what a program does that the hardware's issue rules forbid, without running it.
+
+Source: docs/reference/tpc.md section 6.2.
+"""
+
+from __future__ import annotations
+
+from castsim.machines.vliw.lint.checking import RULES, lint
+from castsim.machines.vliw.lint.finding import Finding
+from castsim.machines.vliw.lint.noticing import notices
+
+__all__ = ["RULES", "Finding", "lint", "notices"]

@@ -1,0 +1,171 @@
+"""Rules within one bundle: shared fields, immediates, units that exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from castsim.isa.tpc import Immediate, Instruction, LabelUse, Register, Slot
+from castsim.isa.tpc.program import File
+from castsim.machines.vliw.findings import Site
+from castsim.machines.vliw.lint.finding import Finding
+from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.plans import InstructionPlan
+
+_FIELD_OF_ROLE = {"src_a": "src_a", "src_b": "src_b", "src_c": "src_c", "src_d": "src_d"}
+_FIELDS_BESIDE_OPERANDS = {
+    (Slot.VPU, "mov_dg.all"): ("src_c",),
+    (Slot.VPU, "mov_dg.unpack"): ("src_c",),
+    (Slot.VPU, "unpack"): ("src_c",),
+    (Slot.LOAD, "ld_l"): ("src_b",),
+    (Slot.LOAD, "set_indx"): ("src_b",),
+}
+"""Operand fields that hold switches or masks.
+
+Source: docs/reference/tpc.md section 1 (bundle conflicts) and 8 (fields).
+"""
+_TENSOR_FIELD = "src_b"
+_STORED_DESTINATION = "src_c"  # the STORE slot has no destination field
+_IMMEDIATE_ROLES = ("src_a", "src_b", "src_c", "src_d", "byte_mask")
+_MINIFLOAT = "f8_143"
+_MINIFLOAT_OPERATIONS = ("convert", "mul", "add", "sub", "nearbyint")
+
+
+def slot_count(flow: Flow) -> Iterator[Finding]:
+    """A line that leaves slots out: a slot forgotten at its beginning looks the same as one left out at its end."""
+    for index, bundle in enumerate(flow.bundles):
+        if bundle.written is not None and bundle.written < len(Slot):
+            message = f"{bundle.written} of {len(Slot)} slots are written; those left out at the end count as nop"
+            yield Finding("slot count", index, message, bundle.span)
+
+
+def field_overlay(flow: Flow) -> Iterator[Finding]:
+    """Two instructions need operand fields that share bits of the bundle."""
+    for index, plans in enumerate(flow.plans):
+        used = {f"{plan.site.slot.name.lower()}.{field}": plan for plan in plans for field in _fields(plan)}
+        for overlay in flow.target.bundle_rules.overlays:
+            if overlay.first in used and overlay.second in used:
+                one, two = used[overlay.first], used[overlay.second]
+                yield Finding(
+                    "field overlay",
+                    index,
+                    f"{_name(one)} needs {overlay.first}, which shares its bits with {overlay.second} of {_name(two)}",
+                    two.site.span,
+                )
+
+
+def immediates(flow: Flow) -> Iterator[Finding]:
+    """More different 32-bit immediates than the bundle has fields for.
+
+    Small ones of the SPU are operand codes of their own on some generations (docs/reference/tpc.md section 8).
+    """
+    codes = flow.target.encoding.short_immediates
+    short = 0 if codes is None else codes.count
+    limit = flow.target.bundle_rules.immediates
+    for index, plans in enumerate(flow.plans):
+        values = [value for plan in plans for value in _immediates(plan.site, short=short)]
+        different = list(dict.fromkeys(values))
+        if len(different) > limit:
+            shown = ", ".join(different)
+            message = f"{len(different)} different immediates ({shown}); a bundle has room for {limit}"
+            yield Finding("immediates", index, message, flow.bundles[index].span)
+
+
+def shared_predicate(flow: Flow) -> Iterator[Finding]:
+    """Slots with one predicate field have different predicates."""
+    names = flow.target.bundle_rules.shared_predicate
+    for index, plans in enumerate(flow.plans):
+        inside = [plan for plan in plans if plan.site.slot.name.lower() in names]
+        different = {str(plan.instruction.predicate) for plan in inside}
+        if len(different) > 1:
+            shown = " and ".join(f"{_name(p)} under {p.instruction.predicate or 'SP0'}" for p in inside)
+            message = f"{shown}: the slots {' and '.join(names)} share one predicate"
+            yield Finding("shared predicate", index, message, inside[-1].site.span)
+
+
+def two_results(flow: Flow) -> Iterator[Finding]:
+    """Two instructions of a bundle write one register."""
+    for index, plans in enumerate(flow.plans):
+        writers: dict[str, InstructionPlan] = {}
+        for plan in plans:
+            for cell in plan.results:
+                first = writers.setdefault(cell.name, plan)
+                if first is not plan:
+                    message = f"{_name(first)} and {_name(plan)} write {cell.name} in one bundle"
+                    yield Finding("two results", index, message, plan.site.span)
+
+
+def loop_bundle(flow: Flow) -> Iterator[Finding]:
+    """LOOP takes all fields of its bundle."""
+    for loop in flow.loops:
+        for plan in flow.plans[loop.head]:
+            if plan.instruction.mnemonic != "loop":
+                message = f"{_name(plan)} beside LOOP, whose fields take the whole bundle"
+                yield Finding("loop bundle", loop.head, message, plan.site.span)
+
+
+def scalar_beside_load(flow: Flow) -> Iterator[Finding]:
+    """A VPU instruction with a scalar operand, beside a load or move that uses the same path."""
+    if not flow.target.bundle_rules.vector_scalar_excludes_load:
+        return
+    for index in range(len(flow.bundles)):
+        vector, load = flow.at(index, Slot.VPU), flow.at(index, Slot.LOAD)
+        if vector is None or load is None or not _reads_scalar(vector.instruction):
+            continue
+        moved = load.instruction.mnemonic == "mov" and _reads_scalar(load.instruction) and load.vector
+        if moved or load.instruction.mnemonic.startswith("ld_l_v"):
+            message = f"{_name(vector)} has a scalar operand, which excludes {_name(load)} in the LOAD slot"
+            yield Finding("scalar beside load", index, message, load.site.span)
+
+
+def minifloat_beside_store(flow: Flow) -> Iterator[Finding]:
+    """A VPU operation on f8_143 beside a tensor store."""
+    if not flow.target.bundle_rules.minifloat_excludes_tensor_store:
+        return
+    for index in range(len(flow.bundles)):
+        vector, store = flow.at(index, Slot.VPU), flow.at(index, Slot.STORE)
+        if vector is None or store is None or not store.instruction.mnemonic.startswith("st_tnsr"):
+            continue
+        kinds = (vector.instruction.type, vector.instruction.switch("target_type"))
+        if _MINIFLOAT in kinds and vector.instruction.mnemonic in _MINIFLOAT_OPERATIONS:
+            message = f"{_name(vector)} on {_MINIFLOAT} excludes {_name(store)}"
+            yield Finding("minifloat beside store", index, message, store.site.span)
+
+
+def _fields(plan: InstructionPlan) -> tuple[str, ...]:
+    """Return the operand fields that an instruction occupies, as far as overlays care."""
+    slot, instruction = plan.site.slot, plan.instruction
+    found = list(_FIELDS_BESIDE_OPERANDS.get((slot, instruction.mnemonic), ()))
+    for spec in instruction.form.operands:
+        if spec.role in _FIELD_OF_ROLE:
+            found.append(_FIELD_OF_ROLE[spec.role])
+        elif spec.role == "tensor":
+            found.append(_TENSOR_FIELD)
+        elif spec.role == "dest" and slot is Slot.STORE:
+            found.append(_STORED_DESTINATION)
+    return tuple(found)
+
+
+def _immediates(site: Site, *, short: int) -> Iterator[str]:
+    """Yield the values that need the bundle's immediate field; a jump's label is one."""
+    instruction = site.instruction
+    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+        if spec.role not in _IMMEDIATE_ROLES:
+            continue
+        if isinstance(operand, LabelUse):
+            yield operand.name
+        elif isinstance(operand, Immediate):
+            fits = site.slot is Slot.SPU and operand.value < short
+            if not fits:
+                yield f"{operand.value:#x}"
+
+
+def _reads_scalar(instruction: Instruction) -> bool:
+    """Whether a source is an S register."""
+    return any(
+        isinstance(operand, Register) and operand.file is File.S and spec.role != "dest"
+        for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True)
+    )
+
+
+def _name(plan: InstructionPlan) -> str:
+    return plan.instruction.mnemonic

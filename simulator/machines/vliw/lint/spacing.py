@@ -1,0 +1,129 @@
+"""Rules between bundles: how far apart instructions must be issued."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from castsim.isa.tpc import Special
+from castsim.machines.vliw.lint.finding import Finding
+from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.plans import InstructionPlan, in_multiplier
+
+_NARROW_FLOATS = ("f16", "f8_143", "f8_152")
+_FLOATS = ("f32", "bf16", *_NARROW_FLOATS)
+
+Wanted = Callable[[InstructionPlan], bool]
+
+
+def tensor_store_spacing(flow: Flow) -> Iterator[Finding]:
+    """A tensor access exactly so many bundles behind a tensor store."""
+    distance = flow.target.issue_rules.forbidden_after_tensor_store
+    if not distance:
+        return
+    for index, _ in _all(flow, _named("st_tnsr")):
+        for later in sorted(flow.after(index, distance)):
+            for other in flow.plans[later]:
+                if _named("ld_tnsr", "st_tnsr")(other):
+                    message = f"{other.instruction.mnemonic} stands {distance} bundles behind ST_TNSR of bundle {index}"
+                    yield Finding("tensor store spacing", later, message, other.site.span)
+
+
+def tensor_half_spacing(flow: Flow) -> Iterator[Finding]:
+    """Loads of halves of tensors too close to each other, and a whole one too close behind a lower half."""
+    needed = flow.target.issue_rules.tensor_half_distance
+    low, high = _exactly("ld_tnsr_low"), _exactly("ld_tnsr_high")
+    yield from _too_close(flow, "tensor half spacing", low, _exactly("ld_tnsr_high", "ld_tnsr"), needed)
+    yield from _too_close(flow, "tensor half spacing", high, low, needed)
+    for half in (low, high):
+        yield from _too_close(flow, "tensor half spacing", half, half, min(needed, 1))
+
+
+def mapped_store(flow: Flow) -> Iterator[Finding]:
+    """Something that depends on the configuration space too soon behind a store there."""
+    rules = flow.target.issue_rules
+    yield from _too_close(flow, "mapped store", _stores_mapped, _rounds_by_register, rules.mapped_store_to_rounding)
+    yield from _too_close(flow, "mapped store", _stores_mapped, _depends_on_space, rules.mapped_store_to_access)
+
+
+def random_spacing(flow: Flow) -> Iterator[Finding]:
+    """Uses of the random generator too close to each other."""
+    yield from _too_close(flow, "random spacing", _draws, _draws, flow.target.issue_rules.random_distance)
+
+
+def product_write(flow: Flow) -> Iterator[Finding]:
+    """A write of a register too soon behind the result of the multiplier pipe that goes there."""
+    for index, plan in _all(flow, lambda plan: in_multiplier(plan.instruction, flow.target)):
+        cells = {cell.name for cell in plan.results}
+        for distance in range(1, flow.target.issue_rules.product_write_distance):
+            for later in sorted(flow.after(index, distance)):
+                for other in flow.plans[later]:
+                    for cell in other.results:
+                        if cell.name in cells:
+                            first = f"{plan.instruction.mnemonic} of bundle {index}, which writes it too"
+                            message = f"{cell.name} is written {distance} behind {first}"
+                            yield Finding("product write", later, message, other.site.span)
+
+
+def overtaken_predicate(flow: Flow) -> Iterator[Finding]:
+    """A write of a predicate that lands before an earlier load into it."""
+    for index, plan in _all(flow, lambda plan: plan.into_predicate and _named("ld_")(plan)):
+        cells = {cell.name for cell in plan.results}
+        for distance in range(1, flow.target.distances.predicate_load_then_write):
+            for later in sorted(flow.after(index, distance)):
+                for other in flow.plans[later]:
+                    for cell in other.results:
+                        if cell.name in cells and not _named("ld_")(other):
+                            message = f"{cell.name} is written {distance} behind the load of bundle {index}"
+                            yield Finding("overtaken predicate", later, message, other.site.span)
+
+
+def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int) -> Iterator[Finding]:
+    for index, plan in _all(flow, first):
+        for distance in range(needed):
+            for later in sorted(flow.after(index, distance)):
+                for other in flow.plans[later]:
+                    if second(other) and (distance or other.site.slot > plan.site.slot):
+                        message = (
+                            f"{other.instruction.mnemonic} stands {distance} bundles behind "
+                            f"{plan.instruction.mnemonic} of bundle {index}; needed: {needed}"
+                        )
+                        yield Finding(rule, later, message, other.site.span)
+
+
+def _all(flow: Flow, wanted: Wanted) -> Iterator[tuple[int, InstructionPlan]]:
+    for index, plans in enumerate(flow.plans):
+        yield from ((index, plan) for plan in plans if wanted(plan))
+
+
+def _named(*prefixes: str) -> Wanted:
+    return lambda plan: plan.instruction.mnemonic.startswith(prefixes)
+
+
+def _draws(plan: InstructionPlan) -> bool:
+    """Whether an instruction advances the vector generator, as far as its text tells."""
+    instruction = plan.instruction
+    by_rounding = str(instruction.switch("rounding")).startswith("sr") and plan.vector
+    return by_rounding or instruction.operand("src_a") == Special("LFSR")
+
+
+def _exactly(*mnemonics: str) -> Wanted:
+    return lambda plan: plan.instruction.mnemonic in mnemonics
+
+
+def _stores_mapped(plan: InstructionPlan) -> bool:
+    return plan.instruction.mnemonic == "st_l" and plan.instruction.switch("mmio") == 1
+
+
+def _rounds_by_register(plan: InstructionPlan) -> bool:
+    """Whether an instruction takes its rounding from a register: float arithmetic, conversions in mode CSR."""
+    instruction = plan.instruction
+    floats = instruction.mnemonic in ("add", "sub", "mul") and instruction.type in _FLOATS
+    return floats or instruction.switch("rounding") == "csr"
+
+
+def _depends_on_space(plan: InstructionPlan) -> bool:
+    """Whether an instruction accesses the configuration space, tensors or a generator."""
+    instruction = plan.instruction
+    mapped = instruction.mnemonic in ("ld_l", "st_l") and instruction.switch("mmio") == 1
+    tensors = instruction.mnemonic.startswith(("ld_tnsr", "st_tnsr", "gen_addr"))
+    return mapped or tensors or plan.samples is not None or str(instruction.switch("rounding")).startswith("sr")

@@ -1,0 +1,392 @@
+"""The core: issues bundles in program order, reads and commits registers, follows loops and jumps.
+
+Values and path are found in one walk, because addresses and conditions are scalar values; what comes out for time is
+the operation tree. Without values only the scalar side is computed (design: path first, values second, time third).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.execution.tree import Instruction, Tree
+from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.tpc import Immediate, Program, Slot
+from castsim.isa.tpc.program import WORD_BITS, WORD_BYTES, WORD_MASK, File, RegisterDeclaration
+from castsim.machines.vliw.configuration_space import ConfigurationSpace
+from castsim.machines.vliw.control import Control
+from castsim.machines.vliw.findings import Findings, Kind
+from castsim.machines.vliw.generators import Generator
+from castsim.machines.vliw.global_access import GlobalAccess
+from castsim.machines.vliw.issue import BundleRecorder
+from castsim.machines.vliw.latency import horizon
+from castsim.machines.vliw.local_access import LocalAccess, needs_values
+from castsim.machines.vliw.operations import main_pipe
+from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, planned, read_beside
+from castsim.machines.vliw.registers import Held, Registers, Write, vector
+from castsim.machines.vliw.semantics import Effects, Operands, Prepared, State, Value, Words
+from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
+from castsim.machines.vliw.tensors import GlobalMemory
+from castsim.machines.vliw.trace import Trace
+from castsim.machines.vliw.trips import Trips
+from castsim.machines.vliw.walk_budget import WalkBudget
+from castsim.targets.vliw import VliwTarget
+
+Mask = NDArray[np.bool_]
+
+_PROGRESS = 1 << 16
+"""Issued bundles between two signs of life."""
+
+
+class Machine:
+    """One core with a program.
+
+    `values` False computes scalars only; `skip` then goes past trips of loops that do what earlier ones did. `checked`
+    gathers findings, which are `findings.all()` after `run`, `stop` refuses the first stale read. `remarks` are uses
+    that no source documents, with their places.
+
+    Raises:
+        ReadError, IllegalError: what can be refused without running: registers, loops, jumps, declarations.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        target: VliwTarget,
+        memory: GlobalMemory,
+        *,
+        values: bool = True,
+        checked: bool = True,
+        stop: bool = False,
+        skip: bool = True,
+    ) -> None:
+        self.target = target
+        self.findings = Findings(wanted=checked, stop=stop)
+        self.remarks: dict[str, None] = {}
+        self.horizon = horizon(target)
+        self.registers = Registers(target)
+        self.configuration = ConfigurationSpace(target, self.horizon)
+        self.local = LocalAccess(target, self.configuration, self.findings)
+        writable = frozenset(tensor.name for tensor in memory.declared if tensor.direction != "in")
+        self.globals = GlobalAccess(target, memory, writable)
+        reseed = target.distances.reseed
+        words = np.zeros(target.registers.vector_bytes // WORD_BYTES, np.uint32)
+        self.vector_lfsr: Generator[Words] = Generator("LFSR", words, reseed, self.horizon)
+        self.scalar_lfsr: Generator[int] = Generator("S_LFSR", 0, reseed, self.horizon)
+        self.program = program
+        self.structure = Structure(program, target)
+        self.plans = planned(program, self.registers, target)
+        self._beside = tuple(map(read_beside, self.plans))
+        self._values = values
+        self._trace = Trace()
+        self._recorder = BundleRecorder(program.bundles, self.plans, target)
+        self._control = Control(self.structure, self.registers, self._trace, target)
+        self._budget = WalkBudget(None, self.structure, self.plans)
+        self._trips: Trips | None = None
+        if skip and not values:
+            self._trips = Trips(
+                self.structure,
+                self.plans,
+                target,
+                self.horizon,
+                self.registers,
+                self.local,
+                self.configuration,
+                self.findings,
+                self._control,
+                self._trace,
+            )
+        self._scalar_loads = any(p.accesses[0] and not p.vector for own in self.plans for p in own)
+        self._declare_registers()
+        self._note_forms()
+
+    def run(self, max_bundles: int, heard: Callable[[int], None] = lambda _: None, max_walk: int | None = None) -> Tree:
+        """Run the program to its end; return what was issued. `heard` is told now and then how many bundles that is.
+
+        Raises:
+            EngineError: more bundles than the limit, or a program that will never end.
+            LimitError: more than `max_walk` bundles would be executed one by one.
+            IllegalError, TileError: an instruction is refused; says where.
+        """
+        control, now, issued, told = self._control, 0, 0, 0
+        self._budget = WalkBudget(max_walk, self.structure, self.plans)
+        jump_bubbles = int(self.target.option("taken_jump_cycles"))
+        while not control.ended:
+            if issued == max_bundles:
+                span = self.program.bundles[control.pc].span
+                raise EngineError(f"cycle limit of {max_bundles} reached in bundle {control.pc}", span=span)
+            index = control.pc
+            self._budget.spend(index)
+            loads, stores = self._issue(index, now)
+            bubbles = jump_bubbles if control.jumping else 0
+            self._trace.add(self._recorder.node(index, loads, stores, bubbles, tuple(self.local.touched)))
+            turn = control.advance(now, self.horizon)
+            now += 1 + bubbles
+            issued += 1
+            if turn is not None and self._trips is not None:
+                skipped = self._trips.skip(turn, now, issued, max_bundles)
+                now += skipped.cycles
+                issued += skipped.bundles
+            if issued >= told + _PROGRESS:
+                told = issued
+                heard(issued)
+        self._remark_short_bundles()
+        if not control.halted:
+            self.remarks["the program ends without HALT, behind its last bundle"] = None
+        return Tree(self._trace.finish(), self._sources(), interlocked=False)
+
+    # ------------------------------------------------------------------------------------------------ one bundle
+
+    def _issue(self, index: int, now: int) -> tuple[int, int]:
+        """Issue one bundle; return its accesses of global memory, loads and stores."""
+        loads = stores = 0
+        self.local.touched.clear()
+        acted: set[Slot] = set()
+        for plan in self.plans[index]:
+            predicate = self._predicate(plan, now)
+            if plan.instruction.mnemonic == "loop":
+                self._loop(plan, now, active=predicate is not False)
+                continue
+            if predicate is False:
+                continue
+            acted.add(plan.site.slot)
+            loads += plan.accesses[0]
+            stores += plan.accesses[1]
+            try:
+                self._execute(plan, predicate, now)
+            except CastsimError as error:
+                raise error.at(plan.site.span) from None
+        for reader, operand, writer in self._beside[index]:
+            reads = operand.role == PREDICATE or reader.site.slot in acted
+            if reads and writer.site.slot in acted:
+                name = min({cell.name for cell in operand.cells}.intersection(c.name for c in writer.results))
+                needed = operand.distances[writer.stage]
+                self.findings.add(Kind.SAME_BUNDLE, name, operand.role, reader.site, now, writer.site, 0, needed)
+        return loads, stores
+
+    def _execute(self, plan: InstructionPlan, predicate: bool | Mask, now: int) -> None:
+        """Do what one instruction does, given that its predicate is not false."""
+        sources = {operand.role: self._read(operand, plan, now) for operand in plan.sources}
+        if plan.meaning is None and not plan.is_memory:
+            self._direct(plan, sources)
+            return
+        income = None if plan.income is None else self._read(plan.income, plan, now)
+        for name in plan.depends:
+            self.configuration.depend(name, plan.site, now, self.findings)
+        if plan.meaning is None:
+            result = self._access(plan, sources, predicate, income, now)
+        else:
+            result = self._compute(plan.meaning, plan, sources, predicate, income, now)
+        if plan.results:
+            self._commit(plan, result, now)
+
+    def _compute(
+        self,
+        meaning: Prepared,
+        plan: InstructionPlan,
+        sources: dict[str, Held],
+        predicate: bool | Mask,
+        income: Held,
+        now: int,
+    ) -> Held:
+        """Evaluate an instruction that accesses no memory; None if something that it needs is not computed."""
+        given: dict[str, Value] = {role: value for role, value in sources.items() if value is not None}
+        if plan.program_counter:
+            given["src_a"] = self.structure.addresses[self._control.pc]
+        missing = len(given) < len(sources) or (income is None and bool(plan.results))
+        if missing or (plan.vector and not self._values):
+            return None
+        words, word = self.vector_lfsr.state(now, plan.random), self.scalar_lfsr.state(now, plan.random)
+        state = State(self.configuration.visible(now), words, word)
+        effects = meaning(Operands(given, income, predicate), state)
+        self._draw(plan, effects, now)
+        for remark in effects.remarks:
+            self._remark(plan, remark)
+        return effects.result
+
+    def _draw(self, plan: InstructionPlan, effects: Effects, now: int) -> None:
+        """Step or reseed the random generators."""
+        if plan.samples in ("LFSR", "LFSR_NO_CHANGE") or (effects.vector_lfsr is not None and not plan.reseeds):
+            self.vector_lfsr.used(plan.site, plan.random, now, self.findings)
+        if plan.samples in ("S_LFSR", "S_LFSR_NO_CHANGE") or (effects.scalar_lfsr is not None and not plan.reseeds):
+            self.scalar_lfsr.used(plan.site, plan.random, now, self.findings)
+        if effects.vector_lfsr is not None:
+            if plan.reseeds:
+                self.vector_lfsr.reseed(effects.vector_lfsr, plan.site, now)
+            else:
+                self.vector_lfsr.step(effects.vector_lfsr, plan.site, plan.random, now)
+        if effects.scalar_lfsr is not None:
+            self._control.changed_at = now
+            if plan.reseeds:
+                self.scalar_lfsr.reseed(effects.scalar_lfsr, plan.site, now)
+            else:
+                self.scalar_lfsr.step(effects.scalar_lfsr, plan.site, plan.random, now)
+
+    def _access(
+        self, plan: InstructionPlan, sources: dict[str, Held], predicate: bool | Mask, income: Held, now: int
+    ) -> Held:
+        """Load, store, or make an address."""
+        mnemonic, values = plan.instruction.mnemonic, self._values
+        if mnemonic.startswith("gen_addr"):
+            return self.globals.make_address(plan, sources)
+        if mnemonic.startswith("ld_l_v"):
+            return self.local.load_vector(plan, sources, predicate, income, now, values=values)
+        if mnemonic.startswith("st_l_v"):
+            self.local.store_vector(plan, sources, predicate, now, values=values)
+        elif mnemonic == "ld_l":
+            return self.local.load_scalar(plan, sources, now)
+        elif mnemonic == "st_l":
+            if self.local.store_scalar(plan, sources, now):
+                self._control.changed_at = now
+        elif mnemonic == "ld_g":
+            return self.globals.load_element(plan, sources, predicate, income, values=values)
+        elif mnemonic.startswith("ld_tnsr"):
+            return self.globals.load_tensor(plan, sources, predicate, income, values=values)
+        else:
+            if self._scalar_loads:
+                self._control.changed_at = now
+            if mnemonic == "st_g":
+                self.globals.store_element(plan, sources, values=values)
+            else:
+                self.globals.store_tensor(plan, sources, predicate, values=values)
+        return None
+
+    # -------------------------------------------------------------------------------------------------- registers
+
+    def _read(self, operand: OperandPlan, plan: InstructionPlan, now: int) -> Held:
+        """Return what an operand sees: one value, or a tuple of a group's."""
+        site, findings = plan.site, self.findings
+        if len(operand.cells) == 1:
+            return operand.cells[0].read(now, operand.distances, operand.role, site, findings)
+        parts = [cell.read(now, operand.distances, operand.role, site, findings) for cell in operand.cells]
+        if any(part is None for part in parts):
+            return None
+        if isinstance(parts[0], int):  # a pair of scalars is one number, low word first
+            return sum(part << (WORD_BITS * place) for place, part in enumerate(parts) if isinstance(part, int))
+        return tuple(vector(part) for part in parts)
+
+    def _predicate(self, plan: InstructionPlan, now: int) -> bool | Mask:
+        """Return the predicate with its polarity; one that no computed value decides lets vectors act.
+
+        Raises:
+            IllegalError: path or time depends on values that are not computed.
+        """
+        if plan.predicate is None:
+            return True
+        held = self._read(plan.predicate, plan, now)
+        if held is None:
+            if not plan.predicate.cells[0].name.startswith("VP"):
+                raise needs_values(plan, "its predicate")
+            return True
+        if isinstance(held, np.ndarray):
+            mask = held.astype(np.bool_)
+            return ~mask if plan.inverted else mask
+        return bool(held) != plan.inverted
+
+    def _commit(self, plan: InstructionPlan, result: Held, now: int) -> None:
+        """Put a result on its way to its registers."""
+        for cell, value in zip(plan.results, self._parts(plan, result), strict=True):
+            if not plan.vector and value != cell.newest:
+                self._control.changed_at = now
+            write = Write(now, plan.stage, value, plan.site)
+            place = self._overtaken(plan, cell.pending, now) if plan.into_predicate else None
+            if place is None:
+                cell.write(write, self.horizon)
+                continue
+            older = cell.pending[place]
+            needed = self.target.distances.predicate_load_then_write
+            self.findings.add(Kind.OVERTAKEN, cell.name, "dest", plan.site, now, older.writer, now - older.time, needed)
+            cell.write_before(write, place)
+
+    def _parts(self, plan: InstructionPlan, result: Held) -> tuple[Held, ...]:
+        count = len(plan.results)
+        if count == 1 and not (isinstance(result, tuple) and isinstance(result[0], np.ndarray)):
+            return (result,)
+        if result is None:
+            return (None,) * count
+        if isinstance(result, int):
+            return tuple(result >> (WORD_BITS * place) & WORD_MASK for place in range(count))
+        assert isinstance(result, tuple) and len(result) == count
+        return result
+
+    def _overtaken(self, plan: InstructionPlan, pending: list[Write], now: int) -> int | None:
+        """Return the place of a load that lands after this write of the same predicate, None if there is none."""
+        if is_load(plan):
+            return None
+        window = self.target.distances.predicate_load_then_write
+        for place, write in enumerate(pending):
+            if now - write.time < window and write.writer.instruction.mnemonic.startswith("ld_"):
+                return place
+        return None
+
+    # ----------------------------------------------------------------------------------------------------- control
+
+    def _direct(self, plan: InstructionPlan, sources: dict[str, Held]) -> None:
+        """Do what an instruction does to the path; cache instructions do nothing that the model knows."""
+        if plan.instruction.mnemonic == "halt":
+            self._control.halted = True
+        elif plan.instruction.mnemonic in ("jmpr", "jmpa"):
+            source = sources.get("src_a", 0)
+            if not isinstance(source, int):
+                raise needs_values(plan, "where it jumps")
+            self._control.jump(plan.instruction, source)
+
+    def _loop(self, plan: InstructionPlan, now: int, *, active: bool) -> None:
+        sources = {operand.role: self._read(operand, plan, now) for operand in plan.sources} if active else {}
+        bounds = {}
+        for role in ("start", "bound", "step") if active else ():
+            operand = plan.instruction.operand(role)
+            held = operand.value if isinstance(operand, Immediate) else sources[role]
+            if not isinstance(held, int):
+                raise needs_values(plan, f"its {role}")
+            bounds[role] = held
+        turn = self._control.loop(plan.instruction, bounds, active=active)
+        if turn is not None and self._trips is None:
+            self._budget.foresee(plan, turn)
+
+    # ------------------------------------------------------------------------------------------------ declarations
+
+    def _declare_registers(self) -> None:
+        for declaration in self.program.declarations:
+            if isinstance(declaration, RegisterDeclaration):
+                (cell,) = self.registers.cells(declaration.register)
+                values = declaration.values
+                held: Held = values[0] if len(values) == 1 else values
+                cell.set(bool(held) if declaration.register.file is File.SP else held)
+
+    def _sources(self) -> tuple[Instruction, ...]:
+        """Return one entry per bundle of the text."""
+        return tuple(
+            Instruction(
+                described(bundle),
+                main_pipe(tuple(map(name_of, bundle.slots))),
+                bundle.span,
+                mnemonic="loop" if begins_loop(bundle) else "",
+                casts=tuple(pair for plan in plans for pair in plan.casts),
+            )
+            for bundle, plans in zip(self.program.bundles, self.plans, strict=True)
+        )
+
+    def _note_forms(self) -> None:
+        """Remark on the forms that deserve a notice whatever the values, also where none are computed."""
+        for plan in (plan for plans in self.plans for plan in plans):
+            for notice in () if plan.meaning is None else plan.meaning.notices:
+                self.remarks[f"{plan.site.span}: {plan.instruction.mnemonic}: {notice}"] = None
+
+    def _remark_short_bundles(self) -> None:
+        """Tell of lines that count slots and leave some out."""
+        short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
+        if short and self.findings.wanted:
+            others = f", and {len(short) - 1} other lines" if len(short) > 1 else ""
+            self.remarks[f"{short[0].span}{others}: a bundle with fewer than {len(Slot)} slots; the rest is nop"] = None
+
+    def _remark(self, plan: InstructionPlan, remark: str) -> None:
+        if self.findings.wanted:
+            self.remarks[f"{plan.site.span}: {plan.instruction.mnemonic}: {remark}"] = None
+
+
+def is_load(plan: InstructionPlan) -> bool:
+    """Whether an instruction gets its result from memory."""
+    return plan.instruction.mnemonic.startswith("ld_")

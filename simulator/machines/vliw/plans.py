@@ -1,0 +1,242 @@
+"""Instructions of a program, prepared for being issued many times: cells, distances and stages looked up once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc import Instruction, Program, Register, Slot, Special
+from castsim.isa.tpc.program import File
+from castsim.machines.vliw.findings import Site
+from castsim.machines.vliw.generators import Use
+from castsim.machines.vliw.latency import (
+    STORED,
+    Distances,
+    commit_stage,
+    constant,
+    is_vector,
+    operand_key,
+    read_distances,
+)
+from castsim.machines.vliw.registers import CONSTANT, INCOME, RANDOM, Cell, Registers, is_constant
+from castsim.machines.vliw.semantics import Prepared, computes, prepare
+from castsim.machines.vliw.semantics.convert import Convert
+from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
+from castsim.targets.vliw import VliwTarget
+from castsim.targets.vliw_latency import Commit
+
+PREDICATE = "predicate"
+_MEMORY = ("ld_l", "st_l", "ld_g", "st_g", "ld_tnsr", "st_tnsr", "gen_addr")
+_ARITHMETIC = ("add", "sub", "mul")
+
+
+@dataclass(frozen=True, slots=True)
+class OperandPlan:
+    """A register operand: its cells, one or those of a group, and from which distance on it sees their writes."""
+
+    role: str
+    cells: tuple[Cell, ...]
+    distances: Distances
+
+    def needed(self, writer: InstructionPlan) -> int:
+        """Return the smallest distance in bundles at which this operand sees what an instruction writes."""
+        return self.distances[writer.stage]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionPlan:
+    """One instruction, looked up.
+
+    `results` are the cells of the destination (none for stores, jumps and reseeds), `stage` their commit stage.
+    `income` reads the destination's old value. `depends` names the configuration registers that its values may depend
+    on, `reseeds` and `samples` the random generator that it writes or reads as a register. `meaning` computes the
+    result; accesses of memory and control have none. `accesses` counts loads and stores of global memory.
+    """
+
+    site: Site
+    meaning: Prepared | None
+    sources: tuple[OperandPlan, ...]
+    income: OperandPlan | None
+    predicate: OperandPlan | None
+    inverted: bool
+    results: tuple[Cell, ...]
+    stage: Commit
+    into_predicate: bool
+    vector: bool
+    depends: tuple[str, ...]
+    reseeds: str | None
+    samples: str | None
+    random: Use
+    program_counter: bool
+    accesses: tuple[int, int]
+
+    @property
+    def casts(self) -> tuple[tuple[str, str], ...]:
+        """The formats (from, to) of the cast that it is; none if it is something else."""
+        match self.meaning.unit if self.meaning else None:
+            case Convert(src=src, dst=dst):
+                return ((src, dst),)
+            case ConvertInteger(src=source, dst=result):
+                return ((source.name, result.name),)
+        return ()
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction itself."""
+        return self.site.instruction
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
+        return self.instruction.mnemonic.startswith(_MEMORY)
+
+
+def planned(program: Program, registers: Registers, target: VliwTarget) -> tuple[tuple[InstructionPlan, ...], ...]:
+    """Prepare the instructions of every bundle. Errors as `prepared`."""
+    return tuple(
+        tuple(
+            prepared(instruction, index, Slot(slot), registers, target)
+            for slot, instruction in enumerate(bundle.slots)
+            if instruction is not None
+        )
+        for index, bundle in enumerate(program.bundles)
+    )
+
+
+def prepared(
+    instruction: Instruction, bundle: int, slot: Slot, registers: Registers, target: VliwTarget
+) -> InstructionPlan:
+    """Prepare one instruction.
+
+    Raises:
+        IllegalError: not in the tables of the generation, a group that does not begin where it must, a constant
+            written.
+    """
+    site = Site(bundle, slot, instruction)
+    meaning = prepare(instruction, target) if computes(instruction) else None
+    groups = {} if meaning is None else meaning.registers
+    sources: list[OperandPlan] = []
+    results: tuple[Cell, ...] = ()
+    income, samples, reseeds, stage, counter = None, None, None, STORED, False
+    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+        if not isinstance(operand, Register | Special):
+            continue
+        if isinstance(operand, Special) and operand.name in (*RANDOM, *CONSTANT):
+            counter |= operand.name == "PC"
+            if operand.name in RANDOM:
+                reseeds, samples = (operand.name, samples) if spec.role == "dest" else (reseeds, operand.name)
+            continue
+        cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
+        file = operand.name if isinstance(operand, Special) else str(operand.file)
+        if spec.role == "dest":
+            if is_constant(operand):
+                raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
+            results, stage = cells, commit_stage(target, slot, instruction, file)
+            income = OperandPlan(INCOME, cells, constant(target.distances.tied_income))
+        else:
+            sources.append(OperandPlan(spec.role, cells, read_distances(target, slot, instruction, spec.role, file)))
+    return InstructionPlan(
+        site=site,
+        meaning=meaning,
+        sources=tuple(sources),
+        income=income,
+        predicate=_predicate(instruction, slot, registers, target),
+        inverted=instruction.predicate is not None and instruction.predicate.inverted,
+        results=results,
+        stage=stage,
+        into_predicate=_file_of_destination(instruction) in (File.SP, File.VP),
+        vector=is_vector(instruction),
+        depends=_depends(instruction, slot, target),
+        reseeds=reseeds,
+        samples=samples,
+        random=_random_use(instruction, slot, target),
+        program_counter=counter,
+        accesses=_global_accesses(instruction, target),
+    )
+
+
+def _random_use(instruction: Instruction, slot: Slot, target: VliwTarget) -> Use:
+    """Return when an instruction sees and steps the generator of its unit; at once where the tables do not say.
+
+    They say when conversions step it, not when a MOV does that reads it.
+    """
+    source = instruction.operand("src_a")
+    moved = source.name if isinstance(source, Special) and source.name in RANDOM else None
+    name = moved or ("S_LFSR" if slot is Slot.SPU else "LFSR")
+    key = operand_key(target, slot, instruction, "src_a", name)
+    if target.latencies.row(key) is None:
+        return Use(STORED, constant(0))
+    commit = STORED if moved else target.latencies.commit(replace(key, random=True))
+    return Use(commit, read_distances(target, slot, instruction, "src_a", name))
+
+
+def in_multiplier(instruction: Instruction, target: VliwTarget) -> bool:
+    """Whether a float result comes from the multiplier pipe: products, and sums of some formats."""
+    if instruction.type is None or "f" not in instruction.type:
+        return False
+    sums = instruction.mnemonic in ("add", "sub") and instruction.type in target.issue_rules.multiplier_sums
+    return instruction.mnemonic == "mul" or sums
+
+
+def _global_accesses(instruction: Instruction, target: VliwTarget) -> tuple[int, int]:
+    """Return how many accesses of the documented size an instruction makes in global memory, loads and stores."""
+    mnemonic, count = instruction.mnemonic, 1
+    if mnemonic not in ("ld_g", "st_g"):
+        halves = 2 if mnemonic.endswith(("_low", "_high")) else 1
+        count = -(-target.registers.vector_bytes // halves // target.global_memory.access_bytes)
+    loads, stores = mnemonic.startswith(("ld_g", "ld_tnsr")), mnemonic.startswith(("st_g", "st_tnsr"))
+    return loads * count, stores * count
+
+
+def _predicate(instruction: Instruction, slot: Slot, registers: Registers, target: VliwTarget) -> OperandPlan | None:
+    if instruction.predicate is None:
+        return None
+    register = instruction.predicate.register
+    distances = read_distances(target, slot, instruction, PREDICATE, str(register.file))
+    return OperandPlan(PREDICATE, registers.cells(register), distances)
+
+
+def _file_of_destination(instruction: Instruction) -> File | None:
+    operand = instruction.operand("dest")
+    return operand.file if isinstance(operand, Register) else None
+
+
+def _depends(instruction: Instruction, slot: Slot, target: VliwTarget) -> tuple[str, ...]:
+    """Return the configuration registers that the values may depend on."""
+    found = []
+    if instruction.switch("rounding") == "csr":
+        found.append("convert_round" if "convert_round" in target.configuration else "round")
+    kinds = (instruction.type, instruction.switch("target_type"))
+    found += [f"{kind}_bias" for kind in kinds if f"{kind}_bias" in target.configuration]
+    if instruction.mnemonic in _ARITHMETIC and instruction.type is not None and "f" in instruction.type:
+        found.append("round")
+        if instruction.type == "f16" and "f16_flush_inputs" in target.configuration:
+            found.append("f16_flush_inputs")
+    draws = str(instruction.switch("rounding")).startswith("sr")
+    steps = instruction.operand("src_a") in (Special("LFSR"), Special("S_LFSR"))
+    if draws or steps:
+        scalar = slot is Slot.SPU or instruction.operand("src_a") == Special("S_LFSR")
+        found.append("scalar_lfsr_polynomial" if scalar else "vector_lfsr_polynomial")
+    return tuple(found)
+
+
+Beside = tuple[InstructionPlan, OperandPlan, InstructionPlan]
+"""A reader, its operand, and the writer of that register in the same bundle."""
+
+
+def read_beside(plans: tuple[InstructionPlan, ...]) -> tuple[Beside, ...]:
+    """Return the operands whose register a later slot of the same bundle writes.
+
+    Slots are executed in order, so that a write of an earlier slot is seen to be on its way when the operand is read;
+    these are the others. All of them get the old value.
+    """
+    found: list[Beside] = []
+    for place, reader in enumerate(plans):
+        operands = (*reader.sources, *([reader.predicate] if reader.predicate else []))
+        for operand in operands:
+            found += [
+                (reader, operand, writer)
+                for writer in plans[place + 1 :]
+                if {cell.name for cell in operand.cells}.intersection(cell.name for cell in writer.results)
+            ]
+    return tuple(found)

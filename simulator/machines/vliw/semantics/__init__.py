@@ -1,0 +1,24 @@
+"""Values and lanes of TPC instructions, as pure functions of operands and state (docs/reference/tpc.md sections 2, 5
+and 7.1).
+
+`prepare` checks an instruction against a generation once, `Prepared` runs it on operands as often as need be,
+`evaluate` does both. Memory accesses and control flow are not among them; `computes` tells.
+"""
+
+from castsim.machines.vliw.semantics.dispatch import Prepared, computes, evaluate, prepare
+from castsim.machines.vliw.semantics.interface import Coordinates, Effects, Mask, Operands, State, Value, Vector, Words
+
+__all__ = [
+    "Coordinates",
+    "Effects",
+    "Mask",
+    "Operands",
+    "Prepared",
+    "State",
+    "Value",
+    "Vector",
+    "Words",
+    "computes",
+    "evaluate",
+    "prepare",
+]

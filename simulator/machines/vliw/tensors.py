@@ -1,0 +1,191 @@
+"""Global memory: tensors by number and coordinates, and by plain address.
+
+Coordinates count elements and are signed; dimension 0 is the fastest and lies along the lanes of a vector. Elements
+outside the tensor read as the padding value 0 and are dropped by stores (docs/reference/tpc.md section 7.1, tensor
+access).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.isa.errors import ReadError, Span, TileError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.tpc import TensorDeclaration
+from castsim.machines.vliw.semantics import Coordinates
+from castsim.numerics import code_dtype
+
+Codes = NDArray[np.unsignedinteger]
+"""Codes of any width."""
+Bytes = NDArray[np.uint8]
+
+_WINDOW_BITS = 32
+"""Each tensor begins a window of this many address bits of its own, so that an address says which tensor it is in."""
+_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A declared tensor and its elements: codes in C order, dimension 0 last; `shape` has dimension 0 first."""
+
+    number: int
+    name: str
+    format: Format
+    shape: tuple[int, ...]
+    codes: Codes
+
+    @property
+    def base(self) -> int:
+        """Byte address of the first element."""
+        return (self.number + 1) << _WINDOW_BITS
+
+    @property
+    def size(self) -> int:
+        """Bytes that the elements take."""
+        return -(-self.codes.size * self.format.bits // _BYTE)
+
+    def position(self, coordinates: Coordinates) -> int:
+        """Return how many elements lie before the one at some coordinates, which need not be inside."""
+        stride, position = 1, 0
+        for extent, coordinate in zip(self.shape, coordinates, strict=False):
+            position += coordinate * stride
+            stride *= extent
+        return position
+
+    def row(self, coordinates: Coordinates) -> bool:
+        """Whether all coordinates but the first are inside; a tensor has size 1 in dimensions that it lacks."""
+        extents = (*self.shape, *(1,) * (len(coordinates) - len(self.shape)))
+        return all(0 <= c < extent for c, extent in zip(coordinates[1:], extents[1:], strict=True))
+
+    def read(self, coordinates: Coordinates, count: int) -> Codes:
+        """Return elements along dimension 0, zero where there are none."""
+        found = np.zeros(count, self.codes.dtype)
+        inside, start, place = self._overlap(coordinates, count)
+        if inside:
+            found[start : start + inside] = self.codes[place : place + inside]
+        return found
+
+    def write(self, coordinates: Coordinates, codes: Codes, mask: NDArray[np.bool_]) -> None:
+        """Write elements along dimension 0 where the mask says so and the tensor has them."""
+        inside, start, place = self._overlap(coordinates, codes.size)
+        if inside:
+            chosen = mask[start : start + inside]
+            self.codes[place : place + inside][chosen] = codes[start : start + inside][chosen]
+
+    def _overlap(self, coordinates: Coordinates, count: int) -> tuple[int, int, int]:
+        """Return how many elements are inside, the first such lane, and its place among the codes."""
+        first = coordinates[0]
+        low, high = max(first, 0), min(first + count, self.shape[0])
+        if low >= high or not self.row(coordinates):
+            return 0, 0, 0
+        return high - low, low - first, self.position((low, *coordinates[1:]))
+
+
+class GlobalMemory:
+    """The tensors of a program.
+
+    Raises:
+        ReadError: a tensor number that the target does not have.
+    """
+
+    def __init__(self, declared: tuple[TensorDeclaration, ...], codes: Mapping[str, Codes], limit: int) -> None:
+        self._limit = limit
+        self.declared = declared
+        self.tensors: dict[int, Tensor] = {}
+        for each in declared:
+            if each.number >= limit:
+                raise ReadError(
+                    f"tensor {each.number} is declared; the target has {limit}", span=each.span, legal=self._numbers()
+                )
+            fmt = format_named(each.format)
+            held = codes.get(each.name)
+            if held is None:
+                held = np.zeros(int(np.prod(each.shape)), code_dtype(fmt))
+            self.tensors[each.number] = Tensor(each.number, each.name, fmt, each.shape, held)
+
+    def tensor(self, number: int, span: Span) -> Tensor:
+        """Return a tensor by its number.
+
+        Raises:
+            TileError: the target has no such number, or the program does not declare it.
+        """
+        if not 0 <= number < self._limit:
+            raise TileError(f"there is no tensor {number}", span=span, legal=self._numbers())
+        if number not in self.tensors:
+            raise TileError(
+                f"tensor {number} is not declared",
+                span=span,
+                legal=(f"// castsim: tensor {number} NAME in|out|inout FORMAT [SIZE, ..]",),
+            )
+        return self.tensors[number]
+
+    def at(self, address: int, size: int, span: Span) -> tuple[Tensor, int]:
+        """Return the tensor in which some bytes lie, and their offset there.
+
+        Raises:
+            TileError: they do not lie inside one tensor.
+        """
+        for tensor in self.tensors.values():
+            if tensor.base <= address and address + size <= tensor.base + tensor.size:
+                return tensor, address - tensor.base
+        legal = [f"{t.name}: {t.base:#x} .. {t.base + t.size - 1:#x}" for t in self.tensors.values()]
+        raise TileError(f"global address {address:#x}: {size} bytes there lie in no tensor", span=span, legal=legal)
+
+    def load_bytes(self, address: int, size: int, span: Span) -> Bytes:
+        """Return bytes at a plain address. Errors as `at`."""
+        tensor, offset = self.at(address, size, span)
+        return _byte_view(tensor, span)[offset : offset + size].copy()
+
+    def store_bytes(self, address: int, data: Bytes, mask: NDArray[np.bool_], span: Span) -> None:
+        """Write bytes under a mask at a plain address. Errors as `at`."""
+        tensor, offset = self.at(address, data.size, span)
+        _byte_view(tensor, span)[offset : offset + data.size][mask] = data[mask]
+
+    def element_at(self, address: int, span: Span) -> tuple[Tensor, int]:
+        """Return the tensor and the position of the element at an address.
+
+        Raises:
+            TileError: no tensor is there, its elements are no whole bytes, or the address is inside an element.
+        """
+        tensor, offset = self.at(address, 1, span)
+        _byte_view(tensor, span)
+        width = tensor.format.bits // _BYTE
+        if offset % width:
+            raise TileError(
+                f"global address {address:#x} is inside an element of {tensor.name} ({tensor.format.name})",
+                span=span,
+                legal=(f"multiples of {width} from {tensor.base:#x}",),
+            )
+        return tensor, offset // width
+
+    def _numbers(self) -> tuple[str, ...]:
+        return (f"0 .. {self._limit - 1}",)
+
+
+def _byte_view(tensor: Tensor, span: Span) -> Bytes:
+    if tensor.format.bits % _BYTE:
+        raise TileError(
+            f"tensor {tensor.name} holds {tensor.format.name}, which has no whole bytes: plain addresses do not reach "
+            "its elements",
+            span=span,
+            legal=("access by coordinates",),
+        )
+    return tensor.codes.view(np.uint8)
+
+
+def lanes_to_bytes(codes: Codes, fmt: Format) -> Bytes:
+    """Return lanes as they stand in a vector register: little endian, half bytes low first."""
+    if fmt.bits < _BYTE:
+        return np.asarray(codes[0::2] | codes[1::2] << 4, np.uint8)
+    return codes.view(np.uint8)
+
+
+def bytes_to_lanes(data: Bytes, fmt: Format) -> Codes:
+    """Return the lanes of a vector register, one code each."""
+    if fmt.bits < _BYTE:
+        return np.stack([data & 0xF, data >> 4], axis=1).reshape(-1)
+    return data.view(code_dtype(fmt))

@@ -1,0 +1,313 @@
+"""Skipping trips of hardware loops in a run without values: those that do again what earlier ones did.
+
+Such a run asks for the path, and for places in local memory. Behind every trip of a loop that goes on, what the rest of
+the run can depend on is held *relative to now*: the registers that the body knows, with their writes on the way, and
+the memories that it stores to. If trips running leave the same except for values of registers that nothing but values
+depends on (`induction`), all further trips do the same, for as long as the loop's own condition lasts:
+
+* they issue the same bundles, touch the same bytes of local memory and find the same stale reads,
+* linear registers change by what they changed by before, trip by trip or, where a trip is shorter than a latency, in
+  turns of several trips,
+* loose registers are right again after a few trips, so that as many are left to be walked.
+
+A place in local memory that moves from trip to trip is not skipped: it leaves the memory after a few thousand trips.
+Neither is a loop whose step is 0, which has no last trip.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from castsim.isa.tpc.program import WORD_MASK
+from castsim.machines.vliw.configuration_space import ConfigurationSpace
+from castsim.machines.vliw.control import Control, Turn
+from castsim.machines.vliw.findings import Counts, Findings
+from castsim.machines.vliw.induction import Induction, follows_state, induction
+from castsim.machines.vliw.local_access import LocalAccess
+from castsim.machines.vliw.plans import InstructionPlan
+from castsim.machines.vliw.registers import Cell, Held, Registers, Write
+from castsim.machines.vliw.structure import LoopShape, Structure, signed
+from castsim.machines.vliw.trace import Trace
+from castsim.targets.vliw import VliwTarget
+
+_HIGHEST, _LOWEST = (1 << 31) - 1, -(1 << 31)
+_ORDERED = ("<", "<=", ">", ">=")
+_FEWEST = 3
+"""Ends of trips without which nothing is known: two differences of each register."""
+_WORTH = 8
+"""Trips left up to which walking them costs no more than comparing them."""
+_LOOKED_AT = 14
+"""Trips running after which looking is given up for a while."""
+_PATIENCE = 4
+"""The next look begins at so many times the trips of the last one."""
+_LATEST = 1 << 20
+"""Trip at which looking begins at the latest, however often it was in vain when the loop was entered before."""
+
+Alike = tuple[object, ...]
+"""What has to be the same behind two trips."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What skipped trips, or others, come to."""
+
+    cycles: int
+    bundles: int
+
+
+NONE = Skipped(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Behind a trip: the time, what was issued, registers without and with their values, memories, findings so far."""
+
+    now: int
+    issued: int
+    alike: Alike
+    values: tuple[tuple[Held, ...], ...]
+    found: Counts
+
+
+class _Body:
+    """The body of a loop, looked up: its instructions, its registers by name, and the inductions found for it."""
+
+    def __init__(
+        self,
+        shape: LoopShape,
+        plans: tuple[tuple[InstructionPlan, ...], ...],
+        structure: Structure,
+        registers: Registers,
+    ) -> None:
+        self.plans = tuple(plan for own in plans[shape.start : shape.end] for plan in own)
+        inner = [loop for loop in structure.loops if shape.start <= loop.head < shape.end]
+        (iterator,) = registers.cells(structure.iterator(shape.depth))
+        counters = [cell for loop in inner for cell in registers.cells(structure.iterator(loop.depth))]
+        self.cells = {cell.name: cell for cell in (iterator, *counters)}
+        for plan in self.plans:
+            operands = [*plan.sources, *([plan.predicate] if plan.predicate else [])]
+            read = [cell for operand in operands for cell in operand.cells]
+            self.cells.update({cell.name: cell for cell in (*read, *plan.results)})
+        mnemonics = {plan.instruction.mnemonic for plan in self.plans}
+        self.stores_words = "st_l" in mnemonics
+        self.stores_vectors = any(each.startswith("st_l_v") for each in mnemonics)
+        self.iterator = iterator.name
+        written = {cell.name for plan in self.plans for cell in plan.results}
+        self.hopeless = self.iterator in written or any(map(follows_state, self.plans))
+        self.first = 1
+        self._found: dict[frozenset[str], Induction | None] = {}
+
+    def induction(self, varying: frozenset[str], dimensions: int) -> Induction | None:
+        """Return the classes of registers, given some that vary."""
+        if varying not in self._found:
+            linear = frozenset(name for name in varying if name[0] in "SI" and name[1:].isdecimal())
+            self._found[varying] = induction(self.plans, dimensions, linear, varying - linear)
+        return self._found[varying]
+
+
+@dataclass(slots=True)
+class _Watch:
+    """A loop under way: trips done, when to look at it, and what the last trips left, as far as it is alike."""
+
+    turn: Turn
+    first: int
+    trips: int = 0
+    skipped: bool = False
+    ends: list[_End] = field(default_factory=list)
+
+
+class Trips:
+    """Watches the hardware loops of one run. Everything that it is given is the machine's own state."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        plans: tuple[tuple[InstructionPlan, ...], ...],
+        target: VliwTarget,
+        horizon: int,
+        registers: Registers,
+        local: LocalAccess,
+        configuration: ConfigurationSpace,
+        findings: Findings,
+        control: Control,
+        trace: Trace,
+    ) -> None:
+        self._horizon = horizon
+        self._dimensions = target.registers.index_dimensions
+        self._local = local
+        self._configuration = configuration
+        self._findings = findings
+        self._control = control
+        self._trace = trace
+        self._body: Callable[[LoopShape], _Body] = lambda shape: _Body(shape, plans, structure, registers)
+        self._bodies: dict[int, _Body] = {}
+        self._watched: dict[int, _Watch | None] = {}
+
+    def skip(self, turn: Turn, now: int, issued: int, limit: int) -> Skipped:
+        """Go on by as many trips as can be, at the beginning of another trip of a loop, before bundle number `now`.
+
+        Args:
+            turn: the loop.
+            now: the time of the next bundle.
+            issued: how many bundles have been issued.
+            limit: how many may be.
+        """
+        watch = self._watch(turn)
+        if watch is None:
+            return NONE
+        watch.trips += 1
+        if watch.trips < watch.first:
+            return NONE
+        if watch.trips >= watch.first + _LOOKED_AT:
+            watch.first = watch.trips * _PATIENCE
+            watch.ends.clear()
+            return NONE
+        body = self._bodies[turn.shape.number]
+        end = self._end(body, now, issued)
+        if watch.ends and watch.ends[-1].alike != end.alike:
+            watch.ends.clear()
+        watch.ends.append(end)
+        found = self._varying(body, watch.ends)
+        trips = 0 if found is None else _turns(body, found, watch.ends)
+        if found is None or not trips:
+            return NONE
+        period = _between(watch.ends[-1 - trips], end)
+        settling = found.settling * (trips * self._horizon // period.cycles + 2)
+        times = min((trips_left(turn) - settling) // trips, (limit - issued) // period.bundles)
+        if times <= 0:
+            return NONE
+        self._jump(body, found, watch.ends[-1 - trips], end, times)
+        self._trace.repeat(times * trips)
+        watch.ends.clear()
+        watch.first = watch.trips + 1
+        watch.skipped = True
+        return Skipped(times * period.cycles, times * period.bundles)
+
+    def _watch(self, turn: Turn) -> _Watch | None:
+        """Return the record of a loop under way, None if it is not worth looking at."""
+        number = turn.shape.number
+        watch = self._watched.get(number)
+        if watch is not None and watch.turn is turn:
+            return watch
+        if number not in self._bodies:
+            self._bodies[number] = self._body(turn.shape)
+        body = self._bodies[number]
+        fits = not body.hopeless and body.induction(frozenset([body.iterator]), self._dimensions) is not None
+        if watch is not None:  # what was in vain is begun later, when the loop is entered again
+            body.first = 1 if watch.skipped else min(body.first * _PATIENCE, _LATEST)
+        self._watched[number] = _Watch(turn, body.first) if fits and trips_left(turn) > _WORTH else None
+        return self._watched[number]
+
+    def _end(self, body: _Body, now: int, issued: int) -> _End:
+        """Return what the trip that has just ended leaves."""
+        alike: list[object] = [self._configuration.settled(now)]
+        values = []
+        for cell in body.cells.values():
+            old, young = self._parted(cell, now)
+            held = tuple(_named(each) for each in (old, *(write.value for write in young)))
+            computed = tuple(each is not None for each in held)
+            written = cell.written or len(young) < len(cell.pending)
+            alike.append((written, computed, [(now - write.time, write.stage, write.writer) for write in young]))
+            values.append(held)
+        if body.stores_words:
+            alike += [self._local.slm.bytes.tobytes(), self._local.slm.written.tobytes()]
+        if body.stores_vectors:
+            alike.append(np.packbits(self._local.vlm.written).tobytes())
+        return _End(now, issued, tuple(alike), tuple(values), self._findings.counts())
+
+    def _parted(self, cell: Cell, now: int) -> tuple[Held, list[Write]]:
+        """Return what everybody sees in a register, and the writes that somebody may not see yet."""
+        old, count = cell.settled, 0
+        while count < len(cell.pending) and now - cell.pending[count].time >= self._horizon:
+            old = cell.pending[count].value
+            count += 1
+        return old, cell.pending[count:]
+
+    def _varying(self, body: _Body, ends: list[_End]) -> Induction | None:
+        """Return which registers vary between trips that left the same otherwise, None if values may decide."""
+        if len(ends) < _FEWEST or not ends[-1].alike[0] or not self._trace.stands_still:
+            return None
+        columns = zip(body.cells, *(end.values for end in ends), strict=True)
+        changed = frozenset(name for name, *held in columns if held.count(held[0]) < len(held))
+        return body.induction(changed | {body.iterator}, self._dimensions)
+
+    def _jump(self, body: _Body, found: Induction, before: _End, last: _End, times: int) -> None:
+        """Put the state further on, `times` times what happened between two ends."""
+        cycles = times * _between(before, last).cycles
+        for cell, one, two in zip(body.cells.values(), before.values, last.values, strict=True):
+            old, young = self._parted(cell, last.now)
+            cell.written |= len(young) < len(cell.pending)
+            now_held = (old, *(write.value for write in young))
+            if cell.name in found.linear:
+                now_held = tuple(map(_moved, now_held, _steps(one, two), [times] * len(two)))
+            cell.settled, *values = now_held
+            cell.pending[:] = [
+                Write(write.time + cycles, write.stage, value, write.writer)
+                for write, value in zip(young, values, strict=True)
+            ]
+        self._findings.repeat(before.found, last.found, times)
+        self._control.pass_time(before.now, cycles)
+
+
+def trips_left(turn: Turn) -> int:
+    """Return how many trips surely follow the one that begins, up to where the iterator would wrap.
+
+    0 for a step of 0: such a loop has no last trip.
+    """
+    held = turn.iterator.newest
+    assert isinstance(held, int)
+    value, step, bound, sign = signed(held & WORD_MASK), signed(turn.step & WORD_MASK), turn.bound, turn.compare.sign
+    if step == 0 or sign == "==":
+        return 0
+    last = _HIGHEST if step > 0 else _LOWEST
+    if sign == ("<" if step > 0 else ">"):
+        last = bound - (1 if step > 0 else -1)
+    elif sign == ("<=" if step > 0 else ">="):
+        last = bound
+    elif sign not in _ORDERED and (bound - value) % step == 0 and (bound - value) // step > 0:
+        last = bound - step
+    return max((last - value) // step, 0)
+
+
+def _named(held: Held) -> Held | int:
+    """Return a value to compare: arrays, which a run without values never makes, by identity."""
+    return id(held) if isinstance(held, np.ndarray) else held
+
+
+def _between(one: _End, two: _End) -> Skipped:
+    """Return what lies between the ends of two trips."""
+    return Skipped(two.now - one.now, two.issued - one.issued)
+
+
+def _turns(body: _Body, found: Induction, ends: list[_End]) -> int:
+    """Return after how many trips linear registers change again by what they changed by in the last one, 0 if never."""
+    linear = [place for place, name in enumerate(body.cells) if name in found.linear]
+    changes = [
+        [_steps(one.values[place], two.values[place]) for place in linear] for one, two in itertools.pairwise(ends)
+    ]
+    return next((trips for trips in range(1, len(changes)) if changes[-1 - trips] == changes[-1]), 0)
+
+
+def _steps(one: tuple[Held, ...], two: tuple[Held, ...]) -> list[tuple[int, ...]]:
+    """Return by how much the values of a register and of its writes on the way differ, modulo 2**32."""
+    pairs = (zip(_numbers(a), _numbers(b), strict=True) for a, b in zip(one, two, strict=True))
+    return [tuple((b - a) & WORD_MASK for a, b in pair) for pair in pairs]
+
+
+def _moved(held: Held, step: tuple[int, ...], times: int) -> Held:
+    """Return a value some steps further on; S holds unsigned numbers, I signed ones."""
+    if not any(step):
+        return held
+    found = [(number + times * by) & WORD_MASK for number, by in zip(_numbers(held), step, strict=True)]
+    return tuple(map(signed, found)) if isinstance(held, tuple) else found[0]
+
+
+def _numbers(held: Held) -> tuple[int, ...]:
+    """Return what a linear register holds, nothing if it is not computed."""
+    if isinstance(held, tuple):
+        return tuple(part for part in held if isinstance(part, int))
+    return (held,) if isinstance(held, int) else ()

@@ -1,0 +1,69 @@
+"""Writing a chain as a program of the target, what that costs, and running it on codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.isa.formats import Format
+from castsim.numerics import array_from_codes, code_dtype, codes_from_array
+from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.steps import Chain
+from castsim.planning.tile_text import tile_assembly
+from castsim.running import LoadedProgram, load_text, run_loaded
+from castsim.targets import Target
+from castsim.targets.vliw import VliwTarget
+
+Codes = NDArray[Any]
+
+_NAME = "lowered"
+
+
+def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
+    """Return the program that takes `rows` x `cols` elements through a chain.
+
+    On a vector unit the tensors are filled up to whole registers.
+
+    Raises:
+        IllegalError, TileError: no program of the target can hold it, such as a tile too large for the buffer.
+    """
+    if isinstance(target, VliwTarget):
+        from castsim.planning.vector_text import vector_assembly  # noqa: PLC0415 - tiles need no machine of assembly
+
+        return vector_assembly(chain, src, dst, target, rows * cols)
+    return tile_assembly(chain, src, dst, target, rows, cols)
+
+
+def cost_of(assembly: Assembly) -> Cost:
+    """Simulate a program's time.
+
+    Raises:
+        IllegalError, TileError: the target refuses it.
+    """
+    found = run_loaded(_loaded(assembly), {}, timing_only=True)
+    return Cost(found.cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
+
+
+def run_assembly(assembly: Assembly, codes: Codes) -> Codes:
+    """Run a program on the simulated target over codes of any shape, as often as they take.
+
+    Codes are those of the format that the text declares for its input; codes of its output come back.
+    """
+    flat = codes.reshape(-1)
+    pieces = []
+    loaded = _loaded(assembly)
+    for start in range(0, flat.size, assembly.elements):
+        piece = np.zeros(assembly.elements, code_dtype(assembly.source))
+        part = flat[start : start + assembly.elements]
+        piece[: part.size] = part
+        outputs = run_loaded(loaded, {"src": array_from_codes(piece, assembly.source)}, stale_reads="ignore").outputs
+        found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
+        pieces.append(found[: part.size])
+    results = np.concatenate(pieces) if pieces else np.zeros(0, code_dtype(assembly.destination))
+    return results.reshape(codes.shape)
+
+
+def _loaded(assembly: Assembly) -> LoadedProgram:
+    return load_text(assembly.text, f"{_NAME}{assembly.suffix}", assembly.target)

@@ -1,0 +1,136 @@
+"""The matrix of a specification's casts and targets, computed in one or several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import format_named
+from castsim.planning.answering import Setting, setting_of
+from castsim.planning.conformance.cells import Cell, Settled, changed, legal_casts, settle_cell, specified_version
+from castsim.specifications import SpecifiedCast
+from castsim.targets import Specification, load_specification, load_target, target_names
+
+Heard = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Casts in the order of the specification, targets, and the entries of all cells, cast by cast.
+
+    `options` are those that all targets were given.
+    """
+
+    spec: Specification
+    version: str
+    casts: tuple[SpecifiedCast, ...]
+    targets: tuple[str, ...]
+    entries: tuple[Settled, ...]
+    options: Setting = ()
+
+    def row(self, number: int) -> tuple[Settled, ...]:
+        """Return the entries of one cast, target by target."""
+        width = len(self.targets)
+        return self.entries[number * width : (number + 1) * width]
+
+
+def cells_of(casts: Iterable[SpecifiedCast], targets: Sequence[str]) -> list[Cell]:
+    """Return the cells of a matrix, cast by cast."""
+    return [
+        Cell(_named(cast.src, cast), _named(cast.dst, cast), changed(cast), target)
+        for cast in casts
+        for target in targets
+    ]
+
+
+def conform(
+    spec: Specification | str | Path,
+    targets: Sequence[str] = (),
+    *,
+    version: str | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+    prove: bool = False,
+    workers: int = 1,
+    heard: Heard = lambda *_: None,
+    options: Mapping[str, int | str] | None = None,
+) -> Matrix:
+    """Plan every legal cast of a specification on every target.
+
+    Args:
+        spec: a specification, its name or path.
+        targets: names or paths; none means all that are shipped.
+        version: of the specification; None: its default.
+        src, dst: keep the casts from and to these formats only.
+        prove: try all codes of 32 bits where nothing less proves a verdict, which takes seconds per cell.
+        workers: processes.
+        heard: is told how many cells are done.
+        options: of the targets, which all must have them.
+
+    Raises:
+        ReadError: unknown specification, version, target, format, option or value of one.
+        IllegalError: no cast is left.
+    """
+    found = load_specification(spec) if isinstance(spec, str | Path) else spec
+    chosen = specified_version(found, version)
+    names, casts = _chosen(found, targets, chosen, src, dst)
+    given = [setting_of(load_target(name), options or {}) for name in names]
+    cells = cells_of(casts, names)
+    entries: list[Settled] = []
+    run = partial(settle_cell, spec=found, version=chosen, prove=prove, options=options)
+    if workers == 1:
+        for cell in cells:
+            heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
+            entries.append(run(cell))
+    else:
+        with ProcessPoolExecutor(workers) as pool:
+            for entry in pool.map(run, cells, chunksize=4):
+                entries.append(entry)
+                heard(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
+    return Matrix(found, chosen, casts, names, tuple(entries), given[0])
+
+
+def chosen_cells(
+    spec: Specification,
+    targets: Sequence[str] = (),
+    *,
+    version: str | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+) -> tuple[str, list[Cell]]:
+    """Return the version in force and the cells of a matrix; arguments and errors as `conform`."""
+    chosen = specified_version(spec, version)
+    names, casts = _chosen(spec, targets, chosen, src, dst)
+    return chosen, cells_of(casts, names)
+
+
+def _chosen(
+    spec: Specification, targets: Sequence[str], version: str, src: str | None, dst: str | None
+) -> tuple[tuple[str, ...], tuple[SpecifiedCast, ...]]:
+    names = tuple(dict.fromkeys(targets)) or tuple(target_names())
+    for name in names:
+        load_target(name)
+    wanted = [None if name is None else format_named(name).name for name in (src, dst)]
+    casts = tuple(
+        cast
+        for cast in legal_casts(spec, version)
+        if wanted[0] in (None, _named(cast.src, cast)) and wanted[1] in (None, _named(cast.dst, cast))
+    )
+    if not casts:
+        raise IllegalError(f"{spec.name} {version} has no cast {src or 'any'} -> {dst or 'any'}")
+    return names, casts
+
+
+def _named(fmt: object, cast: SpecifiedCast) -> str:
+    """Return the type as the specification names it: a source read as unsigned keeps its signless name."""
+    name = str(getattr(fmt, "name", ""))
+    unsigned = any(
+        cast.attributes[attribute] == "1"
+        for attribute, row in cast.spec.attributes.items()
+        if row.effect == "reads the source as unsigned"
+    )
+    return f"i{name[1:]}" if unsigned and fmt is cast.src and name.startswith("u") else name

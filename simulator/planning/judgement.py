@@ -1,0 +1,62 @@
+"""What is found of a chain: a verdict, the evidence for it, and the codes that refute it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from numpy.typing import NDArray
+
+from castsim.isa.formats import Format
+from castsim.planning.grading import Verdict
+from castsim.planning.order import nearest_zero_first
+from castsim.planning.steps import Chain
+
+Codes = NDArray[Any]
+Heard = Callable[[str, int, int], None]
+"""Is told what is going on, how far it is, and how far it goes."""
+
+
+class Method(StrEnum):
+    """How a verdict was reached."""
+
+    EXHAUSTIVE = "exhaustive"
+    """All codes went through the machine model, or through what is proven to give the same."""
+    BREAKPOINTS = "breakpoints"
+    """Order is kept: the ends of stretches of equal results stand for all codes."""
+    SUBSTITUTE = "substitute"
+    """All codes went through a function that was seen to agree with the machine model on samples: no proof."""
+    SAMPLED = "sampled"
+    """Some codes were tried: no proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How many codes were tried and what that proves."""
+
+    method: Method
+    codes: int
+    argument: str
+
+    @property
+    def proves(self) -> bool:
+        """Whether no code is left out."""
+        return self.method in (Method.EXHAUSTIVE, Method.BREAKPOINTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Verdict on a chain; `failing` are codes on which it fails, the smallest magnitude first."""
+
+    chain: Chain
+    verdict: Verdict
+    evidence: Evidence
+    failing: Codes
+
+
+def smallest_first(codes: Codes, fmt: Format) -> Codes:
+    """Return codes by magnitude."""
+    ordered: Codes = codes[nearest_zero_first(codes, fmt)]
+    return ordered

@@ -1,0 +1,29 @@
+"""Progress bars on standard error: one look, and titles that are shown as they are."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
+from rich.table import Column
+from rich.text import Text
+
+from castsim.isa.escaping import escaped
+
+
+class Words(ProgressColumn):
+    """The description of a task, or one of its fields: no markup, and nothing that steers the terminal."""
+
+    def __init__(self, field: str | None = None) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
+        self._field = field
+
+    def render(self, task: Task) -> Text:
+        """Return the words."""
+        words = task.description if self._field is None else str(task.fields[self._field])
+        return Text(escaped(words).replace("\n", " "))
+
+
+def bars(*behind: ProgressColumn) -> Progress:
+    """Return bars that vanish once they are done; `behind` are further columns."""
+    columns = (Words(), BarColumn(), *(behind or (TimeElapsedColumn(),)))
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -1,0 +1,114 @@
+"""A finished run and what its report derives from it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.reports.buffers import BufferUse, buffer_use
+from castsim.reports.facts import NamedFact, doubtful_facts
+from castsim.reports.lines import SourceLine, bookkeeping, inserted, source_lines
+from castsim.reports.losses import Loss, lost_most
+from castsim.running import Loaded, Result
+from castsim.targets import Target
+from castsim.targets.dataflow import DataflowTarget
+
+if TYPE_CHECKING:
+    from castsim.machines.vliw.lint import Finding
+    from castsim.what_if import Gain
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output array: `sha256` is the digest of its elements in C order, little-endian, as its `.npy` holds them."""
+
+    name: str
+    file: str | None
+    format: str
+    shape: tuple[int, ...]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run found: its result, and what a reader wants derived from it."""
+
+    result: Result
+    seconds: float
+    lines: tuple[SourceLine, ...]
+    bookkeeping: tuple[int, int]
+    inserted: tuple[int, int]
+    lost_most: Loss | None
+    """Where most cycles went that no pipe worked; None if there are none."""
+    buffers: tuple[BufferUse, ...]
+    outputs: tuple[Output, ...]
+    facts: tuple[NamedFact, ...]
+    findings: tuple[Finding, ...] | None = None
+    """What the linter found; None if it was not asked."""
+    show_synchronisation: bool = False
+    """Whether the text lists the program with what was inserted."""
+    gains: tuple[Gain, ...] = ()
+    """What lifting limits would gain; empty if it was not asked."""
+    further: tuple[str, ...] = ()
+    """Sections that were asked for beside those of every report."""
+
+    @classmethod
+    def of(
+        cls,
+        result: Result,
+        files: Mapping[str, Path],
+        read: Iterable[str] = (),
+        findings: tuple[Finding, ...] | None = None,
+        *,
+        show_synchronisation: bool = False,
+        gains: tuple[Gain, ...] = (),
+        further: tuple[str, ...] = (),
+    ) -> Self:
+        """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
+        loaded, timing = result.loaded, result.timing
+        target = loaded.target
+        return cls(
+            result=result,
+            seconds=float(Fraction(timing.total, target.frequency.megahertz * 10**6)),
+            lines=source_lines(loaded.tree, timing),
+            bookkeeping=bookkeeping(loaded.tree, timing),
+            inserted=inserted(loaded.tree, timing),
+            lost_most=lost_most(loaded.tree, timing, _scalar_pipe(target)),
+            buffers=buffer_use(loaded.tree, target),
+            outputs=tuple(_output(result, name, files.get(name)) for name in result.outputs),
+            facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
+            findings=findings,
+            show_synchronisation=show_synchronisation,
+            gains=gains,
+            further=further,
+        )
+
+
+def _scalar_pipe(target: Target) -> str | None:
+    """Return the pipe that issues for all others."""
+    return target.pipes.scalar if isinstance(target, DataflowTarget) else None
+
+
+def _more_facts(loaded: Loaded) -> tuple[str, ...]:
+    """Return the facts that no engine reads, and this run rests on."""
+    return ("frequency",) if loaded.synchronised is None else ("frequency", "synchronisation")
+
+
+def digest(array: NDArray[Any]) -> str:
+    """Return the SHA-256 of an array's elements in C order, little-endian."""
+    plain = np.ascontiguousarray(array)
+    codes = plain.view(f"u{plain.dtype.itemsize}") if plain.ndim else plain.reshape(1).view(f"u{plain.dtype.itemsize}")
+    return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
+
+
+def _output(result: Result, name: str, file: Path | None) -> Output:
+    array = result.outputs[name]
+    fmt = result.loaded.arguments[name].format.name
+    return Output(name, None if file is None else str(file), fmt, array.shape, digest(array))

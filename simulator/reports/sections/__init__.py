@@ -1,0 +1,35 @@
+"""The sections of the report of a run, one module each; its name is that of the section.
+
+Those of `PRINTED` make up every report. Each other module is a report of its own: `castsim run --report NAME` adds the
+section NAME. A module has a constant `SECTION` (`castsim.reports.section`).
+"""
+
+from __future__ import annotations
+
+from pkgutil import iter_modules
+
+RUN = "run"
+"""The report of every run, to which the others add."""
+
+PRINTED = (
+    "notice",
+    "head",
+    "pipes",
+    "lines",
+    "synchronisation",
+    "buffers",
+    "outputs",
+    "operations",
+    "warnings",
+    "races",
+    "stale_reads",
+    "lint",
+    "what_if",
+    "facts",
+)
+"""The sections of every report, in the order of the text."""
+
+
+def further_reports() -> tuple[str, ...]:
+    """Return the reports that may be asked for: the sections that are not part of every report."""
+    return tuple(sorted({module.name for module in iter_modules(__path__)} - {*PRINTED}))

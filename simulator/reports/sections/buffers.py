@@ -1,0 +1,27 @@
+"""Which bytes of each buffer were touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.reports.pipes import share
+from castsim.reports.run_report import RunReport
+from castsim.reports.section import Section
+
+
+def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    for use in report.buffers:
+        used = use.end - use.start
+        yield Text(
+            f"buffer {use.name}: bytes {use.start} .. {use.end - 1} touched, {used} of {use.capacity} "
+            f"({share(used, use.capacity)})"
+        )
+    if not report.buffers:
+        yield Text("buffers: none touched")
+
+
+SECTION = Section(_text)

@@ -1,0 +1,50 @@
+"""What ran, on what, for how long, and what bounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.reports.documents import Document
+from castsim.reports.pipes import limiter
+from castsim.reports.run_report import RunReport
+from castsim.reports.section import Section
+
+
+def _data(report: RunReport) -> Document:
+    result = report.result
+    return {
+        "program": result.loaded.file,
+        "entry": result.loaded.entry,
+        "target": result.loaded.target.name,
+        "engine": result.engine,
+        "total_cycles": result.cycles,
+        "seconds": report.seconds,
+    }
+
+
+def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    result = report.result
+    target = result.loaded.target
+    yield Text.assemble((f"{result.loaded.file} @{result.loaded.entry}", "bold"))
+    yield Text(f"target {target.name} ({target.title}), engine {result.engine}")
+    time = duration(report.seconds)
+    clock = f"{target.frequency.megahertz} MHz"
+    yield Text.assemble((f"{result.cycles} cycles", "bold"), f" = {time} at {clock}")
+    found = limiter(result.timing)
+    yield Text(found.sentence() if found else "no pipe had anything to do", style="bold yellow" if found else "")
+    yield Text()
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the largest unit in which it is at least 1."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3f} {unit}"
+    return f"{seconds / 1e-9:.3f} ns"
+
+
+SECTION = Section(_text, _data)

@@ -1,0 +1,286 @@
+"""A whole kernel: cycles by source line and pipe, overlap of the pipes, buffers over time."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from castsim.execution.tree import Lowered, Tree, elements
+from castsim.reports.documents import Document, document
+from castsim.reports.kernel_memory import BufferMap, Interval, Stretch, buffer_maps, joined
+from castsim.reports.lines import SourceLine, listed, source_lines
+from castsim.reports.pipes import WAITING, Limiter, limiter, share
+from castsim.reports.run_report import RunReport
+from castsim.reports.section import Section
+from castsim.reports.terminal import indented, table
+from castsim.running import Result
+from castsim.targets import Target
+from castsim.targets.dataflow import DataflowTarget
+from castsim.timing import Cause, Timing
+
+_ROWS = 40
+"""Stretches of a buffer that the text shows; JSON has all."""
+
+_NARROWEST, _WIDEST = 16, 100
+"""Columns of the map."""
+
+_LEGEND = "w written, r read, b both, = holds what is still needed, . free; s after the bytes: scratch"
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """What a source line with tile work costs its pipe.
+
+    `causes` are the cycles its pipe spent on it, `share` the part of that pipe's occupied cycles that are this line's;
+    the drain of a pipe belongs to no line. `mostly` is the largest cause, None if its pipe spent nothing on it.
+    """
+
+    line: SourceLine
+    causes: Mapping[Cause, int]
+    share: float
+    mostly: Cause | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """How far the pipes work at the same time.
+
+    `work` are the cycles in which each pipe has an instruction that touches bytes at work, `together[k]` those in
+    which exactly k + 1 pipes do. One after the other would take the sum of `work`, the best order the longest of it.
+    """
+
+    work: Mapping[str, int]
+    together: tuple[int, ...]
+
+    @property
+    def serial(self) -> int:
+        """Cycles of the same work, one pipe after the other."""
+        return sum(self.work.values())
+
+    @property
+    def covered(self) -> int:
+        """Cycles in which some pipe works."""
+        return sum(self.together)
+
+    @property
+    def achieved(self) -> float | None:
+        """Part of what could be hidden behind the busiest pipe that is hidden; None if only one pipe works."""
+        possible = self.serial - max(self.work.values(), default=0)
+        return (self.serial - self.covered) / possible if possible else None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """Everything that `castsim run --report kernel` adds to the report of a run."""
+
+    total: int
+    lines: tuple[LineCost, ...]
+    overlap: Overlap
+    bound: Limiter | None
+    buffers: tuple[BufferMap, ...]
+
+
+def kernel_report(result: Result) -> KernelReport:
+    """Derive the report of a tile program's run."""
+    assert isinstance(result.loaded.target, DataflowTarget)
+    tree, timing = result.loaded.tree, result.timing
+    return KernelReport(
+        total=timing.total,
+        lines=_line_costs(tree, timing),
+        overlap=_overlap(tree, timing),
+        bound=limiter(timing),
+        buffers=buffer_maps(tree, timing, result.loaded.target),
+    )
+
+
+def _data(report: RunReport) -> Document:
+    """Return the report as JSON; cycles are [start, end), `achieved` is null where only one pipe works."""
+    found = kernel_report(report.result)
+    overlap = document(found.overlap, "work", "serial", "covered", "together", "achieved", **_OVERLAP)
+    overlap[_OVERLAP["together"]] = {str(k): cycles for k, cycles in enumerate(found.overlap.together, 1)}
+    bound = found.bound
+    return {
+        "kernel": {
+            "lines": [_line_entry(cost) for cost in found.lines],
+            "overlap": overlap,
+            "bound": None
+            if bound is None
+            else document(bound, "pipe", "cause", "cycles", "occupied", occupied="occupied_cycles"),
+            "buffers": [
+                document(each, "name", "capacity", "peak_bytes", "peak_cycle", **_BUFFER)
+                | {"stretches": [_stretch_entry(stretch) for stretch in each.stretches]}
+                for each in found.buffers
+            ],
+        }
+    }
+
+
+_OVERLAP = {
+    "work": "work_cycles",
+    "serial": "serial_cycles",
+    "covered": "covered_cycles",
+    "together": "cycles_with_pipes_at_work",
+}
+_BUFFER = {"capacity": "capacity_bytes", "peak_bytes": "peak_live_bytes"}
+_STRETCH = {"start": "first_byte", "written_by": "written_by_lines", "read_by": "read_by_lines"}
+
+
+def _line_entry(cost: LineCost) -> Document:
+    return {
+        "line": cost.line.span.line,
+        **document(cost.line, "text", "pipe", "executions", "cycles", "pipe_cycles", text="op"),
+        **document(cost, "share", "causes", share="share_of_pipe"),
+    }
+
+
+def _stretch_entry(stretch: Stretch) -> Document:
+    used = ("scratch", "written_by", "read_by", "live_cycles", "live", "writes", "reads")
+    return document(stretch, "start", "last_byte", *used, **_STRETCH)
+
+
+def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    found = kernel_report(report.result)
+    yield Text()
+    yield Text("kernel", style="bold")
+    yield from _overlap_text(found.overlap)
+    yield Text(found.bound.sentence() if found.bound else "no pipe had anything to do")
+    yield Text()
+    yield _lines(found)
+    for each in found.buffers:
+        yield Text()
+        yield from _buffer(each, found.total, width)
+
+
+def _overlap_text(overlap: Overlap) -> Iterator[RenderableType]:
+    work = ", ".join(f"{pipe} {cycles}" for pipe, cycles in overlap.work.items())
+    yield Text(f"cycles with an instruction at work: {work or 'none'}; one after the other {overlap.serial}")
+    if overlap.achieved is not None:
+        together = ", ".join(f"{k} {share(cycles, overlap.covered)}" for k, cycles in enumerate(overlap.together, 1))
+        yield Text(
+            f"overlap: {100 * overlap.achieved:.1f} % of what the busiest pipe could hide; pipes at work at once: "
+            f"{together}"
+        )
+
+
+def _lines(report: KernelReport) -> Table:
+    numbers = ("line", "times", "cycles each", "pipe cycles", "share of pipe")
+    made = table("line", "instruction", "pipe", *numbers[1:], "mostly", numbers=numbers)
+    for cost in report.lines:
+        line = cost.line
+        each = f"{line.cycles / line.executions:.1f}"
+        cells = (str(line.executions), each, str(line.pipe_cycles), f"{100 * cost.share:.1f} %")
+        made.add_row(str(line.span.line), line.text, line.pipe, *cells, str(cost.mostly or ""))
+    return made
+
+
+def _buffer(each: BufferMap, total: int, width: int) -> Iterator[RenderableType]:
+    yield Text(
+        f"buffer {each.name} over time: at most {each.peak_bytes} of {each.capacity} bytes in use "
+        f"({share(each.peak_bytes, each.capacity)}), first in cycle {each.peak_cycle}"
+    )
+    shown = each.stretches[:_ROWS]
+    names = [f"{s.start} .. {s.end - 1}{' s' if s.scratch else ''}" for s in shown]
+    users = [f"{_numbers(s.written_by)} > {_numbers(s.read_by)}" for s in shown]
+    wide, used = max(map(len, names)), max(len("lines"), *map(len, users))
+    columns = max(_NARROWEST, min(_WIDEST, width - wide - used - 14))
+    buckets = min(columns, max(1, total))
+    per = f"{total / buckets:.0f} cycles a column" if total > buckets else "a cycle a column"
+    head = f"{'bytes':<{wide}}  {'lines':<{used}}  {'in use':>7}  0 .. {total}, {per}"
+    yield indented(Text(head, style="bold"))
+    for stretch, name, lines in zip(shown, names, users, strict=True):
+        live = share(stretch.live_cycles, total)
+        row = f"{name:<{wide}}  {lines:<{used}}  {live:>7}  {_picture(stretch, total, buckets)}"
+        yield Text(f"  {row}", no_wrap=True, overflow="ignore")
+    if len(each.stretches) > len(shown):
+        yield indented(Text(f"and {len(each.stretches) - len(shown)} more (--json has all)"))
+    yield indented(Text(_LEGEND, style="dim"))
+
+
+def _numbers(lines: Sequence[int]) -> str:
+    return ",".join(map(str, lines)) or "-"
+
+
+def _picture(stretch: Stretch, total: int, buckets: int) -> str:
+    """Return one character per bucket of cycles."""
+    found = []
+    for bucket in range(buckets):
+        span = (bucket * total // buckets, max((bucket + 1) * total // buckets, bucket * total // buckets + 1))
+        writes, reads = _within(stretch.writes, span), _within(stretch.reads, span)
+        live = _within(stretch.live, span)
+        found.append("b" if writes and reads else "w" if writes else "r" if reads else "=" if live else ".")
+    return "".join(found)
+
+
+def _within(intervals: Sequence[Interval], span: Interval) -> bool:
+    """Return whether some interval has a cycle in common with `span`; they are in order and do not overlap."""
+    index = bisect_left(intervals, span[0] + 1, key=lambda interval: interval[1])
+    return index < len(intervals) and intervals[index][0] < span[1]
+
+
+def _line_costs(tree: Tree, timing: Timing) -> tuple[LineCost, ...]:
+    spent: dict[int, dict[Cause, int]] = {}
+    occupied: dict[str, int] = {}
+    for operation in timing.operations:
+        number = timing.executions[operation.execution].instruction
+        instruction = tree.instructions[number]
+        for cause, cycles in operation.causes.items():
+            if cause not in WAITING:
+                occupied[operation.pipe] = occupied.get(operation.pipe, 0) + cycles
+            if operation.pipe == instruction.pipe and listed(instruction):
+                own = spent.setdefault(number, {})
+                own[cause] = own.get(cause, 0) + cycles
+    numbers = {(each.span, each.text): number for number, each in enumerate(tree.instructions) if not each.inserted}
+    lines = [(numbers[line.span, line.text], line) for line in source_lines(tree, timing)]
+    working = _working(tree)
+    return tuple(_line_cost(line, spent.get(number, {}), occupied) for number, line in lines if number in working)
+
+
+def _working(tree: Tree) -> set[int]:
+    """Return the instructions that touch bytes: all but flags, barriers and scalar work."""
+    return {each.instruction for each in elements(tree.root) if isinstance(each, Lowered) and each.accesses}
+
+
+def _line_cost(line: SourceLine, spent: Mapping[Cause, int], occupied: Mapping[str, int]) -> LineCost:
+    causes = {cause: spent[cause] for cause in Cause if spent.get(cause)}
+    work = sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
+    whole = occupied.get(line.pipe, 0)
+    mostly = max(causes, key=lambda cause: causes[cause], default=None)
+    return LineCost(line, causes, work / whole if whole else 0.0, mostly)
+
+
+def _overlap(tree: Tree, timing: Timing) -> Overlap:
+    """Measure the overlap from start and end of the instructions that touch bytes."""
+    working = _working(tree)
+    times: dict[str, list[Interval]] = {}
+    for execution in timing.executions:
+        if execution.instruction in working:
+            pipe = tree.instructions[execution.instruction].pipe
+            times.setdefault(pipe, []).append((execution.start, execution.end))
+    merged = {pipe: tuple(joined(intervals)) for pipe, intervals in sorted(times.items())}
+    changes: dict[int, int] = {}
+    for intervals in merged.values():
+        for start, end in intervals:
+            changes[start] = changes.get(start, 0) + 1
+            changes[end] = changes.get(end, 0) - 1
+    together = [0] * len(merged)
+    at_work, since = 0, 0
+    for cycle in sorted(changes):
+        if at_work:
+            together[at_work - 1] += cycle - since
+        at_work, since = at_work + changes[cycle], cycle
+    work = {pipe: sum(end - start for start, end in intervals) for pipe, intervals in merged.items()}
+    return Overlap(work, tuple(together))
+
+
+def _refusal(target: Target) -> str | None:
+    if isinstance(target, DataflowTarget):
+        return None
+    return "--report kernel is about pipes and tile buffers, which assembly does not have"
+
+
+SECTION = Section(_text, _data, refusal=_refusal)

@@ -1,0 +1,96 @@
+"""The executions of every source line: in JSON one by one, in the text added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from castsim.reports.documents import Document
+from castsim.reports.lines import listed
+from castsim.reports.pipes import share
+from castsim.reports.run_report import RunReport
+from castsim.reports.section import Section
+from castsim.reports.terminal import indented, table
+from castsim.running import Result
+from castsim.timing import repeated
+
+WIDE = 130
+"""Columns from which the table of source lines also quotes the source."""
+
+_LISTED = 1 << 16
+"""Executions up to which the JSON document lists every one."""
+
+_LEGEND = "cycles: start to end, overlapping; pipe cycles: spent by the pipe on the line; share: of these"
+
+
+def _data(report: RunReport) -> Document:
+    return {"instructions": _instructions(report.result)}
+
+
+def _instructions(result: Result) -> list[Document]:
+    """Return one entry per execution in program order, of what `listed` lets through.
+
+    Where there are very many, one entry stands for all copies that an engine has skipped.
+    """
+    named: list[Document | None] = [
+        {"line": instruction.span.line, "op": instruction.name, "pipe": instruction.pipe}
+        if listed(instruction)
+        else None
+        for instruction in result.loaded.tree.instructions
+    ]
+    executions = result.timing.executions
+    if len(executions) > _LISTED:
+        return [
+            {
+                **entry,
+                "start_cycle": execution.start,
+                "end_cycle": execution.end,
+                "executions": times,
+                "last_end_cycle": last.end,
+            }
+            for execution, last, times in repeated(executions)
+            if (entry := named[execution.instruction]) is not None
+        ]
+    return [
+        {**entry, "start_cycle": execution.start, "end_cycle": execution.end}
+        for execution in executions
+        if (entry := named[execution.instruction]) is not None
+    ]
+
+
+def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    yield _line_table(report, width)
+    yield indented(Text(_LEGEND, style="dim"))
+    executions, cycles = report.bookkeeping
+    if executions:
+        yield indented(Text(f"not listed: index arithmetic and loops, {executions} executions, {cycles} cycles"))
+    executions, cycles = report.inserted
+    if executions:
+        yield indented(
+            Text(f"not listed: inserted flags and barriers, {executions} executions, {cycles} cycles waited")
+        )
+    yield Text()
+
+
+def _line_table(report: RunReport, width: int) -> Table:
+    wide = width >= WIDE
+    numbers = ("line", "times", "first start", "last end", "cycles", "pipe cycles", "share")
+    made = table("line", "instruction", "pipe", *numbers[1:], *(("source",) if wide else ()), numbers=numbers)
+    for line in report.lines:
+        counts = (line.executions, line.first_start, line.last_end, line.cycles, line.pipe_cycles)
+        source = [Text(line.span.excerpt(), no_wrap=True, overflow="ellipsis")] if wide else []
+        made.add_row(
+            str(line.span.line),
+            line.text,
+            line.pipe,
+            *map(str, counts),
+            share(line.pipe_cycles, report.result.cycles),
+            *source,
+        )
+    return made
+
+
+SECTION = Section(_text, _data)

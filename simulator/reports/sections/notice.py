@@ -1,0 +1,25 @@
+"""Above all else: that a run has left stale values, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.reports.exposed import stale_notice
+from castsim.reports.run_report import RunReport
+from castsim.reports.section import Section
+from castsim.reports.terminal import indented
+
+
+def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    notice = stale_notice(report.result.stale_reads)
+    if notice is not None:
+        yield Text.assemble(("warning: ", "bold yellow"), notice)
+        yield indented(Text("move readers back by the missing bundles; --stale-reads stop ends at the first, exit 1"))
+        yield Text()
+
+
+SECTION = Section(_text)

@@ -1,0 +1,45 @@
+"""Races: what the order of a tile program does not guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.reports.documents import Document
+from castsim.reports.run_report import RunReport
+from castsim.reports.section import Section
+from castsim.reports.terminal import indented
+from castsim.synchronisation.races import Finding
+
+
+def _data(report: RunReport) -> Document:
+    races = report.result.races
+    return {} if races is None else {"races": [_entry(found) for found in races]}
+
+
+def _entry(found: Finding) -> Document:
+    """Return a finding as JSON; bytes are null where none are concerned, `last_byte` belongs to them."""
+    region = found.region
+    return {
+        "kind": str(found.kind),
+        "message": found.message,
+        "missing": found.missing or None,
+        "lines": [span.line for span in found.spans],
+        "pipes": list(found.pipes),
+        "space": region.space if region else None,
+        "first_byte": region.start if region else None,
+        "last_byte": region.end - 1 if region else None,
+    }
+
+
+def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    for finding in report.result.races or ():
+        yield Text.assemble((f"{finding.kind}: ", "bold red"), finding.message)
+        if finding.missing:
+            yield indented(Text(f"missing: {finding.missing}"))
+
+
+SECTION = Section(_text, _data, options=("--races",))

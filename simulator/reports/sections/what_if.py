@@ -1,0 +1,49 @@
+"""What lifting the limits of the target would gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.reports.documents import Document, document
+from castsim.reports.pipes import share
+from castsim.reports.run_report import RunReport
+from castsim.reports.section import Section
+from castsim.reports.terminal import indented, table
+
+
+def _data(report: RunReport) -> Document:
+    if not report.gains:
+        return {}
+    entries = [document(gain, cycles="total_cycles", gained="gained_cycles") for gain in report.gains]
+    return {"what_if": [entry | {"reason": entry["reason"] or None} for entry in entries]}
+
+
+def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield a table of the limits, largest gain first; those that gain nothing in one line.
+
+    Below it stands, for each limit whose lifting costs cycles, what takes them.
+    """
+    del width
+    found, cycles = report.gains, report.result.cycles
+    if not found:
+        return
+    yield Text()
+    yield Text(f"what if a limit were lifted ({cycles} cycles with all of them)", style="bold")
+    rows = table("lifted", "cycles", "gain", "share", "what it means", numbers=("cycles", "gain", "share"))
+    for gain in found:
+        if gain.gained:
+            rows.add_row(gain.name, str(gain.cycles), str(gain.gained), share(gain.gained, cycles), gain.title)
+    if rows.row_count:
+        yield rows
+    for gain in found:
+        if gain.reason:
+            yield indented(Text(f"{gain.name} costs {-gain.gained} cycles: {gain.reason}"))
+    idle = [gain.name for gain in found if not gain.gained]
+    if idle:
+        yield indented(Text(f"no gain: {', '.join(idle)}"))
+
+
+SECTION = Section(_text, _data, options=("--what-if",))

@@ -1,0 +1,13 @@
+"""Running programs: read and loaded for a target (`loading`), then computed and timed (`runs`).
+
+Programs of every language are loaded to one interface (`loaded`): tile programs in `tiles`, assembly in `assembly`.
+"""
+
+from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram
+from castsim.running.loading import load, load_program, load_text, program_text
+from castsim.running.runs import Result, computed, run, run_loaded
+
+__all__ = [
+    "MAX_CYCLES", "Loaded", "LoadedProgram", "Result", "computed", "load", "load_program", "load_text",
+    "program_text", "run", "run_loaded",
+]  # fmt: skip

@@ -1,0 +1,97 @@
+"""Assembly and binaries: walked when they are run, since values may decide their path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from castsim.execution.walk import ArgumentUse, Executed
+from castsim.machines.vliw import stale_modes
+from castsim.machines.vliw.assembled import Assembled, execute
+from castsim.machines.vliw.binary import load_binary
+from castsim.machines.vliw.lint import Finding, lint
+from castsim.machines.vliw.source import ASSEMBLY_LANGUAGE, load_assembly
+from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.running.request import Request
+from castsim.targets.vliw import VliwTarget
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AssemblyProgram:
+    """A program of bundles; see `castsim.running.loaded.LoadedProgram`."""
+
+    assembled: Assembled
+
+    def __repr__(self) -> str:
+        return repr(self.assembled)
+
+    @property
+    def file(self) -> str:
+        """What messages call it."""
+        return self.assembled.file
+
+    @property
+    def entry(self) -> str:
+        """The file's name without its suffix."""
+        return self.assembled.entry
+
+    @property
+    def target(self) -> VliwTarget:
+        """The target that it is read for."""
+        return self.assembled.target
+
+    @property
+    def language(self) -> str:
+        """The word for its language in descriptions of targets."""
+        return ASSEMBLY_LANGUAGE
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentUse]:
+        """The declared data."""
+        return self.assembled.arguments
+
+    @property
+    def tree(self) -> None:
+        """None: what is issued is known once it has been walked."""
+        return
+
+    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+        """Walk the program to its end."""
+        how.stage("values")
+        checked = how.stale_reads != stale_modes.IGNORE
+        ran = execute(
+            self.assembled,
+            inputs,
+            values=how.values,
+            checked=checked,
+            stop=how.stale_reads == stale_modes.STOP,
+            max_bundles=how.max_cycles,
+            max_walk=how.limits.computed,
+            heard=how.progress,
+            skip=how.skip,
+        )
+        executed = Executed(ran.tree, self.arguments, ran.warnings)
+        loaded = Loaded(self.file, self.entry, self.target, executed)
+        return Issued(loaded, ran.outputs, ran.stale_reads if checked else None)
+
+    def lint(self) -> tuple[Finding, ...]:
+        """Return what breaks the issue rules."""
+        return lint(self.assembled.program, self.target)
+
+
+def load_assembly_text(text: str, file: str, request: Request) -> AssemblyProgram:
+    """Read assembly; see `castsim.machines.vliw.source.load_assembly`."""
+    found = load_assembly(
+        text, file, request.target, request.entry, request.args, request.prepare, request.limits.max_statements
+    )
+    return AssemblyProgram(found)
+
+
+def load_bundles(data: bytes, path: Path, request: Request) -> AssemblyProgram:
+    """Read a binary; see `castsim.machines.vliw.binary.load_binary`."""
+    found = load_binary(
+        data, path, request.target, request.entry, request.args, request.prepare,
+        declare=request.declare, machine=request.machine,
+    )  # fmt: skip
+    return AssemblyProgram(found)

@@ -1,0 +1,135 @@
+"""What a loaded program is, whatever its language: what it needs, how it is issued, what was issued."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
+
+from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.tree import Tree
+from castsim.execution.walk import ArgumentUse, Executed
+from castsim.machines.vliw import stale_modes
+from castsim.synchronisation.flags import Synchronised
+from castsim.synchronisation.races import IGNORE, Finding
+from castsim.targets import Target
+
+if TYPE_CHECKING:
+    from castsim.machines.vliw.findings import StaleRead
+    from castsim.machines.vliw.lint import Finding as LintFinding
+
+MAX_CYCLES = 10**10
+"""Cycles after which a simulation is given up, unless the caller says otherwise."""
+
+Inputs = Mapping[str, NDArray[Any] | str]
+"""Arrays, or what `--in` takes, by the names of arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """How a program is to be issued.
+
+    `values` False computes none but those that the path needs; `races` and `stale_reads` say what to do about either;
+    `skip` goes past trips of loops that do what earlier ones did. `stage` hears what is being done, `progress` how many
+    instructions have been issued.
+    """
+
+    values: bool = True
+    max_cycles: int = MAX_CYCLES
+    races: str = IGNORE
+    stale_reads: str = stale_modes.IGNORE
+    skip: bool = True
+    limits: Limits = DEFAULT_LIMITS
+    stage: Callable[[str], None] = lambda _: None
+    progress: Callable[[int], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Loaded:
+    """A program walked and lowered for a target, ready to compute and to time."""
+
+    file: str
+    entry: str
+    target: Target
+    executed: Executed
+    synchronised: Synchronised | None = None
+    """The tree with what was inserted into a program without flags; None if nothing was."""
+    source: str = ""
+    """The text of the program."""
+
+    def __repr__(self) -> str:
+        return f"<Loaded {self.file} @{self.entry} on {self.target.name}>"
+
+    @property
+    def tree(self) -> Tree:
+        """What the machine issues."""
+        return self.executed.tree if self.synchronised is None else self.synchronised.tree
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentUse]:
+        """The tensor arguments and how the program uses them."""
+        return self.executed.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What a program came to: what the machine issues, the outputs by name, what was found on the way.
+
+    `stale_reads` and `races` are None where nothing looked for them.
+    """
+
+    loaded: Loaded
+    outputs: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    stale_reads: tuple[StaleRead, ...] | None = None
+    races: tuple[Finding, ...] | None = None
+
+
+class LoadedProgram(Protocol):
+    """A program read for a target."""
+
+    @property
+    def file(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def entry(self) -> str:
+        """What is run of it."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """The target that it is read for."""
+        ...
+
+    @property
+    def language(self) -> str:
+        """The word for its language in descriptions of targets."""
+        ...
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentUse]:
+        """The data that it takes and gives, by name."""
+        ...
+
+    @property
+    def tree(self) -> Tree | None:
+        """What the machine issues, whatever the values; None if that is known only once they are."""
+        ...
+
+    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+        """Compute values and path.
+
+        Raises:
+            ReadError: an unknown, missing or misshapen input.
+            RaceError, StaleReadError: what stops the run.
+            IllegalError, TileError, EngineError: an instruction is refused, or the program does not end.
+            LimitError: more is executed than the limits let through.
+        """
+        ...
+
+    def lint(self) -> tuple[LintFinding, ...] | None:
+        """Return what breaks the issue rules, None for a language without any."""
+        ...

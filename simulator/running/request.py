@@ -1,0 +1,33 @@
+"""What may be asked for when a program is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.walk import Lowerer
+from castsim.machines.mechanisms import lowerer_of
+from castsim.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """For which target, from where, and with what a program is loaded.
+
+    `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. `sync` and `opaque` are
+    about tile programs: who synchronises, and whether operations of the matrix unit are taken for nothing. `declare`
+    and `machine` are about binaries: the file of their declarations, an ELF machine number to accept.
+    """
+
+    target: str | Path | Target | None = None
+    entry: str | None = None
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    prepare: Callable[[Target], Target] = lambda chosen: chosen
+    make_lowerer: Callable[[Target], Lowerer] = lowerer_of
+    sync: str = "insert"
+    declare: Path | None = None
+    machine: int | None = None
+    opaque: bool = False
+    limits: Limits = DEFAULT_LIMITS

@@ -1,0 +1,167 @@
+"""Running a program: compute values, simulate time; what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from castsim.engines import engine_for, simulate
+from castsim.execution.inputs import arrayed
+from castsim.execution.limits import DEFAULT_LIMITS, MAX_STATEMENTS, Limits
+from castsim.isa.errors import ReadError
+from castsim.machines.vliw.stale_modes import stale_mode
+from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Treatment
+from castsim.running.loading import load
+from castsim.synchronisation.races import MODES, STOP, Finding
+from castsim.targets import Target
+from castsim.timing import Listener, PipeTiming, Timing
+
+if TYPE_CHECKING:
+    from castsim.machines.vliw.findings import StaleRead
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Result:
+    """The outcome of a run: arrays by argument name (empty if only timed) and the timing."""
+
+    loaded: Loaded
+    engine: str
+    outputs: Mapping[str, NDArray[Any]]
+    timing: Timing
+    stale_reads: tuple[StaleRead, ...] | None = None
+    """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
+    races: tuple[Finding, ...] | None = None
+    """What the order of a tile program does not guarantee; None if nothing was checked."""
+
+    def __repr__(self) -> str:
+        outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
+        loaded = self.loaded
+        return f"<Result {loaded.file} @{loaded.entry} on {loaded.target.name}: {self.cycles} cycles{outputs}>"
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from the first instruction until every pipe is empty."""
+        return self.timing.total
+
+    @property
+    def pipes(self) -> Mapping[str, PipeTiming]:
+        """Cycles of each pipe by cause."""
+        return self.timing.pipes
+
+    @property
+    def trace(self) -> Timing:
+        """Start, end and causes of every operation."""
+        return self.timing
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the program asks for in vain, or does in a surprising way; each with its place."""
+        return self.loaded.executed.warnings
+
+
+def run(
+    program: str | Path,
+    target: str | Path | Target | None = None,
+    entry: str | None = None,
+    inputs: Mapping[str, NDArray[Any] | str] | None = None,
+    args: Mapping[str, int | float] | None = None,
+    engine: str | None = None,
+    timing_only: bool = False,
+    max_cycles: int = MAX_CYCLES,
+    pipeline: str | None = None,
+    sync: str = "insert",
+    races: str = STOP,
+    declare: str | Path | None = None,
+    skip: bool = True,
+    stale_reads: str | None = None,
+    max_walk: int | None = None,
+    max_statements: int = MAX_STATEMENTS,
+) -> Result:
+    """Run a program file and return its outputs and timing.
+
+    Args:
+        program: path of a `.pto` or `.tpc` file, or of a TPC binary.
+        target: name, path of a description, or a loaded target; None takes the one the file names.
+        entry: function to run; None takes the entry, or the only function.
+        inputs: arrays by argument name (native dtype or codes, any shape of the right size), or what `--in` takes.
+        args: values of scalar arguments; of S registers in assembly.
+        engine: `fast` (default), or `event`, the discrete-event reference: cycles and causes are the same.
+        timing_only: compute no values; no inputs are needed.
+        max_cycles: limit after which the simulation is given up.
+        pipeline: older name of `stale_reads`: `checked` is `report`, `hardware` is `ignore`.
+        sync: `insert` gives a program without flags those that the vendor's tool inserts, `interlock` lets its
+            instructions wait for each other's bytes without any.
+        races: `stop` refuses a tile program with races, `report` runs it and returns them, `ignore` does not look.
+        declare: file with the declarations of a binary; None takes the one beside it.
+        skip: False makes the fast engine execute every trip of every loop.
+        max_walk: trips and statements of a tile program that are walked one by one, executions whose values are
+            computed, bundles of assembly that are walked; None: `castsim.execution.limits.MAX_WALK` of the first,
+            `MAX_COMPUTED` of the others.
+        max_statements: statements that the text may have; bundles in assembly.
+        stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` refuses
+            the first, `ignore` does not look; the values are the old ones.
+
+    Raises:
+        ReadError, IllegalError, TileError, ScratchError, RaceError, StaleReadError, LimitError: see
+        `castsim.isa.errors`. EngineError: deadlock or cycle limit.
+    """
+    beside = None if declare is None else Path(declare)
+    limits = Limits(max_statements, max_walk)
+    loaded = load(
+        Path(program), target, entry, args or {}, sync=sync, declare=beside, opaque=timing_only, limits=limits
+    )
+    return run_loaded(
+        loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline,
+        races=races, skip=skip, stale_reads=stale_reads, limits=limits,
+    )  # fmt: skip
+
+
+def run_loaded(
+    loaded: LoadedProgram,
+    inputs: Mapping[str, NDArray[Any] | str],
+    *,
+    engine: str | None = None,
+    timing_only: bool = False,
+    max_cycles: int = MAX_CYCLES,
+    observer: Listener | None = None,
+    stage: Callable[[str], None] = lambda _: None,
+    pipeline: str | None = None,
+    races: str = STOP,
+    skip: bool = True,
+    stale_reads: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Result:
+    """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine."""
+    stale = stale_mode(stale_reads, pipeline)
+    if races not in MODES:
+        raise ReadError(f"unknown way to treat races '{races}'", legal=MODES)
+
+    def progress(issued: int) -> None:
+        if observer:
+            observer.progress(issued, 0)
+
+    how = Treatment(not timing_only, max_cycles, races, stale, skip, limits, stage, progress)
+    issued = loaded.issue(inputs, how)
+    stage("time")
+    name, ready = engine_for(engine, observer), issued.loaded
+    timing = simulate(ready.tree, ready.target, observer, engine=name, max_cycles=max_cycles, skip=skip)
+    return Result(ready, name, issued.outputs, timing, issued.stale_reads, issued.races)
+
+
+def computed(
+    loaded: LoadedProgram,
+    inputs: Mapping[str, NDArray[Any] | str],
+    limits: Limits = DEFAULT_LIMITS,
+    stage: Callable[[str], None] = lambda _: None,
+) -> dict[str, NDArray[Any]]:
+    """Return the outputs of a program for its inputs, without timing it; races and stale reads are not looked for.
+
+    Raises:
+        ReadError: an unknown, missing or misshapen input.
+        LimitError: more executions than the limits let through.
+    """
+    return dict(loaded.issue(inputs, Treatment(limits=limits, stage=stage)).outputs)

@@ -1,5 +1,0 @@
-"""Lane moves that element-wise work does not need: found by following every byte, removed, proven to change nothing."""
-
-from simulator.swizzles.elimination import Block, Elimination, eliminate
-
-__all__ = ["Block", "Elimination", "eliminate"]

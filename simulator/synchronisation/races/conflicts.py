@@ -1,0 +1,114 @@
+"""Accesses to the same bytes that nothing keeps in order.
+
+Of each access the latest execution per pipe is remembered: whoever waits for it has waited for those before it on the
+same pipe. Global memory that the program only reads, or that one pipe alone touches, is not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from castsim.execution.byte_sets import Bytes, common_bytes
+from castsim.execution.tree import Instruction, Tree
+from castsim.synchronisation.flags.touches import Touch
+from castsim.synchronisation.hazards import contended_spaces, hazard_between
+from castsim.synchronisation.races.clocks import Clock
+from castsim.synchronisation.races.findings import Finding, Kind, Region
+from castsim.synchronisation.races.unfolding import Instance, distance
+from castsim.targets.dataflow import DataflowTarget, Hazard
+
+_VERBS = {True: "writes", False: "reads"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    instance: Instance
+    touch: Touch
+    count: int
+
+
+class Conflicts:
+    """The latest accesses, and what was found; `numbers` are the places of the pipes in a clock."""
+
+    def __init__(self, tree: Tree, target: DataflowTarget, numbers: Mapping[str, int]) -> None:
+        self._instructions = tree.instructions
+        self._vector = target.pipes.vector
+        self._required = target.synchronisation.required_barriers
+        self._numbers = numbers
+        self._told: set[tuple[int, int, Kind]] = set()
+        self._latest: dict[str, dict[object, _Record]] = {
+            space: {} for space in contended_spaces(tree.root, tree.instructions, self._vector)
+        }
+
+    def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[Finding]:
+        """Take in an execution that starts on `pipe` as number `count`; yield what it may overtake."""
+        followed = [touch for touch in instance.touches if touch.access.space in self._latest]
+        for touch in followed:
+            for record in self._latest[touch.access.space].values():
+                hazard = hazard_between(record.touch.access, touch.access)
+                if hazard is None or known[self._numbers[record.touch.pipe]] >= record.count:
+                    continue
+                if record.touch.pipe != pipe or (pipe == self._vector and hazard in self._required):
+                    yield from self._compare(record, instance, touch, hazard)
+        for touch in followed:
+            self._latest[touch.access.space][_key(instance, touch)] = _Record(instance, touch, count)
+
+    def _compare(self, record: _Record, instance: Instance, touch: Touch, hazard: Hazard) -> Iterator[Finding]:
+        """Compare bytes with an access that may not have ended."""
+        kind = Kind.MISSING_BARRIER if record.touch.pipe == touch.pipe else Kind.RACE
+        pair = (record.instance.lowered.instruction, instance.lowered.instruction, kind)
+        if pair in self._told:
+            return
+        found = _meet(record, instance, touch)
+        if found is not None:
+            self._told.add(pair)
+            yield self._finding(record, instance, touch, (kind, hazard, Region(touch.access.space, *found)))
+
+    def _finding(self, record: _Record, instance: Instance, touch: Touch, what: tuple[Kind, Hazard, Region]) -> Finding:
+        kind, hazard, region = what
+        first = self._instructions[record.instance.lowered.instruction]
+        second = self._instructions[instance.lowered.instruction]
+        verb = "write" if record.touch.access.write else "read"
+        message = (
+            f"{second.text} ({second.span}) on {touch.pipe} {_VERBS[touch.access.write]} {region} while {first.text} "
+            f"({first.span}) on {record.touch.pipe}{_when(record.instance, instance)} may still {verb} them ({hazard})"
+        )
+        pipes = (record.touch.pipe, touch.pipe)
+        spans = (first.span, second.span)
+        return Finding(kind, message, spans, pipes, region, self._missing(first, second, pipes))
+
+    def _missing(self, first: Instruction, second: Instruction, pipes: tuple[str, str]) -> str:
+        one, other = pipes
+        if one == other:
+            return f"barrier {one} before line {second.span.line}"
+        return (
+            f"set_flag {one} -> {other} behind line {first.span.line} and wait_flag {one} -> {other} before line "
+            f"{second.span.line}, or a barrier on all pipes"
+        )
+
+
+def _when(first: Instance, second: Instance) -> str:
+    """Say in which trip the first of two executions is, seen from the second."""
+    for mine, theirs in zip(first.path, second.path, strict=False):
+        if mine.entry != theirs.entry:
+            break
+        if mine.slot != theirs.slot:
+            return " of an earlier trip"
+    return ""
+
+
+def _meet(record: _Record, instance: Instance, touch: Touch) -> Bytes | None:
+    """Return bytes that both touch; the order in the program says how loops move them."""
+    if not any(record.touch.steps) and not any(touch.steps):
+        return common_bytes(record.touch.access, touch.access)
+    if record.instance.number <= instance.number:
+        shift, moves = distance(record.instance, record.touch, instance, touch)
+        return common_bytes(record.touch.access, touch.access, shift, moves)
+    shift, moves = distance(instance, touch, record.instance, record.touch)
+    return common_bytes(touch.access, record.touch.access, shift, moves)
+
+
+def _key(instance: Instance, touch: Touch) -> object:
+    """Return what tells accesses apart: where loops move it, also the trip."""
+    return (touch, instance.path) if any(touch.steps) else touch

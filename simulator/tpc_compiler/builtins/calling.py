@@ -1,0 +1,183 @@
+"""Calling builtins: their assembly, what it issues, and the values that it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.engines import simulate
+from castsim.execution.inputs import arrayed
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import format_named
+from castsim.machines.vliw.findings import StaleRead
+from castsim.numerics import array_from_codes, codes_from_array
+from castsim.targets import Target
+from castsim.targets.options import with_options
+from castsim.targets.tpc_builtins import BuiltinRow, ResultOrder
+from castsim.targets.vliw import VliwTarget
+from castsim.timing import Timing
+from castsim.tpc_compiler.builtins.lookup import builtin_target, find_builtin
+from castsim.tpc_compiler.builtins.sequences import INPUT, OUTPUT, Built, build
+from castsim.tpc_compiler.builtins.signature import Vectors
+from castsim.tpc_compiler.emission import Execution, Kernel, execute, issue, schedule
+
+_LANE_RULE = "unpacked_lane_order"
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A builtin as a program for one target.
+
+    `issued` is one call, without values; `timing` its cycles, loads and stores included.
+    """
+
+    built: Built
+    target: VliwTarget
+    kernel: Kernel
+    issued: Execution
+    timing: Timing
+
+    @property
+    def row(self) -> BuiltinRow:
+        """Name, signature, result order and the vendor's operation count."""
+        return self.built.row
+
+    @property
+    def vector_operations(self) -> int:
+        """VPU operations of a call, counted while it was issued."""
+        return self.issued.vector_operations
+
+    def text(self, calls: int = 1, args: Mapping[str, int | float] | None = None) -> str:
+        """Return the assembly of so many calls, which `castsim run` takes."""
+        head = f"// {self.row.builtin}: {self.row.signature}\n// result order: {self.row.result_order}\n"
+        return head + self.kernel.text(calls, args)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BuiltinResult:
+    """What calls of a builtin gave.
+
+    `outputs` maps `y` to an array, native or codes: as many elements as a call gives, or a row of them per call.
+    """
+
+    builtin: Builtin
+    outputs: Mapping[str, NDArray[Any]]
+    calls: int
+    vector_operations: int
+    """VPU operations of a call, counted while it was executed."""
+    stale_reads: tuple[StaleRead, ...]
+    warnings: tuple[str, ...]
+    timing: Timing
+    text: str
+
+    def __repr__(self) -> str:
+        outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
+        return f"<BuiltinResult of {self.calls} calls: {self.cycles} cycles{outputs}>"
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all calls together, loads and stores included."""
+        return self.timing.total
+
+
+def emitted(name: str, target: str | Path | Target, *, rounding: str | None = None) -> Builtin:
+    """Return a builtin as assembly, with its operation count and cycles, without calling it.
+
+    Args:
+        name: with or without `__builtin_cast_`.
+        target: name, path of a description, or a loaded target.
+        rounding: the build option of the helpers on generations that have one, else what the rounding register is set
+            to first; None: the default of the helpers, the register's reset value.
+
+    Raises:
+        ReadError: unknown target, unknown builtin.
+        IllegalError: the target has no such builtin, or its builtins cannot round so; a special function.
+    """
+    chosen = builtin_target(target)
+    row = find_builtin(name, chosen)
+    built = build(row, chosen, rounding)
+    placed = _placing(row, chosen)
+    kernel = schedule(built.sequence, placed, built.setup, row.builtin)
+    issued = issue(kernel)
+    return Builtin(built, chosen, kernel, issued, simulate(issued.tree, chosen))
+
+
+def builtin(
+    name: str,
+    target: str | Path | Target,
+    x: NDArray[Any],
+    *,
+    args: Mapping[str, int | float] | None = None,
+    rounding: str | None = None,
+) -> BuiltinResult:
+    """Call a builtin, as often as `x` has elements for.
+
+    Args:
+        name: with or without `__builtin_cast_`.
+        target: name, path of a description, or a loaded target.
+        x: the elements of all source registers one after the other, of one call or of several; native dtype or codes.
+        args: values of the scalar arguments, `shift` (int) or `scale` (float).
+        rounding: see `emitted`.
+
+    Raises:
+        ReadError: unknown target or builtin; a wrong dtype or number of elements; a scalar missing or unknown.
+        IllegalError: as `emitted`; values that no source documents (option `unpacked_lane_order` gives a rule).
+    """
+    return call(emitted(name, target, rounding=rounding), x, args or {})
+
+
+def call(found: Builtin, x: NDArray[Any], args: Mapping[str, int | float]) -> BuiltinResult:
+    """Call an emitted builtin; errors as `builtin`."""
+    signature = found.built.signature
+    source, result = signature.source, signature.result
+    fmt = format_named(source.format)
+    try:
+        codes = codes_from_array(np.asarray(x), fmt).reshape(-1)
+    except ReadError as error:
+        raise ReadError(f"{INPUT}: {error.message}", legal=error.legal) from None
+    if codes.size == 0 or codes.size % source.elements:
+        message = f"{INPUT} has {codes.size} elements; a call of {found.row.builtin} takes {source.elements}"
+        raise ReadError(message, legal=(f"{source.elements}", f"a multiple of {source.elements}"))
+    beyond = _beyond_held(codes, source)
+    ran = execute(found.kernel, {INPUT: array_from_codes(codes, fmt)}, args, target=found.target)
+    shape = (ran.tiles, result.elements) if ran.tiles > 1 else (result.elements,)
+    outputs = {OUTPUT: array_from_codes(ran.outputs[OUTPUT].reshape(shape), format_named(result.format))}
+    return BuiltinResult(
+        found,
+        outputs,
+        ran.tiles,
+        ran.vector_operations,
+        ran.stale_reads,
+        (*beyond, *ran.warnings),
+        simulate(ran.tree, found.target),
+        found.text(ran.tiles, args),
+    )
+
+
+def _beyond_held(codes: NDArray[Any], source: Vectors) -> tuple[str, ...]:
+    """Return a warning if lanes have bits above the narrower codes that they should hold."""
+    if source.held is None:
+        return ()
+    bits = format_named(source.held).bits
+    wrong = np.flatnonzero(codes >> bits)
+    if wrong.size == 0:
+        return ()
+    first = wrong[0]
+    return (
+        f"{INPUT}: {wrong.size} of {codes.size} elements have bits above the {bits} of {source.held}, the first "
+        f"element {first}, {codes[first]:#x}; the instructions take those for 0, what they make of them need not be "
+        f"the value of the lower {bits} bits",
+    )
+
+
+def _placing(row: BuiltinRow, target: VliwTarget) -> VliwTarget:
+    """Return the target by whose rules a builtin is placed: undocumented values do not matter for that."""
+    if row.result_order is not ResultOrder.UNDEFINED or _LANE_RULE not in target.options:
+        return target
+    rule = next(legal for legal in target.options[_LANE_RULE].legal if legal != "refuse")
+    return with_options(target, {_LANE_RULE: rule})

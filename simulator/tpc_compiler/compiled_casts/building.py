@@ -1,0 +1,222 @@
+"""A path as a whole sequence of instructions, from the registers of the source vector to those of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS
+from castsim.numerics import encode_value
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.hops import (
+    has_all_lanes,
+    has_lane,
+    in_lane,
+    is_whole_group,
+    lanes,
+    multiplied,
+    prefers_all_lanes,
+    shifted,
+    whole,
+)
+from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
+from castsim.tpc_compiler.compiled_casts.paths import Hop, Means, Path
+from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, bits_of, is_float, registers_of
+from castsim.tpc_compiler.emission import Sequence, Value
+
+SOURCE, RESULT = "x", "y"
+"""Names of the input and the output."""
+
+_MULTIPLES = (4, 2)
+_GROUPS = (2, 4)
+
+ModeOf = Callable[[Hop], str]
+"""Gives the rounding word of a hop."""
+
+
+class Order(StrEnum):
+    """In which order the elements of the result stand."""
+
+    LINEAR = "linear"
+    """Element i of the result is that of the source."""
+    SWIZZLE = "swizzle"
+    """The order of all_lanes: with r the ratio of the widths, dst[r*i + k] = src_k[i], and dst_k[i] = src[r*i + k]."""
+    LANE = "lane"
+    """One register to one register: lane 0 of every wide slot, dst[r*i] = src[i] or dst[i] = src[r*i]."""
+    SCALAR = "scalar"
+    """One element, in scalar registers; the program leaves it in every element of a vector."""
+
+
+def build(path: Path, src: VectorType, dst: VectorType, order: Order, mode: ModeOf, target: VliwTarget) -> Sequence:
+    """Return the instructions of a cast.
+
+    Raises:
+        IllegalError: vectors that fill no registers, an order that the path cannot give.
+    """
+    counts = registers_of(src, target), registers_of(dst, target)
+    sequence = Sequence()
+    if order is Order.LANE:
+        outputs = _lane(sequence, path, counts, mode, target)
+    elif order is Order.SWIZZLE:
+        outputs = _swizzled(sequence, path, counts, mode, target)
+    else:
+        outputs = _linear(sequence, path, counts, mode, target)
+    sequence.output(RESULT, path.dst, *outputs)
+    return sequence
+
+
+def build_bool(dst: str, count: int) -> Sequence:
+    """Return the cast of a predicate: 1 or 0 under a mask, which a compare of the input with zero provides.
+
+    `count` is the number of registers of the result.
+    """
+    sequence = Sequence()
+    outputs: list[Value] = []
+    for given in sequence.input(SOURCE, f"u{bits_of(dst)}", count):
+        mask, result = sequence.mask(), sequence.zeroed()
+        sequence.vpu(f"cmp_neq.u{bits_of(dst)}", mask, given, 0)
+        sequence.vpu(f"mov.{dst}", result, one_of(dst), where=mask)
+        outputs.append(result)
+    sequence.output(RESULT, dst, *outputs)
+    return sequence
+
+
+def one_of(element: str) -> int:
+    """Return the code of 1."""
+    return encode_value(1, FORMATS[element]).code if is_float(element) else 1
+
+
+def build_kept(src: VectorType, dst: VectorType, target: VliwTarget) -> Sequence:
+    """Return a cast without instructions: the registers of the source, as many as the result has, under its type.
+
+    Raises:
+        IllegalError: vectors that fill no registers.
+    """
+    sequence = Sequence()
+    registers = sequence.input(SOURCE, src.element, registers_of(src, target))
+    sequence.output(RESULT, dst.element, *registers[: registers_of(dst, target)])
+    return sequence
+
+
+def _linear(
+    sequence: Sequence, path: Path, counts: tuple[int, int], mode: ModeOf, target: VliwTarget
+) -> tuple[Value, ...]:
+    """Spread into wide slots, convert in them, gather."""
+    multiple = _multiple(path, counts[0])
+    if multiple:
+        groups = sequence.input(SOURCE, path.src, counts[0], multiple)
+        return tuple(multiplied(sequence, path.hops[0], group, mode(path.hops[0])) for group in groups)
+    up, down = (path.widest // bits_of(element) for element in (path.src, path.dst))
+    slots: list[Value] = []
+    outputs: list[Value] = []
+    for register in sequence.input(SOURCE, path.src, counts[0]):
+        for slot in spread(sequence, register, bits_of(path.src), up, target):
+            value, zeroed = slot, up > 1
+            for hop in path.hops:
+                value = in_lane(sequence, hop, value, mode(hop), zeroed=zeroed, into=None)
+                zeroed = zeroed and hop.means in (Means.KEEP, Means.EXTEND)
+            slots.append(value)
+            if len(slots) == down:
+                outputs.append(gather(sequence, slots, bits_of(path.dst), target))
+                slots = []
+    return tuple(outputs)
+
+
+def _multiple(path: Path, count: int) -> int | None:
+    """Return how many registers one instruction with x2 or x4 converts here, None if there is no such instruction."""
+    if len(path.hops) != 1 or path.hops[0].means is not Means.CONVERT:
+        return None
+    switches = getattr(path.hops[0].row, "switches", ())
+    return next((number for number in _MULTIPLES if f"x{number}" in switches and count % number == 0), None)
+
+
+def _lane(
+    sequence: Sequence, path: Path, counts: tuple[int, int], mode: ModeOf, target: VliwTarget
+) -> tuple[Value, ...]:
+    """Convert lane 0 of every slot of one register; the slots are spread where a type on the way is wider."""
+    if counts != (1, 1):
+        raise IllegalError(
+            f"lane order converts one register to one, not {counts[0]} to {counts[1]}", legal=("linear", "swizzle")
+        )
+    (source,) = sequence.input(SOURCE, path.src)
+    slot = max(bits_of(path.src), bits_of(path.dst))
+    values = list(spread(sequence, source, slot, path.widest // slot, target))
+    for hop in path.hops:
+        values = [in_lane(sequence, hop, value, mode(hop), zeroed=False, into=None) for value in values]
+    return (gather(sequence, values, slot, target),)
+
+
+def _swizzled(
+    sequence: Sequence, path: Path, counts: tuple[int, int], mode: ModeOf, target: VliwTarget
+) -> tuple[Value, ...]:
+    """Convert all lanes without putting them in order; registers in between are numbered by the lane they hold."""
+    shared = min(counts)
+    group = counts[0] // shared
+    first = path.hops[0] if path.hops else None
+    joined = first is not None and group in _GROUPS and takes_group(first, group, target)
+    inputs = sequence.input(SOURCE, path.src, counts[0], group if joined else 1)
+    singles = [part for value in inputs for part in value.parts]
+    outputs: list[Value] = []
+    for start in range(0, counts[0], group):
+        values = singles[start : start + group]
+        for place, hop in enumerate(path.hops):
+            following = path.hops[place + 1] if place + 1 < len(path.hops) else None
+            values = hop_in_swizzle(sequence, hop, values, mode(hop), following, target)
+        outputs += values
+    return tuple(outputs)
+
+
+def takes_group(hop: Hop, count: int, target: VliwTarget) -> bool:
+    """Whether a hop reads so many registers as one group."""
+    return bits_of(hop.src) == count * bits_of(hop.dst) and prefers_all_lanes(hop, target)
+
+
+def hop_in_swizzle(
+    sequence: Sequence, hop: Hop, values: list[Value], mode: str, following: Hop | None, target: VliwTarget
+) -> list[Value]:
+    """Append a hop on registers numbered by lane; its results are numbered likewise.
+
+    With r registers, element e of a vector is element e // r of register e % r. A result that `following` reads as a
+    group of registers is one.
+    """
+    wide, narrow = bits_of(hop.dst), bits_of(hop.src)
+    if wide == narrow:
+        into: tuple[Value | None, ...] = (None,) * len(values)
+        if following is not None and len(values) in _GROUPS and takes_group(following, len(values), target):
+            into = sequence.vector(len(values)).parts
+        pairs = zip(values, into, strict=True)
+        return [in_lane(sequence, hop, value, mode, zeroed=False, into=part) for value, part in pairs]
+    if wide < narrow:
+        return _down_in_swizzle(sequence, hop, values, mode, target)
+    found = [_up_in_swizzle(sequence, hop, value, mode) for value in values]
+    return [each[lane] for lane in range(wide // narrow) for each in found]
+
+
+def _up_in_swizzle(sequence: Sequence, hop: Hop, value: Value, mode: str) -> list[Value]:
+    """Append the conversion of all lanes; shifts bring them to lane 0 where the instruction reads no other."""
+    if has_all_lanes(hop):
+        return list(whole(sequence, hop, (value,), mode))
+    wide, narrow = bits_of(hop.dst), bits_of(hop.src)
+    last = wide // narrow - 1
+    found = []
+    for lane in range(last + 1):
+        moved = shifted(sequence, value, lane * narrow, wide)
+        # The shift leaves the last lane among zeroes.
+        found.append(in_lane(sequence, hop, moved, mode, zeroed=lane == last, into=None))
+    return found
+
+
+def _down_in_swizzle(sequence: Sequence, hop: Hop, values: list[Value], mode: str, target: VliwTarget) -> list[Value]:
+    ratio = bits_of(hop.src) // bits_of(hop.dst)
+    count = len(values) // ratio
+    found: list[Value] = []
+    for number in range(count):
+        sources = tuple(values[number::count])
+        if prefers_all_lanes(hop, target) and is_whole_group(sources):
+            found += whole(sequence, hop, sources, mode)
+        elif has_lane(hop, ratio - 1):
+            found.append(lanes(sequence, hop, sources, mode))
+        else:
+            raise IllegalError(f"no form of {hop} fills all lanes; its result cannot be swizzled", legal=("linear",))
+    return found

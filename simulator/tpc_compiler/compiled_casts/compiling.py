@@ -1,0 +1,342 @@
+"""Casts of C and of LLVM IR as the TPC compiler makes them: rules first, then a program that runs.
+
+Rules: docs/reference/tpc.md section 4 and the vendor's document `tpc_builtin_support` (as_T, implicit and explicit
+conversion, reinterpret_cast). Values are those of the emitted assembly in the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path as File
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS
+from castsim.machines.vliw.source import targets_running
+from castsim.numerics import code_dtype
+from castsim.targets import load_target
+from castsim.targets.schema import Status
+from castsim.targets.tpc_compiler import Kind, Reading, lowering_matrix
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.building import RESULT, SOURCE, Order, build, build_bool, build_kept
+from castsim.tpc_compiler.compiled_casts.paths import Hop, Means, Path, path_of
+from castsim.tpc_compiler.compiled_casts.scalars import build_scalar
+from castsim.tpc_compiler.compiled_casts.vector_types import (
+    VectorType,
+    bits_of,
+    is_float,
+    matched,
+    one_register,
+    promotes,
+    promotions_of,
+    registers_of,
+    vector_type,
+)
+from castsim.tpc_compiler.emission import Execution, Kernel, execute, schedule
+
+Codes = NDArray[Any]
+_Word = TypeVar("_Word", bound=StrEnum)
+
+_DEFAULT_MODE = "rhne"
+_FROM_REGISTER = "csr"
+_ALIASES = {"rne": "rhne", "default": "csr", "sr_rhne": "sr_rne"}
+_WORDS = ("rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
+_PREFIX = "sw_"
+
+
+class Form(StrEnum):
+    """What the program says."""
+
+    AS = "as"
+    """`as_T(x)` and `as_T(x, mode)`."""
+    IMPLICIT = "implicit"
+    """An assignment to another type, without a cast: promotions only."""
+    EXPLICIT = "explicit"
+    """`(T)x`."""
+    REINTERPRET = "reinterpret"
+    """`reinterpret_cast<T>(x)`: the same bits."""
+    IR = "ir"
+    """A cast instruction of LLVM IR."""
+
+
+@dataclass(frozen=True)
+class CompiledCast:
+    """A cast as the compiler makes it: its path and the program for one vector, or for as many as there are.
+
+    `mode` is the rounding word of its conversions, None where nothing rounds. `kind` is what the compiler's own table
+    calls the lowering; None if the table does not have the vectors.
+    """
+
+    target: VliwTarget
+    src: VectorType
+    dst: VectorType
+    form: Form
+    reading: Reading
+    order: Order
+    path: Path
+    mode: str | None
+    kind: Kind | None
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The instructions with registers and bundles; `kernel.text(n)` is assembly for n vectors."""
+        if self.path.hops and self.path.hops[0].means is Means.KEEP:
+            sequence = build_kept(self.src, self.dst, self.target)
+        elif self.order is Order.SCALAR:
+            sequence = build_scalar(self.path, self._mode_of)
+        elif self.src.element == "i1":
+            sequence = build_bool(self.dst.element, registers_of(self.dst, self.target))
+        else:
+            sequence = build(self.path, self.src, self.dst, self.order, self._mode_of, self.target)
+        return schedule(sequence, self.target)
+
+    def run(self, codes: Codes, *, checked: bool = True) -> Execution:
+        """Run the program on codes of the source type (integers of the result's width where that is a predicate).
+
+        A scalar program takes one code.
+        """
+        if self.order is Order.SCALAR:
+            (code,) = np.asarray(codes).reshape(-1)
+            return execute(self.kernel, {}, {SOURCE: int(code)}, checked=checked)
+        return execute(self.kernel, {SOURCE: codes}, checked=checked)
+
+    def values(self, codes: Codes) -> Codes:
+        """Return the result's codes for codes of the source, one for each, in linear order.
+
+        Raises:
+            IllegalError: the result is in another order.
+        """
+        if self.order is Order.SCALAR:
+            found = [self.run(code, checked=False).outputs[RESULT][0, 0] for code in np.ravel(codes)]
+            return np.array(found, code_dtype(FORMATS[self.dst.element]))
+        if self.order is not Order.LINEAR:
+            raise IllegalError(f"the result is in {self.order} order", legal=(Order.LINEAR,))
+        count = np.size(codes)
+        if self.form is Form.REINTERPRET:
+            count = count * bits_of(self.src.element) // bits_of(self.dst.element)
+        return self.run(codes, checked=False).outputs[RESULT].reshape(-1)[:count]
+
+    def _mode_of(self, hop: Hop) -> str:
+        if self.form is Form.IR and not hop.takes_mode and bits_of(hop.dst) > bits_of(hop.src):
+            return _FROM_REGISTER
+        return self.mode or _DEFAULT_MODE
+
+
+def compile_cast(
+    src: str,
+    dst: str,
+    target: VliwTarget | str | File,
+    *,
+    form: Form | str = Form.AS,
+    rounding: str | None = None,
+    reading: Reading | str = Reading.COMPILER,
+    order: Order | str = Order.LINEAR,
+) -> CompiledCast:
+    """Return a cast between vector types (`float128`, `short128`) or element formats (`f32`, `i16`).
+
+    Args:
+        src: type of the argument; without a number of elements, one register of the narrower side.
+        dst: type of the result; `reinterpret` alone changes the number of elements.
+        target: a generation of TPC.
+        form: what the program says; `Form`.
+        rounding: mode of `as_T(x, mode)`, as `SW_RZ` or `rz`; None: to nearest even.
+        reading: whose account of a chain, where the vendor's compiler and document differ; `Reading`.
+        order: of the elements in the result; `Order`.
+
+    Raises:
+        ReadError: an unknown type, form, mode, reading or order.
+        IllegalError: another number of elements, no promotion, a pair or mode that the path does not have.
+    """
+    chosen = tpc_target(target)
+    wanted, account, arrangement = _word(Form, form), _word(Reading, reading), _word(Order, order)
+    _check_reading(account, arrangement)
+    source, result = vector_type(src), vector_type(dst)
+    if wanted is Form.REINTERPRET:
+        if arrangement is not Order.LINEAR:
+            message = f"reinterpret_cast moves no elements, its order cannot be {arrangement}"
+            raise IllegalError(message, legal=(f"--order {Order.LINEAR}",))
+        return _reinterpreted(source, result, chosen, rounding)
+    if arrangement is Order.SCALAR:
+        source, result = (VectorType(kind.element, 1) for kind in (source, result))
+    elif arrangement is Order.LANE:
+        source, result = one_register(source, result, chosen)
+    else:
+        source, result = matched(source, result, chosen)
+    return prepared(source, result, chosen, form=wanted, rounding=rounding, reading=account, order=arrangement)
+
+
+def prepared(
+    src: VectorType,
+    dst: VectorType,
+    target: VliwTarget,
+    *,
+    form: Form,
+    rounding: str | None,
+    reading: Reading,
+    order: Order,
+) -> CompiledCast:
+    """Return a cast between types whose numbers of elements are known; arguments and errors as `compile_cast`."""
+    if form is Form.IMPLICIT and not promotes(src.element, dst.element):
+        raise _no_promotion(src, dst)
+    if form is Form.IR:
+        check_ir(src.element, dst.element)
+    if src.element == "i1":
+        path = _bool_path(dst.element, target)
+        if order is Order.SCALAR:
+            raise IllegalError("no source tells how a scalar predicate is cast", legal=("a vector order",))
+        registers_of(dst, target)
+    else:
+        path = path_of(src.element, dst.element, target, Reading.SCALAR if order is Order.SCALAR else reading)
+        for kind in (src, dst) if order is not Order.SCALAR else ():
+            registers_of(kind, target)
+    mode = _mode(path, form, rounding, target)
+    return CompiledCast(target, src, dst, form, reading, order, path, mode, lowering_kind(src, dst, target))
+
+
+def kept(src: VectorType, dst: VectorType, target: VliwTarget, form: Form) -> CompiledCast:
+    """Return the cast that keeps the bits of the first registers."""
+    hop = (Hop(Means.KEEP, src.element, dst.element),)
+    path = Path(src.element, dst.element, hop, Status.DOCUMENTED, ("tpc_builtin_support: interpreted cast",))
+    kind = lowering_kind(src, dst, target)
+    return CompiledCast(target, src, dst, form, Reading.COMPILER, Order.LINEAR, path, None, kind)
+
+
+def lowering_kind(src: VectorType, dst: VectorType, target: VliwTarget) -> Kind | None:
+    """Return what the compiler's table calls the lowering between two vector types, None if it has none."""
+    for row in lowering_matrix(target.name):
+        if (row.src, row.dst) == (src.element, dst.element) and (src.elements, dst.elements) in row.counts:
+            return row.kind
+    return None
+
+
+def check_ir(src: str, dst: str) -> None:
+    """Refuse pairs that are one type in LLVM IR, whose integers have no sign.
+
+    Raises:
+        IllegalError: as said.
+    """
+    if src != "i1" and not is_float(src) and not is_float(dst) and bits_of(src) == bits_of(dst):
+        raise IllegalError(
+            f"{src} and {dst} are one type in LLVM IR, there is no cast between them", legal=("--form as", "explicit")
+        )
+
+
+def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
+    """Return a TPC generation by name, by the path of its description, or as it is.
+
+    Raises:
+        ReadError: no such target. IllegalError: another kind of chip.
+    """
+    found = target if isinstance(target, VliwTarget) else load_target(target)
+    if not isinstance(found, VliwTarget):
+        message = f"{found.name} is no TPC: its compiler's casts are not known"
+        raise IllegalError(message, legal=targets_running("tpc"))
+    return found
+
+
+def _word(kind: type[_Word], text: _Word | str) -> _Word:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ReadError(f"unknown {kind.__name__.lower()} '{text}'", legal=[each.value for each in kind]) from None
+
+
+def _check_reading(reading: Reading, order: Order) -> None:
+    """Refuse the document's chains for scalars, which it does not mention, and the scalar ones for vectors.
+
+    Raises:
+        IllegalError: as said.
+    """
+    if reading is not Reading.COMPILER and (reading is Reading.SCALAR) is not (order is Order.SCALAR):
+        raise IllegalError(
+            f"reading {reading} and order {order} do not go together: the document tells of vectors, the scalar chains "
+            "are those of order scalar",
+            legal=("--order scalar", "--reading compiler"),
+        )
+
+
+def _reinterpreted(src: VectorType, dst: VectorType, target: VliwTarget, rounding: str | None) -> CompiledCast:
+    """Give a reinterpretation its numbers of elements and check that both types have equally many bits."""
+    if rounding is not None:
+        raise IllegalError("reinterpret_cast keeps the bits and takes no rounding mode", legal=("no mode",))
+    for kind in (src, dst):
+        if kind.element not in target.elements.formats:
+            raise IllegalError(f"{target.name} has no elements of {kind.element}", legal=target.elements.formats)
+    if src.elements is None:
+        total = dst.elements * dst.bits if dst.elements else target.registers.vector_bytes * 8
+        src = VectorType(src.element, total // src.bits)
+    assert src.elements is not None
+    if dst.elements is None:
+        dst = VectorType(dst.element, src.elements * src.bits // dst.bits)
+    assert dst.elements is not None
+    if src.elements * src.bits != dst.elements * dst.bits:
+        raise IllegalError(
+            f"reinterpret_cast keeps the bits: {src.name} has {src.elements * src.bits}, {dst.name} "
+            f"{dst.elements * dst.bits}",
+            legal=(VectorType(dst.element, src.elements * src.bits // dst.bits).name,),
+        )
+    return kept(src, dst, target, Form.REINTERPRET)
+
+
+def _no_promotion(src: VectorType, dst: VectorType) -> IllegalError:
+    legal = ", ".join(row.name for row in promotions_of(src.element))
+    return IllegalError(
+        f"C converts {src.name} to {dst.name} only by an explicit cast; by itself it promotes {src.name} to: "
+        f"{legal or 'nothing'}",
+        legal=("--form explicit", "--form as"),
+    )
+
+
+def _bool_path(dst: str, target: VliwTarget) -> Path:
+    rows = [row.dst for row in lowering_matrix(target.name) if row.kind is Kind.BOOL_TO]
+    if dst not in rows:
+        raise IllegalError(f"{target.name} selects no {dst} by a predicate", legal=[f"i1 -> {name}" for name in rows])
+    return Path("i1", dst, (), Status.DOCUMENTED, ("LL lowering: select 1 or 0 under a predicate",))
+
+
+def _mode(path: Path, form: Form, asked: str | None, target: VliwTarget) -> str | None:
+    """Return the rounding mode in force, None where nothing on the path takes one.
+
+    Raises:
+        ReadError: the word is no mode. IllegalError: the path, or the form, does not have it.
+    """
+    modes = path.modes(target)
+    if asked is None:
+        return _DEFAULT_MODE if modes else None
+    word = asked.strip().lower().removeprefix(_PREFIX)
+    word = _ALIASES.get(word, word)
+    if word not in _WORDS:
+        raise ReadError(f"unknown rounding mode '{asked}'", legal=_spelled(_WORDS))
+    if form is not Form.AS:
+        raise IllegalError(
+            f"{form} conversions round to nearest even; a mode is given to as_T(x, mode)", legal=("--form as",)
+        )
+    if not modes:
+        raise IllegalError(
+            f"the path {path} on {target.name} has no rounding modes: integer steps take none",
+            legal=("no mode",),
+        )
+    if word not in modes:
+        raise IllegalError(f"the path {path} on {target.name} has no rounding mode {word}", legal=_spelled(modes))
+    return word
+
+
+def _spelled(words: Iterable[str]) -> list[str]:
+    """Return rounding words as C has them."""
+    return [f"{_PREFIX}{word}".upper() for word in words]
+
+
+def compiled_cast(
+    codes: Codes | Items[int], src: str, dst: str, *, target: VliwTarget | str | File, **options: Any
+) -> Codes:
+    """Return what the compiler's cast makes of codes; arguments and errors as `compile_cast`."""
+    found = compile_cast(src, dst, target, **options)
+    element = found.src.element if found.src.element != "i1" else f"u{bits_of(found.dst.element)}"
+    return found.values(np.asarray(codes, code_dtype(FORMATS[element])))

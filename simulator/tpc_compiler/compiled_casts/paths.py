@@ -1,0 +1,188 @@
+"""Which instructions a cast of the compiler goes through on a generation: one hop per instruction or small sequence.
+
+A pair that the vector unit converts goes directly; integers narrow by CONVERT_INT with shift 0, except where CONVERT
+covers that family too; everything else is in the table of chains, whose links are found in the same way. Source:
+docs/reference/tpc.md section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from castsim.isa.errors import IllegalError
+from castsim.targets.schema import Status
+from castsim.targets.tpc_compiler import ChainRow, How, Reading, chains
+from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.tpc_compiler.compiled_casts.vector_types import bits_of, is_float, is_signed
+
+_NARROWEST = 8
+"""Casts to fewer bits exist only as CONVERT_INT8 and CONVERT_UINT8, whichever way the others narrow."""
+
+
+class Means(StrEnum):
+    """How one hop is done."""
+
+    CONVERT = "CONVERT"
+    NARROW = "CONVERT_INT"
+    EXTEND = "zero extension"
+    CLAMP = "clamp"
+    OFFSET = "CONVERT with offset"
+    HALVE = "CONVERT with halving"
+    MASK = "CONVERT without the top bit"
+    KEEP = "same bits"
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One link of a path. `row` is the instruction's row in the target's tables; `through` the signed middle type.
+
+    `shift` and `integer_rounding` are those of CONVERT_INT; the compiler's casts shift by nothing.
+    """
+
+    means: Means
+    src: str
+    dst: str
+    row: ConvertRow | IntegerConvertRow | None = None
+    through: str | None = None
+    shift: int = 0
+    integer_rounding: str = "rhne"
+
+    @property
+    def takes_mode(self) -> bool:
+        """Whether a rounding mode has a meaning here: in conversions from or to floats."""
+        return self.means in (Means.CONVERT, Means.OFFSET, Means.HALVE, Means.MASK) and (
+            is_float(self.src) or is_float(self.dst)
+        )
+
+    def __str__(self) -> str:
+        arrow = "~" if self.means is Means.KEEP else "->"
+        return f"{self.src} {arrow} {self.dst} ({self.means})"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The hops of a cast. `status` and `sources` say how well the choice of the types between is known."""
+
+    src: str
+    dst: str
+    hops: tuple[Hop, ...]
+    status: Status
+    sources: tuple[str, ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types on the way, both ends included."""
+        return (self.src, *(hop.dst for hop in self.hops))
+
+    @property
+    def widest(self) -> int:
+        """Bits of the widest type on the way."""
+        return max(map(bits_of, self.types))
+
+    def modes(self, target: VliwTarget) -> tuple[str, ...]:
+        """Return the rounding modes that the path has: those of CONVERT if it meets a float, else none."""
+        return tuple(target.convert_rounding.modes) if any(hop.takes_mode for hop in self.hops) else ()
+
+    def __str__(self) -> str:
+        found = self.src
+        for hop in self.hops:
+            between = f"({hop.through}) " if hop.through else ""
+            found += f" {'~' if hop.means is Means.KEEP else '->'} {between}{hop.dst}"
+        return found
+
+
+def path_of(src: str, dst: str, target: VliwTarget, reading: Reading = Reading.COMPILER) -> Path:
+    """Return the path of a cast.
+
+    Raises:
+        IllegalError: a type that the generation lacks, or a pair that nothing leads to.
+    """
+    for element in (src, dst):
+        if element not in target.elements.formats:
+            raise IllegalError(f"{target.name} has no elements of {element}", legal=target.elements.formats)
+    if src == dst:
+        return Path(src, dst, (), Status.DOCUMENTED, ())
+    found = _path(src, dst, target, reading)
+    if found is None:
+        legal = [other for other in target.elements.formats if other != src and _path(src, other, target, reading)]
+        raise IllegalError(
+            f"{target.name} has no way from {src} to {dst}; from {src} it converts to: {', '.join(legal) or 'nothing'}",
+            legal=[f"{src} -> {other}" for other in legal],
+        )
+    return found
+
+
+def direct_hop(src: str, dst: str, target: VliwTarget, unit: str = "vpu") -> Hop | None:
+    """Return the one instruction that makes a pair, None if there is none; an integer narrows by CONVERT_INT."""
+    narrowing = target.integer_convert(_narrowing(src), dst, unit)
+    convert = target.convert(src, dst, unit)
+    if narrowing is not None and not (convert is not None and _converts_narrow(target)):
+        return Hop(Means.NARROW, src, dst, narrowing)
+    return None if convert is None else Hop(Means.CONVERT, src, dst, convert)
+
+
+def _narrowing(src: str) -> str:
+    if is_float(src):
+        return ""
+    return f"convert_{'int' if is_signed(src) else 'uint'}{bits_of(src)}"
+
+
+def _converts_narrow(target: VliwTarget) -> bool:
+    """Whether CONVERT makes every narrowing of integers to 8 bits or more that CONVERT_INT makes."""
+    rows = [row for row in target.integer_converts if row.unit == "vpu" and bits_of(row.dst) >= _NARROWEST]
+    return all(target.convert(row.src, row.dst) is not None for row in rows)
+
+
+def _path(src: str, dst: str, target: VliwTarget, reading: Reading) -> Path | None:
+    hop = direct_hop(src, dst, target, "spu" if reading is Reading.SCALAR else "vpu")
+    if hop is not None:
+        return Path(src, dst, (hop,), Status.DOCUMENTED, (f"instruction set of {target.name}",))
+    row = _chain(src, dst, reading)
+    if row is None or not {name for name, _ in row.steps} <= set(target.elements.formats):
+        return None
+    hops = _links(row, target, reading)
+    if hops is None:
+        return None
+    assumed = row.status is Status.ASSUMED or any(status is Status.ASSUMED for _, status, _ in hops)
+    return Path(
+        src,
+        dst,
+        tuple(hop for found, _, _ in hops for hop in found),
+        Status.ASSUMED if assumed else row.status,
+        tuple(dict.fromkeys([row.source, *(source for _, _, sources in hops for source in sources)])),
+    )
+
+
+def _chain(src: str, dst: str, reading: Reading) -> ChainRow | None:
+    """Return the row of a pair: of the reading, else the one that all share, else, for scalars, the vectors'."""
+    rows = {row.reading: row for row in chains() if (row.src, row.dst) == (src, dst)}
+    found = rows.get(reading) or rows.get(None)
+    return found or (rows.get(Reading.COMPILER) if reading is Reading.SCALAR else None)
+
+
+_Links = list[tuple[tuple[Hop, ...], Status, tuple[str, ...]]]
+_MEANS = {
+    How.EXTEND: Means.EXTEND,
+    How.CLAMP: Means.CLAMP,
+    How.OFFSET: Means.OFFSET,
+    How.HALVE: Means.HALVE,
+    How.MASK: Means.MASK,
+}
+
+
+def _links(row: ChainRow, target: VliwTarget, reading: Reading) -> _Links | None:
+    """Return the hops of a row of the table of chains, None if one of them does not exist here."""
+    if row.how is not How.CHAIN:
+        through = row.steps[1][0] if len(row.steps) > 2 else None
+        return [((Hop(_MEANS[row.how], row.src, row.dst, through=through),), row.status, ())]
+    found: _Links = []
+    for (before, _), (after, converted) in zip(row.steps, row.steps[1:], strict=False):
+        if not converted:
+            found.append(((Hop(Means.KEEP, before, after),), Status.DOCUMENTED, ()))
+            continue
+        link = _path(before, after, target, reading)
+        if link is None:
+            return None
+        found.append((link.hops, link.status, link.sources if len(link.hops) > 1 else ()))
+    return found

@@ -1,0 +1,17 @@
+"""Sequences of TPC instructions made into programs that run: registers, latencies, loads, stores, values, counts.
+
+sequence = Sequence()
+(x,) = sequence.input("x", "f32")
+y = sequence.vector()
+sequence.vpu("convert.f32 target_type=int32 rhne", y, x)
+sequence.output("y", "i32", y)
+kernel = schedule(sequence, target)      # kernel.text(4) is assembly for four tiles
+found = execute(kernel, {"x": codes})    # found.outputs["y"], found.vector_operations, found.stale_reads
+"""
+
+from castsim.tpc_compiler.emission.execution import Execution, execute, issue
+from castsim.tpc_compiler.emission.kernel import Kernel
+from castsim.tpc_compiler.emission.scheduling import schedule
+from castsim.tpc_compiler.emission.sequence import Port, Scalar, Sequence, Step, Value
+
+__all__ = ["Execution", "Kernel", "Port", "Scalar", "Sequence", "Step", "Value", "execute", "issue", "schedule"]

@@ -1,0 +1,338 @@
+"""What a block of bundles stores, as terms of what it loads.
+
+Bundles are taken in order: a block that reads early has another meaning than this, and is not given here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.tpc import Bundle, Immediate, Instruction, Register, Slot, TensorDeclaration
+from castsim.isa.tpc.forms import Show
+from castsim.isa.tpc.program import GROUPED, File, Operand
+from castsim.machines.vliw.semantics import prepare
+from castsim.machines.vliw.semantics.convert import Convert
+from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
+from castsim.machines.vliw.semantics.elementwise import KINDS
+from castsim.machines.vliw.semantics.nearbyint import NearbyInt
+from castsim.machines.vliw.semantics.placement import Placement
+from castsim.machines.vliw.semantics.rearrange import NOTHING, Rearrange
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.swizzles.terms import Bytes, Term, Terms
+
+_VECTOR = (File.V, File.D, File.A, File.VP)
+_BYTE_BITS = 8
+
+
+class Unsuited(Exception):  # noqa: N818 - it is an answer, not a fault
+    """A block that the pass leaves as it is; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store of a vector: instruction, place among all of the block, width of an element in bytes."""
+
+    instruction: Instruction
+    slot: Slot
+    place: int
+    width: int
+    value: Bytes
+
+
+@dataclass(slots=True)
+class Analysis:
+    """What a block does.
+
+    `others` are the instructions that touch no vector, with their places; `work` the instructions of the vector slot
+    that are not lane moves; `moves` the lane moves. `registers` and `masks` are what is known at the end.
+    """
+
+    terms: Terms = field(default_factory=Terms)
+    loads: list[Access] = field(default_factory=list)
+    stores: list[Access] = field(default_factory=list)
+    others: list[tuple[int, Slot, Instruction]] = field(default_factory=list)
+    moves: list[Instruction] = field(default_factory=list)
+    registers: dict[int, Bytes] = field(default_factory=dict)
+    masks: dict[int, Bytes] = field(default_factory=dict)
+    scalars: set[str] = field(default_factory=set)
+
+
+def analysed(
+    bundles: Iterable[Bundle],
+    constants: dict[int, tuple[int, int]],
+    tensors: dict[int, TensorDeclaration],
+    target: VliwTarget,
+) -> Analysis:
+    """Run a block on terms.
+
+    `constants` are vector registers that hold one number in every element from before the block: bits and width.
+
+    Raises:
+        Unsuited: something in the block has no meaning lane by lane, or is not known.
+    """
+    found = Analysis()
+    reader = _Reader(found, tensors, target)
+    for register, (bits, width) in constants.items():
+        found.registers[register] = reader.filled(found.terms.constant(bits, width))
+    place = 0
+    for bundle in bundles:
+        results: list[Callable[[], None]] = []
+        for slot, instruction in zip(Slot, bundle.slots, strict=True):
+            if instruction is not None:
+                results.append(reader.result(instruction, slot, place))
+                place += 1
+        for commit in results:
+            commit()
+    written = {str(instruction.operand("dest")) for _, _, instruction in found.others}
+    if written & found.scalars:
+        raise Unsuited(f"{min(written & found.scalars)} is written beside the vector work that reads it")
+    return found
+
+
+def head_of(instruction: Instruction) -> str:
+    """Return mnemonic, type and switches as text."""
+    specs = {switch.name: switch for switch in instruction.form.switches}
+    words = [instruction.mnemonic if instruction.type is None else f"{instruction.mnemonic}.{instruction.type}"]
+    for name, value in instruction.switches:
+        shown = specs[name].show
+        if shown is Show.ALWAYS or (shown is Show.CHANGED and value != specs[name].default):
+            words.append(specs[name].print(value))
+    return " ".join(words)
+
+
+def is_vector(operand: Operand | None) -> bool:
+    """Whether an operand is a vector, a group of them or a vector predicate."""
+    return isinstance(operand, Register) and operand.file in _VECTOR
+
+
+class _Reader:
+    """Takes instructions one at a time; the effect of each is committed when the whole bundle has read."""
+
+    def __init__(self, found: Analysis, tensors: dict[int, TensorDeclaration], target: VliwTarget) -> None:
+        self.found = found
+        self.terms = found.terms
+        self.tensors = tensors
+        self.target = target
+        self.size = target.registers.vector_bytes
+
+    def result(self, instruction: Instruction, slot: Slot, place: int) -> Callable[[], None]:
+        """Return what commits the effect of an instruction."""
+        mnemonic = instruction.mnemonic
+        if mnemonic in ("ld_tnsr", "st_tnsr"):
+            return self._access(instruction, slot, place)
+        if instruction.switch("mmio") == 1:
+            raise self._unsuited(instruction, "may change how the vector work rounds")
+        if not any(map(is_vector, instruction.operands)):
+            self.found.others.append((place, slot, instruction))
+            return lambda: None
+        if mnemonic == "mov":
+            return self._into(instruction, self._moved(instruction))
+        if mnemonic in KINDS or mnemonic.startswith(("cmp_", "sel_")):
+            return self._into(instruction, self._lanewise(instruction))
+        if not mnemonic.startswith(("convert", "nearbyint", "pack", "unpack", "mov_")):
+            raise self._unsuited(instruction, "is no element-wise work")
+        unit = prepare(instruction, self.target).unit
+        if isinstance(unit, Rearrange):
+            return self._into(instruction, self._rearranged(instruction, unit))
+        if isinstance(unit, NearbyInt):
+            if unit.integer is not None:
+                raise self._unsuited(instruction, "makes two results of one")
+            return self._into(instruction, self._lanewise(instruction))
+        assert isinstance(unit, Convert | ConvertInteger)
+        return self._converted(instruction, unit)
+
+    def filled(self, term: int) -> Bytes:
+        """Return a register with one element everywhere."""
+        return self.terms.register([term] * (self.size // self.terms.listed[term].width))
+
+    def _unsuited(self, instruction: Instruction, why: str) -> Unsuited:
+        return Unsuited(f"line {instruction.span.line}: {instruction.mnemonic} {why}")
+
+    # --------------------------------------------------------------------------------------------------- registers
+
+    def _register(self, instruction: Instruction, operand: Operand | None) -> Bytes:
+        assert isinstance(operand, Register)
+        known = self.found.masks if operand.file is File.VP else self.found.registers
+        if operand.file in GROUPED:
+            raise self._unsuited(instruction, "works on a group of registers")
+        if operand.index not in known:
+            raise self._unsuited(instruction, f"reads {operand}, which comes from before the block")
+        return known[operand.index]
+
+    def _income(self, register: Register) -> Bytes:
+        """Return what a destination held; of one that nothing wrote every byte is a term of its own."""
+        known = self.found.masks if register.file is File.VP else self.found.registers
+        if register.index in known:
+            return known[register.index]
+        unknown = [self.terms.number(Term("load", 1, (str(register), byte))) for byte in range(self.size)]
+        return self.terms.register(unknown)
+
+    def _into(self, instruction: Instruction, value: Bytes) -> Callable[[], None]:
+        """Return what writes a result to its one register, under the predicate."""
+        dest = instruction.operand("dest")
+        assert isinstance(dest, Register)
+        if dest.file in GROUPED:
+            raise self._unsuited(instruction, "works on a group of registers")
+        known = self.found.masks if dest.file is File.VP else self.found.registers
+        if instruction.predicate is not None:
+            value = self._selected(instruction, value, self._income(dest))
+
+        def commit() -> None:
+            known[dest.index] = value
+
+        return commit
+
+    def _selected(self, instruction: Instruction, new: Bytes, old: Bytes) -> Bytes:
+        """Return the choice between new and old elements under a vector predicate, as wide as its own lanes."""
+        predicate = instruction.predicate
+        assert predicate is not None
+        if predicate.register.file is not File.VP:
+            raise self._unsuited(instruction, "is under a scalar predicate")
+        mask = self._register(instruction, predicate.register)
+        width = self.terms.term_of(int(mask[0])).width if instruction.type is None else self._width(instruction)
+        key = ("!" if predicate.inverted else "",)
+        triples = zip(*(self.terms.elements(each, width) for each in (mask, new, old)), strict=True)
+        return self.terms.register([self.terms.number(Term("select", width, key, triple)) for triple in triples])
+
+    def _width(self, instruction: Instruction) -> int:
+        if instruction.type not in FORMATS:
+            raise self._unsuited(instruction, "works on single bits")
+        return FORMATS[str(instruction.type)].bits // _BYTE_BITS
+
+    # -------------------------------------------------------------------------------------------------------- kinds
+
+    def _access(self, instruction: Instruction, slot: Slot, place: int) -> Callable[[], None]:
+        """Take a load or store of a whole vector."""
+        number = next((each for each in instruction.operands if isinstance(each, Immediate)), None)
+        if number is None or number.value not in self.tensors or instruction.predicate is not None:
+            raise self._unsuited(instruction, "names its tensor by a register, or has a predicate")
+        if head_of(instruction) != instruction.mnemonic:
+            raise self._unsuited(instruction, "accesses part of a vector")
+        tensor = self.tensors[number.value]
+        bits = format_named(tensor.format).bits
+        if bits < _BYTE_BITS or tensor.direction == "inout":
+            raise self._unsuited(instruction, f"accesses {tensor.name}, whose elements cannot be followed")
+        width = bits // _BYTE_BITS
+        if instruction.mnemonic == "st_tnsr":
+            value = self._register(instruction, instruction.operand("src_c"))
+            self.found.stores.append(Access(instruction, slot, place, width, value))
+            return lambda: None
+        load = len(self.found.loads)
+        leaves = [self.terms.number(Term("load", width, (load, e))) for e in range(self.size // width)]
+        value = self.terms.register(leaves)
+        self.found.loads.append(Access(instruction, slot, place, width, value))
+        return self._into(instruction, value)
+
+    def _moved(self, instruction: Instruction) -> Bytes:
+        source = instruction.operand("src_a")
+        if is_vector(source):
+            return self._register(instruction, source)
+        if instruction.type is None or not isinstance(source, Immediate):
+            raise self._unsuited(instruction, "moves something else than a vector or a number")
+        return self.filled(self.terms.constant(source.value, self._width(instruction)))
+
+    def _rearranged(self, instruction: Instruction, unit: Rearrange) -> Bytes:
+        dest = instruction.operand("dest")
+        assert isinstance(dest, Register)
+        source = self._register(instruction, instruction.operand("src_a"))
+        self.found.moves.append(instruction)
+        kept = unit.source_of == NOTHING
+        return np.where(kept, self._income(dest), source[np.where(kept, 0, unit.source_of)])
+
+    def _bytewise(self, instruction: Instruction, width: int) -> Bytes | None:
+        """Return the result of an AND or shift that only drops and moves whole bytes, None of any other instruction."""
+        source, amount = instruction.operand("src_a"), instruction.operand("src_b")
+        if not isinstance(amount, Immediate) or instruction.switch("andn") == 1:
+            return None
+        bits = amount.value & ((1 << width * _BYTE_BITS) - 1)
+        if instruction.mnemonic == "and":
+            mask = bits.to_bytes(width, "little")
+            if set(mask) - {0, 0xFF}:
+                return None
+            taken = [place if byte else None for place, byte in enumerate(mask)]
+        elif instruction.mnemonic in ("shr", "shl") and amount.value % _BYTE_BITS == 0:
+            step = amount.value // _BYTE_BITS * (1 if instruction.mnemonic == "shr" else -1)
+            taken = [place + step if 0 <= place + step < width else None for place in range(width)]
+        else:
+            return None
+        (zero,) = self.terms.bytes_of(self.terms.constant(0, 1))
+        rows = self._register(instruction, source).reshape(-1, width)
+        columns = [np.full(len(rows), zero) if place is None else rows[:, place] for place in taken]
+        return np.stack(columns, axis=1).reshape(-1)
+
+    def _lanewise(self, instruction: Instruction) -> Bytes:
+        width, columns = self._width(instruction), []
+        moved = self._bytewise(instruction, width)
+        if moved is not None:
+            return moved
+        for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+            if spec.role != "dest":
+                columns.append(self._column(instruction, operand, width))
+        head = (head_of(instruction),)
+        rows = zip(*columns, strict=True)
+        return self.terms.register([self.terms.number(Term("operation", width, head, row)) for row in rows])
+
+    def _column(self, instruction: Instruction, operand: Operand, width: int) -> list[int]:
+        """Return the elements of an operand in all lanes."""
+        count = self.size // width
+        if isinstance(operand, Immediate):
+            return [self.terms.number(Term("immediate", width, (operand.value,)))] * count
+        if isinstance(operand, Register) and operand.file is File.S:
+            self.found.scalars.add(str(operand))
+            return [self.terms.number(Term("scalar", width, (operand.index,)))] * count
+        if not is_vector(operand):
+            raise self._unsuited(instruction, f"reads {operand}")
+        return self.terms.elements(self._register(instruction, operand), width)
+
+    def _converted(self, instruction: Instruction, unit: Convert | ConvertInteger) -> Callable[[], None]:
+        """Take a conversion of element types, of one lane or all."""
+        placement = unit.placement
+        if placement is None or instruction.predicate is not None or instruction.switch("clip_fp") == 1:
+            raise self._unsuited(instruction, "has a predicate or a switch that the pass does not follow")
+        if str(instruction.switch("rounding")).startswith("sr"):
+            raise self._unsuited(instruction, "draws random numbers, which differ by lane")
+        src, dst, shift = self._kinds(instruction, unit)
+        given = self._group(instruction, "src_a", placement.sources)
+        elements = [term for each in given for term in self.terms.elements(each, FORMATS[src].bits // _BYTE_BITS)]
+        key = (instruction.mnemonic, src, dst, str(instruction.switch("rounding")), shift)
+        width = FORMATS[dst].bits // _BYTE_BITS
+        made = [
+            self.terms.number(Term("operation", width, key, (elements[int(source)],))) for source in placement.gather
+        ]
+        return self._scatter(instruction, placement, made, width)
+
+    def _kinds(self, instruction: Instruction, unit: Convert | ConvertInteger) -> tuple[str, str, int]:
+        """Return source and destination type and the shift."""
+        if isinstance(unit, Convert):
+            return unit.src, unit.dst, 0
+        shift = instruction.operand("src_b")
+        if not isinstance(shift, Immediate):
+            raise self._unsuited(instruction, "shifts by a register")
+        return unit.src.name, unit.dst.name, shift.signed
+
+    def _group(self, instruction: Instruction, role: str, count: int) -> list[Bytes]:
+        """Return the registers that an operand stands for."""
+        operand = instruction.operand(role)
+        assert isinstance(operand, Register)
+        return [self._register(instruction, Register(File.V, operand.index + k)) for k in range(count)]
+
+    def _scatter(
+        self, instruction: Instruction, placement: Placement, made: list[int], width: int
+    ) -> Callable[[], None]:
+        dest = instruction.operand("dest")
+        assert isinstance(dest, Register)
+        registers = [Register(File.V, dest.index + k) for k in range(placement.destinations)]
+        lanes = self.size // width
+        incomes = [self.terms.elements(self._income(register), width) for register in registers]
+        for where, term in zip(placement.scatter.tolist(), made, strict=True):
+            incomes[where // lanes][where % lanes] = term
+
+        def commit() -> None:
+            for register, elements in zip(registers, incomes, strict=True):
+                self.found.registers[register.index] = self.terms.register(elements)
+
+        return commit

@@ -1,0 +1,141 @@
+"""A program as blocks without control flow, and what stands between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from castsim.isa.formats import FORMATS
+from castsim.isa.tpc import Bundle, Immediate, Instruction, Label, Program, Slot, print_bundle
+from castsim.isa.tpc.program import Item
+from castsim.machines.vliw.lint.unread import keeps_income
+from castsim.machines.vliw.plans import InstructionPlan, prepared
+from castsim.machines.vliw.registers import Registers
+from castsim.targets.vliw import VliwTarget
+
+_JUMPS = ("loop", "jmpr", "jmpa", "halt")
+_BYTE_BITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive items of a program; `straight` if they are bundles without control flow, entered at the top only."""
+
+    items: tuple[Item, ...]
+    straight: bool
+
+    @property
+    def bundles(self) -> tuple[Bundle, ...]:
+        """Its bundles."""
+        return tuple(item for item in self.items if isinstance(item, Bundle))
+
+    @property
+    def trailing(self) -> int:
+        """Empty bundles at its end."""
+        count = 0
+        for bundle in reversed(self.bundles):
+            if any(bundle.slots):
+                break
+            count += 1
+        return count
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """First and last line of the source."""
+        return self.items[0].span.line, self.items[-1].span.line
+
+
+def pieces(program: Program, target: VliwTarget) -> tuple[Piece, ...]:
+    """Cut a program at labels, directives, jumps, loops, their delay bundles and HALT."""
+    found: list[Piece] = []
+    straight: list[Item] = []
+    delay = 0
+
+    def flush() -> None:
+        if straight:
+            found.append(Piece(tuple(straight), straight=True))
+            straight.clear()
+
+    for item in program.items:
+        jumps = isinstance(item, Bundle) and any(each is not None and each.mnemonic in _JUMPS for each in item.slots)
+        if isinstance(item, Bundle) and not jumps and delay == 0:
+            straight.append(item)
+            continue
+        flush()
+        found.append(Piece((item,), straight=False))
+        if isinstance(item, Bundle):
+            delay = max(delay - 1, 0)
+            delay = max(delay, _delay(item, target))
+    flush()
+    return tuple(found)
+
+
+def _delay(bundle: Bundle, target: VliwTarget) -> int:
+    mnemonics = {each.mnemonic for each in bundle.slots if each is not None}
+    if "loop" in mnemonics:
+        return target.loop_rules.delay_bundles
+    return target.jump_rules.delay_bundles if mnemonics & {"jmpr", "jmpa"} else 0
+
+
+def constants(program: Program, target: VliwTarget) -> dict[int, tuple[int, int, Instruction]]:
+    """Return vector registers that one MOV of a number writes and nothing else: bits, width in bytes, the MOV."""
+    writers: dict[str, list[Instruction]] = {}
+    for plan in plans_of(program.bundles, target):
+        for cell in plan.results:
+            writers.setdefault(cell.name, []).append(plan.instruction)
+    found = {}
+    for name, (first, *others) in writers.items():
+        source = first.operand("src_a")
+        plain = first.mnemonic == "mov" and first.predicate is None and first.type in FORMATS
+        if not others and plain and isinstance(source, Immediate) and _is_vector(name):
+            found[int(name[1:])] = (source.value, FORMATS[str(first.type)].bits // _BYTE_BITS, first)
+    return found
+
+
+def plans_of(bundles: tuple[Bundle, ...], target: VliwTarget) -> list[InstructionPlan]:
+    """Return the instructions of bundles with the registers that they read and write."""
+    registers = Registers(target)
+    return [
+        prepared(instruction, index, slot, registers, target)
+        for index, bundle in enumerate(bundles)
+        for slot, instruction in zip(Slot, bundle.slots, strict=True)
+        if instruction is not None
+    ]
+
+
+def entering(piece: Piece, target: VliwTarget, elsewhere: frozenset[str]) -> frozenset[str]:
+    """Return the vector registers and predicates whose values from before the piece matter in it.
+
+    What a partial write leaves of a register counts if other pieces, which write the registers `elsewhere`, wrote it.
+    """
+    known: set[str] = set()
+    found: set[str] = set()
+    for plan in plans_of(piece.bundles, target):
+        operands = [*plan.sources, *([plan.predicate] if plan.predicate is not None else [])]
+        read = {cell.name for operand in operands for cell in operand.cells}
+        own = {cell.name for cell in plan.results}
+        if keeps_income(plan.instruction):
+            read |= own & elsewhere
+        found |= read - known
+        known |= own
+    return frozenset(filter(_is_vector, found))
+
+
+def written(piece: Piece, target: VliwTarget) -> frozenset[str]:
+    """Return the vector registers and predicates that a piece writes."""
+    results = (cell.name for plan in plans_of(piece.bundles, target) for cell in plan.results)
+    return frozenset(filter(_is_vector, results))
+
+
+def _is_vector(name: str) -> bool:
+    return name.startswith("V") and name.strip("VP").isdecimal()
+
+
+def text_of(piece: Piece) -> list[str]:
+    """Return the items of a piece as canonical text, a line each."""
+    return [_item(item) for item in piece.items]
+
+
+def _item(item: Item) -> str:
+    if isinstance(item, Bundle):
+        return print_bundle(item)
+    return f"{item.name}:" if isinstance(item, Label) else item.text

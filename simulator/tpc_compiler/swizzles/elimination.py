@@ -1,0 +1,293 @@
+"""Removes lane moves around element-wise work: what puts elements in order only to put them back.
+
+A block in which every stored element comes from the loaded element of its own place, by the same operations for all
+places, needs no order in between. It is written anew in the order that conversions of all lanes leave and scheduled
+again. Whether the new block stores the same is then found by the same analysis: equal shapes, not equal samples.
+Source: the vendor's document tpc_builtin_support, elimination of swizzle and unswizzle casts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import count
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc import Program, Register, Slot, TensorDeclaration, parse, print_declaration, print_instruction
+from castsim.isa.tpc.program import File
+from castsim.machines.vliw.lint import lint
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.emission import Sequence, Step, Value
+from castsim.tpc_compiler.emission.allocation import allocate, text_of
+from castsim.tpc_compiler.emission.kernel import NOTHING, Line
+from castsim.tpc_compiler.emission.scheduling import arranged
+from castsim.tpc_compiler.swizzles import blocks
+from castsim.tpc_compiler.swizzles.analysis import Access, Analysis, Unsuited, analysed
+from castsim.tpc_compiler.swizzles.blocks import Piece
+from castsim.tpc_compiler.swizzles.rewriting import Rewriter
+from castsim.tpc_compiler.swizzles.terms import Shapes
+
+_FIXED = 1 << 20
+"""From here on values of a sequence stand for registers whose numbers are given."""
+_MOST_PADDING = 16
+_UNREAD = "unread result"
+_MEMORY = ("ld_", "st_", "gen_addr", "cache_")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What became of a block: `reason` says why it stayed, None if it was written anew.
+
+    `removed` counts the lane moves that went, by mnemonic; operations are those of the vector slot.
+    """
+
+    lines: tuple[int, int]
+    reason: str | None
+    removed: tuple[tuple[str, int], ...] = ()
+    operations: tuple[int, int] = (0, 0)
+    bundles: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """A program before and after; `text` is the new one, canonical, `blocks` those that move lanes."""
+
+    program: Program
+    text: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was removed."""
+        return any(block.reason is None for block in self.blocks)
+
+
+def eliminate(program: Program, target: VliwTarget) -> Elimination:
+    """Remove the lane moves that no stored element needs.
+
+    The program must not read early: its meaning is taken from the order of its instructions.
+
+    Raises:
+        IllegalError: an instruction that the target refuses.
+    """
+    parts = blocks.pieces(program, target)
+    tensors = {each.number: each for each in program.declarations if isinstance(each, TensorDeclaration)}
+    known = blocks.constants(program, target)
+    lines: list[list[str]] = [blocks.text_of(piece) for piece in parts]
+    found: list[Block] = []
+    for place, piece in enumerate(parts):
+        if not piece.straight or not _moves(piece):
+            continue
+        own = {id(instruction) for bundle in piece.bundles for instruction in bundle.slots}
+        before = {index: (bits, width) for index, (bits, width, mov) in known.items() if id(mov) not in own}
+        try:
+            _check_neighbours(parts, place, target)
+            body, block = _rewritten(piece, before, tensors, target)
+        except Unsuited as unsuited:
+            found.append(Block(piece.lines, str(unsuited)))
+            continue
+        lines[place] = _padded(program, lines, place, body, piece, target)
+        found.append(block)
+    return Elimination(program, _text(program, lines), tuple(found))
+
+
+def _moves(piece: Piece) -> bool:
+    names = {each.mnemonic.split(".")[0] for bundle in piece.bundles for each in bundle.slots if each is not None}
+    return bool(names & {"pack", "unpack", "mov_dg", "mov_g"})
+
+
+def _text(program: Program, lines: list[list[str]]) -> str:
+    head = [print_declaration(declaration) for declaration in program.declarations]
+    return "".join(f"{line}\n" for line in [*head, *(line for part in lines for line in part)])
+
+
+def _check_neighbours(parts: tuple[Piece, ...], place: int, target: VliwTarget) -> None:
+    """Refuse a block if another one needs vector registers from before itself; new numbers could overwrite them.
+
+    Raises:
+        Unsuited: as said.
+    """
+    for number, other in enumerate(parts):
+        if number == place:
+            continue
+        elsewhere = frozenset(
+            name for k, each in enumerate(parts) if k != number for name in blocks.written(each, target)
+        )
+        needed = blocks.entering(other, target, elsewhere)
+        if needed:
+            raise Unsuited(f"line {other.lines[0]}: reads {min(needed)} from before its block")
+
+
+# ---------------------------------------------------------------------------------------------------------- a block
+
+
+def _rewritten(
+    piece: Piece, before: dict[int, tuple[int, int]], tensors: dict[int, TensorDeclaration], target: VliwTarget
+) -> tuple[list[Line], Block]:
+    """Write a block anew.
+
+    Raises:
+        Unsuited: it does something else than element-wise work on what it loads, or gets no shorter.
+    """
+    found = analysed(piece.bundles, before, tensors, target)
+    shapes = Shapes(found.terms)
+    wanted = [_shape_of(store, shapes) for store in found.stores]
+    body = _bundled(found, shapes, wanted, target)
+    again = parse("".join(f"{_printed(line)}\n" for line in body), target.dialect)
+    made = analysed(again.bundles, {}, tensors, target)
+    if _signatures(made) != _signatures(found):
+        raise Unsuited("the block written anew would not store the same")
+    operations = tuple(sum(bundle.vpu is not None for bundle in each) for each in (piece.bundles, again.bundles))
+    length = len(piece.bundles) - piece.trailing, len(body)
+    if operations[1] >= operations[0] or length[1] > length[0]:
+        raise Unsuited("without its lane moves the block would be no shorter")
+    gone = Counter(each.mnemonic for each in found.moves) - Counter(each.mnemonic for each in made.moves)
+    return body, Block(piece.lines, None, tuple(sorted(gone.items())), (operations[0], operations[1]), length)
+
+
+def _shape_of(store: Access, shapes: Shapes) -> int:
+    """Return the one shape of all elements of a store.
+
+    Raises:
+        Unsuited: elements are treated differently, or come from other places.
+    """
+    elements = shapes.terms.elements(store.value, store.width)
+    found = [shapes.of(term) for term in elements]
+    where = f"line {store.instruction.span.line}"
+    for place, each in enumerate(found):
+        if each is None or each[1] not in (None, place):
+            raise Unsuited(f"{where}: element {place} is not made of the loaded elements {place} alone")
+    distinct = {each[0] for each in found if each is not None}
+    if len(distinct) != 1:
+        raise Unsuited(f"{where}: not every element went through the same work")
+    return distinct.pop()
+
+
+def _signatures(found: Analysis) -> list[object]:
+    """Return, for every store in order, the work behind it with loads named by their text: equal if the values are."""
+    shapes = Shapes(found.terms)
+    loads = [print_instruction(access.instruction).partition(", ")[2] for access in found.loads]
+
+    def spelled(shape: int) -> object:
+        term = shapes.made.listed[shape]
+        if term.kind == "load":
+            return loads[term.key[0]] if isinstance(term.key[0], int) else term.key
+        places = tuple(place for _, place in shapes.made.joined_parts(term)) if term.kind == "joined" else ()
+        return term.kind, term.width, term.key, places, tuple(map(spelled, shapes.made.children(term)))
+
+    return [
+        (print_instruction(store.instruction).rpartition(", ")[0], spelled(_shape_of(store, shapes)))
+        for store in found.stores
+    ]
+
+
+def _bundled(found: Analysis, shapes: Shapes, wanted: list[int], target: VliwTarget) -> list[Line]:
+    """Return the bundles of a block: its accesses and scalar work in their order, the vector work before its store."""
+    widths = {access.width for access in (*found.loads, *found.stores)}
+    if len(widths) != 1:
+        raise Unsuited("elements of several widths are loaded and stored: what is in order stays so")
+    sequence = Sequence()
+    loaded: dict[int, Value] = {}
+    writer = Rewriter(sequence, shapes.made, loaded, widths.pop(), target)
+    for shape in set(wanted):
+        writer.count_users(shape)
+    fixed: dict[int, int] = {}
+
+    def register(operand: Register) -> Value:
+        number = _FIXED * (1 + list(File).index(operand.file)) + operand.index
+        fixed[number] = operand.index
+        return Value(number, operand.file)
+
+    for name in found.scalars:
+        writer.scalars[int(name[1:])] = register(Register(File.S, int(name[1:])))
+    pending = iter(wanted)
+    for _, slot, what in _in_order(found):
+        if not isinstance(what, Access):
+            sequence.steps.append(Step(slot, what, ()))
+            continue
+        tensor, index = (each for each in what.instruction.operands if not _is_plain_vector(each))
+        if not isinstance(index, Register) or not hasattr(tensor, "value"):
+            raise Unsuited(f"line {what.instruction.span.line}: an access of an unknown form")
+        if what.instruction.mnemonic == "ld_tnsr":
+            number = found.loads.index(what)
+            loaded[number] = sequence.vector()
+            sequence.add(slot, "ld_tnsr", loaded[number], tensor.value, register(index))
+        else:
+            (value,) = writer.written(next(pending))
+            sequence.add(slot, "st_tnsr", tensor.value, register(index), value)
+    try:
+        numbers = allocate(sequence.steps, [], target) | fixed
+    except IllegalError as error:
+        raise Unsuited(error.message) from None
+    texts = [(step.slot, text_of(step, numbers).strip()) for step in sequence.steps]
+    return list(arranged(texts, target)[0])
+
+
+def _is_plain_vector(operand: object) -> bool:
+    return isinstance(operand, Register) and operand.file is File.V
+
+
+def _in_order(found: Analysis) -> list[tuple[int, Slot, Access | str]]:
+    """Return accesses and the text of what touches no vector, in the order of the program.
+
+    Raises:
+        Unsuited: a scalar access of memory, whose order is not followed.
+    """
+    for _, _, instruction in found.others:
+        if instruction.mnemonic.startswith(_MEMORY):
+            raise Unsuited(f"line {instruction.span.line}: {instruction.mnemonic} accesses memory")
+    items: list[tuple[int, Slot, Access | str]] = [
+        *((access.place, access.slot, access) for access in (*found.loads, *found.stores)),
+        *((place, slot, print_instruction(instruction)) for place, slot, instruction in found.others),
+    ]
+    return sorted(items, key=lambda item: item[0])
+
+
+# ------------------------------------------------------------------------------------------------- in the program
+
+
+def _printed(line: Line) -> str:
+    return "; ".join(text or "nop" for text in line)
+
+
+def _padded(
+    program: Program, lines: list[list[str]], place: int, body: list[Line], piece: Piece, target: VliwTarget
+) -> list[str]:
+    """Return the text of a new block with empty bundles behind it, as many as before or as the rules ask for.
+
+    A block that ends where the old one ended in empty bundles keeps them; then come more, until every result of the
+    block is visible and the linter finds nothing that it did not find before.
+    """
+    findings = _broken(program, target)
+    printed = [_printed(line) for line in body]
+    visible = max((_visible(line, index, target) for index, line in enumerate(body)), default=0)
+    least = max(0, visible - len(body)) if place + 1 < len(lines) else 0
+    for padding in count(max(least, piece.trailing if _ends(lines, place) else 0)):
+        candidate = [*printed, *[_printed(NOTHING)] * padding]
+        text = _text(program, [*lines[:place], candidate, *lines[place + 1 :]])
+        if _broken(parse(text, target.dialect), target) <= findings:
+            return candidate
+        if padding > _MOST_PADDING:
+            raise IllegalError("the block written anew breaks an issue rule whatever follows it")
+    raise AssertionError
+
+
+def _broken(program: Program, target: VliwTarget) -> int:
+    """Return how often a program breaks an issue rule; a result that nothing reads any more breaks none."""
+    return sum(finding.rule != _UNREAD for finding in lint(program, target))
+
+
+def _ends(lines: list[list[str]], place: int) -> bool:
+    """Whether the program ends behind a block."""
+    return all("halt" in line or not line.strip("nop; ") for part in lines[place + 1 :] for line in part)
+
+
+def _visible(line: Line, index: int, target: VliwTarget) -> int:
+    """Return the first bundle in which everything that a bundle writes is visible to any reader."""
+    program = parse(f"{_printed(line)}\n", target.dialect)
+    return max(
+        (index + plan.stage.number + 1 for plan in blocks.plans_of(program.bundles, target) if plan.results), default=0
+    )
+
+
+__all__ = ["Block", "Elimination", "eliminate"]

@@ -1,0 +1,110 @@
+"""Facts of the vector operations other than casts on chips that run vector functions: kernels and arithmetic.
+
+Facts: docs/reference/a5.md section 9 (structure of the kernels, latencies), section 6.2 (ports).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BeforeValidator
+
+from castsim.isa.pto.vector_operations import Kind
+from castsim.targets.schema import Fact
+from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperation, Words
+from castsim.targets.vector_function_timing import Fitted
+
+KernelVariant = Literal["1D_POST_UPDATE", "1D_NO_POST_UPDATE", "2D_POST_UPDATE", "2D_NO_POST_UPDATE"]
+
+Structure = Literal[
+    "elementwise",
+    "compare",
+    "select",
+    "row_reduction",
+    "row_product",
+    "column_reduction",
+    "row_expansion",
+    "row_broadcast",
+    "column_expansion",
+    "column_broadcast",
+    "move",
+    "fill",
+]
+"""Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
+
+
+class Arithmetic(Fact):
+    """One compute instruction.
+
+    Latencies are those on lanes of 32 bits and more, and of 16 bits and less. `port`: `any` is never short, `serial`
+    is the port of the converts, held for `held` cycles, `special` the ports of the special functions, `exclusive`
+    stands for instructions whose trips do not overlap. `again` is the distance of two that accumulate into the same
+    register; without it, what forwarding leaves of the latency.
+    """
+
+    latency_32: Fitted
+    latency_16: Fitted
+    port: Literal["any", "serial", "special", "exclusive"]
+    held: Fitted | None = None
+    again: Fitted | None = None
+
+    def latency(self, width: int) -> Fitted:
+        """Return the latency on lanes of `width` bits."""
+        return self.latency_32 if width >= 32 else self.latency_16
+
+
+class VectorFunctionOperation(TileOperation):
+    """One vector operation with its kernel.
+
+    `structure` names its loops; `instructions` stand between load and store, in order; `choice` names the table of
+    variants. `scalar_integers` names the instruction of a scalar element loop that integer types run instead.
+    `control` is the class of CTRL bits written around it for the formats `controlled`.
+    """
+
+    structure: Structure
+    choice: str
+    scalar_integers: str | None = None
+    control: str | None = None
+    controlled: Words = ()
+
+
+STRUCTURES = {
+    "elementwise": StructureOf(LANEWISE, 1, MANY),
+    "compare": StructureOf((Kind.COMPARE,), 1, 1),
+    "select": StructureOf((Kind.SELECT,), 1, 1),
+    "row_reduction": StructureOf((Kind.ROW_REDUCE,), 2, 2),
+    "row_product": StructureOf((Kind.ROW_REDUCE,), 1, 1),
+    "column_reduction": StructureOf((Kind.COLUMN_REDUCE,), 1, 1),
+    "row_expansion": StructureOf((Kind.ROW_EXPAND,)),
+    "row_broadcast": StructureOf((Kind.ROW_BROADCAST,), 1, MANY),
+    "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
+    "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
+    "move": StructureOf((Kind.MOVE,)),
+    "fill": StructureOf((Kind.FILL,)),
+}
+"""What the structures of kernels are for."""
+
+
+class KernelVariants(Fact):
+    """Which code variant runs: indexed by implementation kind, for contiguous and for padded tiles."""
+
+    contiguous: tuple[KernelVariant, ...]
+    padded: tuple[KernelVariant, ...]
+
+
+def by_column(name: str) -> BeforeValidator:
+    """Return what turns the rows of a table into a mapping by one of their columns; no value may occur twice."""
+
+    def mapped(rows: Any) -> Any:
+        if isinstance(rows, Mapping):
+            return rows
+        found: dict[str, Any] = {}
+        for row in rows:
+            key = row.get(name)
+            if not isinstance(key, str) or key in found:
+                raise ValueError(f"{name} {key!r} is listed twice" if key in found else f"a row without {name}")
+            found[key] = {column: value for column, value in row.items() if column != name and value is not None}
+        return found
+
+    return BeforeValidator(mapped)

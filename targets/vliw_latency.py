@@ -1,0 +1,377 @@
+"""How many bundles after a producer an operand sees its result: the stage tables, the rule, and the exceptions.
+
+With P the stage of the result, C that of the operand and S that of the operand's entry port, the distance is
+
+    max(1, S - C + 1)   if S > P
+    max(1, P - C + 1)   otherwise
+
+and what `LatencyRules` holds changes it, in the order of that class. Facts: docs/reference/tpc.md section 6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass
+from enum import StrEnum
+
+from castsim.targets.vliw_stages import (
+    PREDICATE,
+    RESULT,
+    WHOLE_SLOT,
+    EntryPort,
+    FloatAccumulator,
+    LatencyRules,
+    Mark,
+    RowKey,
+    StageRow,
+)
+
+_WIDTHS = frozenset((Mark.F16, Mark.F8, Mark.X2))
+_FLOAT_WIDTHS = _WIDTHS | {Mark.FLOAT}
+_RESEEDS = (f"{RESULT}_vpu_lfsr", f"{RESULT}_spu_lfsr")
+_VECTOR_SLOT, _SCALAR_SLOT = "vpu", "spu"
+
+
+class Rule(StrEnum):
+    """What decides a distance; in the order in which the rules apply."""
+
+    RESEED = "a use of the random generator behind a reseed"
+    UNLISTED = "the stage tables do not have the pair"
+    PORT = "the entry port of the operand"
+    STAGES = "commit stage and read stage"
+    INDEX_BYPASS = "no bypass of index registers for the pair"
+    MASKED_STORE = "a masked store sees results of its own bundle"
+    EVENT = "EVENT waits for all results"
+    LOOKUP = "a look-up comes later than its stage"
+    ADDRESS_INCREMENT = "an incremented address is passed on"
+    INTEGER_ACCUMULATOR = "the integer accumulator arrives sooner"
+    LATE_ACCUMULATOR = "a rearranged accumulator comes later"
+    FORWARDED_ACCUMULATOR = "one accumulator passes to another"
+
+
+@dataclass(frozen=True, slots=True)
+class OperandKey:
+    """A result or an operand of an instruction, as far as distances depend on it.
+
+    `operand` and `file` are those of the stage tables; `acc_fp32` whether a product accumulates in f32, `index` the
+    number of the instruction's destination; `random` marks a generator's state that a conversion steps.
+    """
+
+    slot: str
+    opcode: int
+    operand: str
+    file: str
+    marks: frozenset[Mark] = frozenset()
+    acc_fp32: bool = False
+    index: int = 0
+    random: bool = False
+
+    @property
+    def row(self) -> RowKey:
+        """What selects its row in the stage table; accumulator and destination take no part."""
+        return RowKey(self.slot, self.opcode, self.operand, self.file, self.marks)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the element type is a float."""
+        return Mark.FLOAT in self.marks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Commit:
+    """The stage in which a result becomes visible, with what exceptions ask about the producer.
+
+    One object per target and kind of result, so that it may key the distances of an operand. `listed` tells whether
+    the stage tables have it; otherwise `number` is the stage that the default distance amounts to.
+    """
+
+    key: OperandKey | None
+    number: int
+    listed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """The smallest distance of a pair in bundles, and why.
+
+    Stages are numbered (d2 = 0, e1 = 1), None where the tables do not have the pair; `consumer_stage` is the one that
+    counts, which the index bypass may change. `rule` decided; `steps` are all rules that took part.
+    """
+
+    distance: int
+    producer_stage: int | None
+    consumer_stage: int | None
+    entry_port: str | None
+    rule: Rule
+    steps: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A producer and a consumer with their stages: P, C and S of the rule."""
+
+    producer: OperandKey
+    consumer: OperandKey
+    result: int
+    operand: int
+    port: int
+
+
+class Distances(dict[Commit, int]):
+    """Smallest distance in bundles by the producer's commit; found when it is asked for."""
+
+    def __init__(self, latencies: Latencies, consumer: OperandKey) -> None:
+        super().__init__()
+        self._latencies = latencies
+        self._consumer = consumer
+
+    def __missing__(self, commit: Commit) -> int:
+        assert commit.key is not None
+        found = self._latencies.latency(commit.key, self._consumer).distance
+        self[commit] = found
+        return found
+
+
+class Latencies:
+    """The distances of one generation.
+
+    `reseed` is the distance from a MOV to a random generator to whatever uses it.
+
+    `unmarked` is asked about an operand that the tables do not list for its width, or for floats: whether it is read
+    in the row without these marks; otherwise the default distance holds for it.
+    """
+
+    def __init__(
+        self,
+        stages: Iterable[StageRow],
+        ports: Iterable[EntryPort],
+        rules: LatencyRules,
+        opcodes: Mapping[tuple[str, str], int],
+        *,
+        reseed: int,
+        unmarked: Callable[[], bool],
+    ) -> None:
+        self.rules = rules
+        self._rows = {row.key: row for row in stages}
+        self._ports = {port.name: port.stage for port in ports}
+        self.opcodes = opcodes
+        self._reseed = reseed
+        self._unmarked = unmarked
+        self._sets = self._instruction_sets()
+        self._longest: dict[frozenset[tuple[str, str]], int] = {}
+        self._commits: dict[OperandKey, Commit] = {}
+        self._distances: dict[OperandKey, Distances] = {}
+
+    def commit(self, key: OperandKey) -> Commit:
+        """Return when a result becomes visible; the same object for the same key."""
+        found = self._commits.get(key)
+        if found is None:
+            row = self.row(key)
+            default = self.rules.default.distance - 1
+            stage = self.rules.implicit_random.stage if key.random else default if row is None else row.stage
+            found = Commit(key, stage, listed=key.random or row is not None)
+            self._commits[key] = found
+        return found
+
+    def distances(self, key: OperandKey) -> Distances:
+        """Return the distances of an operand from whatever produces it."""
+        found = self._distances.get(key)
+        if found is None:
+            found = self._distances[key] = Distances(self, key)
+        return found
+
+    def port_stage(self, key: OperandKey) -> int | None:
+        """Return the stage of an operand's entry port, None if the tables do not have the operand."""
+        row = self.row(key)
+        return None if row is None or row.entry_port is None else self._ports[row.entry_port]
+
+    def row(self, key: OperandKey) -> StageRow | None:
+        """Return the row of a result or operand, None if the tables have none."""
+        wanted = key.row
+        if self._among("lookups", key) and wanted.operand == RESULT:  # pairs only count for what a rule adds
+            wanted = wanted._replace(marks=wanted.marks - {Mark.X2})
+        found = self._rows.get(wanted)
+        if found is not None:
+            return found
+        for marks in (_WIDTHS, _FLOAT_WIDTHS):
+            found = found or self._rows.get(wanted._replace(marks=wanted.marks - marks))
+        return found if found is not None and self._unmarked() else None
+
+    def latency(self, producer: OperandKey, consumer: OperandKey) -> Latency:
+        """Return the distance of a pair and the rule that decides it."""
+        if producer.operand in _RESEEDS and not producer.random:
+            return Latency(self._reseed, None, None, None, Rule.RESEED, (Rule.RESEED,))
+        commit, row = self.commit(producer), self.row(consumer)
+        if not commit.listed or row is None:
+            return Latency(self.rules.default.distance, None, None, None, Rule.UNLISTED, (Rule.UNLISTED,))
+        assert row.entry_port is not None
+        bypass = self.rules.index_bypass
+        early = row.register_file != "I" or (
+            self._among("bypass producers", producer) and self._among("bypass consumers", consumer)
+        )
+        operand = row.stage if early else bypass.stage
+        pair = _Pair(producer, consumer, commit.number, operand, self._ports[row.entry_port])
+        distance, first = self._by_stages(pair)
+        steps: tuple[Rule, ...] = (first,) if operand == row.stage else (first, Rule.INDEX_BYPASS)
+        for apply in (self._event, self._lookup, self._increment, self._integer, self._float):
+            changed = apply(pair, distance)
+            if changed is not None:
+                distance, rule = changed
+                steps = (*steps, rule)
+        return Latency(distance, commit.number, operand, row.entry_port, steps[-1], steps)
+
+    def longest(self, instructions: frozenset[tuple[str, str]]) -> int:
+        """Return a distance that no pair of these instructions (slot and mnemonic) exceeds."""
+        found = self._longest.get(instructions)
+        if found is None:
+            found = self._longest[instructions] = self._find_longest(instructions)
+        return found
+
+    def _find_longest(self, instructions: Set[tuple[str, str]]) -> int:
+        known = {(slot, self.opcodes[slot, name]) for slot, name in instructions if (slot, name) in self.opcodes}
+        rows = [row for row in self._rows.values() if (row.slot, row.opcode) in known]
+        last: dict[str, int] = {}
+        for row in rows:
+            if row.is_result:
+                last[_place(row)] = max(last.get(_place(row), 0), row.stage)
+        found = self.rules.default.distance
+        for row in rows:
+            if not row.is_result and row.entry_port is not None:
+                operand = min(row.stage, self.rules.index_bypass.stage) if row.register_file == "I" else row.stage
+                found = max(found, max(self._ports[row.entry_port], last.get(_place(row), 0)) - operand + 1)
+        return max(found, self._longest_exception(rows))
+
+    def _longest_exception(self, rows: Iterable[StageRow]) -> int:
+        """Return what the rules that add to the stages come to at most."""
+        rules, found = self.rules, 0
+        events = rules.event
+        accumulators = [row for row in rows if self._takes_accumulator(OperandKey(*row.key))]
+        for row in rows:
+            key = OperandKey(*row.key)
+            if self._among("lookups", key) and row.is_result:
+                found = max(found, row.stage + 1 + rules.lookup.added)
+            if rules.float_accumulator is not None and row.is_result and self._among("late producers", key):
+                added = rules.float_accumulator.added
+                found = max([found, *(row.stage - other.stage + 1 + added for other in accumulators)])
+            if events is not None and self._among("events", key):
+                found = max(found, events.distance, events.late_distance)
+        return found
+
+    # ------------------------------------------------------------------------------------------------------- rules
+
+    def _by_stages(self, pair: _Pair) -> tuple[int, Rule]:
+        if pair.port > pair.result:
+            return max(1, pair.port - pair.operand + 1), Rule.PORT
+        distance = pair.result - pair.operand + 1
+        masks = pair.producer.file == pair.consumer.file == "VP"
+        if distance == 0 and masks and self._among("masked stores", pair.consumer):
+            return 0, Rule.MASKED_STORE
+        return max(1, distance), Rule.STAGES
+
+    def _event(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+        event = self.rules.event
+        if event is None or pair.consumer.operand == PREDICATE or not self._among("events", pair.consumer):
+            return None
+        return event.late_distance if pair.producer.opcode == event.late_opcode else event.distance, Rule.EVENT
+
+    def _lookup(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+        if not self._among("lookups", pair.producer) or Mark.X2 in pair.producer.marks:
+            return None
+        return distance + self.rules.lookup.added, Rule.LOOKUP
+
+    def _increment(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+        """A family's own next access; files tell the address from data that it loads."""
+        increment = self.rules.address_increment
+        if increment is None or pair.consumer.operand != "src_a" or pair.producer.file != pair.consumer.file:
+            return None
+        for number in range(len(increment.families)):
+            family = f"family {number}"
+            if self._among(family, pair.producer) and self._among(family, pair.consumer):
+                return increment.distance, Rule.ADDRESS_INCREMENT
+        return None
+
+    def _integer(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+        rule, consumer = self.rules.integer_accumulator, pair.consumer
+        if rule is None or consumer.is_float or consumer.operand != "src_c":
+            return None
+        fits = pair.producer.slot == consumer.slot and pair.result in rule.stages
+        if not fits or not self._among("integer products", consumer):
+            return None
+        return distance + rule.added, Rule.INTEGER_ACCUMULATOR
+
+    def _float(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+        rule, producer, consumer = self.rules.float_accumulator, pair.producer, pair.consumer
+        if rule is None or not self._takes_accumulator(consumer):
+            return None
+        if not self._passes_accumulator(producer):
+            scalar = consumer.slot == _SCALAR_SLOT and (
+                self._among("late scalars", producer)
+                or (Mark.PAIR in producer.marks and self._among("late scalar pairs", producer))
+            )
+            late = scalar or self._among("late producers", producer)
+            return (distance + rule.added, Rule.LATE_ACCUMULATOR) if late else None
+        if distance != rule.direct:
+            return None
+        return rule.forwarded if _forwards(producer, consumer, rule) else rule.otherwise, Rule.FORWARDED_ACCUMULATOR
+
+    def _takes_accumulator(self, key: OperandKey) -> bool:
+        if key.operand == "src_c":
+            return key.is_float and self._among("products", key)
+        return key.operand == "src_a" and bool(key.marks & _WIDTHS) and self._among("sums", key)
+
+    def _passes_accumulator(self, key: OperandKey) -> bool:
+        if key.operand != RESULT:
+            return False
+        if key.is_float and (self._among("products", key) or self._among("factors", key)):
+            return True
+        return bool(key.marks & _WIDTHS) and self._among("sums", key)
+
+    # ------------------------------------------------------------------------------------------------ instructions
+
+    def _among(self, name: str, key: OperandKey) -> bool:
+        named = self._sets[name]
+        return (key.slot, key.opcode) in named or (key.slot, None) in named
+
+    def _instruction_sets(self) -> dict[str, frozenset[tuple[str, int | None]]]:
+        """Return the instructions that rules name, by slot and opcode; an opcode of None is the whole slot."""
+        rules, none = self.rules, ()
+        floats, events, masked = rules.float_accumulator, rules.event, rules.masked_store
+        families = rules.address_increment.families if rules.address_increment else none
+        named: dict[str, tuple[str, ...]] = {
+            "bypass producers": rules.index_bypass.producers,
+            "bypass consumers": rules.index_bypass.consumers,
+            "masked stores": masked.consumers if masked else none,
+            "events": events.consumers if events else none,
+            "lookups": rules.lookup.producers,
+            "integer products": rules.integer_accumulator.consumers if rules.integer_accumulator else none,
+            "products": floats.products if floats else none,
+            "factors": floats.factors if floats else none,
+            "sums": floats.sums if floats else none,
+            "late producers": floats.late_producers if floats else none,
+            "late scalars": floats.late_scalar_producers if floats else none,
+            "late scalar pairs": floats.late_scalar_pairs if floats else none,
+            **{f"family {number}": family for number, family in enumerate(families)},
+        }
+        return {name: frozenset(map(self._opcode_of, names)) for name, names in named.items()}
+
+    def _opcode_of(self, name: str) -> tuple[str, int | None]:
+        slot, mnemonic = name.split(".", 1)
+        if mnemonic == WHOLE_SLOT:
+            return slot, None
+        return slot, self.opcodes[slot, mnemonic]
+
+
+def _place(row: StageRow) -> str:
+    """Return what is written or read: a register file, or a named register."""
+    return row.operand.partition("_")[2] if row.register_file == "hw" else row.register_file
+
+
+def _forwards(producer: OperandKey, consumer: OperandKey, rule: FloatAccumulator) -> bool:
+    """Whether an accumulator reaches the next one on the short way."""
+    same_type = (Mark.F16 in producer.marks) == (Mark.F16 in consumer.marks)
+    if producer.acc_fp32 != consumer.acc_fp32 or not same_type:
+        return False
+    if consumer.slot == _SCALAR_SLOT or not (producer.acc_fp32 or consumer.acc_fp32):
+        return True
+    count = rule.f8_destinations if Mark.F8 in consumer.marks else rule.half_destinations
+    return consumer.slot == _VECTOR_SLOT and producer.index % count == consumer.index % count

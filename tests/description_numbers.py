@@ -1,0 +1,257 @@
+"""Every number of the shipped descriptions, and derived descriptions in which one of them is another.
+
+A number is a leaf of a TOML file, or a cell (or a number inside one) of a CSV table that the file names. Names of
+versions and formats are none, nor are the cells by which notes pick published rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from castsim.targets.csv_tables import SHIPPED
+from castsim.targets.toml_text import read_toml
+
+Leaf = int | Decimal | str
+Keys = tuple[str | int, ...]
+
+_WORDED = {  # numbers that have a letter before them, by the key or column in which they stand
+    "stage": re.compile(r"(?P<letter>[de])(?P<number>\d+)"),
+    "specials": re.compile(r"(?P<letter>[VS])(?P<number>\d+)"),
+}
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_PROSE = ("note", "source", "status", "title", "meaning", "reason", "set_by", "where", "since", "known", "default")
+"""Keys and columns below which digits are part of names and sentences, or, the last ones, of names of versions."""
+_TEXT_COLUMNS = (
+    *_PROSE, "mnemonic", "mnemonics", "builtin", "signature", "before", "joint", "after", "steps", "types",
+    "library_types", "validated", "src", "dst", "element", "result", "lanes", "masks", "shifts", "switches", "formats",
+    "field", "layout", "compute", "kernel", "suffixes", "dtype", "extra", "case", "source_file", "op_params",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number: the description, the keys to it, its value; of a cell the file, row (from 0), column and place."""
+
+    target: str
+    keys: Keys
+    value: Leaf
+    file: str = ""
+    row: int = 0
+    column: str = ""
+    place: int = 0
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.row + 2}:{self.column}:{self.place}" if self.file else f"{self.target}.toml"
+        return ".".join([where, *map(str, self.keys)])
+
+
+# ------------------------------------------------------------------------------------------------------------ finding
+
+
+def numbers(name: str) -> list[Number]:
+    """Return every number that the TOML file of a description states itself."""
+    return list(_leaves(name, plain(name), ()))
+
+
+@cache
+def plain(name: str) -> Mapping[str, Any]:
+    """Return what a shipped TOML file says, nothing inherited."""
+    return read_toml(SHIPPED / f"{name}.toml")
+
+
+@cache
+def inherited(name: str) -> Mapping[str, Any]:
+    """Return what a description says with what it inherits; the names of tables instead of their rows."""
+    own = plain(name)
+    return _laid(inherited(own["base"]), own) if "base" in own else own
+
+
+def _laid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    both = {key: _laid(base[key], value) for key, value in over.items() if _are_tables(base.get(key), value)}
+    return {**base, **over, **both}
+
+
+def _are_tables(*values: object) -> bool:
+    return all(isinstance(value, Mapping) for value in values)
+
+
+def _leaves(name: str, held: Any, keys: Keys) -> Iterator[Number]:
+    if keys and keys[-1] in _PROSE and not isinstance(held, int):
+        return
+    if isinstance(held, Mapping):
+        for key, value in held.items():
+            yield from _leaves(name, value, (*keys, key))
+    elif isinstance(held, list):
+        for index, value in enumerate(held):
+            yield from _leaves(name, value, (*keys, index))
+    elif (isinstance(held, int | Decimal) and not isinstance(held, bool)) or (
+        isinstance(held, str)
+        and any(pattern.fullmatch(held) for key, pattern in _WORDED.items() if key in map(_singular, keys))
+    ):
+        yield Number(name, keys, held)
+
+
+def _singular(key: str | int) -> str:
+    return "stage" if key == "stages" else str(key)
+
+
+def tables(name: str) -> dict[str, str]:
+    """Return the CSV files that a TOML file names itself, by the name of the table."""
+    found = {key: value["table"] for key, value in plain(name).items() if _are_tables(value) and "table" in value}
+    return found | {
+        key: plain(name)[key]["file"] for key in ("measured_casts", "measured_operations") if key in plain(name)
+    }
+
+
+def cells(name: str, table: str, file: str) -> list[Number]:
+    """Return every number of a CSV table."""
+    found = []
+    for number, row in enumerate(_read(file)):
+        for column, text in row.items():
+            if column not in _TEXT_COLUMNS:
+                for place, match in enumerate(_in_cell(column, text)):
+                    value = match[0]
+                    found.append(
+                        Number(
+                            name, (table,), value if column in _WORDED else Decimal(value), file, number, column, place
+                        )
+                    )
+    return found
+
+
+def _in_cell(column: str, text: str) -> list[re.Match[str]]:
+    worded = _WORDED.get(column)
+    if worded is not None:
+        match = worded.fullmatch(text)
+        return [match] if match else []
+    if not re.fullmatch(r"[\w ]+=\d.*|[\d.:;]+", text):
+        return []
+    return list(re.finditer(rf"(?<![\w.]){_NUMBER.pattern}(?![\w.])", text))
+
+
+@cache
+def _read(file: str) -> list[dict[str, str]]:
+    with (SHIPPED / file).open(newline="", encoding="utf-8") as opened:
+        return list(csv.DictReader(opened))
+
+
+def sampled(found: list[Number], per_column: int, seed: int) -> list[Number]:
+    """Return some numbers of every column."""
+    source, columns = random.Random(seed), dict.fromkeys(number.column for number in found)
+    chosen = []
+    for column in columns:
+        among = [number for number in found if number.column == column]
+        chosen += source.sample(among, min(per_column, len(among)))
+    return chosen
+
+
+# ----------------------------------------------------------------------------------------------------------- changing
+
+
+def others(value: Leaf) -> list[Leaf]:
+    """Return other values for a number, the nearest first; all of its own kind and none negative unless it is."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"([A-Za-z]+)(\d+)", value)
+        assert match is not None
+        return [f"{match[1]}{number}" for number in others(int(match[2]))]
+    steps: list[int | Decimal] = [
+        value + 1,
+        value * 2,
+        value / 2 if isinstance(value, Decimal) else value // 2,
+        value - 1,
+    ]
+    steps += [value + 3, value * 16, 1, 0]
+    steps = [1, *steps] if value >= 1 << 20 else steps  # no limit at all: a little more is none either
+    found = dict.fromkeys(step for step in steps if step != value and (step >= 0 or value < 0))
+    return [Decimal(int(step)) if isinstance(step, Decimal) and step == int(step) else step for step in found]
+
+
+def derived(number: Number, value: Leaf, folder: Path, *, said: bool = True) -> Path:
+    """Write a description in which one number is another, with a source and a status of its own; return its path.
+
+    It keeps the name of its base, so that what is seen of it differs by the number alone.
+    """
+    path = folder / "changed.toml"
+    change: dict[str, Any] = {}
+    if number.file:
+        (folder / "changed.csv").write_text(changed_table(number, value), encoding="utf-8", newline="")
+        change = {number.keys[0]: {"table": "changed.csv", **(_SAID if said else {})}}
+    else:
+        _put(change, inherited(number.target), number.keys, value, said=said)
+    text = f"base = {_written(number.target)}\nname = {_written(number.target)}\n"
+    path.write_text(text + "".join(f"{_written_key(key)} = {_written(held)}\n" for key, held in change.items()))
+    return path
+
+
+_SAID = {"source": "changed by a test", "status": "assumed"}
+
+
+def changed_table(number: Number, value: Leaf) -> str:
+    """Return the text of a CSV table in which one number is another."""
+    rows = [dict(row) for row in _read(number.file)]
+    text = rows[number.row][number.column]
+    match = _in_cell(number.column, text)[number.place]
+    rows[number.row][number.column] = f"{text[: match.start()]}{value}{text[match.end() :]}"
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _put(change: dict[str, Any], base: Mapping[str, Any], keys: Keys, value: Leaf, *, said: bool) -> None:
+    """Write what changes into nested tables, and who says so into the innermost one that has a source."""
+    owner = change if "source" in base else None
+    for index, key in enumerate(keys):
+        held = base[str(key)]
+        if isinstance(held, Mapping) and index < len(keys) - 1:
+            change, base = change.setdefault(str(key), {}), held
+            owner = change if "source" in base else owner
+            continue
+        change[str(key)] = _replaced(held, keys[index + 1 :], value)
+        break
+    if owner is not None and said:
+        owner.update(_SAID)
+
+
+def _replaced(held: Any, keys: Keys, value: Leaf) -> Any:
+    if not keys:
+        return value
+    copy = deepcopy(held)
+    inner = copy
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    if (
+        isinstance(copy, list)
+        and isinstance(keys[0], int)
+        and isinstance(copy[keys[0]], dict)
+        and "source" in copy[keys[0]]
+    ):
+        copy[keys[0]].update(_SAID)
+    return copy
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_written_key(key)} = {_written(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _written_key(key: str) -> str:
+    return json.dumps(key)

@@ -1,0 +1,107 @@
+"""The Python interface as somebody at a prompt meets it: short forms, names, dtypes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import castsim
+import castsim.__main__
+import castsim.isa.pto
+import castsim.tpc_compiler.builtins
+from castsim import cast, estimate, run
+from castsim.evidence.verification import Record, sources
+from castsim.evidence.verification.planning import plan
+from castsim.isa.errors import ReadError
+from castsim.targets import load_target
+
+ROOT = Path(__file__).parent.parent
+X = np.array([1.5, 70000.0, -2.25], np.float32)
+
+
+def test_results_are_shown_in_a_line() -> None:
+    result = run(ROOT / "programs/f32_to_f16.pto", inputs={"src": "random:0"})
+    shown = repr(result)
+    assert len(shown) < 300
+    assert f"{result.cycles} cycles" in shown
+    assert "dst float16[4, 64]" in shown
+    for each in (result.loaded, load_target("a2a3"), load_target("gaudi2")):
+        assert len(repr(each)) < 300
+    assembled = run(ROOT / "programs/tpc_f32_i16_quantise_greco.tpc", inputs={"x": "zeros"})
+    assert len(repr(assembled)) < 300
+    assert "greco" in repr(assembled)
+
+
+def test_names_that_are_imported_on_use_are_listed() -> None:
+    assert {"cast", "run", "estimate", "builtin", "Result"} <= set(dir(castsim))
+    assert set(castsim.isa.pto.__all__) <= set(dir(castsim.isa.pto))
+    assert set(castsim.tpc_compiler.builtins.__all__) <= set(dir(castsim.tpc_compiler.builtins))
+    for name in castsim.__all__:
+        assert getattr(castsim, name) is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (np.float16, "f16"), (np.dtype("f2"), "f16"), (np.dtype(">f2"), "f16"), (np.int8, "i8"), (np.uint16, "u16"),
+        (np.int64, "i64"), (np.bool_, "bool"), (ml_dtypes.bfloat16, "bf16"), (np.dtype(ml_dtypes.float8_e5m2), "e5m2"),
+        (ml_dtypes.int4, "i4"),
+    ],
+)  # fmt: skip
+def test_dtypes_name_formats(given: Any, name: str) -> None:
+    by_name, by_dtype = cast(X, "f32", name), cast(X, np.float32, given)
+    assert by_dtype.dtype == by_name.dtype
+    assert by_dtype.tobytes() == by_name.tobytes()
+    assert cast(X, X.dtype, given).tobytes() == by_name.tobytes()
+
+
+def test_dtypes_name_formats_of_targets_too() -> None:
+    assert cast(X, np.float32, np.float16, target="a2a3").tolist() == [1.5, 65504.0, -2.25]
+    assert estimate(np.float32, np.float16, 4, 64, target="a2a3") == estimate("f32", "f16", 4, 64, target="a2a3")
+
+
+@pytest.mark.parametrize(
+    "given", [float, int, bool, 3, None, np.complex64, np.floating, np.dtype("U4"), b"f16", object]
+)
+def test_what_names_no_format(given: Any) -> None:
+    with pytest.raises(ReadError, match="names no format") as caught:
+        cast(X, "f32", given)
+    assert "float16" in caught.value.legal
+
+
+# ----------------------------------------------------------------------------------------------------- verification
+
+
+def test_digests_are_made_only_for_who_keeps_them(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    made: list[bool] = []
+    monkeypatch.setattr(
+        "castsim.evidence.verification.record.source_digests", lambda *, oracle: made.append(oracle) or {}
+    )
+    argv = ["verify", "f32", "e2m1", "--rounding", "rint", "--samples", "100", "--against", "reference"]
+    assert castsim.__main__.main(argv) == 0
+    assert made == []
+    assert castsim.__main__.main([*argv, "--json", "-", "--quiet"]) == 0
+    assert made == [False]
+
+
+def test_a_proof_is_about_no_foreign_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Installed, the packages stand beside all others: here numpy itself, found where they are."""
+    (tmp_path / "castsim").mkdir()
+    for entry in (*(ROOT / "simulator").iterdir(), ROOT / "isa", ROOT / "targets"):
+        (tmp_path / "castsim" / entry.name).symlink_to(entry)
+    (tmp_path / "numpy").symlink_to(Path(np.__file__).parent)
+    checkout = set(sources.source_digests(oracle=False))
+    folders = {name: tmp_path.joinpath(*name.split(".")) for name in sources.PACKAGES}
+    monkeypatch.setattr(sources, "PACKAGES", folders)
+    assert set(sources.source_digests(oracle=False)) == checkout
+
+
+def test_without_the_oracle_the_reference_is_the_opponent(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {part.against for part in plan("bf16", "e4m3fn")} == {"oracle"}
+    monkeypatch.setattr("castsim.evidence.verification.planning.oracle_folder", lambda: None)
+    assert {part.against for part in plan("bf16", "e4m3fn")} == {"reference"}
+    assert Record.of(plan("bf16", "e4m3fn")).progress

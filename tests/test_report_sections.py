@@ -1,0 +1,120 @@
+"""The sections of the report of a run: what they promise, and that a new one is one file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+
+import pytest
+
+from castsim.__main__ import main
+from castsim.commands.run import declare
+from castsim.reports import sections
+from castsim.reports.run import DOCUMENTED, section
+from castsim.reports.section import Section, no_data
+
+PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
+NAMES = (*sections.PRINTED, *sections.further_reports())
+
+CASTS = """
+from collections import Counter
+
+from rich.text import Text
+
+from castsim.reports.section import Section
+
+
+def counted(report):
+    tree, timing = report.result.loaded.tree, report.result.timing
+    pairs = Counter()
+    for execution in timing.executions:
+        pairs.update(tree.instructions[execution.instruction].casts)
+    return pairs
+
+
+def data(report):
+    return {"casts": [{"src": src, "dst": dst, "times": times} for (src, dst), times in counted(report).items()]}
+
+
+def text(report, width):
+    for (src, dst), times in counted(report).items():
+        yield Text(f"{src} -> {dst}: {times} casts")
+
+
+SECTION = Section(text, data)
+"""
+"""A made-up report: how often each type pair is cast."""
+
+
+@pytest.fixture
+def with_casts(tmp_path, monkeypatch):
+    """The made-up report lies beside the others, as one file."""
+    (tmp_path / "made_up_casts.py").write_text(CASTS)
+    monkeypatch.setattr(sections, "__path__", [*sections.__path__, str(tmp_path)])
+    yield
+    sys.modules.pop("castsim.reports.sections.made_up_casts", None)
+
+
+def said(capsys, *words: str) -> str:
+    assert main(["run", *words, "--timing-only"]) == 0
+    return capsys.readouterr().out
+
+
+# By the programs' own texts: casts per trip times trips.
+@pytest.mark.parametrize(
+    ("program", "pairs"),
+    [
+        ("f32_to_f16.pto", {("f32", "f16"): 1}),
+        ("a5_hif8_round_trip.pto", {("f32", "hif8"): 1, ("hif8", "f32"): 1}),
+        ("a5_bf16_to_f16_barriers.pto", {("bf16", "f16"): 2 * 2}),
+        ("tpc_f32_i16_quantise_greco.tpc", {("f32", "i16"): 8 * 2}),
+    ],
+)
+def test_a_new_report_is_one_file(program, pairs, with_casts, capsys):
+    path = str(PROGRAMS / program)
+    plain = json.loads(said(capsys, path, "--json", "-"))
+    document = json.loads(said(capsys, path, "--report", "made_up_casts", "--json", "-"))
+    found = {(each["src"], each["dst"]): each["times"] for each in document.pop("casts")}
+    assert document == plain
+    assert found == pairs
+    text = said(capsys, path, "--report", "made_up_casts")
+    for (src, dst), times in found.items():
+        assert f"{src} -> {dst}: {times} casts\n" in text
+
+
+def test_run_lists_the_reports_that_there_are(with_casts, capsys):
+    parser = ArgumentParser()
+    declare(parser)
+    assert "kernel, made_up_casts" in " ".join(parser.format_help().split())
+    assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--report", "casts"]) == 2
+    assert "legal: run, kernel, made_up_casts" in capsys.readouterr().err
+
+
+def test_a_report_says_why_it_has_nothing_to_show(capsys):
+    assert main(["run", str(PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc"), "--timing-only", "--report", "kernel"]) == 2
+    assert "which assembly does not have" in capsys.readouterr().err
+
+
+def test_every_module_is_a_section_and_every_section_a_module():
+    """A name listed and absent, or a module without a section, would only fail in some run."""
+    folder = Path(sections.__file__).parent
+    assert sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__") == sorted(NAMES)
+    assert all(isinstance(section(name), Section) for name in NAMES)
+
+
+def test_sections_with_data_are_those_documented():
+    assert {name for name in sections.PRINTED if section(name).data is not no_data} == set(DOCUMENTED)
+    assert len(set(NAMES)) == len(NAMES)
+    assert len(set(DOCUMENTED)) == len(DOCUMENTED)
+
+
+def test_the_options_of_sections_are_options_of_run():
+    parser = ArgumentParser()
+    declare(parser)
+    known = {option for action in parser._actions for option in action.option_strings}
+    named = [option for name in NAMES for option in section(name).options]
+    assert set(named) <= known
+    assert len(set(named)) == len(named)
+    assert {"--lint", "--what-if", "--show-sync", "--races"} <= set(named)

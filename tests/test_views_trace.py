@@ -1,0 +1,185 @@
+"""Traces against the table of the run and the rules of the Trace Event Format, for all sample programs.
+
+Rules used, from the format's description: an event has `ph`, `pid` and, for slices, `tid`, `ts`, `dur` and `name`;
+slices of one thread are disjoint or nested; `M` events name processes and threads; a counter has numeric series; the
+two ends of a flow share category, name and id. Asynchronous events with a bare `id` are of the format's legacy part.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from castsim import run
+from castsim.__main__ import main
+from castsim.running import Result
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+LONG = ("f32_to_bf16_rows",)
+SAMPLES = sorted(path for path in (*PROGRAMS.rglob("*.pto"), *PROGRAMS.rglob("*.tpc")) if path.stem not in LONG)
+ARGUMENTS = {"rms_norm": "eps=1e-6", "rotary_cache": "position=3", "softmax_prepare": "scale=0.125"}
+SYNCHRONISES = ("set_flag", "wait_flag", "barrier", "pipe_barrier")
+Event = dict[str, Any]
+
+
+def arguments(path: Path) -> list[str]:
+    return next((["--arg", text] for start, text in ARGUMENTS.items() if path.stem.startswith(start)), [])
+
+
+@cache
+def result(path: Path) -> Result:
+    given = {name: float(text) for name, text in (each.split("=") for each in arguments(path)[1:])}
+    whole: dict[str, int | float] = {name: int(value) if value >= 1 else value for name, value in given.items()}
+    return run(path, args=whole, timing_only=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("traces")
+
+
+def written(folder: Path, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return trace and report of one run of the command."""
+    trace, report = folder / f"{path.stem}.trace.json", folder / f"{path.stem}.json"
+    if not trace.exists():
+        options = ["--timing-only", "--quiet", "--trace", str(trace), "--json", str(report)]
+        assert main(["run", str(path), *arguments(path), *options]) in (0, 1)
+    return json.loads(trace.read_text()), json.loads(report.read_text())
+
+
+def threads_of(events: list[Event]) -> dict[int, str]:
+    return {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_the_format_is_kept(path: Path, folder: Path) -> None:
+    document, _ = written(folder, path)
+    events = document["traceEvents"]
+    threads = threads_of(events)
+    assert len(set(threads.values())) == len(threads)
+    by_thread: dict[int, list[Event]] = {}
+    for event in events:
+        assert event["pid"] >= 1
+        assert event.get("tid", 1) >= 1
+        assert event["ph"] in ("X", "M", "s", "f", "C")
+        assert isinstance(event["name"], str)
+        if event["ph"] == "M":
+            continue
+        assert isinstance(event["ts"], int)
+        assert event["ts"] >= 0
+        if event["ph"] == "C":
+            assert all(isinstance(value, int) for value in event["args"].values())
+            continue
+        assert event["tid"] in threads
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+            by_thread.setdefault(event["tid"], []).append(event)
+    for mine in by_thread.values():
+        spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in mine if e["dur"])
+        assert all(one[1] <= two[0] for one, two in pairwise(spans))
+    flows = Counter((e["cat"], e["name"], e["id"], e["ph"]) for e in events if e["ph"] in "sf")
+    assert all(count == 1 and flows[(*key[:3], "f" if key[3] == "s" else "s")] == 1 for key, count in flows.items())
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_every_execution_is_that_of_the_table(path: Path, folder: Path) -> None:
+    document, report = written(folder, path)
+    events, threads = document["traceEvents"], threads_of(document["traceEvents"])
+    slices = [event for event in events if event.get("cat") == "instruction"]
+    executions, instructions = result(path).timing.executions, result(path).loaded.tree.instructions
+    for event in slices:
+        execution = executions[event["args"]["execution"]]
+        assert (event["ts"], event["ts"] + event["dur"]) == (execution.start, execution.end)
+        assert event["name"] == instructions[execution.instruction].text
+        assert re.fullmatch(r"(.*) instructions( \(\d+\))?", threads[event["tid"]])
+    assert len({event["args"]["execution"] for event in slices}) == len(slices)
+    # Each row of the table that is an execution and no mere synchronisation or empty bundle has its slice.
+    drawn = Counter((e["args"]["line"], e["ts"], e["ts"] + e["dur"]) for e in slices)
+    done = {operation.execution for operation in result(path).timing.operations}
+    mute = {(executions[n].start, executions[n].end) for n in range(len(executions)) if n not in done}
+    for row in report["instructions"]:
+        where = (row["start_cycle"], row["end_cycle"])
+        if row["op"] not in SYNCHRONISES and where not in mute:
+            assert drawn[row["line"], *where], row
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_waits_are_no_part_of_executions(path: Path, folder: Path) -> None:
+    document, report = written(folder, path)
+    events, threads = document["traceEvents"], threads_of(document["traceEvents"])
+    executions = result(path).timing.executions
+    stalls = {(threads[e["tid"]], e["name"]): [] for e in events if e.get("cat") == "stall"}
+    for event in events:
+        if event.get("cat") == "stall":
+            stalls[threads[event["tid"]], event["name"]].append((event["ts"], event["ts"] + event["dur"]))
+    causes = {cause for pipe in report["pipes"].values() for cause in pipe["causes"]} | {"issue"}
+    for event in (event for event in events if event.get("cat") == "wait"):
+        assert event["dur"] > 0
+        assert event["name"] in causes
+        assert event["ts"] + event["dur"] <= executions[event["args"]["execution"]].start
+        pipe = threads[event["tid"]].removesuffix(" waits")
+        assert pipe in report["pipes"]
+        if event["name"] != "issue":
+            assert any(a <= event["ts"] and event["ts"] + event["dur"] <= b for a, b in stalls[pipe, event["name"]])
+
+
+def test_a_cast_behind_a_load_waits_for_its_flag(folder: Path) -> None:
+    # programs/f32_to_f16.expected: the table has the cast in cycles 271 .. 304; its control write went out in cycle 3.
+    document, _ = written(folder, PROGRAMS / "f32_to_f16.pto")
+    mine = [e for e in document["traceEvents"] if e.get("args", {}).get("instruction", "").startswith("tcvt")]
+    found = {(e["cat"], e["name"], e["ts"], e["ts"] + e["dur"]) for e in mine if e["cat"] in ("instruction", "wait")}
+    assert found == {("instruction", "tcvt f32 -> f16 RINT", 271, 304), ("wait", "flag wait", 3, 271)}
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_log_executes_when_the_operations_do(path: Path, tmp_path: Path) -> None:
+    log = tmp_path / "run.kanata"
+    assert main(["run", str(path), *arguments(path), "--timing-only", "--quiet", "--kanata", str(log)]) in (0, 1)
+    cycle, indices, opened = 0, {}, {}
+    spent: dict[int, list[tuple[int, int]]] = {}
+    for line in log.read_text().splitlines()[1:]:
+        command, *words = line.split("\t")
+        if command in ("C=", "C"):
+            cycle += int(words[0])
+        elif command == "I":
+            indices[words[0]] = int(words[1])
+        elif command == "S" and words[1:] == ["0", "Ex"]:
+            opened[words[0]] = cycle
+        elif command == "E" and words[1:] == ["0", "Ex"]:
+            spent.setdefault(indices[words[0]], []).append((opened.pop(words[0]), cycle))
+    timing = result(path).timing
+    assert {*spent} <= {operation.index for operation in timing.operations}
+    for operation in timing.operations:
+        waits = operation.name.startswith(SYNCHRONISES) or not operation.causes
+        expected = [] if waits or operation.start == operation.end else [(operation.start, operation.end)]
+        assert spent.get(operation.index, []) == expected, operation
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_timeline_executes_when_the_operations_do(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timing = result(path).timing
+    end = min(timing.total, 400)
+    monkeypatch.setenv("COLUMNS", "600")
+    options = ["--timing-only", "--timeline", "--window", f"0:{end}"]
+    assert main(["run", str(path), *arguments(path), *options]) in (0, 1)
+    rows = re.findall(r"^\[(\d+)\] (?:\S+(?: LOAD| STORE)?) +(.*)$", capsys.readouterr().out, re.MULTILINE)
+    lines = {int(number): cells for number, cells in rows}
+    assert lines
+    for operation in timing.operations:
+        if operation.index not in lines or operation.name.startswith(SYNCHRONISES) or not operation.causes:
+            continue
+        cells = lines[operation.index][:end]
+        executes = [cycle for cycle, letter in enumerate(cells) if letter in "eE"]
+        inside = range(operation.start, min(operation.end, end))
+        # R goes before E and E before D where cycles coincide; a bundle is dispatched in its first cycle.
+        assert {*executes} <= {*inside}
+        assert {*inside} - {*executes} <= {operation.start, operation.end - 1}
