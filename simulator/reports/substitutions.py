@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.verification.substitutions import CODES, SubstitutionRecord
+from castsim.evidence.verification.substitutions import SubstitutionRecord
 from castsim.reports.terminal import indented, table
 
 
@@ -17,7 +17,7 @@ def substitutions_text(record: SubstitutionRecord, path: Path | None) -> Rendera
     rows = table("instruction", "stood in for by", *numbers, numbers=numbers)
     for trial in record.trials:
         identity = trial.identity
-        rows.add_row(identity.name, identity.shape, str(trial.tried), str(CODES), str(trial.mismatches))
+        rows.add_row(identity.name, identity.shape, str(trial.tried), str(trial.codes), str(trial.mismatches))
     done = sum(trial.done for trial in record.trials)
     summary = f"{done} of {len(record.trials)} substitutions tried on all codes, {record.mismatches} results differ"
     first = [

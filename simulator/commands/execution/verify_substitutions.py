@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.outcome import Outcome
-from castsim.evidence.verification.substitutions import SubstitutionRecord, needed, of_cast, verify_substitutions
+from castsim.evidence.verification import substitutions
+from castsim.evidence.verification.substitutions import SubstitutionRecord
 from castsim.isa.errors import ReadError
 from castsim.reports.stages import watching
 
@@ -40,7 +41,8 @@ def execute(options: Namespace, path: Path | None, workers: int) -> Outcome:
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
     with watching(quiet=options.quiet) as heard:
-        verify_substitutions(record, wanted, None if path is None else lambda: record.save(path), heard, workers)
+        save = None if path is None else lambda: record.save(path)
+        substitutions.verify_substitutions(record, wanted, save, heard, workers)
 
     def text(_: int) -> Any:
         from castsim.reports.substitutions import substitutions_text  # noqa: PLC0415 - rich, only if printed
@@ -54,9 +56,9 @@ def execute(options: Namespace, path: Path | None, workers: int) -> Outcome:
 def _wanted(options: Namespace) -> list[Substitute]:
     names = [name for text in options.target for name in text.split(",")]
     if not options.pair:
-        return needed(names)
+        return substitutions.needed(names)
     src, dst = options.pair
-    return of_cast(src, dst, names)
+    return substitutions.of_cast(src, dst, names)
 
 
 def _resumed(path: Path, wanted: list[Substitute]) -> SubstitutionRecord:

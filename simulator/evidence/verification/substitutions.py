@@ -62,9 +62,14 @@ class Trial:
     date: str | None = None
 
     @property
+    def codes(self) -> int:
+        """How many there are to try."""
+        return CODES
+
+    @property
     def done(self) -> bool:
         """Whether all codes have been tried."""
-        return self.tried == CODES
+        return self.tried == self.codes
 
 
 @dataclass(slots=True)
@@ -108,7 +113,7 @@ class SubstitutionRecord:
             "parts": [
                 {
                     **asdict(trial.identity),
-                    "codes": CODES,
+                    "codes": trial.codes,
                     "tried": trial.tried,
                     "mismatches": trial.mismatches,
                     "first_mismatches": trial.first,
@@ -187,7 +192,7 @@ def verify_substitutions(
         for trial in waiting:
             substitute = by_identity[trial.identity]
             while not trial.done:
-                heard(trial.identity.name, trial.tried, CODES)
+                heard(trial.identity.name, trial.tried, trial.codes)
                 _take(trial, substitute, pool, workers)
                 if save is not None:
                     save()
