@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
@@ -33,7 +34,7 @@ from castsim.targets import Target, load_target
 
 
 def cast(
-    array: NDArray[Any],
+    array: Codes,
     src: FormatLike,
     dst: FormatLike,
     *,
@@ -45,8 +46,8 @@ def cast(
     random: NDArray[np.uint32] | None = None,
     policy: Policy | None = None,
     tier: str | None = None,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    out: Codes | None = None,
+) -> Codes:
     """Convert an array from one number format to another, bit-exactly.
 
     Args:
@@ -87,7 +88,7 @@ def cast(
     codes = codes_from_array(array, source)
     written = check_out(None if out is None else codes_of_out(out, destination), codes, destination)
 
-    def fill(result: NDArray[Any], block: NDArray[Any]) -> None:
+    def fill(result: Codes, block: Codes) -> None:
         converted = cast_on_target(
             block, source, destination, chip, rounding=rounding, saturation=_saturation(saturation), scratch=scratch
         )
@@ -115,7 +116,7 @@ def _abstract_cast(src: str, dst: str, rounding: str | None, overflow: str | Non
 
 
 def cast_on_target(
-    codes: NDArray[Any],
+    codes: Codes,
     src: Format,
     dst: Format,
     target: Target,

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from castsim.execution.limits import MAX_STATEMENTS, Limits
+from castsim.isa.codes import Codes
 from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
 from castsim.targets import Target
 from castsim.targets.what_if import lifted
 from castsim.timing import Cause, Timing
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 ALL = "all"
 """In place of names: every limit that the target names."""
@@ -109,7 +105,7 @@ def what_if(
     names: Sequence[str] = (ALL,),
     target: str | Path | Target | None = None,
     entry: str | None = None,
-    inputs: Mapping[str, NDArray[Any] | str] | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
     args: Mapping[str, int | float] | None = None,
     max_cycles: int = MAX_CYCLES,
     max_walk: int | None = None,

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import castsim.machines.vliw.semantics
 from castsim.__main__ import main
 from castsim.evidence.verification import substitutions
 from castsim.evidence.verification.substitutions import SubstitutionRecord, needed
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS
 from castsim.numerics import abstract_policy
 from castsim.planning import CastRequest, Method, Plan, Step, Verdict, catalogue_of, judge, settle
@@ -32,7 +32,7 @@ ODD_ONE = 0x00B5_7A31
 """A code of no distinction."""
 
 
-def wrong_at_one_code(codes: NDArray[Any]) -> NDArray[Any]:
+def wrong_at_one_code(codes: Codes) -> Codes:
     """The low byte, but for one code."""
     return np.where(codes == ODD_ONE, np.uint32(0), codes & np.uint32(0xFF))
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from numpy.typing import NDArray
 
 from castsim.engines import simulate
+from castsim.isa.codes import Codes
 from castsim.machines.vliw.assembled import Assembled, Ran, assemble, execute
 from castsim.machines.vliw.findings import Kind
 from castsim.targets import load_target
@@ -32,7 +30,7 @@ def assembled(text: str, target: VliwTarget | str = "gaudi2", **start: int) -> A
 def ran(
     text: str,
     target: VliwTarget | str = "gaudi2",
-    inputs: Mapping[str, NDArray[Any] | str] | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
     *,
     values: bool = True,
     checked: bool = True,

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.inputs import check_known, empty_memory, make_inputs, to_memory
 from castsim.execution.walk import ArgumentUse
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 
 
-def filled_memory(
-    uses: Mapping[str, ArgumentUse], inputs: Mapping[str, NDArray[Any] | str]
-) -> dict[str, NDArray[np.uint8]]:
+def filled_memory(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | str]) -> dict[str, NDArray[np.uint8]]:
     """Return the bytes of every argument, filled from the inputs.
 
     Raises:

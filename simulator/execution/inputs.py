@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from castsim.execution.npy import read_array
 from castsim.execution.walk import ArgumentUse
 from castsim.files import whole_file
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.numerics import (
@@ -39,13 +39,13 @@ SEED_DIGITS = 40
 """Decimal digits of a seed: 128 bits, as much entropy as NumPy's generator takes."""
 
 
-def make_inputs(specifications: Mapping[str, str], uses: Mapping[str, ArgumentUse]) -> dict[str, NDArray[Any]]:
+def make_inputs(specifications: Mapping[str, str], uses: Mapping[str, ArgumentUse]) -> dict[str, Codes]:
     """Resolve `NAME=file.npy`, `random:SEED` and `zeros` into arrays; one random generator per seed, in order.
 
     Raises:
         ReadError: unknown argument name, bad seed, unreadable file.
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Codes] = {}
     generators: dict[int, np.random.Generator] = {}
     for name in specifications:
         check_known(name, uses)
@@ -64,7 +64,7 @@ def make_inputs(specifications: Mapping[str, str], uses: Mapping[str, ArgumentUs
     return arrays
 
 
-def read_input(text: str, name: str) -> NDArray[Any]:
+def read_input(text: str, name: str) -> Codes:
     """Read the file that an input names, neither `zeros` nor `random:SEED`.
 
     Raises:
@@ -75,7 +75,7 @@ def read_input(text: str, name: str) -> NDArray[Any]:
     return read_array(Path(text), name)
 
 
-def arrayed(array: NDArray[Any]) -> str:
+def arrayed(array: Codes) -> str:
     """Return dtype and shape of an array in a word, for the short forms of results."""
     return f"{array.dtype}{list(array.shape)}"
 
@@ -86,7 +86,7 @@ def check_known(name: str, uses: Mapping[str, ArgumentUse]) -> None:
         raise ReadError(f"the program has no tensor argument '{name}'", legal=uses)
 
 
-def random_codes(generator: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> NDArray[Any]:
+def random_codes(generator: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Codes:
     """Return random codes: integers over their whole range, floats uniform in [-100, 100) rounded to the format.
 
     They are drawn piece by piece: a float is drawn as f64, of which a whole view of 4-bit codes would take 16 times
@@ -100,9 +100,9 @@ def random_codes(generator: np.random.Generator, fmt: Format, shape: tuple[int, 
     return drawn
 
 
-def _drawn(generator: np.random.Generator, fmt: Format, count: int) -> NDArray[Any]:
+def _drawn(generator: np.random.Generator, fmt: Format, count: int) -> Codes:
     if isinstance(fmt, IntFormat):
-        values: NDArray[Any] = generator.integers(
+        values: Codes = generator.integers(
             fmt.minimum, fmt.maximum, count, dtype=np.int64 if fmt.signed else np.uint64, endpoint=True
         )
         mask = (1 << code_bits(fmt)) - 1
@@ -112,7 +112,7 @@ def _drawn(generator: np.random.Generator, fmt: Format, count: int) -> NDArray[A
     return cast_codes(uniform.view("<u8"), wide, fmt, abstract_policy(wide, fmt))
 
 
-def to_memory(array: NDArray[Any], name: str, use: ArgumentUse) -> NDArray[np.uint8]:
+def to_memory(array: Codes, name: str, use: ArgumentUse) -> NDArray[np.uint8]:
     """Return the bytes of one argument's buffer, filled from `array` in C order.
 
     Raises:
@@ -138,18 +138,18 @@ def empty_memory(use: ArgumentUse) -> NDArray[np.uint8]:
     return _bytes_of(np.zeros(use.elements, code_dtype(use.format)), use.format)
 
 
-def from_memory(memory: NDArray[np.uint8], use: ArgumentUse) -> NDArray[Any]:
+def from_memory(memory: NDArray[np.uint8], use: ArgumentUse) -> Codes:
     """Return one argument as an array of its native dtype, or of codes where there is none."""
     fmt = use.format
     if fmt.bits in (2, 4):
-        codes: NDArray[Any] = unpack_codes(memory, fmt, memory.size * 8 // fmt.bits)
+        codes: Codes = unpack_codes(memory, fmt, memory.size * 8 // fmt.bits)
     else:
         codes = memory.view(code_dtype(fmt))
     codes = codes[: use.elements] if use.elements <= codes.size else codes
     return array_from_codes(codes.reshape(use.shape), fmt)
 
 
-def write_array(path: Path, array: NDArray[Any]) -> None:
+def write_array(path: Path, array: Codes) -> None:
     """Write one `.npy` file atomically: the file is complete or absent.
 
     Raises:
@@ -181,7 +181,7 @@ def seed_of(name: str, text: str) -> int:
     return int(digits)
 
 
-def _bytes_of(codes: NDArray[Any], fmt: Format) -> NDArray[np.uint8]:
+def _bytes_of(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
     """Return the bytes of flat codes as memory holds them."""
     if fmt.bits in (2, 4):
         return pack_codes(codes, fmt)

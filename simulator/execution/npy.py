@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 
 MAX_HEADER_BYTES = 10_000
@@ -44,7 +44,7 @@ class _FormError(Exception):
     """What is wrong with a file, in words that follow its name."""
 
 
-def read_array(path: Path, name: str) -> NDArray[Any]:
+def read_array(path: Path, name: str) -> Codes:
     """Return the array of a `.npy` file, read-only; its elements are mapped into memory, not read. `name` is the input.
 
     Raises:
@@ -114,7 +114,7 @@ def _dtype(description: str) -> np.dtype[Any]:
     return found
 
 
-def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> NDArray[Any]:
+def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Codes:
     needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
     if needed > there:
         raise _FormError(

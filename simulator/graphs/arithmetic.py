@@ -6,21 +6,17 @@ more gives the result rounded once. Integers wrap, as NumPy's do.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.graphs.bench import Bench, extremes, f32
 from castsim.graphs.chip import F32
 from castsim.graphs.kernel import Kernel, Value
 from castsim.graphs.model import Tensor
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, value_of
-
-Codes = NDArray[Any]
 
 _WIDEST = 32
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.graphs.chip import F32, Chip
@@ -15,6 +14,7 @@ from castsim.graphs.comparison import number_of
 from castsim.graphs.kernel import Converted, Kept, Kernel, Value
 from castsim.graphs.program import Program
 from castsim.graphs.program_runs import program_of, run_program
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.numerics import code_dtype
@@ -26,7 +26,6 @@ from castsim.targets.vliw import VliwTarget
 if TYPE_CHECKING:
     from castsim.running import LoadedProgram
 
-Codes = NDArray[Any]
 
 _BYTE = 8
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
@@ -24,7 +24,6 @@ from castsim.targets import Target
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.vliw import VliwTarget
 
-Codes = NDArray[Any]
 Heard = Callable[[str, int, int], None]
 
 F32 = FORMATS["f32"]

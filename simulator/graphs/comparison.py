@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from castsim.numerics import value_of
 from castsim.specifications import AcceptanceSets
 from castsim.specifications.order import is_nan
 
-Codes = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.execution.inputs import random_codes, read_input, seed_of
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
@@ -26,6 +25,7 @@ from castsim.graphs.tosa_nodes import run_tosa_node
 from castsim.graphs.tosa_reader import read_tosa
 from castsim.graphs.trial import all_operands
 from castsim.graphs.verdict import NodeVerdict
+from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.reading import read_text
 from castsim.numerics import code_dtype
@@ -56,7 +56,7 @@ def read_graph(path: Path, version: str | None = None) -> Graph:
 
 def make_tensors(
     graph: Graph,
-    given: Mapping[str, str | NDArray[Any]],
+    given: Mapping[str, str | Codes],
     sizes: Mapping[str, int | float],
     most_elements: int = MOST_ELEMENTS,
 ) -> dict[str, Tensor]:
@@ -280,7 +280,7 @@ def _passing(output: str, done: Sequence[NodeRun]) -> tuple[str, ...]:
 
 def _tensor(
     port: Input,
-    given: str | NDArray[Any],
+    given: str | Codes,
     sizes: Mapping[str, int | float],
     generators: dict[str, np.random.Generator],
     most: int,
@@ -297,7 +297,7 @@ def _tensor(
     return Tensor(port.format, random_codes(generator, port.format, shape))
 
 
-def _fitting(port: Input, array: NDArray[Any], sizes: Mapping[str, int | float], most: int) -> Tensor:
+def _fitting(port: Input, array: Codes, sizes: Mapping[str, int | float], most: int) -> Tensor:
     wanted = tuple(sizes.get(extent) if isinstance(extent, str) else extent for extent in port.shape)
     fits = len(wanted) == array.ndim and all(
         extent in (None, found) for extent, found in zip(wanted, array.shape, strict=True)

@@ -8,13 +8,12 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, codes_from_array
 
-Codes = NDArray[Any]
 Dimension = int | str
 """An extent, or the name of one that whoever runs the graph chooses."""
 
@@ -39,12 +38,12 @@ class Tensor:
         return self.codes.shape
 
     @property
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Codes:
         """The numbers in their native dtype, or codes where neither NumPy nor ml_dtypes has one."""
         return array_from_codes(self.codes, self.format)
 
     @classmethod
-    def of(cls, array: NDArray[Any], fmt: Format) -> Tensor:
+    def of(cls, array: Codes, fmt: Format) -> Tensor:
         """Take an array of the format's native dtype or of its codes."""
         plain = np.asarray(array)
         return cls(fmt, codes_from_array(plain, fmt).reshape(plain.shape))

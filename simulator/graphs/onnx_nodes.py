@@ -15,6 +15,7 @@ from castsim.graphs.model import Graph, Node, Tensor
 from castsim.graphs.onnx_reader import format_of, library
 from castsim.graphs.onnx_versions import bounds_of_version, judged, operand_shapes, shape_of_version
 from castsim.graphs.quantising import dequantised, dynamically_quantised, expanded, quantised
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.planning.answering import Answer
@@ -71,7 +72,7 @@ def placed_operands(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -
     ]
 
 
-def reference_outputs(graph: Graph, node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]]:
+def reference_outputs(graph: Graph, node: Node, inputs: Sequence[Codes | None]) -> list[Codes]:
     """Return what onnx's reference evaluator gives for one node and its placed operands.
 
     It may be judged as a node of a newer version.
@@ -93,7 +94,7 @@ def reference_outputs(graph: Graph, node: Node, inputs: Sequence[NDArray[Any] | 
     return _evaluated(model, given, node.name)
 
 
-def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
+def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> dict[str, Codes]:
     """Return what onnx's reference evaluator gives for the outputs of the whole graph, by name.
 
     It runs the model itself, or node by node where one is judged as one of a newer version.
@@ -116,7 +117,7 @@ def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> dict[str, NDArray[
     return {name: values[name] for name in graph.outputs}
 
 
-def _evaluated(model: Any, given: dict[str, NDArray[Any]], what: str) -> list[NDArray[Any]]:
+def _evaluated(model: Any, given: dict[str, Codes], what: str) -> list[Codes]:
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - the extra
 
     try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from castsim.graphs.model import Dimension, Graph, Input, Language, Node, Tensor
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.reading import MAX_MODEL_BYTES, check_size, read_bytes
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 OPERATORS = (
     "Cast",
@@ -37,7 +41,7 @@ _ELEMENTS = {
 _DOMAINS = ("", "ai.onnx")
 
 
-def library() -> Any:
+def library() -> ModuleType:
     """Return the module onnx.
 
     Raises:
@@ -91,7 +95,7 @@ def read_onnx(path: Path) -> Graph:
     )
 
 
-def format_of(number: int, what: str, onnx: Any) -> Format:
+def format_of(number: int, what: str, onnx: ModuleType) -> Format:
     """Return the format of an element type.
 
     Raises:
@@ -106,17 +110,17 @@ def format_of(number: int, what: str, onnx: Any) -> Format:
     return FORMATS[_ELEMENTS[name]]
 
 
-def label_of(node: Any, place: int) -> str:
+def label_of(node: NodeProto, place: int) -> str:
     """Return what a node is called: its name, else its operator and place."""
     return str(node.name) or f"{node.op_type}_{place}"
 
 
-def _loaded(path: Path, onnx: Any) -> Any:
+def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - comes with onnx
 
     data = read_bytes(path, "graph", default=MAX_MODEL_BYTES)
     try:
-        model = onnx.load_model_from_string(data)
+        model: ModelProto = onnx.load_model_from_string(data)
     except (DecodeError, ValueError) as error:
         raise ReadError(f"graph '{path}' is no ONNX model: {_first_line(error)}") from None
     if not data or not model.HasField("graph"):
@@ -129,7 +133,7 @@ def _loaded(path: Path, onnx: Any) -> Any:
     return model
 
 
-def _check_external_data(path: Path, model: Any, onnx: Any) -> None:
+def _check_external_data(path: Path, model: ModelProto, onnx: ModuleType) -> None:
     """Refuse constants in files beside the model that together are larger than a model may be.
 
     Raises:
@@ -147,7 +151,7 @@ def _check_external_data(path: Path, model: Any, onnx: Any) -> None:
     check_size(total, f"the constants beside graph '{path}'", default=MAX_MODEL_BYTES)
 
 
-def _opset(path: Path, model: Any, onnx: Any) -> int:
+def _opset(path: Path, model: ModelProto, onnx: ModuleType) -> int:
     versions = [each.version for each in model.opset_import if each.domain in _DOMAINS]
     latest = onnx.defs.onnx_opset_version()
     if len(versions) != 1 or not 1 <= versions[0] <= latest:
@@ -156,7 +160,7 @@ def _opset(path: Path, model: Any, onnx: Any) -> int:
     return int(versions[0])
 
 
-def _check_operators(path: Path, model: Any) -> None:
+def _check_operators(path: Path, model: ModelProto) -> None:
     """Refuse operators that are not run, and what only the body of a function may hold."""
     own = {(function.domain, function.name) for function in model.functions}
     for place, node in enumerate(model.graph.node):
@@ -179,7 +183,7 @@ def _check_operators(path: Path, model: Any) -> None:
                 )
 
 
-def _check_elements(path: Path, graph: Any, onnx: Any) -> None:
+def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType) -> None:
     """Refuse the first node that meets texts or other elements that are no numbers."""
     known = onnx.TensorProto.DataType
     kinds = {each.name: each.type.tensor_type.elem_type for each in graph.input}
@@ -197,7 +201,7 @@ def _check_elements(path: Path, graph: Any, onnx: Any) -> None:
             )
 
 
-def _element_names(node: Any, attribute: Any, onnx: Any) -> list[str]:
+def _element_names(node: NodeProto, attribute: AttributeProto, onnx: ModuleType) -> list[str]:
     """Return the element type that an attribute names or holds; Cast of opset 1 has it as a word."""
     known = onnx.TensorProto.DataType
     if node.op_type == "Constant" and attribute.name in ("value_string", "value_strings"):
@@ -208,7 +212,7 @@ def _element_names(node: Any, attribute: Any, onnx: Any) -> list[str]:
     return [known.Name(number)] if number in known.values() else []
 
 
-def _input(path: Path, value: Any, onnx: Any) -> Input:
+def _input(path: Path, value: ValueInfoProto, onnx: ModuleType) -> Input:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         raise ReadError(f"graph '{path}': input '{value.name}' is no tensor of known rank")
@@ -218,7 +222,7 @@ def _input(path: Path, value: Any, onnx: Any) -> Input:
     return Input(value.name, format_of(kind.elem_type, f"input '{value.name}'", onnx), tuple(shape))
 
 
-def _tensor(path: Path, proto: Any, onnx: Any) -> Tensor:
+def _tensor(path: Path, proto: TensorProto, onnx: ModuleType) -> Tensor:
     fmt = format_of(proto.data_type, f"constant '{proto.name}'", onnx)
     try:
         array = onnx.numpy_helper.to_array(proto)
@@ -227,12 +231,12 @@ def _tensor(path: Path, proto: Any, onnx: Any) -> Tensor:
         raise ReadError(f"graph '{path}': constant '{proto.name}': {_first_line(error)}") from None
 
 
-def _constant(path: Path, node: Any, onnx: Any) -> Tensor:
+def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> Tensor:
     attribute = node.attribute[0]
     if attribute.name == "value":
         return _tensor(path, attribute.t, onnx)
     value = onnx.helper.get_attribute_value(attribute)
-    dtypes: dict[str, tuple[Any, str]] = {
+    dtypes: dict[str, tuple[type[np.generic], str]] = {
         "value_float": (np.float32, "f32"), "value_floats": (np.float32, "f32"),
         "value_int": (np.int64, "i64"), "value_ints": (np.int64, "i64"),
     }  # fmt: skip
@@ -242,7 +246,7 @@ def _constant(path: Path, node: Any, onnx: Any) -> Tensor:
     return Tensor.of(np.array(value, dtype), FORMATS[name])
 
 
-def _node(node: Any, place: int, onnx: Any) -> Node:
+def _node(node: NodeProto, place: int, onnx: ModuleType) -> Node:
     attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
     plain = {
         key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in attributes.items()

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.graphs.model import Graph, Node
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 
 Shape = tuple[int, ...]
@@ -34,7 +34,7 @@ class Judged:
 
     native: Any
     opset: int
-    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    arrays: Mapping[str, Codes] = field(default_factory=dict)
     remark: str | None = None
 
 
@@ -74,7 +74,7 @@ def judged(graph: Graph, node: Node) -> Judged:
     """
     opset, since = int(graph.version), _schema(graph, node).since_version
     attributes = {key: value for key, value in node.attributes.items() if key != "consumed_inputs"}
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Codes] = {}
     newer = None
     match node.op:
         case "Cast" if since == 1:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.graphs.kernel import Kernel
 from castsim.graphs.program import Program
 from castsim.graphs.tile_program import tile_program
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.running import LoadedProgram, computed, load_text, run_loaded
 from castsim.targets import Target
 from castsim.targets.vliw import VliwTarget
-
-Codes = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,14 @@ all elements of equal scale and zero point, which are gathered before it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.graphs.bench import Bench, clamped, f32
 from castsim.graphs.chip import F32
 from castsim.graphs.kernel import Kernel, Value
 from castsim.graphs.model import Tensor
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Rounding
@@ -23,7 +22,6 @@ from castsim.numerics import code_dtype, decode_to_float64
 from castsim.planning import Verdict
 from castsim.planning.answering.answer import setting_text
 
-Codes = NDArray[Any]
 Part = Callable[[Codes, float, float], Codes]
 
 _U8 = FORMATS["u8"]

@@ -8,23 +8,20 @@ by a power of two that rounds down, limb by limb. INEXACT_ROUND takes one produc
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.graphs.bench import Bench, clamped, f32
 from castsim.graphs.chip import F32
 from castsim.graphs.kernel import Kernel, Value
 from castsim.graphs.model import Tensor
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.numerics import code_dtype
 from castsim.specifications import Rescale
 from castsim.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND
-
-Codes = NDArray[Any]
 
 _LIMB = 11
 _RADIX = 1 << _LIMB

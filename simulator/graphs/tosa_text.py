@@ -14,9 +14,9 @@ from enum import Enum
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.graphs.model import Tensor
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.pto.lexer import Source
@@ -285,7 +285,7 @@ class Reader:
             pass
         raise self.error(f"'{text[:40]}' is no number", index)
 
-    def _codes(self, values: list[int | float | bool], fmt: Format, index: int) -> NDArray[Any]:
+    def _codes(self, values: list[int | float | bool], fmt: Format, index: int) -> Codes:
         """Return the codes of numbers; a whole number for a float is its bits, as MLIR prints what has no decimal."""
         codes = np.empty(len(values), code_dtype(fmt))
         rounded = [place for place, value in enumerate(values) if isinstance(value, float)]

@@ -7,16 +7,13 @@ values; what is computed at run time ranges over all codes of its format.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.graphs.model import Graph, Language, Node, Tensor
 from castsim.graphs.tosa_nodes import rescale_of
+from castsim.isa.codes import Codes
 from castsim.planning.samples import all_codes
-
-Codes = NDArray[Any]
 
 LARGEST = 1 << 20
 """Elements that are tried at most: those of two operands of 8 bits, or of 16 bits with some constants."""

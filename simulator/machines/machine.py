@@ -7,8 +7,9 @@ room: see `castsim.machines.registry`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.isa.modes import Saturation
 
@@ -52,7 +53,7 @@ class Machine(Protocol):
 
     def cast_elements(
         self,
-        codes: NDArray[Any],
+        codes: Codes,
         src: Format,
         dst: Format,
         rounding: str | None,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.isa.modes import Saturation
 from castsim.machines.machine import Compute, Machine
@@ -14,8 +15,6 @@ from castsim.targets import Target, TileTarget
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from castsim.execution.walk import Lowerer
     from castsim.machines.target_cast import TargetCast
 
@@ -66,7 +65,7 @@ def compute_of(target: Target) -> Compute:
 
 def cast_elements(
     target: Target,
-    codes: NDArray[Any],
+    codes: Codes,
     src: Format,
     dst: Format,
     rounding: str | None,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
-
+from castsim.isa.codes import Codes
 from castsim.isa.modes import Overflow, Saturation
 
 
@@ -14,7 +12,7 @@ from castsim.isa.modes import Overflow, Saturation
 class TargetCast:
     """Codes that a chip makes, and the modes that were in force after its fallbacks and overrides."""
 
-    codes: NDArray[Any]
+    codes: Codes
     rounding: str
     saturation: Saturation
     overflow: Overflow

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, IntFormat
-from castsim.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
+from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import check_random
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import Tier, convert_codes
@@ -80,19 +81,19 @@ def _native_name(fmt: Format) -> str | None:
     return _NUMPY_DTYPES.get(fmt.name) or _ML_DTYPES.get(fmt.name)
 
 
-def _unsigned_view(array: NDArray[Any]) -> Codes:
+def _unsigned_view(array: Codes) -> Codes:
     """Return the same memory as unsigned integers of the same width and byte order."""
     codes: Codes = array.view(np.dtype(f"u{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder))
     return codes
 
 
-def is_codes(array: NDArray[Any], fmt: Format) -> bool:
+def is_codes(array: Codes, fmt: Format) -> bool:
     """Whether an array holds codes of a float format rather than numbers: unsigned, of its storage width."""
     is_unsigned = array.dtype.kind == "u" and array.dtype.itemsize * 8 == fmt.storage_bits
     return is_unsigned and not isinstance(fmt, IntFormat)
 
 
-def codes_from_array(array: NDArray[Any], fmt: Format) -> Codes:
+def codes_from_array(array: Codes, fmt: Format) -> Codes:
     """Return the codes of an array's elements, without a copy where the memory holds them already.
 
     Accepted are the native dtype of the format; for float formats unsigned integers of the storage width, which are
@@ -118,7 +119,7 @@ def _check_array(array: object, fmt: Format) -> None:
         raise ReadError(f"{fmt.name} comes as a NumPy array, not as {type(array).__name__}", legal=("numpy.ndarray",))
 
 
-def _wrong_dtype(array: NDArray[Any], fmt: Format) -> ReadError:
+def _wrong_dtype(array: Codes, fmt: Format) -> ReadError:
     takes_codes = not isinstance(fmt, IntFormat) or fmt.bits < 8
     legal = [_native_name(fmt), str(code_dtype(fmt)) if takes_codes else None]
     return ReadError(
@@ -127,7 +128,7 @@ def _wrong_dtype(array: NDArray[Any], fmt: Format) -> ReadError:
     )
 
 
-def _narrow_integer_codes(array: NDArray[Any], fmt: IntFormat) -> Codes:
+def _narrow_integer_codes(array: Codes, fmt: IntFormat) -> Codes:
     """Return codes of integers below a byte."""
     if array.dtype.name == _ML_DTYPES.get(fmt.name):
         codes = _unsigned_view(array)
@@ -147,7 +148,7 @@ def _narrow_integer_codes(array: NDArray[Any], fmt: IntFormat) -> Codes:
     return masked
 
 
-def _narrow_integer_range(array: NDArray[Any], fmt: IntFormat) -> None:
+def _narrow_integer_range(array: Codes, fmt: IntFormat) -> None:
     """Refuse values outside the format; any is a truth value."""
     if fmt.boolean or not array.size:
         return
@@ -156,7 +157,7 @@ def _narrow_integer_range(array: NDArray[Any], fmt: IntFormat) -> None:
             raise ReadError(f"{extreme} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
 
 
-def array_from_codes(codes: Codes, fmt: Format) -> NDArray[Any]:
+def array_from_codes(codes: Codes, fmt: Format) -> Codes:
     """Return codes as an array of the format's native dtype, or the codes themselves where there is none.
 
     Shares memory wherever dtype and codes have the same bits.
@@ -168,15 +169,15 @@ def array_from_codes(codes: Codes, fmt: Format) -> NDArray[Any]:
 
 
 def cast_array(
-    array: NDArray[Any],
+    array: Codes,
     src: Format,
     dst: Format,
     policy: Policy,
     *,
     random: NDArray[np.uint32] | None = None,
     tier: Tier | None = None,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+    out: Codes | None = None,
+) -> Codes:
     """Convert an array of numbers or codes of `src`.
 
     Codes of a float format give codes; everything else gives the native dtype of `dst`, or codes if it has none.
@@ -198,7 +199,7 @@ _BLOCK = 1 << 16
 """Elements at a time of values that must be copied to become codes."""
 
 
-def codes_of_out(out: NDArray[Any], fmt: Format) -> Codes:
+def codes_of_out(out: Codes, fmt: Format) -> Codes:
     """Return the memory of a result array as codes of `fmt` to write; `finish_out` makes them its numbers.
 
     Raises:
@@ -211,11 +212,11 @@ def codes_of_out(out: NDArray[Any], fmt: Format) -> Codes:
     return _unsigned_view(out)
 
 
-def _holds_signed_bytes(out: NDArray[Any], fmt: Format) -> bool:
+def _holds_signed_bytes(out: Codes, fmt: Format) -> bool:
     return isinstance(fmt, IntFormat) and fmt.signed and fmt.bits < 8 and out.dtype == np.int8
 
 
-def finish_out(out: NDArray[Any], fmt: Format) -> None:
+def finish_out(out: Codes, fmt: Format) -> None:
     """Turn codes that were written to `codes_of_out` into values where the array holds values of more bits."""
     if _holds_signed_bytes(out, fmt):
         unused = 8 - fmt.bits
@@ -224,20 +225,20 @@ def finish_out(out: NDArray[Any], fmt: Format) -> None:
 
 
 def _cast_values_below_a_byte(
-    array: NDArray[Any],
+    array: Codes,
     src: IntFormat,
     dst: Format,
     policy: Policy,
     random: NDArray[np.uint32] | None,
     tier: Tier | None,
-    out: NDArray[Any] | None,
-) -> NDArray[Any]:
+    out: Codes | None,
+) -> Codes:
     """Convert values in int8, which are no codes yet, without a copy of them all."""
     check_random(array, policy, random)
     words = () if random is None else (random,)
     target = check_out(None if out is None else codes_of_out(out, dst), array, dst, *words)
 
-    def fill(result: Codes, block: NDArray[Any], *drawn: NDArray[np.uint32]) -> None:
+    def fill(result: Codes, block: Codes, *drawn: NDArray[np.uint32]) -> None:
         codes = _narrow_integer_codes(block, src)
         convert_codes(codes, src, dst, policy, random=drawn[0] if drawn else None, tier=tier, out=result)
 

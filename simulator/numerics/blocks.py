@@ -11,15 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.numerics.rounding import U64
 from castsim.numerics.unpack import code_bits
-
-Codes = NDArray[Any]
-"""An array of unsigned integers of some format's storage width."""
 
 BLOCK = 1 << 13
 """Elements converted at a time: the dozen 64-bit temporaries of a block stay in a second-level cache."""
@@ -59,7 +56,7 @@ def _check_range(array: Codes, fmt: Format) -> None:
                 raise ReadError(f"{extreme} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
 
 
-def check_out(out: Codes | None, like: NDArray[Any], dst: Format, *further: NDArray[Any]) -> Codes:
+def check_out(out: Codes | None, like: Codes, dst: Format, *further: Codes) -> Codes:
     """Return `out`, or a new array shaped `like` another, for codes of `dst`.
 
     Raises:
@@ -87,13 +84,13 @@ def check_out(out: Codes | None, like: NDArray[Any], dst: Format, *further: NDAr
     return out
 
 
-def _same_elements(first: NDArray[Any], second: NDArray[Any]) -> bool:
+def _same_elements(first: Codes, second: Codes) -> bool:
     """Whether two arrays of one shape hold every element at the same place in the same form."""
     same = first.strides == second.strides and first.dtype == second.dtype
     return same and first.__array_interface__["data"][0] == second.__array_interface__["data"][0]
 
 
-def _overlap(first: NDArray[Any], second: NDArray[Any]) -> bool:
+def _overlap(first: Codes, second: Codes) -> bool:
     """Whether any byte belongs to both arrays; where finding out would take long, assume so."""
     try:
         return np.shares_memory(first, second, max_work=1 << 20)  # type: ignore[arg-type]  # any count is legal
@@ -101,7 +98,7 @@ def _overlap(first: NDArray[Any], second: NDArray[Any]) -> bool:
         return True
 
 
-def walk(function: Callable[..., None], out: Codes, *sources: NDArray[Any], size: int = BLOCK) -> None:
+def walk(function: Callable[..., None], out: Codes, *sources: Codes, size: int = BLOCK) -> None:
     """Call `function(out block, *source blocks)` over all elements; blocks are 1-d, contiguous and native.
 
     A block is written after it was read: `out` may be one of the sources, but not overlap one (`check_out`).
@@ -131,9 +128,9 @@ def convert_blocks(
     codes: Codes,
     dst: Format,
     convert: Callable[..., U64],
-    random: NDArray[Any] | None,
+    random: Codes | None,
     out: Codes | None,
-    shifts: NDArray[Any] | None = None,
+    shifts: Codes | None = None,
 ) -> Codes:
     """Return what `convert(codes, random words or None[, shifts])` makes of every block, as codes of `dst`.
 
@@ -145,7 +142,7 @@ def convert_blocks(
     extra = [array for array in (random, shifts) if array is not None]
     out = check_out(out, codes, dst, *extra)
 
-    def fill(result: Codes, block: Codes, *further: NDArray[Any]) -> None:
+    def fill(result: Codes, block: Codes, *further: Codes) -> None:
         following = iter(further)
         words = None if random is None else next(following).astype(np.uint64)
         signed = [array.astype(np.int64).view(np.uint64) for array in following]

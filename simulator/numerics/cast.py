@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Specials
 from castsim.isa.modes import Rounding
-from castsim.numerics.blocks import Codes, check_codes, code_dtype, convert_blocks
+from castsim.numerics.blocks import check_codes, code_dtype, convert_blocks
 from castsim.numerics.e8m0 import asl_flags
 from castsim.numerics.pack import pack, round_to_integer
 from castsim.numerics.policy import HYBRID_WORDS, NanToFloat, Policy, check_policy, is_power_format
@@ -159,7 +160,7 @@ def scaled_cast_codes(
     scale: Scale,
     policy: Policy,
     *,
-    shifts: NDArray[Any] | None = None,
+    shifts: Codes | None = None,
     random: NDArray[np.uint32] | None = None,
     out: Codes | None = None,
 ) -> Codes:

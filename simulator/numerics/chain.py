@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format
 from castsim.isa.modes import Rounding
-from castsim.numerics.blocks import Codes, check_codes, convert_blocks
+from castsim.numerics.blocks import check_codes, convert_blocks
 from castsim.numerics.cast import cast_block, check_random
 from castsim.numerics.policy import Policy, check_policy
 from castsim.numerics.rounding import U64

@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
@@ -39,7 +39,7 @@ class Encoded:
     inexact: bool
 
 
-def decode_to_float64(codes: NDArray[Any], fmt: Format) -> NDArray[np.float64]:
+def decode_to_float64(codes: Codes, fmt: Format) -> NDArray[np.float64]:
     """Return the numbers that codes stand for.
 
     Exact for formats of up to 53 significant bits; i64 and u64 round to nearest even.

@@ -10,12 +10,13 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics.blocks import Codes, check_codes, code_dtype
+from castsim.numerics.blocks import check_codes, code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import encode_value, value_of
 from castsim.numerics.policy import Policy, abstract_policy
@@ -69,7 +70,7 @@ def _code(text: str, dst: Format, policy: Policy, strict: bool) -> int:
     return encoded.code
 
 
-def strings_from_codes(codes: Codes, src: Format) -> NDArray[Any]:
+def strings_from_codes(codes: Codes, src: Format) -> Codes:
     """Return numbers as text, an object array of str: plain decimals that lead back to the same code.
 
     Floats have a decimal point and no exponent (`1000000.0`), and the fewest digits that tell a number from its

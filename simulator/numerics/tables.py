@@ -13,10 +13,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
+from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.policy import E8M0Rule, NanToFloat, Policy, check_policy, is_power_format
 from castsim.numerics.unpack import code_bits

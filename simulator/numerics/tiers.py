@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Rounding
-from castsim.numerics.blocks import Codes, check_codes, check_out, code_dtype, walk
+from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes, check_random
 from castsim.numerics.compiled.hint import hint
 from castsim.numerics.policy import Policy, check_policy
@@ -263,7 +264,7 @@ def _run(
     return out
 
 
-def _plain(array: NDArray[Any]) -> bool:
+def _plain(array: Codes) -> bool:
     """Whether the elements lie one after the other, as the processor reads them."""
     flags = array.flags
     return flags.c_contiguous and flags.aligned and array.dtype.isnative

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.planning.assembly import Assembly, Cost
@@ -15,8 +13,6 @@ from castsim.planning.tile_text import tile_assembly
 from castsim.running import LoadedProgram, load_text, run_loaded
 from castsim.targets import Target
 from castsim.targets.vliw import VliwTarget
-
-Codes = NDArray[Any]
 
 _NAME = "lowered"
 

@@ -8,11 +8,10 @@ by its payload in no other way than by copying it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format
 from castsim.numerics import code_dtype
 from castsim.planning.grading import Grading, Verdict
@@ -22,7 +21,6 @@ from castsim.planning.request import Demand
 from castsim.planning.steps import Chain, run_chain
 from castsim.specifications.order import is_nan, order_keys
 
-Codes = NDArray[Any]
 Places = NDArray[np.uint64]
 Keys = NDArray[np.int64]
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import IntFormat
 from castsim.isa.modes import Overflow
 from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
@@ -24,7 +23,6 @@ from castsim.planning.steps import Chain, primitives_of, run_chain
 from castsim.planning.substitution import Substitute, substitute_of
 from castsim.targets.specification import Case
 
-Codes = NDArray[Any]
 Substitutes = Mapping[Arithmetic, Substitute]
 
 _BLOCK = 1 << 16

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.numerics import convert_codes
 from castsim.specifications.order import is_nan
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from castsim.planning.request import Demand
     from castsim.specifications import AcceptanceSets
 
-Codes = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 

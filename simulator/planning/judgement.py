@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from numpy.typing import NDArray
-
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.planning.grading import Verdict
 from castsim.planning.order import nearest_zero_first
 from castsim.planning.steps import Chain
 
-Codes = NDArray[Any]
 Heard = Callable[[str, int, int], None]
 """Is told what is going on, how far it is, and how far it goes."""
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.numerics import code_dtype
 from castsim.numerics.unpack import code_bits
 
-Codes = NDArray[Any]
 Places = NDArray[np.uint64]
 
 

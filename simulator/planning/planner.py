@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import format_named
 from castsim.numerics import value_of
@@ -30,7 +29,6 @@ from castsim.planning.search import Leg, nearest, search, through
 from castsim.planning.steps import Chain, primitives_of
 from castsim.targets import Target, load_target
 
-Codes = NDArray[Any]
 Heard = Callable[[str, int, int], None]
 
 _RANDOM = 48

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-from numpy.typing import NDArray
-
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import (
@@ -18,8 +16,6 @@ from castsim.numerics import (
     round_to_integral_codes,
     scaled_cast_codes,
 )
-
-Codes = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

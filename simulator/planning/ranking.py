@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import Any
 
-from numpy.typing import NDArray
-
+from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.planning.assembling import assembly_of, cost_of
 from castsim.planning.assembly import Assembly, Cost
@@ -18,8 +17,6 @@ from castsim.planning.proof import goes_by_breakpoints
 from castsim.planning.request import CastRequest, Demand
 from castsim.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
 from castsim.targets import Target
-
-Codes = NDArray[Any]
 
 _SIMULATED = 6
 """Chains of one length whose programs are simulated to rank them."""

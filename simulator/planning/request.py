@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
@@ -24,7 +24,6 @@ from castsim.specifications.order import is_nan
 from castsim.targets import Specification, Target
 from castsim.targets.specification import Accept
 
-Codes = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy, code_dtype, convert_codes
 from castsim.numerics.unpack import code_bits
 from castsim.planning.order import codes_at, distinct, is_ordered, number_count
-
-Codes = NDArray[Any]
 
 _WIDE = FORMATS["f64"]
 _SEED = 20250801

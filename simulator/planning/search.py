@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain as all_of
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import Tier
 from castsim.planning.catalogue import Catalogue
@@ -23,7 +22,6 @@ from castsim.planning.request import Demand
 from castsim.planning.steps import Chain, Step, VectorForm
 from castsim.specifications.order import order_keys
 
-Codes = NDArray[Any]
 Heard = Callable[[str], None]
 
 _TIER = Tier.REFERENCE

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
-
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.numerics import Tier
 from castsim.planning.primitives import Primitive, apply
-
-Codes = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.numerics import code_dtype
 from castsim.planning.primitives import Arithmetic
 from castsim.planning.samples import telling_codes
 
-Codes = NDArray[Any]
 Function = Callable[[Codes], Codes]
 
 RECORD = Path(__file__).parent / "records" / "substitutions.json"

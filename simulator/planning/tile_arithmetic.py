@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.arithmetic import constant_codes
 from castsim.execution.vector_operations.behaviour import behaviour_of
+from castsim.isa.codes import Codes
 from castsim.isa.errors import Span
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.pto.program import TileType
@@ -26,8 +25,6 @@ from castsim.planning.facts import digest_of_facts
 from castsim.planning.primitives import Arithmetic
 from castsim.planning.steps import Step, TileWorkForm
 from castsim.targets.dataflow import DataflowTarget
-
-Codes = NDArray[Any]
 
 _HERE = Span("<plan>", 1, 1)
 

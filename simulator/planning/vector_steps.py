@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Rounding
@@ -28,8 +27,6 @@ from castsim.planning.facts import digest_of_facts
 from castsim.planning.primitives import Arithmetic, Convert, Integral
 from castsim.planning.steps import Step, VectorForm
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
-
-Codes = NDArray[Any]
 
 _SPELT = TARGET_SPELLINGS
 """Word of `target_type=` by format name."""

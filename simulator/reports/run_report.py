@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.lines import SourceLine, bookkeeping, inserted, source_lines
@@ -101,7 +101,7 @@ def _more_facts(loaded: Loaded) -> tuple[str, ...]:
     return ("frequency",) if loaded.synchronised is None else ("frequency", "synchronisation")
 
 
-def digest(array: NDArray[Any]) -> str:
+def digest(array: Codes) -> str:
     """Return the SHA-256 of an array's elements in C order, little-endian."""
     plain = np.ascontiguousarray(array)
     codes = plain.view(f"u{plain.dtype.itemsize}") if plain.ndim else plain.reshape(1).view(f"u{plain.dtype.itemsize}")

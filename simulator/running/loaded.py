@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tree import Tree
 from castsim.execution.walk import ArgumentUse, Executed
+from castsim.isa.codes import Codes
 from castsim.machines.vliw import stale_modes
 from castsim.synchronisation.flags import Synchronised
 from castsim.synchronisation.races import IGNORE, Finding
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 MAX_CYCLES = 10**10
 """Cycles after which a simulation is given up, unless the caller says otherwise."""
 
-Inputs = Mapping[str, NDArray[Any] | str]
+Inputs = Mapping[str, Codes | str]
 """Arrays, or what `--in` takes, by the names of arguments."""
 
 
@@ -81,7 +80,7 @@ class Issued:
     """
 
     loaded: Loaded
-    outputs: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    outputs: Mapping[str, Codes] = field(default_factory=dict)
     stale_reads: tuple[StaleRead, ...] | None = None
     races: tuple[Finding, ...] | None = None
 

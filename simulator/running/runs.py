@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from castsim.engines import engine_for, simulate
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_STATEMENTS, Limits
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Treatment
@@ -30,7 +29,7 @@ class Result:
 
     loaded: Loaded
     engine: str
-    outputs: Mapping[str, NDArray[Any]]
+    outputs: Mapping[str, Codes]
     timing: Timing
     stale_reads: tuple[StaleRead, ...] | None = None
     """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
@@ -67,7 +66,7 @@ def run(
     program: str | Path,
     target: str | Path | Target | None = None,
     entry: str | None = None,
-    inputs: Mapping[str, NDArray[Any] | str] | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
     args: Mapping[str, int | float] | None = None,
     engine: str | None = None,
     timing_only: bool = False,
@@ -122,7 +121,7 @@ def run(
 
 def run_loaded(
     loaded: LoadedProgram,
-    inputs: Mapping[str, NDArray[Any] | str],
+    inputs: Mapping[str, Codes | str],
     *,
     engine: str | None = None,
     timing_only: bool = False,
@@ -154,10 +153,10 @@ def run_loaded(
 
 def computed(
     loaded: LoadedProgram,
-    inputs: Mapping[str, NDArray[Any] | str],
+    inputs: Mapping[str, Codes | str],
     limits: Limits = DEFAULT_LIMITS,
     stage: Callable[[str], None] = lambda _: None,
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Codes]:
     """Return the outputs of a program for its inputs, without timing it; races and stale reads are not looked for.
 
     Raises:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.execution.choosing import choose_entry, choose_target
 from castsim.execution.dataflow.idle import NO_VALUES, PATH_ONLY, Idle
@@ -17,6 +15,7 @@ from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.limits import check_executions
 from castsim.execution.walk import Executed, execute
 from castsim.isa import pto
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import TILE_LANGUAGE, targets_running
@@ -50,7 +49,7 @@ class TileProgram(Loaded):
         """Return None: there are no issue rules."""
         return
 
-    def _outputs(self, inputs: Inputs, how: Treatment) -> Mapping[str, NDArray[Any]]:
+    def _outputs(self, inputs: Inputs, how: Treatment) -> Mapping[str, Codes]:
         check_executions(self.tree, how.limits.computed, "executions whose values are to be computed", Idle(NO_VALUES))
         memory = filled_memory(self.arguments, inputs)
         how.stage("values")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
@@ -27,8 +27,6 @@ from castsim.specifications.sets import AcceptanceSets, Mask, one_of
 from castsim.specifications.specified import AttributeValue, SpecifiedCast, specified_cast
 from castsim.targets import Specification
 from castsim.targets.specification import Accept, Case
-
-Codes = NDArray[Any]
 
 
 def acceptance(

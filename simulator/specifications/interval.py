@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy, cast_codes, code_dtype, decode_to_float64
@@ -33,7 +33,7 @@ class _Magnitudes:
 
 
 def interval_sets(
-    codes: NDArray[Any], src: Format, dst: FloatFormat, rule: AcceptanceRule, may_flush: tuple[str, ...]
+    codes: Codes, src: Format, dst: FloatFormat, rule: AcceptanceRule, may_flush: tuple[str, ...]
 ) -> AcceptanceSets:
     """Return the acceptable results of an interval rule; NaN sources give any NaN."""
     negative, magnitude, fmt = _split(codes, src)
@@ -72,7 +72,7 @@ def interval_sets(
     )
 
 
-def _split(codes: NDArray[Any], src: Format) -> tuple[Mask, NDArray[Any], Format]:
+def _split(codes: Codes, src: Format) -> tuple[Mask, Codes, Format]:
     """Return signs, and magnitudes as codes of a format."""
     if isinstance(src, IntFormat):
         if not src.signed:
@@ -88,14 +88,14 @@ def _split(codes: NDArray[Any], src: Format) -> tuple[Mask, NDArray[Any], Format
     return (codes & sign) != 0, codes & ~sign, src
 
 
-def _specials(codes: NDArray[Any], src: Format) -> tuple[Mask, Mask]:
+def _specials(codes: Codes, src: Format) -> tuple[Mask, Mask]:
     if isinstance(src, IntFormat):
         return np.zeros(codes.shape, bool), np.zeros(codes.shape, bool)
     values = decode_to_float64(codes, src)
     return np.isnan(values), np.isinf(values)
 
 
-def _against(magnitude: NDArray[Any], fmt: Format, dst: FloatFormat) -> _Magnitudes:
+def _against(magnitude: Codes, fmt: Format, dst: FloatFormat) -> _Magnitudes:
     """Place magnitudes among the destination's numbers.
 
     They are cast to the destination widened by an exponent bit, so that what overflows keeps its place, and by two
@@ -145,7 +145,7 @@ def _low_end(exact: _Magnitudes, dst: FloatFormat, ulps: Decimal) -> _I64:
 
 def _flushed(
     exact: _Magnitudes,
-    magnitude: NDArray[Any],
+    magnitude: Codes,
     fmt: Format,
     src: Format,
     dst: FloatFormat,

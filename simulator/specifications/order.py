@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat, TaperedFormat
 from castsim.numerics import decode_to_float64
 from castsim.numerics.unpack import code_bits, tapered_tables
@@ -15,7 +15,7 @@ from castsim.numerics.unpack import code_bits, tapered_tables
 Keys = NDArray[np.int64]
 
 
-def order_keys(codes: NDArray[Any], fmt: Format) -> Keys:
+def order_keys(codes: Codes, fmt: Format) -> Keys:
     """Return integers that are ordered as the numbers that codes stand for, consecutive where the numbers are.
 
     Minus zero comes right before zero, infinity right after the largest number. Keys of NaN mean nothing.
@@ -32,7 +32,7 @@ def order_keys(codes: NDArray[Any], fmt: Format) -> Keys:
     return np.where((wide & sign) != 0, -1 - place, place)
 
 
-def is_nan(codes: NDArray[Any], fmt: Format) -> NDArray[np.bool_]:
+def is_nan(codes: Codes, fmt: Format) -> NDArray[np.bool_]:
     """Return which codes are NaN."""
     if isinstance(fmt, IntFormat) or not fmt.has_nan:
         return np.zeros(codes.shape, bool)

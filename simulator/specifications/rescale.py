@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.numerics import code_dtype
@@ -73,7 +73,7 @@ class Rescaled:
     sets: AcceptanceSets | None
 
 
-def rescale(operator: Rescale, codes: NDArray[Any], spec: Specification | str = "tosa") -> Rescaled:
+def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa") -> Rescaled:
     """Execute RESCALE on codes of the source type, unsigned integers of its storage width; channel last.
 
     Raises:
@@ -221,7 +221,7 @@ def _integers(numbers: NDArray[np.float64]) -> _I64:
     return np.clip(numbers, -(2.0**40), 2.0**40).astype(np.int64)
 
 
-def _values(codes: NDArray[Any], src: IntFormat) -> _I64:
+def _values(codes: Codes, src: IntFormat) -> _I64:
     if src.signed:
         return order_keys(codes, src)
     return codes.astype(np.int64)
@@ -232,7 +232,7 @@ def _limits(fmt: Format) -> tuple[int, int]:
     return fmt.minimum, fmt.maximum
 
 
-def _codes(values: _I64, dst: IntFormat) -> NDArray[Any]:
+def _codes(values: _I64, dst: IntFormat) -> Codes:
     return values.astype(np.dtype(f"{'i' if dst.signed else 'u'}{dst.storage_bits // 8}")).view(code_dtype(dst))
 
 

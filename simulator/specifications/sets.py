@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format
 from castsim.numerics.blocks import check_codes
 from castsim.specifications.order import is_nan, order_keys
 
-Codes = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow
@@ -56,7 +57,7 @@ def text_acceptance(
 def accepts_text(
     spec: Specification | str | Path,
     src: Format | str,
-    codes: NDArray[Any] | ArrayLike,
+    codes: Codes | ArrayLike,
     texts: ArrayLike,
     *,
     version: str | int | None = None,

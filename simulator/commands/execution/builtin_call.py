@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from castsim.commands.outcome import Outcome
 from castsim.commands.words import assignments, scalar
 from castsim.execution.inputs import make_inputs, read_input, write_array
 from castsim.execution.walk import ArgumentUse
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.reports.builtins import builtin_document
@@ -50,7 +49,7 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> Outcome:
     return Outcome(document, text, code=1 if result is not None and result.stale_reads else 0)
 
 
-def _given(options: Namespace, found: Builtin) -> tuple[NDArray[Any] | None, Mapping[str, int | float]]:
+def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
     """Return the array and the numbers that were given; numbers may stand under --in too.
 
     Raises:

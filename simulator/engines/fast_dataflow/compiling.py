@@ -15,16 +15,20 @@ import hashlib
 import inspect
 import operator
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils, imputils
+from numba.core.base import BaseContext
 from numba.core.datamodel import models
 from numba.core.typing import templates
+from numba.core.typing.context import Context
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
 from castsim.engines.fast_dataflow import (
@@ -133,14 +137,14 @@ class _NewItem(templates.AbstractTemplate):
         return None
 
 
-def _at(context: Any, builder: Any, base: Any, offset: Any, kind: Any) -> Any:
+def _at(context: BaseContext, builder: ir.IRBuilder, base: ir.Value, offset: ir.Value, kind: types.Type) -> ir.Value:
     """Return a pointer to what lies so many bytes behind an address."""
     place = builder.gep(builder.bitcast(base, cgutils.voidptr_t), [offset], inbounds=True)
     wanted = context.get_value_type(kind)
     return builder.bitcast(place, wanted if isinstance(kind, types.Record) else wanted.as_pointer())
 
 
-def _field(context: Any, builder: Any, base: Any, name: str) -> Any:
+def _field(context: BaseContext, builder: ir.IRBuilder, base: ir.Value, name: str) -> ir.Value:
     """Return a pointer to a field of a machine; for a table to its address."""
     kind = _FIELDS[name]
     is_table = isinstance(kind, _TableType)
@@ -148,7 +152,7 @@ def _field(context: Any, builder: Any, base: Any, name: str) -> Any:
     return _at(context, builder, base, context.get_constant(types.intp, offset), _INTEGER if is_table else kind)
 
 
-def _get_field(context: Any, builder: Any, _kind: Any, base: Any, name: str) -> Any:
+def _get_field(context: BaseContext, builder: ir.IRBuilder, _kind: types.Type, base: ir.Value, name: str) -> ir.Value:
     place = _field(context, builder, base, name)
     if isinstance(_FIELDS[name], types.Record):
         return place
@@ -159,7 +163,9 @@ def _get_field(context: Any, builder: Any, _kind: Any, base: Any, name: str) -> 
 _reads_fields(_MachineType)(_get_field)
 
 
-def _set_field(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
+def _set_field(
+    context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value], name: str
+) -> None:
     base, value = arguments
     builder.store(context.cast(builder, value, signature.args[1], _INTEGER), _field(context, builder, base, name))
 
@@ -167,12 +173,14 @@ def _set_field(context: Any, builder: Any, signature: Any, arguments: Any, name:
 _writes_fields(_MachineType)(_set_field)
 
 
-def _item(context: Any, builder: Any, table: Any, base: Any, number: Any) -> Any:
+def _item(context: BaseContext, builder: ir.IRBuilder, table: _TableType, base: ir.Value, number: ir.Value) -> ir.Value:
     size = context.get_constant(types.intp, 8 if table.row is _INTEGER else table.row.size)
     return _at(context, builder, base, builder.mul(number, size), table.row)
 
 
-def _get_item(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _get_item(
+    context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+) -> ir.Value:
     table = signature.args[0]
     place = _item(context, builder, table, *arguments)
     return builder.load(place) if table.row is _INTEGER else place
@@ -181,7 +189,9 @@ def _get_item(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
 _does(operator.getitem, _TableType, types.intp)(_get_item)
 
 
-def _set_item(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _set_item(
+    context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+) -> ir.Value:
     base, number, value = arguments
     builder.store(value, _item(context, builder, signature.args[0], base, number))
     return context.get_dummy_value()
@@ -191,10 +201,12 @@ _does(operator.setitem, _TableType, types.intp, _INTEGER)(_set_item)
 
 
 @intrinsic
-def _machine_at(_context: Any, _address: Any) -> Any:
+def _machine_at(_context: Context, _address: types.Type) -> tuple[Signature, Callable[..., ir.Value]]:
     """Return the machine whose record has an address."""
 
-    def generate(_codegen: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    def generate(
+        _codegen: BaseContext, builder: ir.IRBuilder, _signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
     return _MACHINE(types.intp), generate

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from castsim.evidence.verification.inputs import InputSet, input_set, random_words
 from castsim.evidence.verification.oracle import ask_oracle, check_oracle, undecided
 from castsim.evidence.verification.part import ORACLE, Part, tier_named
+from castsim.isa.codes import Codes
 from castsim.isa.modes import Rounding
-from castsim.numerics.blocks import Codes, code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import convert_codes
 

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from castsim.evidence.verification.part import EXHAUSTIVE, STRUCTURED, Part
 from castsim.evidence.verification.structured import NARROW, Structured, segments, with_sign
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow
-from castsim.numerics.blocks import Codes, code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.numerics.unpack import code_bits
 
 GRAIN = 1 << 12

@@ -14,13 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.evidence.verification.oracle import load_oracle, oracle_folder
 from castsim.files import PARTIAL
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.planning import Assembly, CastRequest, Plan, Verdict, Way, assembly_of
@@ -29,8 +28,6 @@ from castsim.planning.conformance import Cell
 from castsim.planning.samples import all_codes, telling_codes
 from castsim.running import load, run_loaded
 from castsim.targets import Specification
-
-Codes = NDArray[Any]
 
 SAMPLES = 100_000
 """Codes of a source of more than 16 bits."""

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 import castsim
 from castsim.evidence.verification.part import Part
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format
 from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics.blocks import Codes
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import is_power_format
 

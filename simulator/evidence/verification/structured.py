@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow
-from castsim.numerics.blocks import Codes, code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.numerics.unpack import code_bits
 
 LARGEST = 1 << 34

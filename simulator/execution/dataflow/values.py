@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -13,10 +12,10 @@ from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.dataflow.operations import BLOCK, Transfer
 from castsim.execution.tree import Operation, Tree, instances, operations
 from castsim.execution.vector_operations.effect import TileEffect
+from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 
 Bytes = NDArray[np.uint8]
-Codes = NDArray[Any]
 
 
 def compute_tree(

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.elements import Codes, Numbers, encoded, numbers
+from castsim.execution.vector_operations.elements import Numbers, encoded, numbers
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.pto.vector_operations import COMPOSITIONS
 

@@ -10,11 +10,12 @@ import numpy as np
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
-from castsim.execution.vector_operations.elements import Bytes, Codes, tile_view, valid_codes
+from castsim.execution.vector_operations.elements import Bytes, tile_view, valid_codes
 from castsim.execution.vector_operations.movement import fill, move
 from castsim.execution.vector_operations.reductions import reduce_columns, reduce_columns_by_pairs, reduce_rows
 from castsim.execution.vector_operations.selection import compare, select
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, vector_operand
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind

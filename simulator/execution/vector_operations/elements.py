@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -11,13 +10,13 @@ from numpy.typing import NDArray
 
 from castsim.execution.tiles import Tile
 from castsim.execution.vector_operations.shapes import is_column
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow
 from castsim.numerics import NanToFloat, Policy, abstract_policy, code_dtype, convert_codes
 
 Bytes = NDArray[np.uint8]
-Codes = NDArray[Any]
-Numbers = NDArray[Any]
+Numbers = Codes
 
 DOUBLE = format_named("f64")
 """Format in which 16-bit floats are computed: wide enough that rounding its result once more changes nothing.

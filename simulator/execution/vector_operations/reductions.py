@@ -9,7 +9,7 @@ import numpy as np
 
 from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.elements import Codes
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 
 

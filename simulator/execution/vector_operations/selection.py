@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.elements import Bytes, Codes, numbers, tile_view, valid_codes
+from castsim.execution.vector_operations.elements import Bytes, numbers, tile_view, valid_codes
 from castsim.execution.vector_operations.shapes import compared_bytes
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat
 
 _COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {

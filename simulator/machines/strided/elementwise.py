@@ -6,11 +6,8 @@ stand for the lanes instead of on a buffer.
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 from castsim.execution.tree import Block, Lowered, operations
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.pto.program import RoundMode
@@ -27,7 +24,7 @@ _SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
 
 def cast_elements(
     target: StridedRepeatTarget,
-    codes: NDArray[Any],
+    codes: Codes,
     src: Format,
     dst: Format,
     mode: RoundMode | None,
@@ -57,7 +54,7 @@ def cast_elements(
     return _outcome(plan, held[_DESTINATION])
 
 
-def _outcome(plan: CastPlan, codes: NDArray[Any]) -> TargetCast:
+def _outcome(plan: CastPlan, codes: Codes) -> TargetCast:
     return TargetCast(codes, plan.rounding.value, plan.saturation, _overflow(plan), plan.warnings)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.isa.modes import Saturation
 from castsim.machines.machine import Compute
@@ -12,8 +13,6 @@ from castsim.machines.tile_modes import tile_mode
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from castsim.machines.strided.lowerer import StridedLowerer
     from castsim.machines.target_cast import TargetCast
 
@@ -39,7 +38,7 @@ class StridedMachine:
 
     def cast_elements(
         self,
-        codes: NDArray[Any],
+        codes: Codes,
         src: Format,
         dst: Format,
         rounding: str | None,

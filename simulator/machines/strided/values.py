@@ -12,8 +12,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.values import Bytes, Codes, compute_tree, pack_nibbles, unpack_nibbles
+from castsim.execution.dataflow.values import Bytes, compute_tree, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Operation, Tree
+from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.machines.strided.geometry import element_bits, stream_extent

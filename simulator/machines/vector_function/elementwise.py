@@ -5,11 +5,8 @@ There is no second description of what a cast does: the steps are those traced t
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 from castsim.execution.tiles import Tile, TileCast
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import Format
 from castsim.isa.modes import Saturation
@@ -25,7 +22,7 @@ _HERE = Span("<cast>", 1, 1)
 
 def cast_elements(
     target: VectorFunctionTarget,
-    codes: NDArray[Any],
+    codes: Codes,
     src: Format,
     dst: Format,
     mode: RoundMode | None,

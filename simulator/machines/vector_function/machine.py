@@ -5,12 +5,11 @@ Every operation works on all its lanes at once; trips run in program order.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.dataflow.values import Bytes, pack_nibbles, unpack_nibbles
+from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format
 from castsim.machines.vector_function.lanes import convert_map, interleave_maps, lane_starts, load_maps, store_map
@@ -162,7 +161,7 @@ class RegisterState:
         predicate[: min(count * width // 8, self.size) : width // 8] = True
         return predicate
 
-    def _fill(self, name: str, lanes: NDArray[Any]) -> None:
+    def _fill(self, name: str, lanes: Codes) -> None:
         self.registers[name] = np.ascontiguousarray(lanes).view(np.uint8)
 
 
@@ -170,10 +169,10 @@ def _lane_bits(fmt: Format) -> int:
     return fmt.bits if fmt.bits == 4 else fmt.storage_bits
 
 
-def _codes(register: Bytes, fmt: Format) -> NDArray[Any]:
+def _codes(register: Bytes, fmt: Format) -> Codes:
     """Return all elements of a register as codes."""
     if fmt.bits == 4:
-        nibbles: NDArray[Any] = unpack_nibbles(register[None])[0]
+        nibbles: Codes = unpack_nibbles(register[None])[0]
         return nibbles
-    codes: NDArray[Any] = register.view(f"<u{fmt.storage_bits // 8}")
+    codes: Codes = register.view(f"<u{fmt.storage_bits // 8}")
     return codes

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from castsim.execution.dataflow.values import Bytes, pack_nibbles, unpack_nibbles
 from castsim.execution.tiles import Tile
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.machines.vector_function.machine import RegisterState, run_nest
 from castsim.machines.vector_function.operations import VectorFunction
@@ -83,7 +82,7 @@ def convert_whole(whole: WholeTile, buffer: Bytes) -> None:
     _write(buffer, whole.destination, apply_chain(whole.chain, codes))
 
 
-def apply_chain(chain: Chain, codes: NDArray[Any]) -> NDArray[Any]:
+def apply_chain(chain: Chain, codes: Codes) -> Codes:
     """Return codes of any shape after every step."""
     for step in chain:
         match step:
@@ -107,17 +106,17 @@ def _fills_zeros(function: VectorFunction, filled: int) -> bool:
     return not memory[:filled].any() and bool((memory[filled:] == 255).all())
 
 
-def _read(buffer: Bytes, side: Side, rows: int, cols: int) -> NDArray[Any]:
+def _read(buffer: Bytes, side: Side, rows: int, cols: int) -> Codes:
     codes = _rows(buffer, side, rows, cols)
     return unpack_nibbles(codes)[:, :cols] if side.format.bits == 4 else codes
 
 
-def _write(buffer: Bytes, side: Side, codes: NDArray[Any]) -> None:
+def _write(buffer: Bytes, side: Side, codes: Codes) -> None:
     target = _rows(buffer, side, *codes.shape)
     target[...] = pack_nibbles(codes) if side.format.bits == 4 else codes
 
 
-def _rows(buffer: Bytes, side: Side, rows: int, cols: int) -> NDArray[Any]:
+def _rows(buffer: Bytes, side: Side, rows: int, cols: int) -> Codes:
     """Return a writable view of the rows; 4-bit formats come as the packed bytes that hold their columns."""
     size = side.format.storage_bits // 8
     length = -(-cols * side.format.bits // 8) if side.format.bits == 4 else cols

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from castsim.execution.inputs import check_known, make_inputs, to_memory
 from castsim.execution.tree import Tree
 from castsim.execution.walk import ArgumentUse
+from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.limits import MAX_STATEMENTS
@@ -30,7 +30,6 @@ from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_co
 from castsim.targets.vliw import VliwTarget
 
 Data = TensorDeclaration | VlmDeclaration
-Codes = NDArray[Any]
 
 _MOST_ELEMENTS = sys.maxsize // 8
 """Elements of up to eight bytes that NumPy takes for an array before it asks whether there is memory."""
@@ -64,7 +63,7 @@ class Ran:
     """What a run left: what was issued, the outputs, and what the checked mode found."""
 
     tree: Tree
-    outputs: Mapping[str, NDArray[Any]]
+    outputs: Mapping[str, Codes]
     stale_reads: tuple[StaleRead, ...]
     warnings: tuple[str, ...]
 
@@ -104,7 +103,7 @@ def ready(
 
 def execute(
     assembled: Assembled,
-    inputs: Mapping[str, NDArray[Any] | str],
+    inputs: Mapping[str, Codes | str],
     *,
     values: bool,
     checked: bool,
@@ -162,7 +161,7 @@ def _use(declared: Data) -> ArgumentUse:
     )
 
 
-def _inputs(assembled: Assembled, inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
+def _inputs(assembled: Assembled, inputs: Mapping[str, Codes | str]) -> dict[str, Codes]:
     """Return the codes of all data, one per element, in C order.
 
     Raises:
@@ -178,7 +177,7 @@ def _inputs(assembled: Assembled, inputs: Mapping[str, NDArray[Any] | str]) -> d
             f"the program declares {', '.join(missing)} as input: none given",
             legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
         )
-    arrays: dict[str, NDArray[Any]] = {name: each for name, each in inputs.items() if not isinstance(each, str)}
+    arrays: dict[str, Codes] = {name: each for name, each in inputs.items() if not isinstance(each, str)}
     data = [each for each in assembled.program.declarations if isinstance(each, Data)]
     try:
         if any(use.elements > _MOST_ELEMENTS for use in uses.values()):
@@ -192,7 +191,7 @@ def _inputs(assembled: Assembled, inputs: Mapping[str, NDArray[Any] | str]) -> d
         ) from None
 
 
-def _codes_of(declared: Data, use: ArgumentUse, array: NDArray[Any] | None) -> Codes:
+def _codes_of(declared: Data, use: ArgumentUse, array: Codes | None) -> Codes:
     """Return the codes of one tensor or piece of vector memory, zeros if nothing is given."""
     if array is None:
         return np.zeros(use.elements, code_dtype(use.format))
@@ -222,7 +221,7 @@ def _check_declared(name: str, uses: Mapping[str, ArgumentUse]) -> None:
     check_known(name, uses)
 
 
-def _none(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, NDArray[Any] | str]) -> dict[str, Codes]:
+def _none(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | str]) -> dict[str, Codes]:
     """Return no codes, for a run without values, after checking the names."""
     for name in inputs:
         _check_declared(name, uses)
@@ -272,7 +271,7 @@ def _outputs(
     tensors: tuple[TensorDeclaration, ...],
     vlm: tuple[VlmDeclaration, ...],
     uses: Mapping[str, ArgumentUse],
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Codes]:
     found: dict[str, Codes] = {}
     for tensor in tensors:
         if tensor.direction != "in":

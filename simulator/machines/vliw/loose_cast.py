@@ -5,10 +5,7 @@ Rounding modes go by the chip's own words (`rhne`, `rz`) or by the abstract ones
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Rounding, Saturation
@@ -19,7 +16,7 @@ from castsim.targets.vliw import RoundingMode, VliwTarget
 
 def cast_elements(
     target: VliwTarget,
-    codes: NDArray[Any],
+    codes: Codes,
     src: Format,
     dst: Format,
     rounding: str | None,

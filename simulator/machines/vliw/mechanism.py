@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.isa.modes import Saturation
@@ -12,8 +13,6 @@ from castsim.machines.machine import Compute
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from castsim.execution.walk import Lowerer
     from castsim.machines.target_cast import TargetCast
 
@@ -35,7 +34,7 @@ class VliwMachine:
 
     def cast_elements(
         self,
-        codes: NDArray[Any],
+        codes: Codes,
         src: Format,
         dst: Format,
         rounding: str | None,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from numba.np.unsafe import ndarray
 
+from castsim.isa.codes import Codes
 from castsim.numerics.compiled.fields import Fields, Kind
 from castsim.numerics.compiled.steps import (
     inline,
@@ -19,13 +20,13 @@ from castsim.numerics.compiled.steps import (
     unpack_integer,
     unpack_tapered,
 )
-from castsim.numerics.compiled.words import above, band, bor, like, shl
+from castsim.numerics.compiled.words import Loop, Word, above, band, bor, like, shl
 
 _FLOAT, _INTEGER, _TAPERED, _POWER, _BOOLEAN = (int(kind) for kind in Kind)
 
 
 @inline
-def convert(code: Any, word: Any, p: Any, tables: Any, source: int, destination: int, width: int) -> Any:
+def convert(code: Word, word: Word, p: Word, tables: Codes, source: int, destination: int, width: int) -> Word:
     """Return the code of one element; `source` and `destination` are kinds, `width` the bits of a word."""
     if source == _FLOAT:
         negative, exponent, significand, nan, infinite = unpack_float(code, p)
@@ -53,17 +54,17 @@ def convert(code: Any, word: Any, p: Any, tables: Any, source: int, destination:
 
 
 _COUNT = len(Fields._fields)
-_fixed_tuple: Any = ndarray.to_fixed_tuple
+_fixed_tuple: Callable[..., Word] = ndarray.to_fixed_tuple
 
 
-def family_kernel(source: int, destination: int, width: int, draws: bool, tables: Any, stamp: int) -> Any:
+def family_kernel(source: int, destination: int, width: int, draws: bool, tables: Codes, stamp: int) -> Loop:
     """Make the loop for every cast between two families of formats; the formats and the policy come at run time.
 
     The kernel takes codes, results, random words (one per element if `draws`) and the fields as words. `stamp`
     changes with the sources; being part of the function it keys numba's cache, which itself looks at one file only.
     """
 
-    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
         if stamp < 0:
             return
         p = Fields(*_fixed_tuple(fields, _COUNT))
@@ -76,11 +77,11 @@ def family_kernel(source: int, destination: int, width: int, draws: bool, tables
 
 
 def single_kernel(
-    source: int, destination: int, width: int, draws: bool, tables: Any, p: Fields, model: Any, stamp: int
-) -> Any:
+    source: int, destination: int, width: int, draws: bool, tables: Codes, p: Fields, model: Word, stamp: int
+) -> Loop:
     """Make the same loop for one cast, all of whose fields are constants of the code; `model` is a word."""
 
-    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
         if stamp < 0:
             return
         for index in range(codes.size):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from castsim.isa.codes import Codes
+from castsim.numerics.compiled.words import Loop, Word, add, band, bor, like, shl, shr, sub
 
-from castsim.numerics.compiled.words import add, band, bor, like, shl, shr, sub
 
-
-def lookup_kernel(shortened: bool, model: Any, stamp: int) -> Any:
+def lookup_kernel(shortened: bool, model: Word, stamp: int) -> Loop:
     """Make the loop that looks codes up; `shortened` by `fields[0]` bits first, the last one sticky."""
 
-    def kernel(codes: Any, results: Any, table: Any, fields: Any) -> None:
+    def kernel(codes: Codes, results: Codes, table: Codes, fields: Codes) -> None:
         if stamp < 0:
             return
         dropped = like(fields[0], model)

@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, TaperedFormat
 from castsim.isa.modes import Rounding
-from castsim.numerics.blocks import Codes, code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.numerics.compiled import kernels, lookups, shortcuts
 from castsim.numerics.compiled.fields import Kind, fields_of, kind_of, tables_of, word_bits
 from castsim.numerics.compiled.loading import compiled, has_half_conversion, signature, source_stamp
@@ -31,10 +31,10 @@ class Loop:
     """Machine code for one cast: `run(codes, results, words, fields)` over contiguous native arrays."""
 
     code: Callable[..., None]
-    words: NDArray[Any]
-    fields: NDArray[Any]
+    words: Codes
+    fields: Codes
 
-    def run(self, results: Codes, codes: Codes, words: NDArray[Any] | None = None) -> None:
+    def run(self, results: Codes, codes: Codes, words: Codes | None = None) -> None:
         """Convert one block; `words` are the random ones of a stochastic cast."""
         self.code(codes, results, self.words if words is None else words, self.fields)
 

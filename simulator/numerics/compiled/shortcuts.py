@@ -8,15 +8,17 @@ tests compare all codes. No other module lets floating point decide a bit.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics.compiled.fields import Fields
 from castsim.numerics.compiled.steps import inline, settle_sign
 from castsim.numerics.compiled.words import (
+    Loop,
+    Word,
     above,
     add,
     band,
@@ -121,7 +123,7 @@ def way_out(dst: Format, policy: Policy) -> Way | None:
 
 
 @inline
-def widen(code: Any, p: Fields, way: int) -> Any:
+def widen(code: Word, p: Fields, way: int) -> Word:
     """Return the f32 bits of a source code; a NaN stays some NaN of its sign."""
     if way == _HALF:
         return bits_of_float(float_of_half_bits(code))
@@ -137,7 +139,7 @@ def widen(code: Any, p: Fields, way: int) -> Any:
 
 
 @inline
-def _widen_small(code: Any, p: Fields) -> Any:
+def _widen_small(code: Word, p: Fields) -> Word:
     """Move the fields of a float of up to 8 bits into place; subnormal numbers by an exact subtraction."""
     magnitude = band(code, p.src_magnitude)
     placed = shl(magnitude, 23 - p.src_fraction)
@@ -153,8 +155,8 @@ def _widen_small(code: Any, p: Fields) -> Any:
 
 @inline
 def narrow(
-    bits: Any, p: Fields, way: int, natural: bool, settled: bool, integral: int, largest: Any, beyond: Any
-) -> Any:
+    bits: Word, p: Fields, way: int, natural: bool, settled: bool, integral: int, largest: Word, beyond: Word
+) -> Word:
     """Return the result's code for f32 bits.
 
     `natural`: infinities and overflow need no care, or only a clamp, see `is_natural`. `settled`: f32 results have
@@ -186,7 +188,7 @@ def narrow(
 
 
 @inline
-def _narrow_wide(bits: Any, way: int) -> Any:
+def _narrow_wide(bits: Word, way: int) -> Word:
     """Round to nearest even in f16 or bf16; overflow gives infinity, NaN something."""
     if way == _HALF:
         return half_bits_of_float(float_of_bits(bits))
@@ -194,7 +196,7 @@ def _narrow_wide(bits: Any, way: int) -> Any:
 
 
 @inline
-def _narrow_small(magnitude: Any, p: Fields) -> Any:
+def _narrow_small(magnitude: Word, p: Fields) -> Word:
     """Round to nearest even by an addition whose result has its last place where the result's is.
 
     Numbers far above the range are cut to one that still overflows, so that the constant stays a number.
@@ -208,19 +210,19 @@ def _narrow_small(magnitude: Any, p: Fields) -> Any:
 
 
 @inline
-def _settle(code: Any, magnitude: Any, negative: Any, p: Fields) -> Any:
+def _settle(code: Word, magnitude: Word, negative: Word, p: Fields) -> Word:
     """Replace infinities and NaN by what the policy makes of them."""
     code = pick(equal(magnitude, _INFINITY), pick(negative, p.infinity_negative, p.infinity), code)
     return _settle_nan(code, magnitude, negative, p)
 
 
 @inline
-def _settle_nan(code: Any, magnitude: Any, negative: Any, p: Fields) -> Any:
+def _settle_nan(code: Word, magnitude: Word, negative: Word, p: Fields) -> Word:
     return pick(above(magnitude, _INFINITY), pick(negative, p.nan_negative, p.nan), code)
 
 
 @inline
-def _narrow_integer(value: Any, p: Fields, way: int, integral: int, largest: Any, beyond: Any) -> Any:
+def _narrow_integer(value: Word, p: Fields, way: int, integral: int, largest: Word, beyond: Word) -> Word:
     """Round to an integral f32 and clamp; `largest` is the last f32 inside the range, `beyond` the first outside."""
     if integral == 0:
         rounded = to_nearest(value)
@@ -255,11 +257,11 @@ def takes_low_bits(src: Format, dst: Format, policy: Policy) -> bool:
     return len(integers) == 2 and exact and (dst.bits <= 8 or dst.bits == dst.storage_bits)
 
 
-def low_bits_kernel(p: Fields, width: int, model: Any, stamp: int) -> Any:
+def low_bits_kernel(p: Fields, width: int, model: Word, stamp: int) -> Loop:
     """Make the loop that takes the low bits of integers; `width` is that of the word `model`."""
     unused = width - p.src_width if p.src_signed else 0
 
-    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
         if stamp < 0:
             return
         for index in range(codes.size):
@@ -283,8 +285,8 @@ def is_natural(p: Fields) -> bool:
 
 
 def single_precision_kernel(
-    source: int, destination: int, integral: int, p: Fields, largest: Any, beyond: Any, model: Any, stamp: int
-) -> Any:
+    source: int, destination: int, integral: int, p: Fields, largest: Word, beyond: Word, model: Word, stamp: int
+) -> Loop:
     """Make the loop that casts through f32; arguments as for the other kernels, `model` is a 32-bit word."""
 
     specials = (p.infinity, p.infinity_negative, p.nan, p.nan_negative)
@@ -292,7 +294,7 @@ def single_precision_kernel(
     settled = usual and source in (_SMALL, _SIGNED, _UNSIGNED)
     natural = is_natural(p) and not settled
 
-    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
         if stamp < 0:
             return
         for index in range(codes.size):
@@ -302,10 +304,10 @@ def single_precision_kernel(
     return kernel
 
 
-def double_precision_kernel(p: Fields, model: Any, stamp: int) -> Any:
+def double_precision_kernel(p: Fields, model: Word, stamp: int) -> Loop:
     """Make the loop from f64 to f32, where infinity is natural; `model` is a 64-bit word."""
 
-    def kernel(codes: Any, results: Any, random: Any, fields: Any) -> None:
+    def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:
         if stamp < 0:
             return
         for index in range(codes.size):

@@ -8,13 +8,15 @@ Everything is an unsigned word, 32 or 64 bits wide, including truth values (0 or
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numba
 
+from castsim.isa.codes import Codes
 from castsim.numerics import rounding
 from castsim.numerics.compiled.fields import EXPONENT_ZERO
 from castsim.numerics.compiled.words import (
+    Word,
     above,
     add,
     band,
@@ -31,7 +33,7 @@ from castsim.numerics.compiled.words import (
     sub,
 )
 
-_Step = TypeVar("_Step", bound=Callable[..., Any])
+_Step = TypeVar("_Step", bound=Callable[..., Word])
 
 
 def inline(step: _Step) -> _Step:
@@ -43,7 +45,7 @@ increment = inline(rounding.increment)
 
 
 @inline
-def unpack_float(code: Any, p: Any) -> Any:
+def unpack_float(code: Word, p: Word) -> Word:
     """Return sign, exponent, significand, whether NaN, whether infinite."""
     magnitude = band(code, p.src_magnitude)
     field = shr(magnitude, p.src_fraction)
@@ -59,7 +61,7 @@ def unpack_float(code: Any, p: Any) -> Any:
 
 
 @inline
-def unpack_integer(code: Any, p: Any, top: Any) -> Any:
+def unpack_integer(code: Word, p: Word, top: Word) -> Word:
     """Return the same of an integer; `top` is the exponent of the word's leading place."""
     zero = like(0, code)
     negative = band(shr(code, sub(like(p.src_width, code), 1)), p.src_signed)
@@ -68,7 +70,7 @@ def unpack_integer(code: Any, p: Any, top: Any) -> Any:
 
 
 @inline
-def unpack_tapered(code: Any, p: Any, tables: Any) -> Any:
+def unpack_tapered(code: Word, p: Word, tables: Codes) -> Word:
     """Return the same of a tapered code; the tables are indexed by the code without its sign."""
     magnitude = band(code, p.src_magnitude)
     nan = equal(code, p.src_nan_exact)
@@ -78,14 +80,14 @@ def unpack_tapered(code: Any, p: Any, tables: Any) -> Any:
 
 
 @inline
-def normalise(exponent: Any, significand: Any, last: Any) -> Any:
+def normalise(exponent: Word, significand: Word, last: Word) -> Word:
     """Move the leading bit to the top; zero gets an exponent below every format. `last` is the top bit's number."""
     distance = band(leading_zeros(significand), last)
     return pick(significand, sub(exponent, distance), 0), shl(significand, distance)
 
 
 @inline
-def drawn_up(fraction: Any, significand: Any, far: Any, word: Any, p: Any) -> Any:
+def drawn_up(fraction: Word, significand: Word, far: Word, word: Word, p: Word) -> Word:
     """Compare the first 32 dropped bits with a word; zero never moves."""
     fraction = pick(band(far, p.far_is_zero), 0, fraction)
     up = band(bxor(above(like(word, fraction), fraction), 1), p.draws)
@@ -93,7 +95,7 @@ def drawn_up(fraction: Any, significand: Any, far: Any, word: Any, p: Any) -> An
 
 
 @inline
-def shift_round(significand: Any, shift: Any, negative: Any, rule: Any, word: Any, p: Any, width: Any) -> Any:
+def shift_round(significand: Word, shift: Word, negative: Word, rule: Word, word: Word, p: Word, width: Word) -> Word:
     """Return the significand shifted right by at least 1 and rounded; bits may lie far below the word."""
     near = lesser(shift, width)
     kept = shr(shr(significand, 1), sub(near, 1))
@@ -111,7 +113,7 @@ def shift_round(significand: Any, shift: Any, negative: Any, rule: Any, word: An
 
 
 @inline
-def pack_float(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any) -> Any:
+def pack_float(negative: Word, exponent: Word, significand: Word, word: Word, p: Word, width: Word) -> Word:
     """Return the code of a finite number in a float format, overflow settled."""
     lowest = like(p.dst_lowest, exponent)
     below = sub(greater(lowest, exponent), exponent)
@@ -127,7 +129,7 @@ def pack_float(negative: Any, exponent: Any, significand: Any, word: Any, p: Any
 
 
 @inline
-def settle_sign(code: Any, over: Any, negative: Any, p: Any) -> Any:
+def settle_sign(code: Word, over: Word, negative: Word, p: Word) -> Word:
     """Give a magnitude its sign, or replace it if it is beyond the finite range."""
     signs = pick(bor(above(code, 0), p.dst_signed_zero), negative, 0)
     signed = bor(code, shl(signs, sub(like(p.dst_width, code), 1)))
@@ -135,7 +137,9 @@ def settle_sign(code: Any, over: Any, negative: Any, p: Any) -> Any:
 
 
 @inline
-def pack_tapered(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any, tables: Any) -> Any:
+def pack_tapered(
+    negative: Word, exponent: Word, significand: Word, word: Word, p: Word, width: Word, tables: Codes
+) -> Word:
     """Return the code of a finite number in a tapered format, overflow settled; tables by binade."""
     lowest, highest = like(p.dst_lowest, exponent), like(p.dst_highest, exponent)
     below = sub(greater(lowest, exponent), exponent)
@@ -155,7 +159,7 @@ def pack_tapered(negative: Any, exponent: Any, significand: Any, word: Any, p: A
 
 
 @inline
-def pack_integer(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any) -> Any:
+def pack_integer(negative: Word, exponent: Word, significand: Word, word: Word, p: Word, width: Word) -> Word:
     """Return the code of a finite number in an integer format, clamped or its low bits."""
     top = add(like(width - 1, exponent), EXPONENT_ZERO)
     shift = sub(greater(top, exponent), exponent)
@@ -171,14 +175,14 @@ def pack_integer(negative: Any, exponent: Any, significand: Any, word: Any, p: A
 
 
 @inline
-def rounded_power(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any) -> Any:
+def rounded_power(negative: Word, exponent: Word, significand: Word, word: Word, p: Word, width: Word) -> Word:
     """Return the exponent of the power of two that the ONNX rule rounds to."""
     leading = shift_round(significand, like(width - 1, exponent), negative, p.rule, word, p, width)
     return add(exponent, equal(leading, 2))
 
 
 @inline
-def rounded_power_asl(exponent: Any, significand: Any, p: Any, width: Any) -> Any:
+def rounded_power_asl(exponent: Word, significand: Word, p: Word, width: Word) -> Word:
     """Return the exponent that the ASL rule rounds to: the nearest integer to the logarithm, by mode."""
     zero = like(EXPONENT_ZERO, exponent)
     sticky = bxor(equal(significand, shl(like(1, significand), width - 1)), 1)
@@ -192,7 +196,7 @@ def rounded_power_asl(exponent: Any, significand: Any, p: Any, width: Any) -> An
 
 
 @inline
-def pack_power(negative: Any, exponent: Any, significand: Any, word: Any, p: Any, width: Any) -> Any:
+def pack_power(negative: Word, exponent: Word, significand: Word, word: Word, p: Word, width: Word) -> Word:
     """Return the code of a finite number in a format of powers of two."""
     lowest, largest = like(p.dst_lowest, exponent), like(p.dst_largest, exponent)
     one = shl(like(1, significand), width - 1)
@@ -211,7 +215,7 @@ def pack_power(negative: Any, exponent: Any, significand: Any, word: Any, p: Any
 
 
 @inline
-def settle_specials(code: Any, source: Any, negative: Any, nan: Any, infinite: Any, p: Any) -> Any:
+def settle_specials(code: Word, source: Word, negative: Word, nan: Word, infinite: Word, p: Word) -> Word:
     """Replace what is made of infinities and NaN by their codes."""
     code = pick(infinite, pick(negative, p.infinity_negative, p.infinity), code)
     canonical = pick(negative, p.nan_negative, p.nan)

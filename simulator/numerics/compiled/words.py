@@ -6,25 +6,45 @@ stay in the type of their first operand, whatever the type of the second; shift 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core.base import BaseContext
+from numba.core.typing.context import Context
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
-_Emit = Callable[[Any, Any, Any], Any]
-_plain: Any = types.unliteral
+from castsim.isa.codes import Codes
+
+_EmitOne = Callable[[ir.IRBuilder, ir.Value], ir.Value]
+_Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
+_Generate = Callable[[BaseContext, ir.IRBuilder, Signature, Sequence[ir.Value]], ir.Value]
+_Typed = tuple[Signature, _Generate]
+"""What numba asks of an intrinsic: its types, and what generates its code."""
+Word = Any
+"""An unsigned word of compiled code, of the width that a kernel is compiled for: numba knows its type, nobody else."""
+
+Loop = Callable[[Codes, Codes, Codes, Codes], None]
+"""What a kernel is before it is compiled: (codes, results, random words or a table, fields of the cast)."""
+
+Operation = Callable[..., Word]
+"""An operation that compiled code calls."""
+
+_plain: Callable[[types.Type], types.Type] = types.unliteral
 """The type of a constant as that of any number of its kind."""
 
 
-def _binary(emit: _Emit) -> Any:
+def _binary(emit: _Emit) -> Operation:
     """Make an operation of two words out of what it emits: (LLVM builder, first, second) -> result."""
 
-    def operation(_context: Any, first: Any, second: Any) -> Any:
+    def operation(_context: Context, first: types.Type, second: types.Type) -> _Typed:
         kind = _plain(first)
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def generate(
+            context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+        ) -> ir.Value:
             converted = context.cast(builder, arguments[1], signature.args[1], kind)
             return emit(builder, arguments[0], converted)
 
@@ -33,9 +53,11 @@ def _binary(emit: _Emit) -> Any:
     return intrinsic(operation)
 
 
-def _unary(emit: Callable[[Any, Any], Any], result: Any = None) -> Any:
-    def operation(_context: Any, value: Any) -> Any:
-        def generate(_codegen: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+def _unary(emit: _EmitOne, result: types.Type | None = None) -> Operation:
+    def operation(_context: Context, value: types.Type) -> _Typed:
+        def generate(
+            _codegen: BaseContext, builder: ir.IRBuilder, _signature: Signature, arguments: Sequence[ir.Value]
+        ) -> ir.Value:
             return emit(builder, arguments[0])
 
         return (result or value)(value), generate
@@ -65,23 +87,27 @@ equal = _binary(lambda builder, a, b: builder.zext(builder.icmp_unsigned("==", a
 leading_zeros = _unary(lambda builder, a: builder.ctlz(a, ir.Constant(ir.IntType(1), 0)))
 
 
-def _like(_context: Any, value: Any, model: Any) -> Any:
+def _like(_context: Context, value: types.Type, model: types.Type) -> _Typed:
     kind = _plain(model)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         return context.cast(builder, arguments[0], signature.args[0], kind)
 
     return kind(_plain(value), kind), generate
 
 
-like: Any = intrinsic(_like)
+like: Operation = intrinsic(_like)
 """An integer in the type of a second one: `like(value, model)`."""
 
 
-def _pick(_context: Any, condition: Any, first: Any, second: Any) -> Any:
+def _pick(_context: Context, condition: types.Type, first: types.Type, second: types.Type) -> _Typed:
     kind = _plain(condition)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         chosen = [context.cast(builder, arguments[n], signature.args[n], kind) for n in (1, 2)]
         truth = builder.icmp_unsigned("!=", arguments[0], ir.Constant(arguments[0].type, 0))
         return builder.select(truth, *chosen)
@@ -89,14 +115,14 @@ def _pick(_context: Any, condition: Any, first: Any, second: Any) -> Any:
     return kind(kind, _plain(first), _plain(second)), generate
 
 
-pick: Any = intrinsic(_pick)
+pick: Operation = intrinsic(_pick)
 """`pick(condition, first, second)`: the first where the word `condition` is not 0, in the type of `condition`."""
 
 
-def _called(name: str, kind: Any) -> Callable[[Any, Any], Any]:
+def _called(name: str, kind: ir.Type) -> _EmitOne:
     """Emit a call of an LLVM intrinsic with one operand of its result's type."""
 
-    def emit(builder: Any, value: Any) -> Any:
+    def emit(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         function = builder.module.declare_intrinsic(name, [kind])
         return builder.call(function, [value])
 
@@ -136,9 +162,11 @@ float_bits_of_double_bits = _unary(
 """The processor's conversion of f64 to f32, to nearest even."""
 
 
-def _float_choice(predicate: str) -> Any:
-    def operation(_context: Any, first: Any, second: Any) -> Any:
-        def generate(_codegen: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+def _float_choice(predicate: str) -> Operation:
+    def operation(_context: Context, first: types.Type, second: types.Type) -> _Typed:
+        def generate(
+            _codegen: BaseContext, builder: ir.IRBuilder, _signature: Signature, arguments: Sequence[ir.Value]
+        ) -> ir.Value:
             return builder.select(builder.fcmp_ordered(predicate, *arguments), *arguments)
 
         return types.float32(types.float32, types.float32), generate
@@ -152,12 +180,14 @@ greater_float = _float_choice(">")
 """The greater of two floats; the second if either is NaN."""
 
 
-def _float_at_least(_context: Any, first: Any, second: Any) -> Any:
-    def generate(_codegen: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+def _float_at_least(_context: Context, first: types.Type, second: types.Type) -> _Typed:
+    def generate(
+        _codegen: BaseContext, builder: ir.IRBuilder, _signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         return builder.zext(builder.fcmp_ordered(">=", *arguments), ir.IntType(32))
 
     return types.uint32(types.float32, types.float32), generate
 
 
-float_at_least: Any = intrinsic(_float_at_least)
+float_at_least: Operation = intrinsic(_float_at_least)
 """The word 1 where the first float is at least the second, else 0."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.engines import simulate
 from castsim.execution.inputs import arrayed
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.machines.vliw.findings import StaleRead
@@ -66,7 +65,7 @@ class BuiltinResult:
     """
 
     builtin: Builtin
-    outputs: Mapping[str, NDArray[Any]]
+    outputs: Mapping[str, Codes]
     calls: int
     vector_operations: int
     """VPU operations of a call, counted while it was executed."""
@@ -110,7 +109,7 @@ def emitted(name: str, target: str | Path | Target, *, rounding: str | None = No
 def builtin(
     name: str,
     target: str | Path | Target,
-    x: NDArray[Any],
+    x: Codes,
     *,
     args: Mapping[str, int | float] | None = None,
     rounding: str | None = None,
@@ -131,7 +130,7 @@ def builtin(
     return call(emitted(name, target, rounding=rounding), x, args or {})
 
 
-def call(found: Builtin, x: NDArray[Any], args: Mapping[str, int | float]) -> BuiltinResult:
+def call(found: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinResult:
     """Call an emitted builtin; errors as `builtin`."""
     signature = found.built.signature
     source, result = signature.source, signature.result
@@ -159,7 +158,7 @@ def call(found: Builtin, x: NDArray[Any], args: Mapping[str, int | float]) -> Bu
     )
 
 
-def _beyond_held(codes: NDArray[Any], source: Vectors) -> tuple[str, ...]:
+def _beyond_held(codes: Codes, source: Vectors) -> tuple[str, ...]:
     """Return a warning if lanes have bits above the narrower codes that they should hold."""
     if source.held is None:
         return ()

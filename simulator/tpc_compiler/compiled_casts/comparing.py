@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Format
 from castsim.numerics import code_dtype
@@ -17,8 +17,6 @@ from castsim.tpc_compiler.compiled_casts.building import RESULT, Order
 from castsim.tpc_compiler.compiled_casts.compiling import CompiledCast, Form, prepared
 from castsim.tpc_compiler.compiled_casts.ir import Opcode, Witness, defined, differs, inputs_of, opcodes, witness_of
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
-
-Codes = NDArray[Any]
 
 LANGUAGE = "LLVM IR"
 _SCALAR_TRIALS = 400

@@ -15,8 +15,8 @@ from pathlib import Path as File
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.machines.vliw.source import targets_running
@@ -41,7 +41,6 @@ from castsim.tpc_compiler.compiled_casts.vector_types import (
 )
 from castsim.tpc_compiler.emission import Execution, Kernel, execute, schedule
 
-Codes = NDArray[Any]
 _Word = TypeVar("_Word", bound=StrEnum)
 
 _DEFAULT_MODE = "rhne"

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy, code_dtype, convert_codes, decode_to_float64, encode_value, value_of
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of, is_float, is_signed
 
-Codes = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 _EXHAUSTIVE_BITS = 16

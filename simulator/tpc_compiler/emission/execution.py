@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import Program, Slot
@@ -19,8 +18,6 @@ from castsim.machines.vliw.findings import StaleRead
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.emission.kernel import Kernel
-
-Codes = NDArray[Any]
 
 _MAX_BUNDLES = 10**9
 _UNCOUNTED = ("mov", "halt")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castsim.engines import simulate
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.targets.vliw import VliwTarget
@@ -40,7 +39,7 @@ def compared(
     source: str,
     file: str,
     target: VliwTarget,
-    inputs: Mapping[str, NDArray[Any] | str] | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Compared:
     """Rewrite a program and run it before and after.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.tpc.program import File, Instruction, Register
@@ -15,7 +16,6 @@ from castsim.machines.vliw.semantics.configuration import check_element, element
 from castsim.machines.vliw.semantics.indices import coordinates_of, masked_dimensions
 from castsim.machines.vliw.semantics.interface import Effects, Mask, Operands, State
 from castsim.machines.vliw.semantics.lanes import (
-    Codes,
     broadcast,
     given,
     is_nan,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Rounding
@@ -23,7 +24,6 @@ from castsim.machines.vliw.semantics.indices import coordinates_of, masked_dimen
 from castsim.machines.vliw.semantics.interface import Effects, Operands, State, Value
 from castsim.machines.vliw.semantics.lanes import (
     WORD_MASK,
-    Codes,
     broadcast,
     elements,
     given,

@@ -7,13 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.tpc.program import Instruction
 from castsim.machines.vliw.semantics.configuration import arithmetic_rounding, configured
 from castsim.machines.vliw.semantics.interface import State
-from castsim.machines.vliw.semantics.lanes import Codes, is_nan
+from castsim.machines.vliw.semantics.lanes import is_nan
 from castsim.machines.vliw.semantics.policies import nan_code
 from castsim.numerics import NanToFloat, Policy
 from castsim.numerics.pack import pack

@@ -7,9 +7,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.machines.vliw.semantics.lanes import WORD_MASK, Codes, codes_of, integers
+from castsim.machines.vliw.semantics.lanes import WORD_MASK, codes_of, integers
 from castsim.numerics import Policy, Scale, code_dtype, scaled_cast_codes
 
 Numbers = NDArray[np.int64]

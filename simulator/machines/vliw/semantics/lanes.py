@@ -5,19 +5,15 @@ Bytes are little endian; two 4-bit elements share a byte, the lower nibble first
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.tpc.program import Immediate, Instruction
 from castsim.machines.vliw.semantics.interface import Mask, Operands, Value, Vector
 from castsim.numerics import code_dtype
-
-Codes = NDArray[Any]
-"""Elements as unsigned integers of their format's storage width, one per lane."""
 
 WORD_MASK = (1 << 32) - 1
 """The bits of an S register."""
@@ -43,7 +39,7 @@ def vectors(value: Value) -> tuple[Vector, ...]:
 def elements(value: Value, fmt: Format) -> Codes:
     """Return the elements of a vector, or of a group of vectors one after the other."""
     group = vectors(value)
-    whole: NDArray[Any] = group[0] if len(group) == 1 else np.concatenate(group)
+    whole: Codes = group[0] if len(group) == 1 else np.concatenate(group)
     if fmt.bits < 8:
         nibbles: Codes = np.stack((whole & 0xF, whole >> 4), axis=-1).reshape(-1)
         return nibbles

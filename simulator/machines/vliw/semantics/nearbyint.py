@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.program import File, Instruction, Register
@@ -22,7 +23,7 @@ from castsim.machines.vliw.semantics.configuration import (
     whole_bytes,
 )
 from castsim.machines.vliw.semantics.interface import Effects, Operands, State, Value
-from castsim.machines.vliw.semantics.lanes import Codes, given, vectors
+from castsim.machines.vliw.semantics.lanes import given, vectors
 from castsim.machines.vliw.semantics.placement import Placement, admitted, gathered, place, scattered
 from castsim.machines.vliw.semantics.policies import converted, integral_policy, policy_of
 from castsim.machines.vliw.semantics.registers import destination_file, group_of

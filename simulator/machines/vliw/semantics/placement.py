@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.machines.vliw.semantics.interface import Mask, Operands, Value
-from castsim.machines.vliw.semantics.lanes import Codes, elements, lanes_of, vector_of
+from castsim.machines.vliw.semantics.lanes import elements, lanes_of, vector_of
 
 Indices = NDArray[np.intp]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.machines.vliw.semantics.interface import Words
-from castsim.machines.vliw.semantics.lanes import Codes
 from castsim.numerics import NanToFloat, NanToInteger, Policy, convert_codes
 from castsim.targets.vliw import RoundingMode, VliwTarget
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc.program import File, Instruction, Register
 from castsim.machines.vliw.semantics import integer_arithmetic
 from castsim.machines.vliw.semantics.configuration import check_element, whole_bytes
 from castsim.machines.vliw.semantics.interface import Effects, Operands, State
-from castsim.machines.vliw.semantics.lanes import Codes, broadcast, elements, given, lanes_of, merged, vector_of
+from castsim.machines.vliw.semantics.lanes import broadcast, elements, given, lanes_of, merged, vector_of
 from castsim.machines.vliw.semantics.placement import Placement, place, scattered
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
 from castsim.targets.vliw import VliwTarget
