@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from graph_models import PROGRAMS, quantise_block
+from graph_models import PROGRAMS, model, quantise_block
+from onnx import TensorProto, helper
 
 from castsim import run
 from castsim.__main__ import main
@@ -152,3 +154,20 @@ def test_an_unsupported_node_ends_with_exit_code_1(capsys: pytest.CaptureFixture
     code, _, err = called(capsys, "run", str(path), "--target", "a5", "--in", "x=zeros")
     assert code == 1
     assert "node 'bound': operator Max is not supported" in err
+
+
+def test_of_a_long_graph_the_first_nodes_and_those_that_are_not_run_are_told_in_detail(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    elements = [TensorProto.FLOAT16, TensorProto.FLOAT]
+    casts = [helper.make_node("Cast", [f"v{n}"], [f"v{n + 1}"], name=f"cast{n}", to=elements[n % 2]) for n in range(70)]
+    path = tmp_path / "long.onnx"
+    onnx.save(model(casts, {"v0": (TensorProto.FLOAT, (4,))}, {"v70": (TensorProto.FLOAT, (4,))}), path)
+    _, out, _ = called(capsys, "graph", str(path), "--target", "a5", "--in", "v0=random:1")
+    assert "cast63 (Cast)" in out
+    assert "cast64 (Cast)" not in out
+    assert "and 6 more nodes, none of which differs; --json has them all" in out
+    casts.append(helper.make_node("Cast", ["v70"], ["v71"], name="last", to=TensorProto.FLOAT8E4M3FNUZ))
+    onnx.save(model(casts, {"v0": (TensorProto.FLOAT, (4,))}, {"v71": (TensorProto.FLOAT8E4M3FNUZ, (4,))}), path)
+    _, out, _ = called(capsys, "graph", str(path), "--target", "a5", "--in", "v0=random:1")
+    assert "last (Cast)\n  not run:" in out

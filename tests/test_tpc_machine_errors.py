@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -275,7 +276,17 @@ def test_an_array_of_another_size_is_refused_at_the_declaration(
 @pytest.mark.parametrize("shape", ["2000000000, 2000000000", "2000000000, 2000000000, 2000000000"])
 def test_a_tensor_too_large_for_memory_is_named(shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, f"// castsim: target greco\n// castsim: tensor 0 x in f32 [{shape}]\n{END}")
+    elements = prod(int(extent) for extent in shape.split(","))
     assert main(["run", path, "--in", "x=zeros"]) == 1
+    assert f"{path}:2:13: argument 'x' has {elements} elements, over the limit of " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shape", ["2000000000, 2000000000", "2000000000, 2000000000, 2000000000"])
+def test_a_tensor_let_through_and_too_large_for_memory(
+    shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, f"// castsim: target greco\n// castsim: tensor 0 x in f32 [{shape}]\n{END}")
+    assert main(["run", path, "--in", "x=zeros", "--max-elements", "9" * 30]) == 1
     assert f"{path}:2:13: not enough memory: x has 2000000000 x " in capsys.readouterr().err
 
 

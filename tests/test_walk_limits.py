@@ -226,3 +226,26 @@ def test_bundles_of_a_text_are_limited(tmp_path: Path, capsys: pytest.CaptureFix
     for command in (["run"], ["lint"], ["unswizzle"]):
         assert main([*command, str(path), "--max-statements", "3"]) == 1
         assert "more than 3 bundles" in capsys.readouterr().err
+
+
+def test_an_argument_too_large_to_be_computed_is_refused_at_its_view(tmp_path: Path) -> None:
+    view = "%vsrc = pto.make_tensor_view %src, shape = [%rows, %cols]"
+    text = BASE.replace(view, f"%big = arith.constant 1000000000 : index\n{view.replace('%rows', '%big')}")
+    path = tmp_path / "big.pto"
+    path.write_text(text.replace("!pto.tensor_view<4x64xf32>", "!pto.tensor_view<1000000000x64xf32>"))
+    with pytest.raises(
+        LimitError, match="argument 'src' has 64000000000 elements, over the limit of 134217728"
+    ) as found:
+        run(path, inputs={"src": "random:0"})
+    assert found.value.span is not None
+    assert "make_tensor_view" in found.value.span.text
+    assert found.value.legal[0] == "--max-elements 64000000000"
+    assert run(path, timing_only=True).cycles == run(SAMPLES / "f32_to_f16.pto", timing_only=True).cycles
+
+
+def test_the_limit_on_elements_is_raised_and_lowered(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = str(SAMPLES / "f32_to_f16.pto")
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "256", "--quiet"]) == 0
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "255"]) == 1
+    assert "legal: --max-elements 256, --timing-only" in capsys.readouterr().err
+    assert main(["run", sample, "--in", "src=zeros", "--max-elements", "0"]) == 2

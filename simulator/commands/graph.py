@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_limits
+from castsim.commands.limits import declare_elements, declare_limits
 
 SUMMARY = "run an ONNX model or TOSA text on a target, node by node, and compare every element"
 
@@ -56,5 +56,5 @@ def declare(parser: ArgumentParser) -> None:
     add("--engine", metavar="E", help="fast (default), or event, the reference; the cycles are the same")
     declare_limits(parser)
     add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
-    add("--max-elements", metavar="N", help="run tensors of up to N elements; default: 33554432")
+    declare_elements(parser, 33554432)
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")

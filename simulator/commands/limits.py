@@ -15,6 +15,11 @@ def declare_limits(parser: ArgumentParser) -> None:
     declare_statements(parser)
 
 
+def declare_elements(parser: ArgumentParser, default: int) -> None:
+    """Add the option of commands that compute tensors."""
+    parser.add_argument("--max-elements", metavar="N", help=f"compute tensors of up to N elements; default: {default}")
+
+
 def declare_statements(parser: ArgumentParser) -> None:
     """Add the option of commands that read and do not walk."""
     parser.add_argument("--max-statements", metavar="N", help="read up to N statements or bundles (default 200000)")

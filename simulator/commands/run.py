@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_limits
+from castsim.commands.limits import declare_elements, declare_limits
 from castsim.reports.sections import RUN, further_reports
 
 SUMMARY = "simulate a program: cycles, utilisation, why pipes wait, outputs"
@@ -42,6 +42,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     add("--max-cycles", metavar="N", help="give up after N cycles")
     declare_limits(parser)
+    declare_elements(parser, 134217728)
     add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from castsim.execution.limits import Limits
@@ -89,7 +90,9 @@ def limits_of(options: Namespace) -> Limits:
         ReadError: one is no positive integer.
     """
     walk = None if options.max_walk is None else positive("--max-walk", options.max_walk)
-    return Limits(statements_of(options), walk)
+    limits = Limits(statements_of(options), walk)
+    asked = getattr(options, "max_elements", None)  # of commands that compute tensors
+    return limits if asked is None else replace(limits, max_elements=positive("--max-elements", asked))
 
 
 def statements_of(options: Namespace) -> int:

@@ -10,7 +10,22 @@ from numpy.typing import NDArray
 from castsim.execution.inputs import check_known, empty_memory, make_inputs, to_memory
 from castsim.execution.walk import ArgumentUse
 from castsim.isa.codes import Codes
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import LimitError, ReadError
+
+
+def check_elements(uses: Mapping[str, ArgumentUse], most: int) -> None:
+    """Refuse arguments that take more memory than a simulation should, before any of it is allocated.
+
+    Raises:
+        LimitError: one has more than `most` elements; its place is the view that needs them.
+    """
+    for name, use in uses.items():
+        if use.elements > most:
+            raise LimitError(
+                f"argument '{name}' has {use.elements} elements, over the limit of {most}",
+                span=use.span,
+                legal=(f"--max-elements {use.elements}", "--timing-only"),
+            )
 
 
 def filled_memory(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | str]) -> dict[str, NDArray[np.uint8]]:

@@ -15,6 +15,7 @@ from castsim.isa.limits import MAX_STATEMENTS
 __all__ = [
     "DEFAULT_LIMITS",
     "MAX_COMPUTED",
+    "MAX_ELEMENTS",
     "MAX_STATEMENTS",
     "MAX_WALK",
     "Limits",
@@ -30,12 +31,17 @@ MAX_COMPUTED = 1_000_000
 """Executions of instructions of a tile program whose values are computed, and bundles of assembly that are walked."""
 
 
+MAX_ELEMENTS = 1 << 27
+"""Elements of one argument whose values are computed: 512 MiB of f32."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a run; `max_walk` of None takes the defaults for walking and for computing."""
 
     max_statements: int = MAX_STATEMENTS
     max_walk: int | None = None
+    max_elements: int = MAX_ELEMENTS
 
     @property
     def walk(self) -> int:

@@ -17,6 +17,9 @@ from castsim.reports.terminal import indented, table
 _INSTRUCTIONS = 12
 """Instructions of a kernel that are listed; longer ones are counted."""
 
+_DETAILED = 64
+"""Nodes of a graph that are told about in detail, the ones that differ or were refused aside: those always are."""
+
 
 def graph_text(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> RenderableType:
     """Return the report; `files` are those of outputs, `emitted` those of programs by node and place."""
@@ -29,8 +32,12 @@ def graph_text(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tupl
     parts: list[RenderableType] = [Text(head), Text(""), indented(rows)]
     parts.append(Text(f"\ntotal: {found.cycles} cycles, {seconds_of(found) * 1e6:.3f} us"))
     parts += [indented(Text(line)) for line in CONVENTIONS]
-    for node in found.nodes:
+    shown = [node for place, node in enumerate(found.nodes) if place < _DETAILED or _is_wrong(node)]
+    for node in shown:
         parts += _node(node, emitted)
+    if len(shown) < len(found.nodes):
+        more = len(found.nodes) - len(shown)
+        parts.append(Text(f"\nand {more} more nodes, none of which differs; --json has them all"))
     if found.comparisons:
         parts.append(Text("\noutputs of the whole graph"))
         parts += [indented(Text(_compared(each))) for each in found.comparisons]
@@ -51,6 +58,10 @@ def headline(found: GraphRun) -> str:
         return "not every node conforms"
     count = sum(not node.verdict.certain for node in found.nodes)
     return f"no mismatch on this input; of {count} of {len(found.nodes)} nodes that is all that is known"
+
+
+def _is_wrong(node: NodeRun) -> bool:
+    return node.refusal is not None or node.verdict is NodeVerdict.DIFFERS
 
 
 def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> list[RenderableType]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from castsim.execution.filling import check_elements
 from castsim.execution.walk import ArgumentUse, Executed
 from castsim.machines.vliw import stale_modes
 from castsim.machines.vliw.assembled import Assembled, execute
@@ -58,6 +59,8 @@ class AssemblyProgram:
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Walk the program to its end."""
+        if how.values:
+            check_elements(self.arguments, how.limits.max_elements)
         how.stage("values")
         checked = how.stale_reads != stale_modes.IGNORE
         ran = execute(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from castsim.engines import engine_for, simulate
 from castsim.execution.inputs import arrayed
-from castsim.execution.limits import DEFAULT_LIMITS, MAX_STATEMENTS, Limits
+from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw.stale_modes import stale_mode
@@ -79,6 +79,7 @@ def run(
     stale_reads: str | None = None,
     max_walk: int | None = None,
     max_statements: int = MAX_STATEMENTS,
+    max_elements: int = MAX_ELEMENTS,
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
@@ -101,6 +102,7 @@ def run(
             computed, bundles of assembly that are walked; None: `castsim.execution.limits.MAX_WALK` of the first,
             `MAX_COMPUTED` of the others.
         max_statements: statements that the text may have; bundles in assembly.
+        max_elements: elements that one tensor argument may have.
         stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` refuses
             the first, `ignore` does not look; the values are the old ones.
 
@@ -109,7 +111,7 @@ def run(
         `castsim.isa.errors`. EngineError: deadlock or cycle limit.
     """
     beside = None if declare is None else Path(declare)
-    limits = Limits(max_statements, max_walk)
+    limits = Limits(max_statements, max_walk, max_elements)
     loaded = load(
         Path(program), target, entry, args or {}, sync=sync, declare=beside, opaque=timing_only, limits=limits
     )

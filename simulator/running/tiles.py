@@ -10,7 +10,7 @@ import numpy as np
 
 from castsim.execution.choosing import choose_entry, choose_target
 from castsim.execution.dataflow.idle import NO_VALUES, PATH_ONLY, Idle
-from castsim.execution.filling import filled_memory
+from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.limits import check_executions
 from castsim.execution.walk import Executed, execute
@@ -51,6 +51,7 @@ class TileProgram(Loaded):
 
     def _outputs(self, inputs: Inputs, how: Treatment) -> Mapping[str, Codes]:
         check_executions(self.tree, how.limits.computed, "executions whose values are to be computed", Idle(NO_VALUES))
+        check_elements(self.arguments, how.limits.max_elements)
         memory = filled_memory(self.arguments, inputs)
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)

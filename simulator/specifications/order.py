@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.codes import Codes
-from castsim.isa.formats import Format, IntFormat, TaperedFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.numerics import decode_to_float64
 from castsim.numerics.unpack import code_bits, tapered_tables
 
@@ -36,7 +36,11 @@ def is_nan(codes: Codes, fmt: Format) -> NDArray[np.bool_]:
     """Return which codes are NaN."""
     if isinstance(fmt, IntFormat) or not fmt.has_nan:
         return np.zeros(codes.shape, bool)
-    nan: NDArray[np.bool_] = np.isnan(decode_to_float64(codes, fmt))
+    nan: NDArray[np.bool_]
+    if isinstance(fmt, FloatFormat) and fmt.infinity_code is not None:  # all magnitudes beyond infinity's
+        nan = (codes & (fmt.sign_bit - 1)) > fmt.infinity_code
+    else:
+        nan = np.isnan(decode_to_float64(codes, fmt))
     return nan
 
 

@@ -36,6 +36,7 @@ _OF_GRAPHS = frozenset(
         "quiet",
         "max_walk",
         "max_statements",
+        "max_elements",
         "max_file_bytes",
     )
 )
@@ -87,7 +88,7 @@ def execute_run(options: Namespace) -> Outcome:
                 f"--{name.replace('_', '-')} is for programs; write those of a graph by `castsim graph --emit DIR` and "
                 "run them"
             )
-    return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None, "max_elements": None}))
+    return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None}))
 
 
 def _write_outputs(found: GraphRun, folder: Path | None) -> Mapping[str, Path]:

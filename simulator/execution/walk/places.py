@@ -50,14 +50,17 @@ class ArgumentUse:
     contiguous: bool = True
     needs_input: bool = False
     stored: bool = False
+    span: Span | None = None
+    """Where the view of that extent is made."""
 
-    def see_view(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-        """Widen the argument to hold one more view."""
+    def see_view(self, shape: tuple[int, ...], strides: tuple[int, ...], span: Span | None = None) -> None:
+        """Widen the argument to hold one more view, made at `span`."""
         self.shapes.add(shape)
         if 0 in shape:
             return
         need = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
-        self.elements = max(self.elements, need)
+        if need > self.elements:
+            self.elements, self.span = need, span
         self.padded.add(shape[0] * strides[0])
         total = 1
         for extent, stride in zip(reversed(shape), reversed(strides), strict=True):

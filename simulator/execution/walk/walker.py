@@ -200,7 +200,7 @@ class _Walker:
         shape = tuple(self._constant(name) for name in node.shape)
         strides = tuple(self._constant(name) for name in node.strides)
         view = make_view(node, pointer, shape, strides)
-        self.arguments[pointer.name].see_view(shape, strides)
+        self.arguments[pointer.name].see_view(shape, strides, node.span)
         return view
 
     def _partition(self, node: pto.PartitionView) -> Part:

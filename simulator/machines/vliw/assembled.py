@@ -158,6 +158,7 @@ def _use(declared: Data) -> ArgumentUse:
         shapes={tuple(reversed(declared.shape))},
         needs_input=declared.direction != "out",
         stored=declared.direction != "in",
+        span=declared.span,
     )
 
 
