@@ -1,7 +1,7 @@
 """Number formats as rows.
 
-A format is data: widths, bias and which codes are special. No code elsewhere may ask for a format by name to decide
-what to do; it asks for the properties below. Definitions follow docs/reference/formats.md sections 1 to 3 (OCP 8-bit
+A format is data: widths, bias and which codes are special. No code elsewhere may test a format's name to decide
+what to do; it reads the properties below. Definitions follow docs/reference/formats.md sections 1 to 3 (OCP 8-bit
 and MX formats, arXiv 2409.16626 for HiFloat8, docs/reference/tpc.md section 5 for f8_143 and f8_152).
 """
 
@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from typing import Protocol
 
 from castsim.isa.errors import ReadError
 
 
 class Specials(Enum):
-    """Which codes of a float format are not finite numbers."""
+    """The codes of a float format that are not finite numbers."""
 
     IEEE = "ieee"
     """Exponent field all ones: infinity with fraction 0, NaN otherwise."""
@@ -27,8 +28,24 @@ class Specials(Enum):
     """Every code is a finite number."""
 
 
+class _HasBits(Protocol):
+    @property
+    def bits(self) -> int:
+        """Width of a code."""
+        ...
+
+
+class _Stored:
+    """A format whose codes are stored one per array element."""
+
+    @property
+    def storage_bits(self: _HasBits) -> int:
+        """Width of the array element that holds one code: 8, 16, 32 or 64 (int48 is stored in 64)."""
+        return max(8, 1 << (self.bits - 1).bit_length())
+
+
 @dataclass(frozen=True)
-class FloatFormat:
+class FloatFormat(_Stored):
     """A binary float of sign, exponent and fraction fields.
 
     `has_zero` is False for pure exponent formats (e8m0): code 0 is then the smallest power of two, not zero.
@@ -48,11 +65,6 @@ class FloatFormat:
     def bits(self) -> int:
         """Width of a code."""
         return self.signed + self.exponent_bits + self.fraction_bits
-
-    @property
-    def storage_bits(self) -> int:
-        """Width of the array element that holds one code: 8, 16, 32 or 64."""
-        return max(8, 1 << (self.bits - 1).bit_length())
 
     @property
     def exponent_mask(self) -> int:
@@ -131,7 +143,7 @@ class Binade:
 
 
 @dataclass(frozen=True)
-class TaperedFormat:
+class TaperedFormat(_Stored):
     """A float whose fraction width depends on the binade (HiFloat8).
 
     `binades` lists the positive numbers by rising exponent; a negative number has the top bit set as well. Code 0 is
@@ -151,11 +163,6 @@ class TaperedFormat:
     has_negative_zero: bool = False
 
     @property
-    def storage_bits(self) -> int:
-        """Width of the array element that holds one code."""
-        return max(8, 1 << (self.bits - 1).bit_length())
-
-    @property
     def sign_bit(self) -> int:
         """Code of the sign bit alone."""
         return 1 << (self.bits - 1)
@@ -167,18 +174,13 @@ class TaperedFormat:
 
 
 @dataclass(frozen=True)
-class IntFormat:
+class IntFormat(_Stored):
     """A two's complement or unsigned integer; `boolean` integers read any nonzero value as 1."""
 
     name: str
     bits: int
     signed: bool
     boolean: bool = False
-
-    @property
-    def storage_bits(self) -> int:
-        """Width of the array element that holds one code: 8, 16, 32 or 64 (int48 is stored in 64)."""
-        return max(8, 1 << (self.bits - 1).bit_length())
 
     @property
     def minimum(self) -> int:

@@ -1,6 +1,6 @@
 """Rounding, overflow and saturation: the union of what all targets and specifications have, one meaning each.
 
-Which of them a target offers, and under which name, is the target's affair; the meaning is defined in
+Which of them a target offers, and under which name, is up to the target; the meaning is defined in
 docs/reference/formats.md section 6 and executed by `castsim.numerics.rounding`.
 """
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Rounding(StrEnum):
-    """How a value between two representable neighbours is settled."""
+    """The choice between the two representable neighbours of a value."""
 
     RINT = "rint"
     """Nearest, ties to even."""
@@ -45,7 +45,7 @@ DETERMINISTIC = (
 
 
 class Overflow(StrEnum):
-    """What becomes of a result beyond the destination's finite range."""
+    """The treatment of a result beyond the destination's finite range."""
 
     SATURATE = "saturate"
     """The extreme of the sign; infinities too."""
@@ -56,7 +56,7 @@ class Overflow(StrEnum):
 
 
 class Saturation(StrEnum):
-    """The two-valued switch that instruction sets offer; what OFF means is up to target and type pair."""
+    """The two-valued switch that instruction sets offer; the meaning of OFF depends on target and type pair."""
 
     ON = "on"
     OFF = "off"

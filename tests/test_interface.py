@@ -68,7 +68,7 @@ def test_dtypes_name_formats_of_targets_too() -> None:
     "given", [float, int, bool, 3, None, np.complex64, np.floating, np.dtype("U4"), b"f16", object]
 )
 def test_what_names_no_format(given: Any) -> None:
-    with pytest.raises(ReadError, match="names no format") as caught:
+    with pytest.raises(ReadError, match="does not name a format") as caught:
         cast(X, "f32", given)
     assert "float16" in caught.value.legal
 

@@ -14,7 +14,7 @@ from numerics_samples import cast, samples
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics import Policy, Step, abstract_policy, cast_chain, cast_codes, e8m0_flags, value_of
+from castsim.numerics import ChainStep, Policy, abstract_policy, cast_chain, cast_codes, e8m0_flags, value_of
 from castsim.numerics.lfsr import draw, lane_words, step
 
 F32 = FORMATS["f32"]
@@ -174,13 +174,16 @@ def test_a_chain_is_its_casts_one_after_the_other() -> None:
     codes = samples(F32)
     f16, i8, i32, i16 = (FORMATS[name] for name in ("f16", "i8", "i32", "i16"))
     steps = [
-        Step(f16, abstract_policy(F32, f16, Rounding.ODD)),
-        Step(i8, abstract_policy(f16, i8, Rounding.FLOOR)),
+        ChainStep(f16, abstract_policy(F32, f16, Rounding.ODD)),
+        ChainStep(i8, abstract_policy(f16, i8, Rounding.FLOOR)),
     ]
     want = cast(cast(codes, "f32", "f16", Rounding.ODD), "f16", "i8", Rounding.FLOOR)
     assert np.array_equal(cast_chain(codes, F32, steps), want)
     # docs/reference/a2a3.md section 4.3: through a clamped int32 3e9 becomes -1, not the low bits of the exact integer.
-    through = [Step(i32, Policy(Rounding.TRUNC, Overflow.SATURATE)), Step(i16, Policy(Rounding.TRUNC, Overflow.WRAP))]
+    through = [
+        ChainStep(i32, Policy(Rounding.TRUNC, Overflow.SATURATE)),
+        ChainStep(i16, Policy(Rounding.TRUNC, Overflow.WRAP)),
+    ]
     assert cast_chain(np.array(3e9, np.float32).view(np.uint32), F32, through) == 0xFFFF
 
 
@@ -190,13 +193,13 @@ def test_a_chain_draws_in_its_stochastic_step_only() -> None:
     bf16, f16 = FORMATS["bf16"], FORMATS["f16"]
     stochastic = abstract_policy(F32, bf16, Rounding.STOCHASTIC)
     plain = abstract_policy(bf16, f16)
-    got = cast_chain(codes, F32, [Step(bf16, stochastic), Step(f16, plain)], random=words)
+    got = cast_chain(codes, F32, [ChainStep(bf16, stochastic), ChainStep(f16, plain)], random=words)
     assert np.array_equal(got, cast(cast_codes(codes, F32, bf16, stochastic, random=words), "bf16", "f16"))
     with pytest.raises(IllegalError, match="stochastic"):
-        cast_chain(codes, F32, [Step(bf16, stochastic), Step(f16, stochastic)], random=words)
+        cast_chain(codes, F32, [ChainStep(bf16, stochastic), ChainStep(f16, stochastic)], random=words)
     with pytest.raises(ReadError):
-        cast_chain(codes, F32, [Step(bf16, stochastic)])
+        cast_chain(codes, F32, [ChainStep(bf16, stochastic)])
     with pytest.raises(ReadError, match="at least one"):
         cast_chain(codes, F32, [])
     with pytest.raises(IllegalError):
-        cast_chain(codes, F32, [Step(f16, Policy(Rounding.RINT, Overflow.WRAP))])
+        cast_chain(codes, F32, [ChainStep(f16, Policy(Rounding.RINT, Overflow.WRAP))])

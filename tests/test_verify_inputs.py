@@ -10,7 +10,7 @@ import oracle
 import pytest
 from oracle_scalar import neighbours
 
-from castsim.evidence.verification import Exhaustive, Part, Samples, Structured, input_set
+from castsim.evidence.verification import Exhaustive, Samples, Structured, VerificationPart, input_set
 from castsim.evidence.verification.structured import LARGEST
 from castsim.isa import IllegalError, Overflow, ReadError, Rounding, format_named
 from castsim.numerics.blocks import check_codes, code_dtype
@@ -22,8 +22,8 @@ def structured(src: str, dst: str, overflow: str) -> Structured:
     return Structured(format_named(src), format_named(dst), Overflow(overflow))
 
 
-def part(src: str, dst: str, inputs: str, count: int = 0, rounding: Rounding = Rounding.RINT) -> Part:
-    return Part(src, dst, rounding, Overflow.SATURATE, "table", "reference", inputs, count)
+def part(src: str, dst: str, inputs: str, count: int = 0, rounding: Rounding = Rounding.RINT) -> VerificationPart:
+    return VerificationPart(src, dst, rounding, Overflow.SATURATE, "table", "reference", inputs, count)
 
 
 # ------------------------------------------------------------------------------------------------ the structured set
@@ -223,4 +223,4 @@ def test_every_word_of_a_part_is_checked() -> None:
     ]:
         values = {name: getattr(good, name) for name in good.__dataclass_fields__}
         with pytest.raises(ReadError, match=message):
-            Part(**{**values, **change}).check()
+            VerificationPart(**{**values, **change}).check()

@@ -14,13 +14,22 @@ import oracle
 import pytest
 
 import castsim
-from castsim.evidence.verification import Finding, Part, Progress, Record, comparison, input_set, running, verify
+from castsim.evidence.verification import (
+    ComparisonResult,
+    Progress,
+    Record,
+    VerificationPart,
+    comparison,
+    input_set,
+    running,
+    verify,
+)
 from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.planning import plan
 from castsim.isa import DETERMINISTIC, IllegalError, Overflow, ReadError, Rounding
 from castsim.numerics import convert_codes
 
-HALF = Part("f16", "e4m3fn", Rounding.RINT, Overflow.SPECIAL, "table", "reference", "exhaustive")
+HALF = VerificationPart("f16", "e4m3fn", Rounding.RINT, Overflow.SPECIAL, "table", "reference", "exhaustive")
 
 
 @pytest.fixture
@@ -41,7 +50,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch, codes: int = 4096) -> None:
     monkeypatch.setattr(running, "_piece", lambda one: codes)
 
 
-def of(*parts: Part) -> Record:
+def of(*parts: VerificationPart) -> Record:
     record = Record.of(parts)
     record.begin_run()
     return record
@@ -102,15 +111,21 @@ def test_a_structured_set_tells_all_modes_apart(monkeypatch: pytest.MonkeyPatch)
             return convert_codes(codes, src, dst, policy[modes[str(tier) == "table"]], tier=tier, random=random)
 
         monkeypatch.setattr(comparison, "convert_codes", swapped)
-        part = Part("f32", "e4m3fn", asked, Overflow.SATURATE, "table", "reference", "structured")
+        part = VerificationPart("f32", "e4m3fn", asked, Overflow.SATURATE, "table", "reference", "structured")
         finding = comparison.compare(part, 0, input_set(part).size)
         assert (finding.mismatches == 0) == (asked == done), (asked, done)
 
 
 def test_a_part_that_cannot_be_computed_is_refused_at_once() -> None:
     for part, message in [
-        (Part("f32", "i32", Rounding.RINT, Overflow.WRAP, "table", "reference", "structured"), "has no table"),
-        (Part("f32", "f16", Rounding.RINT, Overflow.WRAP, "table", "oracle", "exhaustive"), "legal: saturate, special"),
+        (
+            VerificationPart("f32", "i32", Rounding.RINT, Overflow.WRAP, "table", "reference", "structured"),
+            "has no table",
+        ),
+        (
+            VerificationPart("f32", "f16", Rounding.RINT, Overflow.WRAP, "table", "oracle", "exhaustive"),
+            "legal: saturate, special",
+        ),
     ]:
         with pytest.raises(IllegalError, match=message):
             probe(part)
@@ -119,13 +134,13 @@ def test_a_part_that_cannot_be_computed_is_refused_at_once() -> None:
 def test_a_format_that_the_oracle_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(oracle.FLOATS, "e2m3")
     with pytest.raises(IllegalError, match=r"the oracle has no format e2m3\n  legal: --against reference"):
-        probe(Part("f16", "e2m3", Rounding.RINT, Overflow.SPECIAL, "table", "oracle", "exhaustive"))
+        probe(VerificationPart("f16", "e2m3", Rounding.RINT, Overflow.SPECIAL, "table", "oracle", "exhaustive"))
 
 
 def test_without_its_tests_castsim_has_no_oracle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(castsim, "__file__", str(tmp_path / "simulator" / "__init__.py"))
     with pytest.raises(IllegalError, match=r"(?s)source checkout.*pip install -e.*--against reference"):
-        probe(Part("f16", "e4m3fn", Rounding.RINT, Overflow.SPECIAL, "table", "oracle", "exhaustive"))
+        probe(VerificationPart("f16", "e4m3fn", Rounding.RINT, Overflow.SPECIAL, "table", "oracle", "exhaustive"))
 
 
 # ------------------------------------------------------------------------------------------------- taking work apart
@@ -134,13 +149,13 @@ def test_without_its_tests_castsim_has_no_oracle(monkeypatch: pytest.MonkeyPatch
 def test_stretches_are_merged_and_none_counts_twice() -> None:
     one = Progress(HALF, 100)
     for start, stop in [(10, 20), (40, 50), (20, 40), (0, 10)]:
-        one.add(Finding(start, stop, 1, 2, (), 0.5))
+        one.add(ComparisonResult(start, stop, 1, 2, (), 0.5))
     assert one.done == [(0, 50)]
     assert (one.checked, one.mismatches, one.undecided, one.cpu_seconds) == (50, 4, 8, 2.0)
     assert list(one.missing()) == [(50, 100)]
     with pytest.raises(ValueError, match="twice"):
-        one.add(Finding(45, 60, 0, 0, (), 0.0))
-    one.add(Finding(60, 70, 0, 0, (), 0.0))
+        one.add(ComparisonResult(45, 60, 0, 0, (), 0.0))
+    one.add(ComparisonResult(60, 70, 0, 0, (), 0.0))
     assert list(one.missing()) == [(50, 60), (70, 100)]
     assert one.status == "partial"
 
@@ -222,7 +237,7 @@ def test_pieces_grow_until_they_take_long_enough() -> None:
     for _ in range(12):
         size = running._piece(one)
         sizes.append(size)
-        one.add(Finding(start, start + size, 0, 0, (), size / 1e9))  # a thousand million codes a second
+        one.add(ComparisonResult(start, start + size, 0, 0, (), size / 1e9))  # a thousand million codes a second
         start += size
     assert all(first <= second for first, second in pairwise(sizes))
     assert sizes[0] <= 1 << 14
@@ -237,7 +252,7 @@ def test_pieces_grow_until_they_take_long_enough() -> None:
 def saved(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "record.json"
     record = of(*plan("f16", "e2m1", tier="table", against="reference", roundings=["rint"]))
-    record.progress[0].add(Finding(0, 5, 0, 0, (), 0.1))
+    record.progress[0].add(ComparisonResult(0, 5, 0, 0, (), 0.1))
     record.save(path)
     yield path
     assert [file.name for file in tmp_path.iterdir()] == ["record.json"]

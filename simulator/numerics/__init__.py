@@ -26,7 +26,7 @@ from castsim.numerics.cast import (
     scale_of,
     scaled_cast_codes,
 )
-from castsim.numerics.chain import Step, cast_chain
+from castsim.numerics.chain import ChainStep, cast_chain
 from castsim.numerics.codec import Encoded, decode_to_float64, encode_value, parse_number, value_of
 from castsim.numerics.policy import (
     E8M0Rule,
@@ -43,6 +43,7 @@ from castsim.numerics.strings import codes_from_strings, strings_from_codes
 from castsim.numerics.tiers import Tier, convert_codes
 
 __all__ = [
+    "ChainStep",
     "E8M0Rule",
     "Encoded",
     "FormatLike",
@@ -51,7 +52,6 @@ __all__ = [
     "NanToInteger",
     "Policy",
     "Scale",
-    "Step",
     "Tier",
     "abstract_policy",
     "array_from_codes",

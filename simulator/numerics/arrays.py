@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, IntFormat
-from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
+from castsim.numerics.blocks import check_codes, check_out, check_values, code_dtype, walk
 from castsim.numerics.cast import check_random
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import Tier, convert_codes
@@ -33,7 +33,7 @@ _ML_DTYPES = {
 
 
 FormatLike = str | np.dtype[Any] | type[Any]
-"""What names a format in the Python interface: a name, or a dtype of NumPy or ml_dtypes, as an object or a class."""
+"""A format in the Python interface: its name, or a dtype of NumPy or ml_dtypes, as an object or a class."""
 
 _SHARED = frozenset({"i48"})
 """Formats whose numbers come in the dtype that is another's own."""
@@ -44,7 +44,7 @@ _OF_DTYPES = {name: fmt for fmt, name in {**_NUMPY_DTYPES, **_ML_DTYPES}.items()
 def format_name(given: FormatLike) -> str:
     """Return the name of a format: as it is, or that of the only format whose own numbers a dtype holds.
 
-    Classes of Python itself are refused: `float` is f64 to NumPy and f32 to most others.
+    Classes of Python itself are rejected: `float` is f64 to NumPy and f32 to most others.
 
     Raises:
         ReadError: neither a name nor such a dtype.
@@ -54,12 +54,12 @@ def format_name(given: FormatLike) -> str:
     if isinstance(given, np.dtype) or (isinstance(given, type) and given.__module__.split(".")[0] in _LIBRARIES):
         try:
             name = np.dtype(given).name
-        except TypeError:  # a class that is no scalar's
+        except TypeError:  # a class that is not a scalar's
             name = ""
         if name in _OF_DTYPES:
             return _OF_DTYPES[name]
     shown = given.__name__ if isinstance(given, type) else repr(given)
-    raise ReadError(f"{shown[:60]} names no format", legal=("a name such as 'f16'", *sorted(_OF_DTYPES)))
+    raise ReadError(f"{shown[:60]} does not name a format", legal=("a name such as 'f16'", *sorted(_OF_DTYPES)))
 
 
 _LIBRARIES = ("numpy", "ml_dtypes")
@@ -101,7 +101,7 @@ def codes_from_array(array: Codes, fmt: Format) -> Codes:
     if unsigned.
 
     Raises:
-        ReadError: no array, another dtype, or a value outside the format.
+        ReadError: not an array, another dtype, or a value outside the format.
     """
     _check_array(array, fmt)
     if is_codes(array, fmt):
@@ -149,12 +149,9 @@ def _narrow_integer_codes(array: Codes, fmt: IntFormat) -> Codes:
 
 
 def _narrow_integer_range(array: Codes, fmt: IntFormat) -> None:
-    """Refuse values outside the format; any is a truth value."""
-    if fmt.boolean or not array.size:
-        return
-    for extreme in (int(array.min()), int(array.max())):
-        if not fmt.minimum <= extreme <= fmt.maximum:
-            raise ReadError(f"{extreme} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
+    """Reject values outside the format; any is a truth value."""
+    if array.size and not fmt.boolean:
+        check_values(array, fmt)
 
 
 def array_from_codes(codes: Codes, fmt: Format) -> Codes:
@@ -233,7 +230,7 @@ def _cast_values_below_a_byte(
     tier: Tier | None,
     out: Codes | None,
 ) -> Codes:
-    """Convert values in int8, which are no codes yet, without a copy of them all."""
+    """Convert values in int8, which are not codes yet, without a copy of them all."""
     check_random(array, policy, random)
     words = () if random is None else (random,)
     target = check_out(None if out is None else codes_of_out(out, dst), array, dst, *words)
@@ -262,7 +259,7 @@ def pack_codes(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
     The unused high bits of the last byte of a row are 0. Shape (..., n) becomes (..., ceil(n * bits / 8)).
 
     Raises:
-        ReadError: the format fills bytes, or the codes are not its.
+        ReadError: the format fills bytes, or the codes do not belong to it.
     """
     _check_packable(fmt)
     codes = np.atleast_1d(check_codes(codes, fmt))

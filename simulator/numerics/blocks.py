@@ -1,4 +1,4 @@
-"""Arrays of codes: what they look like, and walking them in blocks.
+"""Arrays of codes: their dtypes, their checks, and processing them in blocks.
 
 A code is an unsigned integer of its format's storage width: the bit pattern in the low bits below zeros, but i48 is
 sign-extended (stored in int64). Any layout goes: strided, 0-d, empty, read-only, unaligned, either byte order. Work
@@ -50,10 +50,18 @@ def _check_range(array: Codes, fmt: Format) -> None:
         if largest >> fmt.bits:
             raise ReadError(f"{largest:#x} is not a code of {fmt.name}", legal=(f"0 to {(1 << fmt.bits) - 1:#x}",))
     elif isinstance(fmt, IntFormat):
-        signed = array.view(np.dtype(f"i{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder))
-        for extreme in (int(signed.min()), int(signed.max())):
-            if not fmt.minimum <= extreme <= fmt.maximum:
-                raise ReadError(f"{extreme} is no value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
+        check_values(array.view(np.dtype(f"i{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder)), fmt)
+
+
+def check_values(values: Codes, fmt: IntFormat) -> None:
+    """Reject an array, at least one element long, with a value outside an integer format.
+
+    Raises:
+        ReadError: as said.
+    """
+    for extreme in (int(values.min()), int(values.max())):
+        if not fmt.minimum <= extreme <= fmt.maximum:
+            raise ReadError(f"{extreme} is not a value of {fmt.name}", legal=(f"{fmt.minimum} to {fmt.maximum}",))
 
 
 def check_out(out: Codes | None, like: Codes, dst: Format, *further: Codes) -> Codes:
@@ -132,7 +140,7 @@ def convert_blocks(
     out: Codes | None,
     shifts: Codes | None = None,
 ) -> Codes:
-    """Return what `convert(codes, random words or None[, shifts])` makes of every block, as codes of `dst`.
+    """Apply `convert(codes, random words or None[, shifts])` to every block and return codes of `dst`.
 
     `convert` sees and returns uint64 arrays; shifts are int64 bits.
 

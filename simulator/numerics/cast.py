@@ -69,7 +69,7 @@ def _is_ieee(fmt: Format) -> bool:
 
 
 def check_random(codes: Codes, policy: Policy, random: NDArray[np.uint32] | None) -> None:
-    """Refuse stochastic rounding without words, and words that nothing would read or that do not fit.
+    """Reject stochastic rounding without words, and words that nothing would read or that do not fit.
 
     Raises:
         ReadError: as said.
@@ -139,7 +139,7 @@ def scale_of(code: int, fmt: Format) -> Scale:
     """Return the finite number that a float code stands for, as a scale.
 
     Raises:
-        ReadError: no code of the format, or infinity or NaN.
+        ReadError: not a code of the format, or infinity or NaN.
     """
     value = unpack(check_codes(np.array([code], code_dtype(fmt)), fmt).astype(np.uint64), fmt)
     for special in (value.nan, value.infinite):

@@ -19,7 +19,7 @@ from castsim.numerics.rounding import U64
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """One cast of a chain: to `dst`, by `policy`."""
 
     dst: Format
@@ -29,7 +29,7 @@ class Step:
 def cast_chain(
     codes: Codes,
     src: Format,
-    steps: Sequence[Step],
+    steps: Sequence[ChainStep],
     *,
     random: NDArray[np.uint32] | None = None,
     out: Codes | None = None,

@@ -58,7 +58,7 @@ def value_of(code: int, fmt: Format) -> Fraction | float:
     A float comes back only for what no fraction can be: NaN, the infinities and minus zero.
 
     Raises:
-        ReadError: no code of the format.
+        ReadError: not a code of the format.
     """
     if not 0 <= code < 1 << fmt.storage_bits:
         raise ReadError(f"{code:#x} is not a code of {fmt.name}", legal=(f"0 to {(1 << fmt.bits) - 1:#x}",))
@@ -84,7 +84,7 @@ def encode_value(value: str | Number, fmt: Format, policy: Policy | None = None)
             in integers, otherwise as IEEE 754.
 
     Raises:
-        ReadError: the text is no number.
+        ReadError: the text is not a number.
         IllegalError: the policy has no meaning for the format or needs random words.
     """
     negative, magnitude = parse_number(value)
@@ -111,10 +111,10 @@ def encode_value(value: str | Number, fmt: Format, policy: Policy | None = None)
 
 
 def parse_number(value: str | Number) -> tuple[bool, Fraction | float]:
-    """Return whether a number is negative (minus zero too) and its magnitude: a Fraction, NaN or infinity.
+    """Return the sign of a number (True: negative, minus zero too) and its magnitude: a Fraction, NaN or infinity.
 
     Raises:
-        ReadError: the text is no number.
+        ReadError: the text is not a number.
     """
     if isinstance(value, str):
         return _parse_text(value.strip())

@@ -14,7 +14,7 @@ Words = NDArray[np.uint32]
 
 
 def step(state: Words, polynomial: int) -> Words:
-    """Return the registers after one step: shift right, and add the polynomial where a 1 fell out.
+    """Return the registers after one step: shift right, and add the polynomial where a 1 was shifted out.
 
     The output of a register is its state.
 

@@ -1,4 +1,4 @@
-"""What a cast does where formats alone do not decide: rounding, overflow, special values.
+"""The choices of a cast that formats alone do not decide: rounding, overflow, special values.
 
 A chip differs from another in the values of a `Policy`, never in code. `abstract_policy` gives the cast without a
 chip; docs/reference/formats.md section 6 defines it cell by cell.
@@ -15,7 +15,7 @@ from castsim.isa.modes import Overflow, Rounding
 
 
 class NanToFloat(StrEnum):
-    """What NaN becomes in a float format."""
+    """The result of NaN in a float format."""
 
     CANONICAL = "canonical"
     """The format's canonical NaN, sign kept where its NaN has one; +0 in a format without NaN."""
@@ -28,7 +28,7 @@ class NanToFloat(StrEnum):
 
 
 class NanToInteger(StrEnum):
-    """What NaN becomes in an integer format."""
+    """The result of NaN in an integer format."""
 
     ZERO = "zero"
     MAXIMUM = "maximum"
@@ -36,7 +36,7 @@ class NanToInteger(StrEnum):
 
 
 class InfinityWrap(StrEnum):
-    """What infinity becomes in an integer format under `wrap`, where it has no low bits of its own."""
+    """The result of infinity in an integer format under `wrap`, where it has no low bits of its own."""
 
     ZERO = "zero"
     """0."""
@@ -47,7 +47,7 @@ class InfinityWrap(StrEnum):
 
 
 class E8M0Rule(StrEnum):
-    """How a value becomes a pure power of two."""
+    """A rule for rounding to a pure power of two."""
 
     ONNX = "onnx"
     """Round the value: ceil is `up`, floor and trunc are `down`, round and half_up are `nearest`, ties up."""
@@ -57,7 +57,7 @@ class E8M0Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How one cast settles everything that is not exact. Defaults are those of the abstract cast.
+    """The handling of everything in a cast that is not exact. Defaults are those of the abstract cast.
 
     `wrap_bits` is the width of the signed intermediate integer to which the rounded value is clamped before its low
     bits are taken (overflow `wrap`); None: the exact integer. `infinity_to_max` turns infinite sources into the
@@ -121,7 +121,7 @@ def legal_overflows(dst: Format) -> tuple[Overflow, ...]:
 
 
 def check_policy(src: Format, dst: Format, policy: Policy) -> None:
-    """Refuse a policy that has no meaning for the pair.
+    """Reject a policy that has no meaning for the pair.
 
     Raises:
         IllegalError: a rounding or overflow that the destination does not have, a NaN code or intermediate width
@@ -143,7 +143,7 @@ def check_policy(src: Format, dst: Format, policy: Policy) -> None:
 
 
 def _check_integer_policy(policy: Policy) -> None:
-    """Refuse an intermediate width that no 64-bit integer has, and clamping without one."""
+    """Reject an intermediate width that no 64-bit integer has, and clamping without one."""
     if policy.wrap_bits is not None and not 1 <= policy.wrap_bits <= 64:
         raise IllegalError(f"intermediate of {policy.wrap_bits} bits", legal=("1 to 64 bits",))
     if policy.overflow is Overflow.WRAP and policy.infinity_wrap is InfinityWrap.CLAMP and policy.wrap_bits is None:

@@ -10,11 +10,11 @@ from castsim.numerics.policy import InfinityWrap, NanToFloat, NanToInteger, Poli
 from castsim.numerics.rounding import U64
 from castsim.numerics.unpack import code_bits
 
-Codes = tuple[int, int]
+CodePair = tuple[int, int]
 
 
-def nan_codes(dst: Format, policy: Policy) -> Codes:
-    """Return what a NaN of either sign becomes."""
+def nan_codes(dst: Format, policy: Policy) -> CodePair:
+    """Return the codes that NaN of either sign becomes."""
     if isinstance(dst, IntFormat):
         value = {
             NanToInteger.ZERO: 0,
@@ -29,8 +29,8 @@ def nan_codes(dst: Format, policy: Policy) -> Codes:
     return dst.nan_code, dst.nan_code | (dst.sign_bit if dst.nan_has_sign else 0)
 
 
-def infinity_codes(dst: Format, policy: Policy) -> Codes:
-    """Return what an infinity of either sign becomes."""
+def infinity_codes(dst: Format, policy: Policy) -> CodePair:
+    """Return the codes that an infinity of either sign becomes."""
     if isinstance(dst, IntFormat):
         return _infinity_to_integer(dst, policy)
     finite = policy.infinity_to_max if policy.overflow is Overflow.SPECIAL else not policy.keep_infinity
@@ -40,8 +40,8 @@ def infinity_codes(dst: Format, policy: Policy) -> Codes:
     return positive, negative
 
 
-def overflow_codes(dst: FloatFormat | TaperedFormat, policy: Policy) -> Codes:
-    """Return what a finite number beyond the destination's range becomes.
+def overflow_codes(dst: FloatFormat | TaperedFormat, policy: Policy) -> CodePair:
+    """Return the codes that a finite number beyond the destination's range becomes.
 
     IEEE 754: modes that round toward zero stop at the largest finite value, all others go on to infinity.
     """
@@ -59,7 +59,7 @@ def overflow_codes(dst: FloatFormat | TaperedFormat, policy: Policy) -> Codes:
 def payload_nan_codes(codes: U64, src: FloatFormat, dst: FloatFormat, fallback: U64) -> U64:
     """Return NaN codes of `dst` with sign and fraction of the NaN codes of `src`, the fraction left-aligned.
 
-    `fallback` is taken where the kept fraction would be 0, which is no NaN.
+    `fallback` is taken where the kept fraction would be 0, which is not a NaN.
     """
     narrowing = src.fraction_bits - dst.fraction_bits
     fraction = codes & np.uint64(src.fraction_mask)
@@ -69,7 +69,7 @@ def payload_nan_codes(codes: U64, src: FloatFormat, dst: FloatFormat, fallback: 
     return np.where(fraction == 0, fallback, quiet)
 
 
-def _infinity_to_integer(dst: IntFormat, policy: Policy) -> Codes:
+def _infinity_to_integer(dst: IntFormat, policy: Policy) -> CodePair:
     extremes = (dst.maximum, dst.minimum)
     if policy.overflow is Overflow.WRAP and policy.infinity_wrap is not InfinityWrap.EXTREME:
         half = 1 << ((policy.wrap_bits or 1) - 1)
@@ -84,11 +84,11 @@ def _low_bits(value: int, dst: IntFormat) -> int:
     return wrapped
 
 
-def _largest(dst: FloatFormat | TaperedFormat) -> Codes:
+def _largest(dst: FloatFormat | TaperedFormat) -> CodePair:
     return dst.max_finite_code, dst.max_finite_code | dst.sign_bit
 
 
-def _beyond_finite(dst: FloatFormat | TaperedFormat) -> Codes:
+def _beyond_finite(dst: FloatFormat | TaperedFormat) -> CodePair:
     """Return infinity, or NaN in a format without it, or the largest finite value in a format with neither."""
     if dst.infinity_code is not None:
         return dst.infinity_code, dst.infinity_code | dst.sign_bit

@@ -1,7 +1,7 @@
 """Casts between numbers and text as ONNX Cast has them (operator version 9 and later).
 
 Read are plain decimals (`3.14`, `-1000`), scientific notation (`1e-5`) and, in any case, `INF`, `+INF`, `-INF` and
-`NaN`. What the operator leaves undefined is refused unless a policy says what to do with it.
+`NaN`. What the operator leaves undefined is rejected unless a policy defines it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def codes_from_strings(strings: ArrayLike, dst: Format, policy: Policy | None = 
         strings: an array of str or UTF-8 bytes, any shape.
         dst: format of the result.
         policy: rounding, overflow and special values, also for the texts that ONNX leaves undefined in an integer:
-            fractions, NaN, infinities, numbers beyond its range. None: the abstract cast, which refuses those.
+            fractions, NaN, infinities, numbers beyond its range. None: the abstract cast, which rejects those.
 
     Raises:
-        ReadError: a text that spells no number, or none that an integer `dst` holds and there is no policy.
+        ReadError: a text that does not spell a number or, without a policy, one that an integer `dst` cannot hold.
         IllegalError: the policy has no meaning for `dst` or needs random words.
     """
     array = np.asarray(strings)
@@ -57,7 +57,7 @@ def _text(element: object) -> str:
         return element.decode("utf-8", "replace")
     if isinstance(element, str):
         return str(element)
-    raise ReadError(f"{element!r} is no text", legal=("str", "bytes"))
+    raise ReadError(f"{element!r} is not text", legal=("str", "bytes"))
 
 
 def _code(text: str, dst: Format, policy: Policy, strict: bool) -> int:
@@ -66,7 +66,9 @@ def _code(text: str, dst: Format, policy: Policy, strict: bool) -> int:
         raise ReadError(f"'{shown}' is not a number", legal=("3.14", "-1000", "1e-5", "INF", "+INF", "-INF", "NaN"))
     encoded = encode_value(text, dst, policy)
     if strict and encoded.inexact and isinstance(dst, IntFormat) and not dst.boolean:
-        raise ReadError(f"'{text}' is no value of {dst.name}", legal=(f"integers from {dst.minimum} to {dst.maximum}",))
+        raise ReadError(
+            f"'{text}' is not a value of {dst.name}", legal=(f"integers from {dst.minimum} to {dst.maximum}",)
+        )
     return encoded.code
 
 

@@ -29,7 +29,7 @@ BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LookupTable:
     """`entries[index]` is the result for the code `index << dropped_bits` of the source."""
 
     entries: Codes
@@ -37,7 +37,7 @@ class Table:
 
 
 def dropped_bits(src: Format, dst: Format, policy: Policy) -> int | None:
-    """Return by how many low bits a code of `src` may be shortened for a table, None if the pair has no table."""
+    """Return the number of low bits that a table may drop from a code of `src`, None if the pair has no table."""
     if policy.rounding is Rounding.STOCHASTIC or (policy.rounding is Rounding.HYBRID and code_bits(src) > 16):
         return None
     if code_bits(src) <= 16:
@@ -53,7 +53,7 @@ def dropped_bits(src: Format, dst: Format, policy: Policy) -> int | None:
 
 
 def table_size(src: Format, dst: Format, policy: Policy) -> int | None:
-    """Return how many entries the table of a cast has, None if there is no table."""
+    """Return the number of entries of the table of a cast, None if there is no table."""
     dropped = dropped_bits(src, dst, policy)
     if dropped is None:
         return None
@@ -62,7 +62,7 @@ def table_size(src: Format, dst: Format, policy: Policy) -> int | None:
 
 
 def _kept_fraction_bits(dst: Format, policy: Policy) -> int | None:
-    """Return how many fraction bits of a wide float can stay in a result, None if there is no useful bound."""
+    """Return the number of fraction bits of a wide float that can stay in a result, None without a useful bound."""
     if isinstance(dst, IntFormat):
         if dst.boolean:
             return 0
@@ -78,7 +78,7 @@ def _kept_fraction_bits(dst: Format, policy: Policy) -> int | None:
 
 
 @lru_cache(maxsize=32)
-def table_of(src: Format, dst: Format, policy: Policy) -> Table | None:
+def table_of(src: Format, dst: Format, policy: Policy) -> LookupTable | None:
     """Return the table of a cast, filled on first use; None if it has none (`dropped_bits`).
 
     Raises:
@@ -91,7 +91,7 @@ def table_of(src: Format, dst: Format, policy: Policy) -> Table | None:
     codes = np.arange(size, dtype=np.uint64) << np.uint64(dropped)
     entries = cast_codes(codes.astype(code_dtype(src)), src, dst, policy)
     entries.flags.writeable = False
-    return Table(entries, dropped)
+    return LookupTable(entries, dropped)
 
 
 def cast_by_table(codes: Codes, src: Format, dst: Format, policy: Policy, *, out: Codes | None = None) -> Codes:
@@ -109,7 +109,7 @@ def cast_by_table(codes: Codes, src: Format, dst: Format, policy: Policy, *, out
     return look_up(table, codes, src, dst, out=out)
 
 
-def look_up(table: Table, codes: Codes, src: Format, dst: Format, *, out: Codes | None = None) -> Codes:
+def look_up(table: LookupTable, codes: Codes, src: Format, dst: Format, *, out: Codes | None = None) -> Codes:
     """Convert codes by the table that `table_of` gave for the cast.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The same cast by the fastest way that pays: all tiers give identical bits."""
+"""Casts by the fastest tier that pays off; all tiers give identical bits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes, check_random
 from castsim.numerics.compiled.hint import hint
 from castsim.numerics.policy import Policy, check_policy
-from castsim.numerics.tables import Table, cast_by_table, look_up, table_of, table_size
+from castsim.numerics.tables import LookupTable, cast_by_table, look_up, table_of, table_size
 
 if TYPE_CHECKING:
-    from castsim.numerics.compiled.selection import Loop
+    from castsim.numerics.compiled.selection import CompiledLoop
 
 _SMALL_TABLE = 1 << 16
 """Entries that take about a millisecond to fill: worth it for any program, whose casts repeat."""
@@ -30,8 +30,8 @@ _ENTRIES_PER_ELEMENT = 8
 """A larger table is filled for arrays of at least this fraction of its size."""
 
 _START_SECONDS = 0.2
-"""What the other tiers may cost in all before numba is imported, which takes 0.3 to 0.6 s: whoever casts little never
-waits for it, and whoever casts a lot loses little by having waited."""
+"""Total cost of the other tiers before numba is imported, which takes 0.3 to 0.6 s: programs that cast little never
+wait for it, and programs that cast a lot lose little by having waited."""
 
 _COMPILE_SECONDS = 0.05
 """The same for one cast once numba is there: loading a loop takes 0.01 s, compiling one 0.1 to 0.4 s."""
@@ -45,14 +45,14 @@ _COMPILED_BLOCK = 1 << 14
 
 
 class Tier(StrEnum):
-    """A way to compute casts."""
+    """An implementation of casts."""
 
     REFERENCE = "reference"
     """NumPy integers; has every cast."""
     TABLE = "table"
     """Look-up in tables that the reference fills; no random words, and few wide sources."""
     COMPILED = "compiled"
-    """Machine code for the cast, by the shortest way (extra `fast`; without it the other tiers stand in)."""
+    """Machine code for the cast, by the shortest path (extra `fast`; without it the other tiers stand in)."""
     GENERIC = "generic"
     """The reference's steps compiled, formats and policy at run time, without shortcuts (extra `fast`)."""
 
@@ -70,7 +70,7 @@ def convert_codes(
     tier: Tier | None = None,
     out: Codes | None = None,
 ) -> Codes:
-    """Convert codes as `cast_codes` does, in the given tier or, for None, in the one that pays.
+    """Convert codes as `cast_codes` does, in the given tier or, for None, in the one that pays off.
 
     Extra memory does not grow with the array. Without numba `Tier.COMPILED` gives the same codes by other tiers, and
     a warning once; so it does, silently, for stochastic rounding to integers that moves exact values too
@@ -81,7 +81,7 @@ def convert_codes(
         ReadError: `Tier.GENERIC` without numba, or as `cast_codes`.
     """
     plan = _PLANS.plan(src, dst, policy)
-    if random is None and (tier is None or tier is _COMPILED) and plan.ran(codes, out):
+    if random is None and (tier is None or tier is _COMPILED) and plan.try_run(codes, out):
         assert out is not None
         return out
     if tier is Tier.REFERENCE:
@@ -90,7 +90,7 @@ def convert_codes(
         if random is not None:
             raise IllegalError("random words have no table", legal=(Tier.REFERENCE, Tier.COMPILED, Tier.GENERIC))
         return cast_by_table(codes, src, dst, policy, out=out)
-    loop = plan.generic_loop() if tier is Tier.GENERIC else plan.loop(np.size(codes), asked=tier is Tier.COMPILED)
+    loop = plan.generic_loop() if tier is Tier.GENERIC else plan.loop(np.size(codes), requested=tier is Tier.COMPILED)
     if loop is not None:
         return _run(loop, codes, src, dst, policy, random, out)
     if random is None and (table := plan.table(np.size(codes))) is not None:
@@ -107,13 +107,13 @@ class _Spending:
 
 @cache
 def _spending() -> _Spending:
-    """Return what this process has spent in all."""
+    """Return the total spent by this process."""
     return _Spending()
 
 
 @dataclass(slots=True)
 class _Plan:
-    """How one cast is computed, and what it has cost so far."""
+    """The implementation chosen for one cast, and its cost so far."""
 
     src: Format
     dst: Format
@@ -121,11 +121,11 @@ class _Plan:
     table_entries: int | None
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any]]
     spent: float = 0.0
-    loaded: Loop | None = None
-    filled: Table | None = None
+    loaded: CompiledLoop | None = None
+    filled: LookupTable | None = None
 
-    def ran(self, codes: Codes, out: Codes | None) -> bool:
-        """Run the loop if it is there and nothing at all needs care; else nothing happened.
+    def try_run(self, codes: Codes, out: Codes | None) -> bool:
+        """Run the loop and return True if it is there and the arrays need no preparation; else do nothing.
 
         After millions of elements Python's own memory is no longer in the caches: every step skipped here counts.
         """
@@ -144,15 +144,15 @@ class _Plan:
         limit = max(_SMALL_TABLE, count * _ENTRIES_PER_ELEMENT)
         return self.table_entries is not None and self.table_entries <= limit
 
-    def table(self, count: int) -> Table | None:
+    def table(self, count: int) -> LookupTable | None:
         """Return the table if there is one and it pays, filled on first use."""
         if self.filled is None and self.table_pays(count):
             self.filled = table_of(self.src, self.dst, self.policy)
         return self.filled
 
-    def loop(self, count: int, *, asked: bool) -> Loop | None:
-        """Return the compiled loop if it is there, asked for, or will have paid; None also without numba."""
-        if self.loaded is None and self._has_loop() and (asked or self._compiling_pays(count)):
+    def loop(self, count: int, *, requested: bool) -> CompiledLoop | None:
+        """Return the compiled loop if it is there, requested, or will have paid off; None also without numba."""
+        if self.loaded is None and self._has_loop() and (requested or self._compiling_pays(count)):
             selection = _compiled_tier()
             if isinstance(selection, str):
                 hint(f"{selection}; casts are faster with it: pip install 'castsim[fast]'")
@@ -160,7 +160,7 @@ class _Plan:
                 self.loaded = selection.fastest_loop(self.src, self.dst, self.policy)
         return self.loaded
 
-    def generic_loop(self) -> Loop:
+    def generic_loop(self) -> CompiledLoop:
         """Return the compiled loop of the generic tier."""
         if not self._has_loop():
             raise IllegalError("exact values that move have no compiled cast to integers", legal=(Tier.REFERENCE,))
@@ -169,7 +169,7 @@ class _Plan:
             raise ReadError(
                 f"tier 'generic' is not available: {selection}", legal=(Tier.REFERENCE, Tier.TABLE, Tier.COMPILED)
             )
-        loop: Loop = selection.generic_loop(self.src, self.dst, self.policy)
+        loop: CompiledLoop = selection.generic_loop(self.src, self.dst, self.policy)
         return loop
 
     def _has_loop(self) -> bool:
@@ -220,7 +220,7 @@ def _equal_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
         IllegalError: the policy has no meaning for the pair.
     """
     check_policy(src, dst, policy)
-    # A source dtype of None keeps arrays whose values or random words must be checked off the short way.
+    # A source dtype of None keeps arrays whose values or random words must be checked off the fast path.
     short = src.bits == src.storage_bits and policy.rounding is not Rounding.STOCHASTIC
     dtypes = (code_dtype(src) if short else None, code_dtype(dst))
     return _Plan(src, dst, policy, table_size(src, dst, policy), dtypes)
@@ -228,7 +228,7 @@ def _equal_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
 
 @cache
 def _compiled_tier() -> Any:
-    """Return the module of the compiled tier, or why there is none."""
+    """Return the module of the compiled tier, or the reason why there is none."""
     try:
         from castsim.numerics.compiled import selection  # noqa: PLC0415 - imports numba
     except ImportError as error:
@@ -237,7 +237,7 @@ def _compiled_tier() -> Any:
 
 
 def _run(
-    loop: Loop,
+    loop: CompiledLoop,
     codes: Codes,
     src: Format,
     dst: Format,

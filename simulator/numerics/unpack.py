@@ -37,7 +37,7 @@ class Unpacked:
 
 
 def code_bits(fmt: Format) -> int:
-    """Return how many bits of its storage a code uses.
+    """Return the number of storage bits that a code uses.
 
     Codes below a byte leave the upper bits 0; a wider integer that does not fill its storage (i48) is sign-extended.
     """

@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.evidence.verification import Part, Progress, Record, input_set
+from castsim.evidence.verification import Progress, Record, VerificationPart, input_set
 from castsim.reports.terminal import indented, table
 from castsim.reports.verify import mismatch_details
 
-_COLUMNS: dict[str, Callable[[Part], str]] = {
+_COLUMNS: dict[str, Callable[[VerificationPart], str]] = {
     "cast": lambda part: f"{part.src} -> {part.dst}",
     "tier": lambda part: part.tier,
     "against": lambda part: part.against,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.evidence.verification.inputs import InputSet, input_set, random_words
-from castsim.evidence.verification.oracle import ask_oracle, check_oracle, undecided
-from castsim.evidence.verification.part import ORACLE, Part, tier_named
+from castsim.evidence.verification.oracle import check_oracle, oracle_results, undecided
+from castsim.evidence.verification.part import ORACLE, VerificationPart, tier_named
 from castsim.isa.codes import Codes
 from castsim.isa.modes import Rounding
 from castsim.numerics.blocks import code_dtype
@@ -37,8 +37,8 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What comparing positions `start` to `stop - 1` found.
+class ComparisonResult:
+    """The result of comparing positions `start` to `stop - 1`.
 
     `undecided` counts the codes that were left out, because the sources contradict each other or are silent.
     `cpu_seconds` is processor time of making the codes, computing both results and comparing them.
@@ -53,15 +53,15 @@ class Finding:
 
 
 @lru_cache(maxsize=4)
-def _prepared(part: Part) -> tuple[InputSet, Policy]:
+def _prepared(part: VerificationPart) -> tuple[InputSet, Policy]:
     return input_set(part), part.policy
 
 
-def probe(part: Part) -> None:
-    """Refuse a part that cannot be computed, by trying one code.
+def probe(part: VerificationPart) -> None:
+    """Reject a part that cannot be computed, by trying one code.
 
     Raises:
-        ReadError, IllegalError: as `Part.check`; an input set, tier or oracle that does not have the cast.
+        ReadError, IllegalError: as `VerificationPart.check`; an input set, tier or oracle that does not have the cast.
     """
     part.check()
     if part.against == ORACLE:
@@ -69,7 +69,7 @@ def probe(part: Part) -> None:
     compare(part, 0, 1)
 
 
-def compare(part: Part, start: int, stop: int) -> Finding:
+def compare(part: VerificationPart, start: int, stop: int) -> ComparisonResult:
     """Compare both sides of a part on positions `start` to `stop - 1` of its input set."""
     began = time.thread_time()
     count = left_out = 0
@@ -78,16 +78,16 @@ def compare(part: Part, start: int, stop: int) -> Finding:
         differing, skipped = _compare_block(part, first, min(first + BLOCK, stop), found)
         count += differing
         left_out += skipped
-    return Finding(start, stop, count, left_out, tuple(found), time.thread_time() - began)
+    return ComparisonResult(start, stop, count, left_out, tuple(found), time.thread_time() - began)
 
 
-def _compare_block(part: Part, start: int, stop: int, found: list[Mismatch]) -> tuple[int, int]:
-    """Return how many codes differ and how many are undecided; append the first differing ones while few are kept."""
+def _compare_block(part: VerificationPart, start: int, stop: int, found: list[Mismatch]) -> tuple[int, int]:
+    """Return the numbers of differing and of undecided codes; append the first differing ones while few are kept."""
     inputs, policy = _prepared(part)
     codes = inputs.codes(start, stop)
     random = random_words(part, start, stop) if part.rounding is Rounding.STOCHASTIC else None
-    results = _answers(part, policy, part.tier, codes, random)
-    expected = _answers(part, policy, part.against, codes, random)
+    results = _results(part, policy, part.tier, codes, random)
+    expected = _results(part, policy, part.against, codes, random)
     skip = undecided(part, codes) if part.against == ORACLE else None
     skipped = 0 if skip is None else int(np.count_nonzero(skip))
     if np.array_equal(results, expected):
@@ -103,7 +103,9 @@ def _compare_block(part: Part, start: int, stop: int, found: list[Mismatch]) -> 
     return len(places), skipped
 
 
-def _answers(part: Part, policy: Policy, who: str, codes: Codes, random: NDArray[np.uint32] | None) -> Codes:
-    if who == ORACLE:
-        return ask_oracle(part, codes, random).astype(code_dtype(part.destination), copy=False)
-    return convert_codes(codes, part.source, part.destination, policy, random=random, tier=tier_named(who))
+def _results(
+    part: VerificationPart, policy: Policy, side: str, codes: Codes, random: NDArray[np.uint32] | None
+) -> Codes:
+    if side == ORACLE:
+        return oracle_results(part, codes, random).astype(code_dtype(part.destination), copy=False)
+    return convert_codes(codes, part.source, part.destination, policy, random=random, tier=tier_named(side))

@@ -1,6 +1,6 @@
 """The codes that a cast is tried on: all of them, the structured set, or samples.
 
-A set is a sequence of codes in a fixed order; any stretch of it can be made at any time, so that work can be split
+A set is a sequence of codes in a fixed order; any stretch of it can be generated at any time, so that work can be split
 among processes and taken up again.
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.evidence.verification.part import EXHAUSTIVE, STRUCTURED, Part
-from castsim.evidence.verification.structured import NARROW, Structured, segments, with_sign
+from castsim.evidence.verification.part import EXHAUSTIVE, STRUCTURED, VerificationPart
+from castsim.evidence.verification.structured import NARROW, Structured, ramp, segments, with_sign
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, TaperedFormat
@@ -37,7 +37,7 @@ class InputSet(Protocol):
 
     @property
     def argument(self) -> str:
-        """What trying them proves."""
+        """The statement that trying them proves."""
         ...
 
     def codes(self, start: int, stop: int) -> Codes:
@@ -45,7 +45,7 @@ class InputSet(Protocol):
         ...
 
 
-def input_set(part: Part) -> InputSet:
+def input_set(part: VerificationPart) -> InputSet:
     """Return the codes that a part is tried on.
 
     Raises:
@@ -58,9 +58,9 @@ def input_set(part: Part) -> InputSet:
     return Samples(part.source, part.destination, part.overflow, part.count, part.seed)
 
 
-def random_words(part: Part, start: int, stop: int) -> NDArray[np.uint32]:
+def random_words(part: VerificationPart, start: int, stop: int) -> NDArray[np.uint32]:
     """Return the random words that go with the codes at positions `start` to `stop - 1`."""
-    return _stretch(start, stop, lambda rng: rng.integers(0, 1 << 32, GRAIN, dtype=np.uint32), (part.seed, 1))
+    return _sample_range(start, stop, lambda rng: rng.integers(0, 1 << 32, GRAIN, dtype=np.uint32), (part.seed, 1))
 
 
 @dataclass(frozen=True)
@@ -87,20 +87,14 @@ class Exhaustive:
 
     @property
     def argument(self) -> str:
-        """What trying all codes proves."""
+        """The statement that trying all codes proves."""
         return f"All {self.size} codes of {self.src.name}: nothing is left to argue."
 
     def codes(self, start: int, stop: int) -> Codes:
         """Return the codes at positions `start` to `stop - 1`."""
         dtype = code_dtype(self.src)
-        codes: Codes = _ramp(stop - start, dtype) + dtype.type(start)
+        codes: Codes = ramp(stop - start, dtype) + dtype.type(start)
         return codes
-
-
-@lru_cache(maxsize=2)
-def _ramp(count: int, dtype: np.dtype[Any]) -> Codes:
-    """Return 0 to `count - 1`, to be read only; kept, because all stretches but the last have one length."""
-    return np.arange(count, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ class Samples:
 
     @property
     def argument(self) -> str:
-        """What the samples prove."""
+        """The statement that the samples prove."""
         return (
             f"{self.size} pseudo-random codes of seed {self.seed}, of wide sources every second one near a rounding"
             " boundary: evidence, no proof."
@@ -127,7 +121,7 @@ class Samples:
 
     def codes(self, start: int, stop: int) -> Codes:
         """Return the codes at positions `start` to `stop - 1`."""
-        return _stretch(start, stop, self._grain, (self.seed, 0))
+        return _sample_range(start, stop, self._grain, (self.seed, 0))
 
     def _grain(self, rng: np.random.Generator) -> Codes:
         codes = self._anywhere(rng)
@@ -165,7 +159,7 @@ class Samples:
         return with_sign(rows[:, 0] + (kept << rows[:, 2]) + ending, negative, self.src)
 
 
-def _stretch(start: int, stop: int, draw: Callable[[np.random.Generator], Codes], seed: tuple[int, int]) -> Codes:
+def _sample_range(start: int, stop: int, draw: Callable[[np.random.Generator], Codes], seed: tuple[int, int]) -> Codes:
     """Return positions `start` to `stop - 1` of a sequence drawn grain by grain."""
     first, last = start // GRAIN, -(-stop // GRAIN)
     grains = [draw(np.random.default_rng([*seed, number])) for number in range(first, last)]

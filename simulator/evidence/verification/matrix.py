@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from castsim.evidence.verification.part import EXHAUSTIVE, STRUCTURED, Part
+from castsim.evidence.verification.part import EXHAUSTIVE, STRUCTURED, VerificationPart
 from castsim.isa.formats import format_named
 from castsim.isa.modes import DETERMINISTIC, Rounding
 from castsim.numerics.policy import default_rounding, legal_overflows, legal_roundings
@@ -19,7 +19,7 @@ GENERIC = "generic"
 REFERENCE = "reference"
 
 
-def required_parts() -> tuple[Part, ...]:
+def required_parts() -> tuple[VerificationPart, ...]:
     """Return all parts, those first that tell most for their time.
 
     The generic kernel against the reference on the structured sets, minutes; the compiled tier against the generic
@@ -31,9 +31,9 @@ def required_parts() -> tuple[Part, ...]:
         src, dst = format_named(SOURCE), format_named(name)
         modes = [mode for mode in legal_roundings(src, dst) if mode in DETERMINISTIC or mode is Rounding.HYBRID]
         for mode, overflow in product(modes, legal_overflows(dst)):
-            fast.append(Part(SOURCE, name, mode, overflow, COMPILED, GENERIC, EXHAUSTIVE))
+            fast.append(VerificationPart(SOURCE, name, mode, overflow, COMPILED, GENERIC, EXHAUSTIVE))
             if mode in (default_rounding(dst), Rounding.HYBRID):
-                slow.append(Part(SOURCE, name, mode, overflow, GENERIC, REFERENCE, EXHAUSTIVE))
+                slow.append(VerificationPart(SOURCE, name, mode, overflow, GENERIC, REFERENCE, EXHAUSTIVE))
             else:
-                structured.append(Part(SOURCE, name, mode, overflow, GENERIC, REFERENCE, STRUCTURED))
+                structured.append(VerificationPart(SOURCE, name, mode, overflow, GENERIC, REFERENCE, STRUCTURED))
     return (*structured, *fast, *slow)

@@ -1,4 +1,4 @@
-"""The way to the independent oracle, which lives with the tests of a source checkout and not in the package."""
+"""Access to the independent oracle, which lives with the tests of a source checkout and not in the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import castsim
-from castsim.evidence.verification.part import Part
+from castsim.evidence.verification.part import VerificationPart
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format
@@ -59,8 +59,8 @@ def load_oracle() -> ModuleType:
     return module
 
 
-def check_oracle(part: Part) -> None:
-    """Refuse a pair that the oracle does not know.
+def check_oracle(part: VerificationPart) -> None:
+    """Reject a pair that the oracle does not know.
 
     Raises:
         IllegalError: as said, or no oracle.
@@ -71,7 +71,7 @@ def check_oracle(part: Part) -> None:
             raise IllegalError(f"the oracle has no format {name}", legal=("--against reference",))
 
 
-def ask_oracle(part: Part, codes: Codes, random: NDArray[np.uint32] | None) -> Codes:
+def oracle_results(part: VerificationPart, codes: Codes, random: NDArray[np.uint32] | None) -> Codes:
     """Return the oracle's results."""
     oracle = load_oracle()
     src, dst = part.source.name, part.destination.name
@@ -86,8 +86,8 @@ def ask_oracle(part: Part, codes: Codes, random: NDArray[np.uint32] | None) -> C
     return np.array(results, oracle.storage(dst))
 
 
-def undecided(part: Part, codes: Codes) -> NDArray[np.bool_] | None:
-    """Return for which codes the published sources contradict each other or are silent; None: for none.
+def undecided(part: VerificationPart, codes: Codes) -> NDArray[np.bool_] | None:
+    """Return a mask of the codes for which the published sources contradict each other or are silent; None: no code.
 
     Between 2**127 and 2**128 without saturation, down and nearest to a power of two: onnxruntime overflows before
     rounding, the reference evaluator of ONNX after it. Hybrid of subnormal f16: neither the instruction's description

@@ -1,4 +1,4 @@
-"""One thing to verify: a cast, the two that compute it, and the codes it is tried on."""
+"""One part of a verification: a cast, the two implementations of it, and the codes it is tried on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tiers import Tier
 
 DEFAULT_TIER = "default"
-"""The tier that `convert_codes` takes of its own accord."""
+"""The tier that `convert_codes` chooses by itself."""
 
 ORACLE = "oracle"
 """The independent oracle in place of a second tier."""
@@ -23,7 +23,7 @@ INPUTS = (EXHAUSTIVE, STRUCTURED, SAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class VerificationPart:
     """The abstract cast `src` to `dst` under one rounding and overflow: `tier` against `against` on a set of codes.
 
     Formats are names. `against` is a tier or `ORACLE`. `count` and `seed` are those of samples, else 0; the seed also
@@ -55,16 +55,16 @@ class Part:
         """The abstract cast's policy under the part's modes.
 
         Raises:
-            IllegalError: a mode that the pair does not have.
+            IllegalError: a mode that is not defined for the pair.
         """
         return abstract_policy(self.source, self.destination, self.rounding, self.overflow)
 
     def check(self) -> None:
-        """Refuse a part that makes no sense.
+        """Reject an inconsistent part.
 
         Raises:
             ReadError: an unknown format, tier or kind of input set; a tier against itself.
-            IllegalError: a mode that the pair does not have.
+            IllegalError: a mode that is not defined for the pair.
         """
         _ = self.policy
         tier_named(self.tier)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from castsim.evidence.verification.inputs import Exhaustive
 from castsim.evidence.verification.oracle import oracle_folder
-from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, Part
+from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
 from castsim.evidence.verification.structured import NARROW, Structured
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, format_named
@@ -37,7 +37,7 @@ def plan(
     inputs: str | None = None,
     count: int | None = None,
     seed: int = 0,
-) -> tuple[Part, ...]:
+) -> tuple[VerificationPart, ...]:
     """Return one part per mode; what is not given is everything that the pair has.
 
     Stochastic rounding is taken only by name.
@@ -58,7 +58,7 @@ def plan(
     parts = []
     for (mode, overflow), kind in kinds.items():
         sampled = kind == SAMPLES
-        part = Part(
+        part = VerificationPart(
             src=source.name,
             dst=destination.name,
             rounding=mode,

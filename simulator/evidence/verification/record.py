@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from castsim import __version__
-from castsim.evidence.verification.comparison import SHOWN, Finding, Mismatch
+from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch
 from castsim.evidence.verification.inputs import input_set
-from castsim.evidence.verification.part import ORACLE, Part
+from castsim.evidence.verification.part import ORACLE, VerificationPart
 from castsim.evidence.verification.sources import digest_of, source_digests
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError
@@ -35,7 +35,7 @@ HASH_RULE = (
 class Progress:
     """How far one part has come. `done` holds disjoint, rising stretches of positions, stop excluded."""
 
-    part: Part
+    part: VerificationPart
     size: int
     done: list[tuple[int, int]] = field(default_factory=list)
     mismatches: int = 0
@@ -60,7 +60,7 @@ class Progress:
         """Codes tried per second of processor time, None before the first."""
         return self.checked / self.cpu_seconds if self.cpu_seconds > 0 else None
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: ComparisonResult) -> None:
         """Take in what a stretch gave."""
         stretches = sorted([*self.done, (finding.start, finding.stop)])
         merged = [stretches[0]]
@@ -100,7 +100,7 @@ class Record:
     runs: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, parts: Iterable[Part]) -> Self:
+    def of(cls, parts: Iterable[VerificationPart]) -> Self:
         """Start a record on today's sources.
 
         Raises:
@@ -233,7 +233,7 @@ def versions() -> dict[str, str | None]:
 
 
 def _read_progress(entry: Mapping[str, Any]) -> Progress:
-    part = Part(
+    part = VerificationPart(
         src=entry["src"],
         dst=entry["dst"],
         rounding=Rounding(entry["rounding"]),

@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from types import FrameType
 from typing import Protocol
 
-from castsim.evidence.verification.comparison import Finding, compare
+from castsim.evidence.verification.comparison import ComparisonResult, compare
 from castsim.evidence.verification.inputs import GRAIN
 from castsim.evidence.verification.record import Progress, Record
 
@@ -79,7 +79,7 @@ class _Ledger:
                     yield one, start, stop
                     start = stop
 
-    def add(self, one: Progress, finding: Finding) -> None:
+    def add(self, one: Progress, finding: ComparisonResult) -> None:
         """Take in a finding, and save if that is due."""
         one.add(finding)
         if self._observer is not None:
@@ -105,7 +105,7 @@ def _in_this_process(ledger: _Ledger, interrupted: threading.Event) -> None:
 
 def _in_processes(ledger: _Ledger, workers: int, interrupted: threading.Event) -> None:
     """Compare in several processes, each with a piece at hand and one more waiting for the first that is free."""
-    running: dict[Future[Finding], Progress] = {}
+    running: dict[Future[ComparisonResult], Progress] = {}
     pieces = ledger.pieces()
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_leave_interrupts_to_the_parent) as pool:
         try:

@@ -30,7 +30,7 @@ NARROW = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class MagnitudeSegment:
     """The magnitudes `first` to `first + 2**width - 1`: one leading one, `width` bits below, of which `kept` stay."""
 
     first: int
@@ -52,7 +52,7 @@ class Segment:
 
 
 def kept_bits(dst: Format, overflow: Overflow, exponent: int, width: int) -> int:
-    """Return how many of the `width` bits below a leading one of weight 2**exponent can stay in the result.
+    """Return the number of the `width` bits below a leading one of weight 2**exponent that can stay.
 
     Nothing stays of an integer that is clamped, nor of one whose bits all lie above those that wrapping takes.
     """
@@ -68,23 +68,23 @@ def kept_bits(dst: Format, overflow: Overflow, exponent: int, width: int) -> int
     return min(max(kept, 0), width)
 
 
-def segments(src: FloatFormat | IntFormat, dst: Format, overflow: Overflow) -> tuple[Segment, ...]:
+def segments(src: FloatFormat | IntFormat, dst: Format, overflow: Overflow) -> tuple[MagnitudeSegment, ...]:
     """Return segments that hold every magnitude of the source exactly once.
 
     For a float these are its exponents (that of infinity and NaN included) and the places of a subnormal's leading
     one; for an integer the places of the leading one. Zero is a segment of its own.
     """
 
-    def segment(first: int, width: int, exponent: int) -> Segment:
-        return Segment(first, width, kept_bits(dst, overflow, exponent, width))
+    def segment(first: int, width: int, exponent: int) -> MagnitudeSegment:
+        return MagnitudeSegment(first, width, kept_bits(dst, overflow, exponent, width))
 
     if isinstance(src, IntFormat):
         magnitudes = [segment(1 << place, place, place) for place in range(src.bits - src.signed)]
-        extreme = [Segment(-src.minimum, 0, 0)] if src.signed else []
-        return (Segment(0, 0, 0), *magnitudes, *extreme)
+        extreme = [MagnitudeSegment(-src.minimum, 0, 0)] if src.signed else []
+        return (MagnitudeSegment(0, 0, 0), *magnitudes, *extreme)
     lowest = src.min_exponent - src.fraction_bits
     tiny = [segment(1 << place, place, lowest + place) for place in range(src.fraction_bits)]
-    below = [Segment(0, 0, 0), *tiny] if src.has_zero else [segment(0, src.fraction_bits, -src.bias)]
+    below = [MagnitudeSegment(0, 0, 0), *tiny] if src.has_zero else [segment(0, src.fraction_bits, -src.bias)]
     normal = [
         segment(field << src.fraction_bits, src.fraction_bits, field - src.bias)
         for field in range(1, src.exponent_mask + 1)
@@ -142,7 +142,7 @@ class Structured:
         )
 
     @cached_property
-    def segments(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[MagnitudeSegment, ...]:
         """All segments of magnitudes."""
         assert not isinstance(self.src, TaperedFormat)
         return segments(self.src, self.dst, self.overflow)
@@ -189,14 +189,14 @@ class Structured:
 def _fill_run(result: Codes, first: int, dropped: int) -> None:
     """Write `first` and what follows in steps of 2**dropped."""
     dtype = result.dtype.type
-    result[...] = _ramp(1 << (len(result) - 1).bit_length(), result.dtype)[: len(result)]
+    result[...] = ramp(1 << (len(result) - 1).bit_length(), result.dtype)[: len(result)]
     result <<= dtype(dropped)
     result += dtype(first)
 
 
 @lru_cache(maxsize=64)
-def _ramp(count: int, dtype: np.dtype[Any]) -> Codes:
-    """Return 0 to `count - 1`, to be read only."""
+def ramp(count: int, dtype: np.dtype[Any]) -> Codes:
+    """Return 0 to `count - 1`, to be read only; kept, because few lengths occur again and again."""
     return np.arange(count, dtype=dtype)
 
 

@@ -1,4 +1,4 @@
-"""What a compiled kernel knows of a cast: formats and policy as plain integers.
+"""The parameters of a compiled kernel: formats and policy of a cast as plain integers.
 
 The codes of special results come from the functions the reference uses, so there is one definition of each.
 """
@@ -24,7 +24,7 @@ EXPONENT_ZERO = 1 << 13
 """Exponents are kept above zero by this much, beyond the range of f64 scaled by any shift."""
 
 
-class Kind(IntEnum):
+class FormatFamily(IntEnum):
     """Families of formats that unpack or pack alike."""
 
     FLOAT = 0
@@ -91,13 +91,13 @@ class Fields(NamedTuple):
     root_of_two: int = 0
 
 
-def kind_of(fmt: Format) -> Kind:
+def family_of(fmt: Format) -> FormatFamily:
     """Return the family of a format as a destination; as a source, powers are floats."""
     if isinstance(fmt, IntFormat):
-        return Kind.BOOLEAN if fmt.boolean else Kind.INTEGER
+        return FormatFamily.BOOLEAN if fmt.boolean else FormatFamily.INTEGER
     if isinstance(fmt, TaperedFormat):
-        return Kind.TAPERED
-    return Kind.POWER if is_power_format(fmt) else Kind.FLOAT
+        return FormatFamily.TAPERED
+    return FormatFamily.POWER if is_power_format(fmt) else FormatFamily.FLOAT
 
 
 def word_bits(src: Format, dst: Format, policy: Policy) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from numba.np.unsafe import ndarray
 
 from castsim.isa.codes import Codes
-from castsim.numerics.compiled.fields import Fields, Kind
+from castsim.numerics.compiled.fields import Fields, FormatFamily
 from castsim.numerics.compiled.steps import (
     inline,
     normalise,
@@ -20,9 +20,9 @@ from castsim.numerics.compiled.steps import (
     unpack_integer,
     unpack_tapered,
 )
-from castsim.numerics.compiled.words import Loop, Word, above, band, bor, like, shl
+from castsim.numerics.compiled.words import KernelFunction, Word, above, band, bor, like, shl
 
-_FLOAT, _INTEGER, _TAPERED, _POWER, _BOOLEAN = (int(kind) for kind in Kind)
+_FLOAT, _INTEGER, _TAPERED, _POWER, _BOOLEAN = (int(kind) for kind in FormatFamily)
 
 
 @inline
@@ -57,7 +57,7 @@ _COUNT = len(Fields._fields)
 _fixed_tuple: Callable[..., Word] = ndarray.to_fixed_tuple
 
 
-def family_kernel(source: int, destination: int, width: int, draws: bool, tables: Codes, stamp: int) -> Loop:
+def family_kernel(source: int, destination: int, width: int, draws: bool, tables: Codes, stamp: int) -> KernelFunction:
     """Make the loop for every cast between two families of formats; the formats and the policy come at run time.
 
     The kernel takes codes, results, random words (one per element if `draws`) and the fields as words. `stamp`
@@ -78,7 +78,7 @@ def family_kernel(source: int, destination: int, width: int, draws: bool, tables
 
 def single_kernel(
     source: int, destination: int, width: int, draws: bool, tables: Codes, p: Fields, model: Word, stamp: int
-) -> Loop:
+) -> KernelFunction:
     """Make the same loop for one cast, all of whose fields are constants of the code; `model` is a word."""
 
     def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:

@@ -1,4 +1,4 @@
-"""Compiling kernels, keeping them on disk, and what to do where that is impossible.
+"""Compiling kernels and keeping them on disk where possible.
 
 Importing this module imports numba.
 """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from castsim.isa.codes import Codes
-from castsim.numerics.compiled.words import Loop, Word, add, band, bor, like, shl, shr, sub
+from castsim.numerics.compiled.words import KernelFunction, Word, add, band, bor, like, shl, shr, sub
 
 
-def lookup_kernel(shortened: bool, model: Word, stamp: int) -> Loop:
+def lookup_kernel(shortened: bool, model: Word, stamp: int) -> KernelFunction:
     """Make the loop that looks codes up; `shortened` by `fields[0]` bits first, the last one sticky."""
 
     def kernel(codes: Codes, results: Codes, table: Codes, fields: Codes) -> None:

@@ -1,4 +1,4 @@
-"""Which compiled loop a cast gets, and running it over arrays."""
+"""The choice of the compiled loop for a cast, and running it over arrays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from castsim.isa.formats import Format, TaperedFormat
 from castsim.isa.modes import Rounding
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.compiled import kernels, lookups, shortcuts
-from castsim.numerics.compiled.fields import Kind, fields_of, kind_of, tables_of, word_bits
+from castsim.numerics.compiled.fields import FormatFamily, family_of, fields_of, tables_of, word_bits
 from castsim.numerics.compiled.loading import compiled, has_half_conversion, signature, source_stamp
 from castsim.numerics.policy import Policy
-from castsim.numerics.tables import Table, table_of, table_size
+from castsim.numerics.tables import LookupTable, table_of, table_size
 
 _LARGEST_TABLE = 1 << 16
 """Entries of a table that second-level caches hold; larger ones lose against computing."""
@@ -27,7 +27,7 @@ _NO_FIELDS = np.zeros(1, np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class CompiledLoop:
     """Machine code for one cast: `run(codes, results, words, fields)` over contiguous native arrays."""
 
     code: Callable[..., None]
@@ -40,7 +40,7 @@ class Loop:
 
 
 @lru_cache(maxsize=256)
-def fastest_loop(src: Format, dst: Format, policy: Policy) -> Loop:
+def fastest_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop:
     """Return the fastest loop for a cast that `check_policy` accepts."""
     word = np.dtype(f"u{word_bits(src, dst, policy) // 8}")
     if shortcuts.takes_low_bits(src, dst, policy):
@@ -62,31 +62,31 @@ def _dtypes(src: Format, dst: Format) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return code_dtype(src), code_dtype(dst)
 
 
-def _loop(src: Format, dst: Format, make: Callable[[int], Any]) -> Loop:
+def _loop(src: Format, dst: Format, make: Callable[[int], Any]) -> CompiledLoop:
     """Compile a loop whose numbers are all constants of its code."""
     types = signature(*_dtypes(src, dst), _NO_WORDS.dtype, _NO_FIELDS.dtype)
-    return Loop(compiled(lambda: make(source_stamp()), types), _NO_WORDS, _NO_FIELDS)
+    return CompiledLoop(compiled(lambda: make(source_stamp()), types), _NO_WORDS, _NO_FIELDS)
 
 
-def _single_precision_loop(src: Format, dst: Format, policy: Policy) -> Loop | None:
-    inward, outward = shortcuts.way_in(src, dst), shortcuts.way_out(dst, policy)
+def _single_precision_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop | None:
+    inward, outward = shortcuts.path_to_f32(src, dst), shortcuts.path_from_f32(dst, policy)
     if inward is None or outward is None or policy.flush_source:
         return None
-    if shortcuts.Way.HALF in (inward, outward) and not has_half_conversion():
+    if shortcuts.F32Path.HALF in (inward, outward) and not has_half_conversion():
         return None
-    ways = int(inward), int(outward), shortcuts.TO_INTEGRAL.get(policy.rounding, 0)
+    paths = int(inward), int(outward), shortcuts.TO_INTEGRAL.get(policy.rounding, 0)
     p, (largest, beyond) = fields_of(src, dst, policy), shortcuts.constants(dst)
     modes = {policy.rounding, policy.subnormal_rounding or policy.rounding}
-    if shortcuts.rounds_on_the_way_in(src) and modes != {Rounding.RINT}:
+    if shortcuts.rounds_to_f32(src) and modes != {Rounding.RINT}:
         return None
-    if inward is shortcuts.Way.DOUBLE:
+    if inward is shortcuts.F32Path.DOUBLE:
         if p.saturates or not shortcuts.is_natural(p):
             return None  # infinities that overflow made cannot be told from the source's
         return _loop(src, dst, lambda stamp: shortcuts.double_precision_kernel(p, np.uint64(0), stamp))
     return _loop(
         src,
         dst,
-        lambda stamp: shortcuts.single_precision_kernel(*ways, p, largest, beyond, np.uint32(0), stamp),
+        lambda stamp: shortcuts.single_precision_kernel(*paths, p, largest, beyond, np.uint32(0), stamp),
     )
 
 
@@ -97,19 +97,19 @@ def _lookup_code(codes: np.dtype[Any], results: np.dtype[Any], shortened: bool) 
     return compiled(lambda: lookups.lookup_kernel(shortened, model, source_stamp()), types)
 
 
-def _lookup_loop(src: Format, dst: Format, table: Table) -> Loop:
+def _lookup_loop(src: Format, dst: Format, table: LookupTable) -> CompiledLoop:
     code = _lookup_code(*_dtypes(src, dst), table.dropped_bits > 0)
-    return Loop(code, table.entries, np.array([table.dropped_bits], np.uint32))
+    return CompiledLoop(code, table.entries, np.array([table.dropped_bits], np.uint32))
 
 
 def _family(src: Format, dst: Format, policy: Policy) -> tuple[int, int, int, bool]:
-    source = kind_of(src)
-    source = Kind.FLOAT if source is Kind.POWER else source
+    source = family_of(src)
+    source = FormatFamily.FLOAT if source is FormatFamily.POWER else source
     draws = policy.rounding is Rounding.STOCHASTIC
-    return int(source), int(kind_of(dst)), word_bits(src, dst, policy), draws
+    return int(source), int(family_of(dst)), word_bits(src, dst, policy), draws
 
 
-def _single_loop(src: Format, dst: Format, policy: Policy) -> Loop:
+def _single_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop:
     family = _family(src, dst, policy)
     bits = family[2]
     p, tables, model = fields_of(src, dst, policy), tables_of(src, dst, bits), np.dtype(f"u{bits // 8}").type(0)
@@ -129,10 +129,10 @@ def _family_code(
 
 
 @lru_cache(maxsize=256)
-def generic_loop(src: Format, dst: Format, policy: Policy) -> Loop:
+def generic_loop(src: Format, dst: Format, policy: Policy) -> CompiledLoop:
     """Return the loop that serves all casts of a family and takes formats and policy at run time."""
     family = _family(src, dst, policy)
     tapered = tuple(fmt if isinstance(fmt, TaperedFormat) else None for fmt in (src, dst))
     code = _family_code(family, _dtypes(src, dst), (tapered[0], tapered[1]))
     fields = np.array(fields_of(src, dst, policy), dtype=object).astype(np.dtype(f"u{family[2] // 8}"))
-    return Loop(code, _NO_WORDS, fields)
+    return CompiledLoop(code, _NO_WORDS, fields)

@@ -1,4 +1,4 @@
-"""Shorter ways through single precision, for casts that the general steps do more slowly than memory.
+"""Shorter paths through single precision, for casts that the general steps do more slowly than memory.
 
 Exact on the way in (every source value is an f32), one rounding on the way out: to nearest even by the processor or
 by adding a constant, or to an integral value. Each is the same function as the reference's; `castsim verify` and the
@@ -17,7 +17,7 @@ from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics.compiled.fields import Fields
 from castsim.numerics.compiled.steps import inline, settle_sign
 from castsim.numerics.compiled.words import (
-    Loop,
+    KernelFunction,
     Word,
     above,
     add,
@@ -58,8 +58,8 @@ _SIGN = 0x80000000
 _MAGNITUDE = 0x7FFFFFFF
 
 
-class Way(IntEnum):
-    """How a format is reached from single precision, or single precision from it."""
+class F32Path(IntEnum):
+    """A path between a format and single precision, in either direction."""
 
     SINGLE = 0
     HALF = 1
@@ -70,7 +70,7 @@ class Way(IntEnum):
     DOUBLE = 6
 
 
-_SINGLE, _HALF, _BRAIN, _SMALL, _SIGNED, _UNSIGNED, _DOUBLE = (int(way) for way in Way)
+_SINGLE, _HALF, _BRAIN, _SMALL, _SIGNED, _UNSIGNED, _DOUBLE = (int(path) for path in F32Path)
 
 TO_INTEGRAL = {Rounding.RINT: 0, Rounding.FLOOR: 1, Rounding.CEIL: 2, Rounding.TRUNC: 3}
 """Modes that processors have for rounding to integral values."""
@@ -80,60 +80,67 @@ def _layout(fmt: Format) -> tuple[int, int, int] | None:
     return (fmt.exponent_bits, fmt.fraction_bits, fmt.bias) if isinstance(fmt, FloatFormat) and fmt.signed else None
 
 
-_WAYS = {(8, 23, 127): Way.SINGLE, (5, 10, 15): Way.HALF, (8, 7, 127): Way.BRAIN, (11, 52, 1023): Way.DOUBLE}
+_PATHS = {
+    (8, 23, 127): F32Path.SINGLE,
+    (5, 10, 15): F32Path.HALF,
+    (8, 7, 127): F32Path.BRAIN,
+    (11, 52, 1023): F32Path.DOUBLE,
+}
 
 
-def way_in(src: Format, dst: Format) -> Way | None:
-    """Return how every number of `src` becomes an f32, None if it cannot.
+def path_to_f32(src: Format, dst: Format) -> F32Path | None:
+    """Return the path from `src` to f32, None if f32 cannot hold every number.
 
-    The value stays the same, except where `rounds_on_the_way_in` says so and the f32 is the result.
+    The value stays the same, except where `rounds_to_f32` says so and the f32 is the result.
     """
     layout = _layout(src)
     if isinstance(src, IntFormat):
-        exact = src.bits <= 16 or (src.bits == 32 and _WAYS.get(_layout(dst) or (0, 0, 0)) is Way.SINGLE)
-        return (Way.SIGNED if src.signed else Way.UNSIGNED) if exact and not src.boolean else None
+        exact = src.bits <= 16 or (src.bits == 32 and _PATHS.get(_layout(dst) or (0, 0, 0)) is F32Path.SINGLE)
+        return (F32Path.SIGNED if src.signed else F32Path.UNSIGNED) if exact and not src.boolean else None
     if layout is None or not isinstance(src, FloatFormat):
         return None
-    known = _WAYS.get(layout) if src.has_infinity else None
-    if known is Way.DOUBLE and _WAYS.get(_layout(dst) or (0, 0, 0)) is not Way.SINGLE:
+    known = _PATHS.get(layout) if src.has_infinity else None
+    if known is F32Path.DOUBLE and _PATHS.get(_layout(dst) or (0, 0, 0)) is not F32Path.SINGLE:
         return None  # the way in may round only if nothing rounds after it
-    return known if known is not None else Way.SMALL if src.bits <= 8 else None
+    return known if known is not None else F32Path.SMALL if src.bits <= 8 else None
 
 
-def rounds_on_the_way_in(src: Format) -> bool:
+def rounds_to_f32(src: Format) -> bool:
     """Whether becoming an f32 rounds, to nearest even."""
     return src.bits > 16 and (isinstance(src, IntFormat) or src.bits > 32)
 
 
-def way_out(dst: Format, policy: Policy) -> Way | None:
-    """Return how an f32 becomes the result, None if only the general steps know."""
+def path_from_f32(dst: Format, policy: Policy) -> F32Path | None:
+    """Return the path from f32 to the result, None if only the general steps have it."""
     if isinstance(dst, IntFormat):
         clamps = policy.overflow is Overflow.SATURATE and policy.rounding in TO_INTEGRAL
         narrow = dst.bits <= 32 and not dst.boolean
-        return (Way.SIGNED if dst.signed else Way.UNSIGNED) if clamps and narrow else None
+        return (F32Path.SIGNED if dst.signed else F32Path.UNSIGNED) if clamps and narrow else None
     layout = _layout(dst)
     plain = policy.nan_to_float is not NanToFloat.PAYLOAD and not (policy.flush_source or policy.flush_result)
     plain = plain and policy.stochastic_guard  # without it exact values move
     if layout is None or not isinstance(dst, FloatFormat) or not plain:
         return None
-    known = _WAYS.get(layout) if dst.has_infinity else None
+    known = _PATHS.get(layout) if dst.has_infinity else None
     if policy.rounding is not Rounding.RINT or policy.subnormal_rounding not in (None, Rounding.RINT):
-        return known if known in (Way.SINGLE, Way.DOUBLE) else None  # nothing is rounded from single precision up
-    return known if known is not None else Way.SMALL if dst.bits <= 8 else None
+        return (
+            known if known in (F32Path.SINGLE, F32Path.DOUBLE) else None
+        )  # nothing is rounded from single precision up
+    return known if known is not None else F32Path.SMALL if dst.bits <= 8 else None
 
 
 @inline
-def widen(code: Word, p: Fields, way: int) -> Word:
+def widen(code: Word, p: Fields, path: int) -> Word:
     """Return the f32 bits of a source code; a NaN stays some NaN of its sign."""
-    if way == _HALF:
+    if path == _HALF:
         return bits_of_float(float_of_half_bits(code))
-    if way == _BRAIN:
+    if path == _BRAIN:
         return shl(code, 16)
-    if way == _SIGNED:
+    if path == _SIGNED:
         return bits_of_float(float_of_signed(sar(shl(code, 32 - p.src_width), 32 - p.src_width)))
-    if way == _UNSIGNED:
+    if path == _UNSIGNED:
         return bits_of_float(float_of_unsigned(code))
-    if way == _SMALL:
+    if path == _SMALL:
         return _widen_small(code, p)
     return code
 
@@ -155,7 +162,7 @@ def _widen_small(code: Word, p: Fields) -> Word:
 
 @inline
 def narrow(
-    bits: Word, p: Fields, way: int, natural: bool, settled: bool, integral: int, largest: Word, beyond: Word
+    bits: Word, p: Fields, path: int, natural: bool, settled: bool, integral: int, largest: Word, beyond: Word
 ) -> Word:
     """Return the result's code for f32 bits.
 
@@ -163,34 +170,34 @@ def narrow(
     their infinities and NaN already. The last three concern integer results; `integral` is from `TO_INTEGRAL`.
     """
     magnitude = band(bits, _MAGNITUDE)
-    if way in (_SIGNED, _UNSIGNED):
-        code = _narrow_integer(float_of_bits(bits), p, way, integral, largest, beyond)
+    if path in (_SIGNED, _UNSIGNED):
+        code = _narrow_integer(float_of_bits(bits), p, path, integral, largest, beyond)
         return pick(above(magnitude, _INFINITY), p.nan, code)
     negative = shr(bits, 31)
-    if way == _DOUBLE:
+    if path == _DOUBLE:
         wide = double_bits_of_float(float_of_bits(bits))
         return _settle(wide, like(magnitude, wide), like(negative, wide), p)
-    if way == _SINGLE:
+    if path == _SINGLE:
         signed = pick(bor(magnitude, p.dst_signed_zero), bits, 0)
         if natural:
             return _settle_nan(signed, magnitude, negative, p)
         return signed if settled else _settle(signed, magnitude, negative, p)
-    if way == _SMALL:
+    if path == _SMALL:
         code = _narrow_small(magnitude, p)
         signed = settle_sign(code, above(code, p.dst_largest), negative, p)
         return _settle(signed, magnitude, negative, p)
     if natural:
         inside = bor(lesser(magnitude, p.dst_cut), shl(negative, 31)) if p.saturates else bits
-        return _settle_nan(_narrow_wide(inside, way), magnitude, negative, p)
-    code = _narrow_wide(magnitude, way)
+        return _settle_nan(_narrow_wide(inside, path), magnitude, negative, p)
+    code = _narrow_wide(magnitude, path)
     signed = settle_sign(code, above(code, p.dst_largest), negative, p)
     return _settle(signed, magnitude, negative, p)
 
 
 @inline
-def _narrow_wide(bits: Word, way: int) -> Word:
+def _narrow_wide(bits: Word, path: int) -> Word:
     """Round to nearest even in f16 or bf16; overflow gives infinity, NaN something."""
-    if way == _HALF:
+    if path == _HALF:
         return half_bits_of_float(float_of_bits(bits))
     return shr(add(add(bits, 0x7FFF), band(shr(bits, 16), 1)), 16)
 
@@ -211,7 +218,7 @@ def _narrow_small(magnitude: Word, p: Fields) -> Word:
 
 @inline
 def _settle(code: Word, magnitude: Word, negative: Word, p: Fields) -> Word:
-    """Replace infinities and NaN by what the policy makes of them."""
+    """Replace infinities and NaN by their codes under the policy."""
     code = pick(equal(magnitude, _INFINITY), pick(negative, p.infinity_negative, p.infinity), code)
     return _settle_nan(code, magnitude, negative, p)
 
@@ -222,7 +229,7 @@ def _settle_nan(code: Word, magnitude: Word, negative: Word, p: Fields) -> Word:
 
 
 @inline
-def _narrow_integer(value: Word, p: Fields, way: int, integral: int, largest: Word, beyond: Word) -> Word:
+def _narrow_integer(value: Word, p: Fields, path: int, integral: int, largest: Word, beyond: Word) -> Word:
     """Round to an integral f32 and clamp; `largest` is the last f32 inside the range, `beyond` the first outside."""
     if integral == 0:
         rounded = to_nearest(value)
@@ -234,7 +241,7 @@ def _narrow_integer(value: Word, p: Fields, way: int, integral: int, largest: Wo
         rounded = to_zero(value)
     # The comparison fails for NaN, which so becomes a number; what NaN gives is settled by the caller.
     clamped = lesser_float(rounded, largest)
-    if way == _SIGNED:
+    if path == _SIGNED:
         code = signed_of_float(greater_float(clamped, -beyond))
     else:
         code = unsigned_of_float(greater_float(clamped, largest - largest))
@@ -257,7 +264,7 @@ def takes_low_bits(src: Format, dst: Format, policy: Policy) -> bool:
     return len(integers) == 2 and exact and (dst.bits <= 8 or dst.bits == dst.storage_bits)
 
 
-def low_bits_kernel(p: Fields, width: int, model: Word, stamp: int) -> Loop:
+def low_bits_kernel(p: Fields, width: int, model: Word, stamp: int) -> KernelFunction:
     """Make the loop that takes the low bits of integers; `width` is that of the word `model`."""
     unused = width - p.src_width if p.src_signed else 0
 
@@ -286,7 +293,7 @@ def is_natural(p: Fields) -> bool:
 
 def single_precision_kernel(
     source: int, destination: int, integral: int, p: Fields, largest: Word, beyond: Word, model: Word, stamp: int
-) -> Loop:
+) -> KernelFunction:
     """Make the loop that casts through f32; arguments as for the other kernels, `model` is a 32-bit word."""
 
     specials = (p.infinity, p.infinity_negative, p.nan, p.nan_negative)
@@ -304,7 +311,7 @@ def single_precision_kernel(
     return kernel
 
 
-def double_precision_kernel(p: Fields, model: Word, stamp: int) -> Loop:
+def double_precision_kernel(p: Fields, model: Word, stamp: int) -> KernelFunction:
     """Make the loop from f64 to f32, where infinity is natural; `model` is a 64-bit word."""
 
     def kernel(codes: Codes, results: Codes, random: Codes, fields: Codes) -> None:

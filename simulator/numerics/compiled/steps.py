@@ -216,7 +216,7 @@ def pack_power(negative: Word, exponent: Word, significand: Word, word: Word, p:
 
 @inline
 def settle_specials(code: Word, source: Word, negative: Word, nan: Word, infinite: Word, p: Word) -> Word:
-    """Replace what is made of infinities and NaN by their codes."""
+    """Replace the results of infinities and NaN by their codes."""
     code = pick(infinite, pick(negative, p.infinity_negative, p.infinity), code)
     canonical = pick(negative, p.nan_negative, p.nan)
     fraction = shl(shr(band(source, p.src_fraction_mask), p.payload_right), p.payload_left)

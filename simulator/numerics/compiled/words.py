@@ -22,11 +22,11 @@ _EmitOne = Callable[[ir.IRBuilder, ir.Value], ir.Value]
 _Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 _Generate = Callable[[BaseContext, ir.IRBuilder, Signature, Sequence[ir.Value]], ir.Value]
 _Typed = tuple[Signature, _Generate]
-"""What numba asks of an intrinsic: its types, and what generates its code."""
+"""What numba requires of an intrinsic: its types and its code generator."""
 Word = Any
 """An unsigned word of compiled code, of the width that a kernel is compiled for: numba knows its type, nobody else."""
 
-Loop = Callable[[Codes, Codes, Codes, Codes], None]
+KernelFunction = Callable[[Codes, Codes, Codes, Codes], None]
 """What a kernel is before it is compiled: (codes, results, random words or a table, fields of the cast)."""
 
 Operation = Callable[..., Word]
@@ -137,7 +137,7 @@ half_bits_of_float = _unary(
     lambda builder, a: builder.zext(builder.bitcast(builder.fptrunc(a, _HALF), ir.IntType(16)), ir.IntType(32)),
     types.uint32,
 )
-"""The processor's conversion to f16, to nearest even; what it makes of NaN is its own."""
+"""The processor's conversion to f16, to nearest even; its NaN results are implementation-defined."""
 float_of_half_bits = _unary(
     lambda builder, a: builder.fpext(builder.bitcast(builder.trunc(a, ir.IntType(16)), _HALF), _FLOAT), types.float32
 )
