@@ -8,8 +8,9 @@ from castsim.commands.words import GRAPHS
 from castsim.files import whole_file
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.reading import STDIN, read_bytes
+from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.tpc.encoding import Encoding
-from castsim.machines.vliw.source import ASSEMBLY_SUFFIXES, TILE_SUFFIX, targets_running
+from castsim.machines.vliw.source import targets_running
 from castsim.targets import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget

@@ -4,10 +4,10 @@ Programs of every language are loaded to one interface (`loaded`): tile programs
 """
 
 from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram
-from castsim.running.loading import load, load_program, load_text, program_text
+from castsim.running.loading import load, load_program, load_text
 from castsim.running.runs import Result, computed, run, run_loaded
 
 __all__ = [
-    "MAX_CYCLES", "Loaded", "LoadedProgram", "Result", "computed", "load", "load_program", "load_text",
-    "program_text", "run", "run_loaded",
+    "MAX_CYCLES", "Loaded", "LoadedProgram", "Result", "computed", "load", "load_program", "load_text", "run",
+    "run_loaded",
 ]  # fmt: skip

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from castsim.execution.filling import check_elements
 from castsim.execution.walk import ArgumentUse, Executed
+from castsim.isa.sources import Language, Source
 from castsim.machines.vliw import stale_modes
 from castsim.machines.vliw.assembled import Assembled, execute
 from castsim.machines.vliw.binary import load_binary
 from castsim.machines.vliw.lint import Finding, lint
-from castsim.machines.vliw.source import ASSEMBLY_LANGUAGE, load_assembly
+from castsim.machines.vliw.source import load_assembly
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.running.request import Request
 from castsim.targets.vliw import VliwTarget
@@ -45,7 +45,7 @@ class AssemblyProgram:
     @property
     def language(self) -> str:
         """The word for its language in descriptions of targets."""
-        return ASSEMBLY_LANGUAGE
+        return Language.ASSEMBLY.value
 
     @property
     def arguments(self) -> Mapping[str, ArgumentUse]:
@@ -83,18 +83,18 @@ class AssemblyProgram:
         return lint(self.assembled.program, self.target)
 
 
-def load_assembly_text(text: str, file: str, request: Request) -> AssemblyProgram:
+def load_text(source: Source, request: Request) -> AssemblyProgram:
     """Read assembly; see `castsim.machines.vliw.source.load_assembly`."""
     found = load_assembly(
-        text, file, request.target, request.entry, request.args, request.prepare, request.limits.max_statements
+        source, request.target, request.entry, request.args, request.prepare, request.limits.max_statements
     )
     return AssemblyProgram(found)
 
 
-def load_bundles(data: bytes, path: Path, request: Request) -> AssemblyProgram:
+def load_bundles(source: Source, request: Request) -> AssemblyProgram:
     """Read a binary; see `castsim.machines.vliw.binary.load_binary`."""
     found = load_binary(
-        data, path, request.target, request.entry, request.args, request.prepare,
+        source, request.target, request.entry, request.args, request.prepare,
         declare=request.declare, machine=request.machine,
     )  # fmt: skip
     return AssemblyProgram(found)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.walk import Lowerer
+from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
-from castsim.targets import Target
+from castsim.targets import Target, load_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +32,10 @@ class Request:
     machine: int | None = None
     opaque: bool = False
     limits: Limits = DEFAULT_LIMITS
+
+    def prefers_assembly(self) -> bool:
+        """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""
+        if self.target is None:
+            return False
+        chosen = load_target(self.target) if isinstance(self.target, str | Path) else self.target
+        return chosen.languages == (Language.ASSEMBLY.value,)

@@ -17,8 +17,9 @@ from castsim.execution.walk import Executed, execute
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
-from castsim.machines.vliw.source import TILE_LANGUAGE, targets_running
+from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.running.request import Request
 from castsim.synchronisation.flags import INTERLOCK, MODES, Synchronised, insert
@@ -34,7 +35,7 @@ class TileProgram(Loaded):
     @property
     def language(self) -> str:
         """The word for its language in descriptions of targets."""
-        return TILE_LANGUAGE
+        return Language.TILES.value
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Look for races, and compute values."""
@@ -74,7 +75,7 @@ class TileProgram(Loaded):
         return found
 
 
-def load_tiles(text: str, file: str, request: Request) -> TileProgram:
+def load_tiles(source: Source, request: Request) -> TileProgram:
     """Read a `.pto` program, choose target and entry, walk, lower and synchronise it.
 
     Raises:
@@ -83,11 +84,12 @@ def load_tiles(text: str, file: str, request: Request) -> TileProgram:
     """
     if request.sync not in MODES:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
+    text, file = source.text, source.file
     parsed = pto.parse(text, file, max_statements=request.limits.max_statements, go_past_refused=True)
     chosen = request.prepare(choose_target(parsed.target_arch, request.target))
-    if TILE_LANGUAGE not in chosen.languages:
+    if Language.TILES.value not in chosen.languages:
         raise IllegalError(
-            f"{chosen.name} does not run .{TILE_LANGUAGE} programs", legal=targets_running(TILE_LANGUAGE)
+            f"{chosen.name} does not run .{Language.TILES.value} programs", legal=targets_running(Language.TILES.value)
         )
     function, left_out = choose_entry(parsed, Path(file), request.entry)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))

@@ -9,8 +9,8 @@ from castsim.commands.assembly_files import encoded_target, named_bytes, write_o
 from castsim.commands.outcome import Outcome
 from castsim.commands.words import GRAPHS, machine_number
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.tpc.encoding import disassemble, program_bytes
-from castsim.machines.vliw.source import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
 from castsim.reports.listing import disassembled_document, disassembled_text, plain_text, source_text
 
 

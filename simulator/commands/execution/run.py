@@ -16,8 +16,8 @@ from castsim.engines import ENGINES
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.vliw.source import TILE_LANGUAGE
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import following
 from castsim.reports.run import run_document, run_text
@@ -132,7 +132,7 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
     Raises:
         ReadError: one was given.
     """
-    if loaded.language == TILE_LANGUAGE:
+    if loaded.language == Language.TILES.value:
         usual = {"--stale-reads": (options.stale_reads, "report"), "--pipeline": (options.pipeline, "checked")}
         for option, (value, default) in usual.items():
             if value not in (None, default):

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.reading import read_text
+from castsim.isa.sources import ASSEMBLY_SUFFIXES, Source
 from castsim.isa.tpc import Declaration, TargetDeclaration, parse
 from castsim.isa.tpc.encoding import Disassembly, disassemble, program_bytes
-from castsim.machines.vliw.source import ASSEMBLY_SUFFIXES, chosen_target
+from castsim.machines.vliw.source import chosen_target
 from castsim.targets import Target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
@@ -28,8 +29,7 @@ COMPANION = ".decl"
 
 
 def load_binary(
-    data: bytes,
-    path: Path,
+    source: Source,
     target: str | Path | Target | None,
     entry: str | None,
     args: Mapping[str, int | float],
@@ -50,10 +50,10 @@ def load_binary(
     """
     from castsim.machines.vliw.assembled import ready  # noqa: PLC0415 - tells what is binary without the machine
 
-    file = str(path)
+    file, data = source.file, source.data
     if entry is not None:
         raise ReadError(f"{file}: a binary has one entry, its first bundle; --entry is for .pto programs")
-    companion = declare if declare is not None else _beside(path)
+    companion = declare if declare is not None else _beside(Path(file))
     text = "" if companion is None else read_text(companion, "declarations")
     chosen = chosen_target(text, file if companion is None else str(companion), target, prepare)
     encoding = encoding_of(chosen)

@@ -1,4 +1,4 @@
-"""Which text is assembly, and for which target: by its declaration, the file's suffix, or the target asked for."""
+"""Assembly programs, and the targets that they are for: the one asked for, or the one that the text declares."""
 
 from __future__ import annotations
 
@@ -8,45 +8,16 @@ from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.sources import Language, Source
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.assembled import Assembled
 
-ASSEMBLY_LANGUAGE, TILE_LANGUAGE = "tpc", "pto"
-"""The languages of programs by the words of descriptions."""
-ASSEMBLY_SUFFIXES = (".tpc", ".s")
-TILE_SUFFIX = ".pto"
-BINARY_SUFFIXES = (".bin", ".o", ".obj", ".elf")
-_ELF_MAGIC = b"\x7fELF"
-
-
-def is_binary(path: Path, data: bytes) -> bool:
-    """Whether a program is a binary: by its suffix, else by content that no text has."""
-    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
-        return False
-    return path.suffix in BINARY_SUFFIXES or data.startswith(_ELF_MAGIC) or b"\0" in data
-
-
-def is_assembly(path: Path, text: str, target: str | Path | Target | None) -> bool:
-    """Whether a program is TPC assembly: suffix first, then a declared target, then the languages of the target."""
-    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
-        return path.suffix != TILE_SUFFIX
-    if "castsim:" in text:
-        from castsim.isa.tpc import target_named_in  # noqa: PLC0415 - tile programs need no parser of assembly
-
-        if target_named_in(text, str(path)) is not None:
-            return True
-    if target is None:
-        return False
-    chosen = load_target(target) if isinstance(target, str | Path) else target
-    return chosen.languages == (ASSEMBLY_LANGUAGE,)
-
 
 def load_assembly(
-    text: str,
-    file: str,
+    source: Source,
     target: str | Path | Target | None,
     entry: str | None,
     args: Mapping[str, int | float],
@@ -62,6 +33,7 @@ def load_assembly(
     """
     from castsim.machines.vliw.assembled import assemble  # noqa: PLC0415 - tells what is assembly without the machine
 
+    file, text = source.file, source.text
     if entry is not None:
         raise ReadError(f"{file}: assembly has one entry, its first bundle; --entry is for .pto programs")
     return assemble(text, file, chosen_target(text, file, target, prepare), args, max_statements)
@@ -88,7 +60,7 @@ def chosen_target(
             legal=("--target NAME", "// castsim: target NAME"),
         )
     chosen = prepare(load_target(named) if isinstance(named, str | Path) else named)
-    return tpc_target(chosen, f"{chosen.name} does not run .{ASSEMBLY_LANGUAGE} programs")
+    return tpc_target(chosen, f"{chosen.name} does not run .{Language.ASSEMBLY.value} programs")
 
 
 def tpc_target(target: Target, refusal: str) -> VliwTarget:
@@ -99,7 +71,7 @@ def tpc_target(target: Target, refusal: str) -> VliwTarget:
     """
     if isinstance(target, VliwTarget):
         return target
-    raise IllegalError(refusal, legal=targets_running(ASSEMBLY_LANGUAGE))
+    raise IllegalError(refusal, legal=targets_running(Language.ASSEMBLY.value))
 
 
 def targets_running(language: str) -> tuple[str, ...]:

@@ -1,0 +1,77 @@
+"""Programs as files hold them: text or bytes, and the language these are in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from castsim.isa.errors import ReadError
+from castsim.isa.reading import read_bytes
+
+ASSEMBLY_SUFFIXES = (".tpc", ".s")
+TILE_SUFFIX = ".pto"
+BINARY_SUFFIXES = (".bin", ".o", ".obj", ".elf")
+_ELF_MAGIC = b"\x7fELF"
+
+
+class Language(Enum):
+    """What a program is written in; the values are the words of target descriptions for those that are text."""
+
+    TILES = "pto"
+    ASSEMBLY = "tpc"
+    BINARY = "binary"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program that has been read: `file` is what messages call it; of a binary `text` is empty."""
+
+    file: str
+    language: Language
+    text: str = ""
+    data: bytes = b""
+
+
+def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
+    """Read the file of a program, and tell its language: by its suffix, else by what it holds.
+
+    `prefers_assembly` decides on a text of which neither tells: whether the target asked for runs nothing else.
+
+    Raises:
+        ReadError: it is missing, unreadable, too large, or not UTF-8 text where it should be text.
+    """
+    data = read_bytes(path, "program")
+    if _is_binary(path, data):
+        return Source(str(path), Language.BINARY, data=data)
+    try:
+        text = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        raise ReadError(f"program '{path}': is not UTF-8 text") from None
+    return source_of(text, str(path), prefers_assembly)
+
+
+def source_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Source:
+    """Return a program from memory; `file` is what messages call it, its suffix tells the language."""
+    return Source(file, _language_of(text, file, prefers_assembly), text)
+
+
+def _is_binary(path: Path, data: bytes) -> bool:
+    """Whether a program is a binary: by its suffix, else by content that no text has."""
+    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
+        return False
+    return path.suffix in BINARY_SUFFIXES or data.startswith(_ELF_MAGIC) or b"\0" in data
+
+
+def _language_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Language:
+    """Return the language of a text: suffix first, then a declared target, then the languages of the target."""
+    suffix = Path(file).suffix
+    if suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
+        return Language.TILES if suffix == TILE_SUFFIX else Language.ASSEMBLY
+    if "castsim:" in text:
+        from castsim.isa.tpc import target_named_in  # noqa: PLC0415 - tile programs need no parser of assembly
+
+        if target_named_in(text, file) is not None:
+            return Language.ASSEMBLY
+    return Language.ASSEMBLY if prefers_assembly() else Language.TILES
