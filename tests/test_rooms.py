@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from test_architecture import SOURCES, imports, module_of
@@ -101,3 +102,16 @@ def test_the_house_stays_low() -> None:
     rooms = drawn()
     assert len(rooms) <= MOST_ROOMS
     assert max(floor for floor, _ in rooms.values()) <= MOST_FLOORS
+
+
+def test_no_files_import_each_other_in_a_round() -> None:
+    """Not even for type checkers, and wherever in a file the import stands."""
+    modules = {module_of(path): path for path in SOURCES}
+    order = TopologicalSorter(
+        {
+            name: {each for each in imports(path) if each in modules and not modules[each].match("__init__.py")}
+            - {name}
+            for name, path in modules.items()
+        }
+    )
+    order.prepare()  # CycleError names the files of a round

@@ -9,11 +9,11 @@ from castsim.planning.assembling import assembly_of, cost_of, run_assembly
 from castsim.planning.assembly import Assembly, Cost
 from castsim.planning.catalogue import Catalogue, catalogue_of
 from castsim.planning.counterexample import Counterexample, Hop, Required
-from castsim.planning.grading import Verdict
+from castsim.planning.demand import Demand, Verdict
 from castsim.planning.judgement import Evidence, Heard, Judgement, Method
 from castsim.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
 from castsim.planning.proof import judge
-from castsim.planning.request import CastRequest, Demand, settle
+from castsim.planning.request import CastRequest, settle
 from castsim.planning.steps import Chain, Step, run_chain
 
 __all__ = [

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format
 from castsim.numerics import code_dtype
-from castsim.planning.grading import Grading, Verdict
+from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
 from castsim.planning.order import codes_at, distinct, number_count
-from castsim.planning.request import Demand
 from castsim.planning.steps import Chain, run_chain
 from castsim.specifications.order import is_nan, order_keys
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from castsim.isa.formats import Format
 from castsim.numerics import code_dtype, value_of
-from castsim.planning.request import Demand
+from castsim.planning.demand import Demand
 from castsim.planning.steps import Chain, intermediates
 
 Number = Fraction | float

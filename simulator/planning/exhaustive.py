@@ -14,10 +14,9 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import IntFormat
 from castsim.isa.modes import Overflow
 from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
-from castsim.planning.grading import Grading, Verdict
+from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
 from castsim.planning.primitives import Arithmetic, Convert, Integral, Primitive, Scaled, apply
-from castsim.planning.request import Demand
 from castsim.planning.samples import telling_codes
 from castsim.planning.steps import Chain, primitives_of, run_chain
 from castsim.planning.substitution import Substitute, substitute_of

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
-from castsim.planning.grading import Verdict
+from castsim.planning.demand import Verdict
 from castsim.planning.order import nearest_zero_first
 from castsim.planning.steps import Chain
 

@@ -17,13 +17,13 @@ from castsim.planning.assembling import assembly_of, cost_of
 from castsim.planning.assembly import Assembly, Cost
 from castsim.planning.catalogue import Catalogue, catalogue_of
 from castsim.planning.counterexample import Counterexample, counterexample, decimal_text
-from castsim.planning.grading import Verdict
+from castsim.planning.demand import Demand, Verdict
 from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
 from castsim.planning.order import distinct
 from castsim.planning.primitives import Arithmetic, Primitive
 from castsim.planning.proof import judge
 from castsim.planning.ranking import ranked
-from castsim.planning.request import CastRequest, Demand, settle
+from castsim.planning.request import CastRequest, settle
 from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import Leg, nearest, search, through
 from castsim.planning.steps import Chain, primitives_of

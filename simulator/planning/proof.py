@@ -9,12 +9,11 @@ where a function that is only known to agree on samples stands in for an instruc
 from __future__ import annotations
 
 from castsim.planning.breakpoints import judge_by_breakpoints
+from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.exhaustive import judge_exhaustively
-from castsim.planning.grading import Grading, Verdict
 from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
 from castsim.planning.order import is_ordered
 from castsim.planning.primitives import keeps_order
-from castsim.planning.request import Demand
 from castsim.planning.samples import telling_codes
 from castsim.planning.steps import Chain, primitives_of, run_chain
 

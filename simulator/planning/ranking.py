@@ -11,10 +11,10 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.planning.assembling import assembly_of, cost_of
 from castsim.planning.assembly import Assembly, Cost
-from castsim.planning.grading import Grading, Verdict
+from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.primitives import Convert, Integral, Primitive
 from castsim.planning.proof import goes_by_breakpoints
-from castsim.planning.request import CastRequest, Demand
+from castsim.planning.request import CastRequest
 from castsim.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
 from castsim.targets import Target
 

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
-from castsim.numerics import Policy, abstract_policy, convert_codes, decode_to_float64, legal_roundings
-from castsim.numerics.policy import default_rounding
-from castsim.planning.grading import Grading
-from castsim.planning.samples import all_codes
-from castsim.specifications import AcceptanceSets, SpecifiedCast, acceptance, specified_cast
-from castsim.specifications.acceptance import exact_policies
-from castsim.specifications.order import is_nan
+from castsim.numerics import legal_roundings
+from castsim.planning.demand import Demand
+from castsim.specifications import specified_cast
 from castsim.targets import Specification, Target
-from castsim.targets.specification import Accept
 
 Mask = NDArray[np.bool_]
 
@@ -77,107 +70,3 @@ def settle(request: CastRequest) -> Demand:
         raise IllegalError(f"rounding {mode} is not defined for {request.src} -> {request.dst}", legal=legal)
     # A signless source that an attribute reads as unsigned is loaded as the unsigned type of its width.
     return Demand(cast, format_named(cast.src.name), cast.dst, mode, saturate)
-
-
-@dataclass(frozen=True)
-class Demand:
-    """The results that satisfy a request, for codes of `src`."""
-
-    cast: SpecifiedCast
-    src: Format
-    dst: Format
-    rounding: Rounding | None
-    saturate: bool
-
-    @property
-    def label(self) -> str:
-        """Specification, version, attributes and further demands."""
-        return f"{self.cast.label} {self.further}" if self.further else self.cast.label
-
-    @property
-    def further(self) -> str:
-        """What is asked for beside the specification, in words."""
-        words = [f"rounding {self.rounding}"] if self.rounding else []
-        return " ".join([*words, "saturating"] if self.saturate else words)
-
-    @cached_property
-    def references(self) -> tuple[Policy, ...]:
-        """Policies of which each gives satisfying results: those of an exact rule, else rounding to nearest."""
-        if self.cast.rule.accept is Accept.EXACT:
-            return exact_policies(self.cast, self.src, self.dst)
-        return (abstract_policy(self.src, self.dst),)
-
-    @cached_property
-    def everything(self) -> Grading | None:
-        """All codes of the source, None if it has more than 16 bits."""
-        codes = all_codes(self.src)
-        return None if codes is None else Grading(self, codes)
-
-    @property
-    def narrowed(self) -> bool:
-        """Whether something is asked for beside the specification."""
-        return self.rounding is not None or self.saturate
-
-    def sets(self, codes: Codes) -> AcceptanceSets:
-        """Return the satisfying results, one set per code."""
-        sets = acceptance(self.cast, self.src, self.dst, codes)
-        return self._narrow(sets, codes) if self.narrowed else sets
-
-    def satisfied(self, codes: Codes, results: Codes) -> Mask:
-        """Return which results satisfy the request."""
-        accepted = self.sets_of_specification(codes).contains(results)
-        for wanted, where in self._wanted(codes):
-            accepted &= ~where | (results == wanted)
-        return accepted
-
-    def sets_of_specification(self, codes: Codes) -> AcceptanceSets:
-        """Return what the specification alone accepts."""
-        return acceptance(self.cast, self.src, self.dst, codes)
-
-    def unsatisfiable(self, codes: Codes) -> Mask:
-        """Return where what is asked for beside the specification contradicts it."""
-        sets, contradicted = self.sets_of_specification(codes), np.zeros(codes.shape, np.bool_)
-        for wanted, where in self._wanted(codes):
-            contradicted |= where & ~sets.contains(wanted)
-        return contradicted
-
-    def _narrow(self, sets: AcceptanceSets, codes: Codes) -> AcceptanceSets:
-        for wanted, where in self._wanted(codes):
-            nan = is_nan(wanted, self.dst)
-            sets = replace(
-                sets,
-                lowest=np.where(where, wanted, sets.lowest),
-                highest=np.where(where, wanted, sets.highest),
-                further=np.where(where, wanted, sets.further),
-                numbers=np.where(where, ~nan, sets.numbers),
-                nan=np.where(where, nan, sets.nan),
-                anything=sets.anything & ~where,
-            )
-        return sets
-
-    def _wanted(self, codes: Codes) -> list[tuple[Codes, Mask]]:
-        """Return results that are asked for beside the specification, each with the places where it is."""
-        if not self.narrowed:
-            return []
-        mode = default_rounding(self.dst) if self.rounding is None else self.rounding
-        # A float overflows if its nearest number does; directed modes stop at the largest one.
-        judge = mode if isinstance(self.dst, IntFormat) else default_rounding(self.dst)
-        clamped, other = (
-            convert_codes(codes, self.src, self.dst, abstract_policy(self.src, self.dst, judge, overflow))
-            for overflow in (Overflow.SATURATE, self._unclamped)
-        )
-        number = np.ones(codes.shape, np.bool_) if isinstance(self.src, IntFormat) else ~is_nan(codes, self.src)
-        beyond = (clamped != other) & number
-        if not isinstance(self.src, IntFormat):
-            beyond |= np.isinf(decode_to_float64(codes, self.src))
-        found = []
-        if self.rounding is not None:
-            policy = abstract_policy(self.src, self.dst, mode, Overflow.SATURATE)
-            found.append((convert_codes(codes, self.src, self.dst, policy), ~beyond & number))
-        if self.saturate:
-            found.append((clamped, beyond))
-        return found
-
-    @property
-    def _unclamped(self) -> Overflow:
-        return Overflow.WRAP if isinstance(self.dst, IntFormat) else Overflow.SPECIAL

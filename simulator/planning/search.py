@@ -17,8 +17,8 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import Tier
 from castsim.planning.catalogue import Catalogue
+from castsim.planning.demand import Demand
 from castsim.planning.primitives import Convert, Integral
-from castsim.planning.request import Demand
 from castsim.planning.steps import Chain, Step, VectorForm
 from castsim.specifications.order import order_keys
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from castsim.engines.event_dataflow.accounting import Account
-from castsim.engines.event_dataflow.machine import Machine
-from castsim.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
+from castsim.engines.event_dataflow.pipes import DrainMarker, Machine, Pipe, Wait
 from castsim.engines.event_dataflow.records import Entry, ExecutionRecord
 from castsim.engines.event_dataflow.scoreboard import Scoreboard
 from castsim.execution.dataflow.operations import Barrier, ScalarWork, SetFlag, WaitFlag

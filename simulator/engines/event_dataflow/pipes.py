@@ -1,17 +1,20 @@
-"""State of one pipe: its queue, the operations it has started but not ended, and its account."""
+"""One machine: what its pipes share, and the state of each pipe, with its queue and the operations it has started."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from simpy import Event
+from simpy import Environment, Event
 
-from castsim.engines.event_dataflow.accounting import Account
-from castsim.engines.event_dataflow.machine import Machine
-from castsim.engines.event_dataflow.records import Entry, ExecutionRecord
+from castsim.engines.event_dataflow.accounting import Account, Ledger
+from castsim.engines.event_dataflow.flags import Flags
+from castsim.engines.event_dataflow.ports import BufferPorts
+from castsim.engines.event_dataflow.records import Entry, ExecutionRecord, Steps
 from castsim.execution.dataflow.operations import WaitFlag
+from castsim.targets.dataflow import DataflowTarget
 from castsim.timing import Cause, Observer
 
 
@@ -32,6 +35,33 @@ class DrainMarker:
     """Stands in a queue without delaying it: `reached` is called with the cycle in which all before it has ended."""
 
     reached: Callable[[int], None]
+
+
+class VectorUnit(Protocol):
+    """What a mechanism adds: the work of the vector pipe."""
+
+    def check(self, operation: object) -> None:
+        """Refuse an operation of the vector pipe that the unit cannot execute.
+
+        Raises:
+            IllegalError: it is of another mechanism, or needs a timing row that the target does not have.
+        """
+
+    def run(self, pipe: Pipe, entry: Entry) -> Steps:
+        """Execute the operation of `entry`; returns when the pipe can take the next one."""
+
+
+@dataclass(slots=True, eq=False)
+class Machine:
+    """One run: clock, target, vector unit, buffer ports, flags, and the records of what happened."""
+
+    env: Environment
+    target: DataflowTarget
+    vector: VectorUnit
+    ports: BufferPorts
+    flags: Flags
+    ledger: Ledger
+    facts: set[str] = field(default_factory=set)
 
 
 class Pipe:

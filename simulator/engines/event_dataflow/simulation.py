@@ -10,8 +10,7 @@ from castsim.engines.event_dataflow import failure
 from castsim.engines.event_dataflow.accounting import Ledger
 from castsim.engines.event_dataflow.flags import Flags
 from castsim.engines.event_dataflow.issue import Issuer
-from castsim.engines.event_dataflow.machine import Machine, VectorUnit
-from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.pipes import Machine, Pipe, VectorUnit
 from castsim.engines.event_dataflow.ports import BufferPorts
 from castsim.engines.event_dataflow.process import serve
 from castsim.execution.dataflow.survey import Survey

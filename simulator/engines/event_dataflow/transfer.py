@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from castsim.engines.event_dataflow.machine import At
+from castsim.engines.event_dataflow.events import At
 from castsim.engines.event_dataflow.pipes import Pipe
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.execution.dataflow.operations import BLOCK, Transfer

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from simpy import Event
 
-from castsim.engines.event_dataflow.machine import At, Machine
+from castsim.engines.event_dataflow.events import At
+from castsim.engines.event_dataflow.pipes import Machine
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.dataflow.timing import NO_TICK, TICKS

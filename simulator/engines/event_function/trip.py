@@ -8,7 +8,8 @@ from typing import Any
 
 from simpy import Event
 
-from castsim.engines.event_dataflow.machine import At, Machine
+from castsim.engines.event_dataflow.events import At
+from castsim.engines.event_dataflow.pipes import Machine
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.engines.event_function.stores import PendingStore, grant
 from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from simpy import Event
 
-from castsim.engines.event_dataflow.machine import At, Machine
-from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.events import At
+from castsim.engines.event_dataflow.pipes import Machine, Pipe
 from castsim.engines.event_dataflow.ports import Pattern
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.machines.strided.geometry import repeat_blocks
