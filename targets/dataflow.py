@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -131,6 +131,8 @@ class DataflowTiming(Table):
 class DataflowTarget(TargetHeader):
     """A chip whose pipes pass tiles through the buffer `ub`, in blocks of `block_bytes`."""
 
+    has_tiles: ClassVar[Literal[True]] = True
+    has_builtins: ClassVar[Literal[False]] = False
     pipes: Pipes
     banks: Banks
     synchronisation: Synchronisation
@@ -145,6 +147,16 @@ class DataflowTarget(TargetHeader):
     def tile_operation(self, mnemonic: str) -> TileOperation | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""
         return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
+
+    @property
+    def scalar_pipe(self) -> str:
+        """The pipe that issues for all others."""
+        return self.pipes.scalar
+
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of the buffer after which other banks begin."""
+        return self.banks.groups * self.banks.bank_bytes
 
     @property
     @abstractmethod

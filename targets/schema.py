@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -136,6 +136,13 @@ class TargetHeader(Table):
     runs (`pto`, `tpc`); `mechanism` selects the machine model.
     """
 
+    has_tiles: ClassVar[bool]
+    """Whether its programs work on tiles in a buffer."""
+    casts_use_scratch: ClassVar[bool] = False
+    """Whether some casts run through a tmp tile."""
+    has_builtins: ClassVar[bool] = False
+    """Whether its C has builtin functions for casts."""
+
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: str
     kind: Literal[Kind.CHIP] = Kind.CHIP
@@ -171,6 +178,23 @@ class TargetHeader(Table):
     def meaning_of(self, convention: str) -> str:
         """Return what published cycles of a convention of measurement count, '' if nothing is said of it."""
         return ""
+
+    @property
+    def scalar_pipe(self) -> str | None:
+        """The pipe that issues for all others, None if there is none."""
+        return None
+
+    def uses_scratch(self, src: str, dst: str) -> bool:
+        """Whether a cast runs through a tmp tile if it is given one."""
+        return False
+
+    def code_variants(self, mnemonic: str, *, contiguous: bool) -> tuple[str, ...]:
+        """Return the names of an operation's code variants in the order of `implementation_kind`, () if it has none."""
+        return ()
+
+    def elements_per_trip(self, src: str, dst: str, *, contiguous: bool) -> int | None:
+        """Return how many elements one trip of a cast's loop converts, None where nothing loops or nothing casts."""
+        return None
 
     def option(self, name: str) -> int | str:
         """Return the value of a named option; KeyError if the target has none of that name."""

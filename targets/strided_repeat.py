@@ -6,7 +6,7 @@ Facts: docs/reference/a2a3.md section 2 (repeat configuration), 3 (saturation co
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -217,6 +217,7 @@ class StridedRepeatTarget(DataflowTarget):
     """A chip of this mechanism."""
 
     mechanism: Literal["strided-repeat"]
+    casts_use_scratch: ClassVar[Literal[True]] = True
     banks: BufferPorts
     repeat: RepeatInstruction
     narrow_strides: tuple[NarrowStrideField, ...]
@@ -273,6 +274,10 @@ class StridedRepeatTarget(DataflowTarget):
     def scratch_sequence(self, src: str, dst: str) -> ScratchSequence | None:
         """Return the scratch-backed sequence of a type pair, None if it has none."""
         return next((rule for rule in self.scratch_sequences if (rule.src, rule.dst) == (src, dst)), None)
+
+    def uses_scratch(self, src: str, dst: str) -> bool:
+        """Whether a cast runs through a tmp tile if it is given one."""
+        return self.scratch_sequence(src, dst) is not None
 
     @model_validator(mode="after")
     def _consistent(self) -> StridedRepeatTarget:

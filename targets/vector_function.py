@@ -7,7 +7,7 @@ Facts: docs/reference/a5.md section 1 (machine, distribution modes), 2 (kernels 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, model_validator
 
@@ -179,6 +179,7 @@ class VectorFunctionTarget(DataflowTarget):
     """A chip of this mechanism."""
 
     mechanism: Literal["vector-function"]
+    casts_use_scratch: ClassVar[Literal[False]] = False
     registers: Registers
     banks: BufferPorts
     control: ControlBits
@@ -216,6 +217,24 @@ class VectorFunctionTarget(DataflowTarget):
             if (row.src, row.dst, row.variant) == (src, dst, name) and row.when in whens:
                 return row
         raise KeyError(f"{src} -> {dst} {name}")
+
+    def code_variants(self, mnemonic: str, *, contiguous: bool) -> tuple[str, ...]:
+        """Return the names of an operation's code variants in the order of `implementation_kind`, () if it has none."""
+        rule = self.tile_operation(mnemonic)
+        if rule is None:
+            return ()
+        choice = self.kernel_variants[rule.choice]
+        return choice.contiguous if contiguous else choice.padded
+
+    def elements_per_trip(self, src: str, dst: str, *, contiguous: bool) -> int | None:
+        """Return how many elements one trip of a cast's loop converts, None if there is no such cast."""
+        rule = self.cast(src, dst)
+        if rule is None:
+            return None
+        kinds = self.variant_choice.contiguous if contiguous else self.variant_choice.padded
+        kind = int(self.option("implementation_kind"))
+        variant = self.variant(src, dst, kinds[kind], saturation_off=rule.saturation_off_by_default)
+        return self.kernels.texts[variant.kernel].elements
 
     def latency(self, mnemonic: str, width: int) -> Decimal | None:
         """Return the latency in cycles of a compute instruction on lanes of `width` bits; None if there is none."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -209,6 +209,9 @@ class VliwTarget(EncodedHeader):
     """A chip of this mechanism."""
 
     mechanism: Literal["vliw"]
+    has_tiles: ClassVar[Literal[False]] = False
+    casts_use_scratch: ClassVar[Literal[False]] = False
+    has_builtins: ClassVar[Literal[True]] = True
     registers: Registers
     features: Features
     elements: ElementFormats

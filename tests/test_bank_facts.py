@@ -20,8 +20,9 @@ from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.estimating import timed_alone
 from castsim.estimating.arithmetic import SCALAR, Shape
-from castsim.estimating.casts import TileEstimator, estimator_of
+from castsim.estimating.casts import estimator_of
 from castsim.estimating.placement import Placement, Request
+from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from castsim import estimate
 from castsim.estimating import Estimate, Estimates, timed_alone
 from castsim.estimating.arithmetic import SCALAR, Shape
-from castsim.estimating.casts import TileEstimator, estimator_of
+from castsim.estimating.casts import estimator_of
 from castsim.estimating.placement import Placement, Request
+from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

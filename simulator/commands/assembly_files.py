@@ -6,11 +6,11 @@ from pathlib import Path
 
 from castsim.commands.words import GRAPHS
 from castsim.files import whole_file
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import ReadError
 from castsim.isa.reading import STDIN, read_bytes
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.tpc.encoding import Encoding
-from castsim.machines.vliw.source import targets_running
+from castsim.machines.vliw.source import tpc_target
 from castsim.targets import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
@@ -55,9 +55,8 @@ def encoded_target(name: str) -> tuple[VliwTarget, Encoding]:
         ReadError, TargetDataError: as `castsim.targets.load_target`.
         IllegalError: a target of another kind.
     """
-    target = load_target(name)
-    if not isinstance(target, VliwTarget):
-        raise IllegalError(f"{target.name} has no TPC assembly", legal=targets_running("tpc"))
+    loaded = load_target(name)
+    target = tpc_target(loaded, f"{loaded.name} has no TPC assembly")
     return target, encoding_of(target)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
@@ -89,7 +89,7 @@ class EventEngine(Protocol):
     """The event engine of a mechanism; `target` is of that mechanism."""
 
     def __call__(
-        self, tree: Tree, target: Any, observer: Listener | None = None, *, record_operations: bool = True
+        self, tree: Tree, target: Target, observer: Listener | None = None, *, record_operations: bool = True
     ) -> Simulation:
         """Return a run of `tree`."""
 
@@ -100,7 +100,7 @@ class FastEngine(Protocol):
     def __call__(
         self,
         tree: Tree,
-        target: Any,
+        target: Target,
         max_cycles: int,
         listener: Listener | None = None,
         *,

@@ -6,116 +6,34 @@ import operator
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from castsim.estimating.arithmetic import SCALAR, Account, Arithmetic, Number, Shape
-from castsim.estimating.arrays import PLACE, ArrayEstimator, shape_of
-from castsim.estimating.estimates import Estimate, Estimates, timed_alone
-from castsim.estimating.placement import Placement, Request
-from castsim.isa.errors import CastsimError, ReadError, Span
-from castsim.isa.formats import format_named
+from castsim.estimating.arrays import ArrayEstimator
+from castsim.estimating.estimates import Estimate, Estimates
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.program import RoundMode
-from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.registry import Parts
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Target, load_target
-from castsim.targets.strided_repeat import StridedRepeatTarget
-from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.targets.vliw import VliwTarget
-from castsim.timing import Cause
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from castsim.estimating.arrays import Integers
-
     Extents = ArrayLike
-
-_SIMULATED = 1 << 16
-"""Simulated shapes that one estimator remembers."""
 
 _RESOLVED = 256
 """Requests that are kept resolved."""
 
-
-class Form(Protocol):
-    """The closed form of one request on one target."""
-
-    @property
-    def uses_scratch(self) -> bool:
-        """Whether the cast needs its tmp tile."""
-        ...
-
-    @property
-    def needs_apart(self) -> bool:
-        """Whether the closed form holds only for operands that lie apart."""
-        ...
-
-    def reach(self, shape: Shape) -> Number:
-        """Return how many bytes from the start of the destination on are written outside its rows' own, or 0."""
-        ...
-
-    def account(self, shape: Shape, arithmetic: Arithmetic) -> Account:
-        """Return the cycles of a shape."""
-        ...
-
-
-class TileEstimator(ArrayEstimator):
-    """Casts from tile to tile: a closed form where one holds, simulations that are remembered elsewhere."""
-
-    def __init__(self, target: StridedRepeatTarget | VectorFunctionTarget, request: Request) -> None:
-        self._target = target
-        self._request = request
-        self._lowerer = lowerer_of(target)
-        self._placement = Placement.of(target, self._lowerer, request)
-        self._form = _form_of(target, request)
-        self.simulated: Callable[[Shape], Estimate] = lru_cache(_SIMULATED)(self._simulate)
-        """Simulates one shape."""
-
-    def one(self, *extents: int | None) -> Estimate:
-        """Return the estimate of one shape."""
-        shape = shape_of(*extents)
-        if not self.is_closed(shape, SCALAR):
-            return self.simulated(shape)
-        assert self._form is not None
-        return _estimate(self._form.account(shape, SCALAR))
-
-    def is_closed(self, shape: Shape, arithmetic: Arithmetic) -> Number:
-        """Whether the closed form gives the cycles of a shape."""
-        form, placement = self._form, self._placement
-        if form is None:
-            return shape.rows != shape.rows  # nowhere
-        closed = placement.fits(shape, form.reach(shape), arithmetic)
-        if form.needs_apart:
-            closed = closed & placement.apart(shape, arithmetic, scratch=form.uses_scratch)
-        if form.uses_scratch:
-            closed = closed & placement.holds_scratch(shape, arithmetic)
-        return closed
-
-    def _simulate(self, shape: Shape) -> Estimate:
-        cast = self._placement.cast(self._lowerer, shape)
-        text = f"tcvt {self._request.src.name} -> {self._request.dst.name}"
-        return timed_alone(self._target, lowerer_of(self._target).cast(cast), text)
-
-    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: Arithmetic) -> None:
-        """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`."""
-        closed = self.is_closed(shape, arithmetic)
-        if self._form is not None and closed.any():
-            # Shapes that are not closed yield numbers that nobody reads.
-            account = self._form.account(shape, arithmetic)
-            np.copyto(cycles, account.cycles)
-            for cause, row in _split(account, arithmetic).items():
-                causes[PLACE[cause]] = row
-        for index in np.flatnonzero(~closed).tolist():
-            try:
-                found = self.simulated(Shape(*(int(column[index]) for column in shape)))
-            except CastsimError as error:
-                error.span = Span(f"<estimate of shape {start + index}>", 1, 1)
-                raise
-            cycles[index] = found.cycles
-            causes[:, index] = [found.causes.get(cause, 0) for cause in Cause]
+ESTIMATORS: Parts[Callable[[Target, Format, Format, str | None, Saturation | None, bool], ArrayEstimator]] = Parts(
+    "estimates",
+    {
+        "strided-repeat": "castsim.estimating.tiles:tile_estimator",
+        "vector-function": "castsim.estimating.tiles:tile_estimator",
+        "vliw": "castsim.estimating.vliw:KernelEstimator",
+    },
+)
+"""What estimates casts: of a pair of formats, in a rounding mode as typed, with a saturation, with or without tmp."""
 
 
 def estimator_of(
@@ -171,60 +89,7 @@ def _resolve(
             raise ReadError(f"unknown saturation '{saturation}'", legal=[str(each) for each in Saturation])
         wanted = Saturation(saturation)
     formats = format_named(src), format_named(dst)
-    if isinstance(target, VliwTarget):
-        from castsim.estimating.vliw import KernelEstimator  # noqa: PLC0415 - only its mechanism is loaded
-
-        return KernelEstimator(target, *formats, rounding)
-    mode = None if rounding is None else _mode(rounding)
-    return TileEstimator(target, Request(*formats, mode, wanted, bool(scratch)))
-
-
-def _mode(rounding: str) -> RoundMode:
-    name = rounding.upper().removeprefix("CAST_")
-    if name not in RoundMode.__members__:
-        raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.name.lower() for mode in RoundMode])
-    return RoundMode[name]
-
-
-def _form_of(target: StridedRepeatTarget | VectorFunctionTarget, request: Request) -> Form | None:
-    # Only the mechanism in use is loaded.
-    if isinstance(target, VectorFunctionTarget):
-        from castsim.estimating.function import FunctionForm  # noqa: PLC0415 - only the mechanism in use
-
-        return FunctionForm.of(target, request)
-    from castsim.estimating.strided import StridedForm  # noqa: PLC0415 - as above
-
-    return StridedForm.of(target, request)
-
-
-def _estimate(account: Account) -> Estimate:
-    """Return the estimate of one shape, in whichever pipe is occupied longer: the scalar one or that which converts."""
-    found = [item for item in account.converting if item[1]]
-    occupied = sum(cycles for _, cycles in found)
-    if account.scalar >= occupied:
-        occupied = account.scalar
-        found = [(Cause.BUSY, occupied)] if occupied else []
-    if occupied < account.cycles:
-        found.append((Cause.EMPTY, account.cycles - occupied))
-    # They are in the order of `Cause`, and of equals max takes the first: as `bound_by`, without looking them up.
-    most = max(found, key=_cycles)[0] if found else Cause.EMPTY
-    return Estimate(account.cycles, most, dict(found))
-
-
-def _cycles(item: tuple[Cause, int]) -> int:
-    return item[1]
-
-
-def _split(account: Account, arithmetic: Arithmetic) -> dict[Cause, Number]:
-    """Return the same of many shapes: their cycles by cause."""
-    choose, scalar = arithmetic.choose, account.scalar
-    converting = dict(account.converting)
-    occupied = sum(converting.values())
-    by_scalar = scalar >= occupied
-    causes = {cause: choose(by_scalar, 0, cycles) for cause, cycles in converting.items()}
-    causes[Cause.BUSY] = choose(by_scalar, scalar, converting.get(Cause.BUSY, 0))
-    causes[Cause.EMPTY] = account.cycles - choose(by_scalar, scalar, occupied)
-    return causes
+    return ESTIMATORS.of(target)(target, *formats, rounding, wanted, bool(scratch))
 
 
 @overload

@@ -78,6 +78,7 @@ class FunctionForm:
 
     uses_scratch = False
     needs_apart = False
+    even_columns = False
 
     @classmethod
     def of(cls, target: VectorFunctionTarget, request: Request) -> FunctionForm | None:

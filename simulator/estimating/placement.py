@@ -15,7 +15,6 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.strided_repeat import StridedRepeatTarget
 
 HERE = Span("<estimate>", 1, 1)
 _WORD_BYTES = 4
@@ -48,7 +47,6 @@ class Placement:
     capacity: int
     limit: int
     line: int
-    pairs_of_columns: bool
 
     @classmethod
     def of(cls, target: DataflowTarget, lowerer: Lowerer, request: Request) -> Placement:
@@ -57,12 +55,11 @@ class Placement:
         return cls(
             request=request,
             bits=(lowerer.element_bits(request.src), lowerer.element_bits(request.dst)),
-            region=target.banks.groups * target.banks.bank_bytes,
+            region=target.group_bytes,
             alignment=alignment,
             capacity=capacity,
             limit=target.memories["ub"].capacity_bytes,
             line=8 * target.block_bytes,
-            pairs_of_columns=isinstance(target, StridedRepeatTarget) and 4 in (request.src.bits, request.dst.bits),
         )
 
     def cast(self, lowerer: Lowerer, shape: Shape) -> TileCast:
@@ -90,8 +87,6 @@ class Placement:
         good &= (shape.valid_rows <= rows) & (shape.valid_cols <= shape.cols)
         good &= (shape.valid_cols <= shape.src_stride) & (shape.valid_cols <= shape.dst_stride)
         good &= (src % self.line == 0) & (dst % self.line == 0)
-        if self.pairs_of_columns:
-            good &= shape.valid_cols % 2 == 0
         good &= up(rows * (src // 8), self.alignment) + rows * (dst // 8) <= self.limit
         good &= self._second(shape, arithmetic) + reach <= self.limit
         return good

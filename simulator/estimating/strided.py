@@ -99,6 +99,11 @@ class StridedForm:
         shifted = self.fills_always or self.control > row.head_cycles
         return not self.chunk_rows and (shifted or (row.tail_cycles - 1) % row.repeat_cycles == 0)
 
+    @property
+    def even_columns(self) -> bool:
+        """Whether elements of 4 bits are among the operands: a mask bit is for two of them."""
+        return 4 in (self.plan.src.bits, self.plan.dst.bits)
+
     def reach(self, _shape: Shape) -> Number:
         """Return 0: casts write nothing but their elements."""
         return 0

@@ -19,6 +19,7 @@ from castsim.estimating.estimates import Estimate, bound_by
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Format
+from castsim.isa.modes import Saturation
 from castsim.isa.tpc import Program, Slot, parse
 from castsim.isa.tpc.dialect import Feature
 from castsim.machines.vliw.issue import BundleRecorder
@@ -76,7 +77,15 @@ class Pipelined:
 class KernelEstimator(ArrayEstimator):
     """Casts of one pair on one target."""
 
-    def __init__(self, target: VliwTarget, src: Format, dst: Format, rounding: str | None) -> None:
+    def __init__(
+        self,
+        target: VliwTarget,
+        src: Format,
+        dst: Format,
+        rounding: str | None,
+        _saturation: Saturation | None,
+        _scratch: bool,
+    ) -> None:
         self._target = target
         names = tuple(fmt.name.partition("@")[0] for fmt in (src, dst))
         path = path_of(names[0], names[1], target)

@@ -13,9 +13,8 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.vector_operations import COMPARISONS, VECTOR_OPERATIONS, Kind, Role, VectorOperation
-from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.targets import Target, load_target
-from castsim.targets.dataflow import DataflowTarget
 
 _HERE = Span("<estimate>", 1, 1)
 _ZERO_PAD = 1
@@ -60,8 +59,8 @@ def estimate_work(
     lowerer = lowerer_of(chip)
     region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
     operands = _Operands(lowerer, known, format_named(element), (rows, cols), region)
-    if apart and isinstance(chip, DataflowTarget):
-        operands.bank = chip.banks.groups * chip.banks.bank_bytes
+    if apart:
+        operands.bank = tile_target(chip).group_bytes
     work = operands.work(scratch=scratch, in_place=in_place or known.in_place)
     return timed_alone(chip, lowerer.work(work), f"{known.mnemonic} {element}")
 

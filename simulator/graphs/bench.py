@@ -12,8 +12,8 @@ from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.graphs.chip import F32, Chip
 from castsim.graphs.comparison import number_of
 from castsim.graphs.kernel import Converted, Kept, Kernel, Value
-from castsim.graphs.program import Program
-from castsim.graphs.program_runs import program_of, run_program
+from castsim.graphs.program import WRITING, Program
+from castsim.graphs.program_runs import run_program
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
@@ -21,7 +21,6 @@ from castsim.numerics import code_dtype
 from castsim.planning import Chain
 from castsim.planning.answering import Answer, Setting
 from castsim.planning.answering.answer import with_options_named
-from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
     from castsim.running import LoadedProgram
@@ -68,7 +67,7 @@ class Bench:
         target, settings = self.chip.target, self.chip.given
         if answered is not None:
             target, settings = answered.plan.target, answered.settings
-        program = program_of(kernel, target, max(size, 1))
+        program = WRITING.of(target).program(kernel, target, max(size, 1))
         program = replace(program, text=with_options_named(program.text, settings))
         ran = run_program(program, inputs, self.name, self.engine, self.timed, self.limits)
         words = tuple(_words(instruction) for instruction in kernel.instructions)
@@ -102,10 +101,10 @@ class Bench:
         return self.finish(kernel, kernel.convert(value, chain), codes, dst, answered)
 
     def unpacked(self, codes: Codes, fmt: Format) -> tuple[Codes, Format]:
-        """Return codes as bytes where a vector unit has no arithmetic on their format of 4 bits."""
-        if fmt.bits >= _BYTE or not isinstance(self.chip.target, VliwTarget) or not isinstance(fmt, IntFormat):
+        """Return codes in the format in which they are computed of."""
+        byte = self.computed_as(fmt)
+        if byte == fmt:
             return codes, fmt
-        byte = FORMATS["i8" if fmt.signed else "u8"]
         return self.through(f"{fmt.name} to {byte.name}", codes, fmt, self.integers(fmt, byte), byte), byte
 
     def packed(self, codes: Codes, fmt: Format, dst: Format) -> Codes:
@@ -116,8 +115,8 @@ class Bench:
         return self.through(f"{fmt.name} to {dst.name}", codes, fmt, chain, dst)
 
     def computed_as(self, dst: Format) -> Format:
-        """Return the format in which arithmetic leaves its integers before `packed`."""
-        if dst.bits >= _BYTE or not isinstance(self.chip.target, VliwTarget) or not isinstance(dst, IntFormat):
+        """Return the format in which arithmetic takes and leaves a format: for integers of 4 bits it may be bytes."""
+        if dst.bits >= _BYTE or not self.chip.writing.NIBBLES_AS_BYTES or not isinstance(dst, IntFormat):
             return dst
         return FORMATS["i8" if dst.signed else "u8"]
 

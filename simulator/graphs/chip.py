@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from castsim.graphs.program import WRITING, Writing
 from castsim.isa.codes import Codes
-from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
 from castsim.planning import CastRequest, Catalogue, Chain, settle
 from castsim.planning.answering import Answer, Setting, answer
+from castsim.planning.mechanisms import PLANNING
 from castsim.planning.primitives import Convert, Integral
 from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import search
 from castsim.planning.steps import Step, run_chain
 from castsim.targets import Target
-from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.vliw import VliwTarget
 
 Heard = Callable[[str, int, int], None]
 
@@ -110,12 +110,12 @@ class Chip:
 
         A product of integers in a vector unit is wider than its operands, and so none of these.
         """
-        if isinstance(self.target, VliwTarget):
-            wider = function == "mul" and isinstance(fmt, IntFormat)
-            return not wider and _parses(self.target, f"{function}.{fmt.name} V1, V0, V2")
-        assert isinstance(self.target, DataflowTarget)
-        rule = self.target.tile_operation(f"t{function}{'s' if constant else ''}")
-        return rule is not None and fmt.name in rule.types
+        return self.writing.has(self.target, function, fmt, constant=constant)
+
+    @property
+    def writing(self) -> Writing:
+        """What the target's mechanism makes of kernels."""
+        return WRITING.of(self.target)
 
     @property
     def loses_nan(self) -> bool:
@@ -123,7 +123,7 @@ class Chip:
 
         A vector unit keeps its second operand unless the first is found beyond it, so it keeps NaN of the second.
         """
-        return isinstance(self.target, DataflowTarget) and self.target.option("maximum_of_nan") == "number"
+        return "maximum_of_nan" in self.target.options and self.target.option("maximum_of_nan") == "number"
 
     def selected_as(self, fmt: Format) -> Format | None:
         """Return the format as which elements are selected: their own, else integers of their width; None: none."""
@@ -148,13 +148,7 @@ class Chip:
 
     @cached_property
     def _casts(self) -> Catalogue:
-        if isinstance(self.target, VliwTarget):
-            from castsim.planning.vector_steps import vector_casts  # noqa: PLC0415 - the mechanism in use
-
-            return Catalogue.of(vector_casts(self.target), FORMATS.values(), rereads_inside=True)
-        from castsim.planning.tile_casts import tile_casts  # noqa: PLC0415 - as above
-
-        return Catalogue.of(tile_casts(self.target), FORMATS.values(), rereads_inside=False)
+        return PLANNING.of(self.target).casts(self.target)
 
 
 def _effort(chain: Chain) -> tuple[int, int]:
@@ -189,19 +183,6 @@ def _within(codes: Codes, src: Format, dst: Format) -> Codes:
         return codes[numbers]
     results = convert_codes(codes, src, dst, abstract_policy(src, dst))
     return codes[numbers & np.isfinite(decode_to_float64(results, dst))]
-
-
-def _parses(target: VliwTarget, text: str) -> bool:
-    from castsim.isa.tpc import parse  # noqa: PLC0415 - tiles need no machine of assembly
-    from castsim.machines.vliw.semantics import prepare  # noqa: PLC0415 - as above
-
-    try:
-        instruction = parse(f"nop; nop; {text}; nop\n", target.dialect, "<graph>").bundles[0].vpu
-        assert instruction is not None
-        prepare(instruction, target)
-    except CastsimError:
-        return False
-    return True
 
 
 def named(fmt: Format | str) -> Format:

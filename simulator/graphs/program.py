@@ -1,12 +1,17 @@
-"""The text of a kernel for a target, and what its arguments are."""
+"""The text of a kernel for a target, and what its arguments are; who writes it, by mechanism."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from castsim.isa.formats import Format
+from castsim.machines.registry import Parts
 from castsim.targets import Target
+
+if TYPE_CHECKING:
+    from castsim.graphs.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +29,32 @@ class Program:
     outputs: Mapping[str, Format]
     elements: int
     tiles: int
+
+
+class Writing(Protocol):
+    """What kernels may hold on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+
+    NIBBLES_AS_BYTES: bool
+    """Whether integers of 4 bits are taken to bytes before anything is computed of them."""
+
+    def has(self, target: Target, function: str, fmt: Format, *, constant: bool) -> bool:
+        """See `castsim.graphs.chip.Chip.has`."""
+        ...
+
+    def program(self, kernel: Kernel, target: Target, elements: int) -> Program:
+        """Return the program of a kernel for at least `elements` elements.
+
+        Raises:
+            IllegalError, TileError: the target has no program for it.
+        """
+        ...
+
+
+WRITING: Parts[Writing] = Parts(
+    "program of graphs",
+    {
+        "strided-repeat": "castsim.graphs.tile_program",
+        "vector-function": "castsim.graphs.tile_program",
+        "vliw": "castsim.graphs.vector_program",
+    },
+)

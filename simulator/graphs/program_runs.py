@@ -1,4 +1,4 @@
-"""Writing kernels as programs of a target, and running them there."""
+"""Running the programs of kernels on their target."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.graphs.kernel import Kernel
 from castsim.graphs.program import Program
-from castsim.graphs.tile_program import tile_program
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.running import LoadedProgram, computed, load_text, run_loaded
-from castsim.targets import Target
-from castsim.targets.vliw import VliwTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +21,6 @@ class Executed:
 
     outputs: Mapping[str, Codes]
     cycles: int
-
-
-def program_of(kernel: Kernel, target: Target, elements: int) -> Program:
-    """Write a kernel as a program over at least `elements` elements.
-
-    Raises:
-        IllegalError, TileError: the target has no program for it.
-    """
-    if isinstance(target, VliwTarget):
-        from castsim.graphs.vector_program import vector_program  # noqa: PLC0415 - tiles need no machine of assembly
-
-        return vector_program(kernel, target, elements)
-    return tile_program(kernel, target, elements)
 
 
 def run_program(

@@ -18,8 +18,7 @@ from castsim.isa.pto.types import format_type
 from castsim.planning.steps import RereadForm
 from castsim.planning.tile_arithmetic import shown
 from castsim.planning.tile_steps import step_lines
-from castsim.targets.strided_repeat import StridedRepeatTarget
-from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets import TileTarget
 
 _COLUMNS = 256
 """Elements of a row: whole blocks of every format."""
@@ -29,7 +28,16 @@ _BYTE = 8
 _BYTES = FORMATS["i8"]
 
 
-def tile_program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
+NIBBLES_AS_BYTES = False
+
+
+def has(target: TileTarget, function: str, fmt: Format, *, constant: bool) -> bool:
+    """Whether there is an operation for a function on tiles, or on a tile and a constant."""
+    rule = target.tile_operation(f"t{function}{'s' if constant else ''}")
+    return rule is not None and fmt.name in rule.types
+
+
+def program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
     """Return the program of a kernel for at least `elements` elements.
 
     Raises:
@@ -60,9 +68,6 @@ def tile_program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
         elements=trips * height * cols,
         tiles=trips,
     )
-
-
-TileTarget = StridedRepeatTarget | VectorFunctionTarget
 
 
 @dataclass(frozen=True, slots=True)

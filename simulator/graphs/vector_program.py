@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from castsim.graphs.kernel import Combined, Kept, Kernel, Value
 from castsim.graphs.program import Program
-from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.tpc import parse
+from castsim.machines.vliw.semantics import prepare
 from castsim.planning.steps import RereadForm
 from castsim.planning.vector_text import issue_step, vector_assembly
 from castsim.targets.vliw import VliwTarget
@@ -21,7 +23,26 @@ from castsim.tpc_compiler.emission import Value as Register
 _BYTE = 8
 
 
-def vector_program(kernel: Kernel, target: VliwTarget, elements: int) -> Program:
+NIBBLES_AS_BYTES = True
+"""A vector unit has no arithmetic on integers of 4 bits."""
+
+
+def has(target: VliwTarget, function: str, fmt: Format, *, constant: bool) -> bool:
+    """Whether there is an instruction for a function; constants are operands as any other."""
+    del constant
+    if function == "mul" and isinstance(fmt, IntFormat):
+        return False
+    text = f"nop; nop; {function}.{fmt.name} V1, V0, V2; nop\n"
+    try:
+        instruction = parse(text, target.dialect, "<graph>").bundles[0].vpu
+        assert instruction is not None
+        prepare(instruction, target)
+    except CastsimError:
+        return False
+    return True
+
+
+def program(kernel: Kernel, target: VliwTarget, elements: int) -> Program:
     """Return the program of a kernel for at least `elements` elements.
 
     A chain's program calls its arguments `src` and `dst`, as its kernel must.

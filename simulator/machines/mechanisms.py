@@ -12,7 +12,6 @@ from castsim.machines.machine import Compute, Machine
 from castsim.machines.registry import Parts
 from castsim.machines.vliw.mechanism import no_tiles
 from castsim.targets import Target, TileTarget
-from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
     from castsim.execution.walk import Lowerer
@@ -49,7 +48,7 @@ def tile_target(target: Target) -> TileTarget:
     Raises:
         IllegalError: the target has no tile instructions.
     """
-    if isinstance(target, VliwTarget):
+    if not target.has_tiles:
         raise no_tiles(target)
     return target
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Generic, TypeVar
+from operator import attrgetter
+from typing import Generic, TypeVar, cast
 
 from castsim.isa.errors import ReadError
 from castsim.targets import Target
@@ -17,7 +18,7 @@ _Part = TypeVar("_Part")
 
 
 class Parts(Generic[_Part]):
-    """One part of every machine, `what` in words; `places` are `module:name` by mechanism."""
+    """One part of every machine, `what` in words; `places` are `module:name` by mechanism, or modules."""
 
     def __init__(self, what: str, places: Mapping[str, str]) -> None:
         self.what = what
@@ -35,5 +36,6 @@ class Parts(Generic[_Part]):
             if mechanism not in self.places:
                 raise ReadError(f"{target.name}: no {self.what} of mechanism '{mechanism}'", legal=self.places)
             module, _, name = self.places[mechanism].partition(":")
-            self._loaded[mechanism] = getattr(import_module(module), name)
+            found = import_module(module)
+            self._loaded[mechanism] = attrgetter(name)(found) if name else cast("_Part", found)
         return self._loaded[mechanism]

@@ -8,11 +8,10 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.mechanisms import PLANNING
 from castsim.planning.steps import Chain
-from castsim.planning.tile_text import tile_assembly
 from castsim.running import LoadedProgram, load_text, run_loaded
 from castsim.targets import Target
-from castsim.targets.vliw import VliwTarget
 
 _NAME = "lowered"
 
@@ -25,11 +24,7 @@ def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: in
     Raises:
         IllegalError, TileError: no program of the target can hold it, such as a tile too large for the buffer.
     """
-    if isinstance(target, VliwTarget):
-        from castsim.planning.vector_text import vector_assembly  # noqa: PLC0415 - tiles need no machine of assembly
-
-        return vector_assembly(chain, src, dst, target, rows * cols)
-    return tile_assembly(chain, src, dst, target, rows, cols)
+    return PLANNING.of(target).assembly(chain, src, dst, target, rows, cols)
 
 
 def cost_of(assembly: Assembly) -> Cost:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.planning.constants import Constants
+from castsim.planning.mechanisms import PLANNING
 from castsim.planning.primitives import Reread
 from castsim.planning.steps import RereadForm, Step
 from castsim.targets import Target
-from castsim.targets.strided_repeat import StridedRepeatTarget
-from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.targets.vliw import VliwTarget
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Catalogue:
         """Gather steps, and the rereads among `formats` and the formats of the steps."""
         listed = tuple(dict.fromkeys(steps))
         ends = [(step.src, step.dst) for step in listed]
-        return cls.made_later(_by_source(listed), ends, formats, rereads_inside=rereads_inside)
+        return cls.made_later(by_source(listed), ends, formats, rereads_inside=rereads_inside)
 
     @classmethod
     def made_later(
@@ -54,7 +51,7 @@ class Catalogue:
             pairs.setdefault(src.name, set()).add(dst.name)
             known |= {src.name: src, dst.name: dst}
         known |= {fmt.name: fmt for fmt in formats}
-        rereads = _by_source(
+        rereads = by_source(
             _reread(src, dst) for src in known.values() for dst in known.values() if _same_bits(src, dst)
         )
         return cls(steps, rereads, rereads_inside, {name: frozenset(reached) for name, reached in pairs.items()})
@@ -93,7 +90,7 @@ class Catalogue:
         return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
 
 
-class _Steps(Mapping[str, tuple[Step, ...]]):
+class LazySteps(Mapping[str, tuple[Step, ...]]):
     """Steps by source format, made when they are asked for."""
 
     def __init__(self, sources: Iterable[str], make: Callable[[str], Iterable[Step]]) -> None:
@@ -134,42 +131,16 @@ class _Casts:
         return self._found[id(target)][1]
 
 
-_CASTS = _Casts()
+CASTS = _Casts()
 
 
 def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
-    """Return what a target can do on the way from `src` to `dst`; these decide the constants of its arithmetic.
-
-    Raises:
-        IllegalError: a mechanism without casts.
-    """
-    constants = Constants(src, dst)
-    if isinstance(target, VliwTarget):
-        from castsim.planning.vector_steps import vector_arithmetic, vector_casts  # noqa: PLC0415 - only the mechanism in use
-
-        casts = _CASTS.of(target, lambda: _by_source(vector_casts(target)))
-        listed = (step for steps in casts.values() for step in steps)
-        return Catalogue.of((*listed, *vector_arithmetic(target, constants)), (src, dst), rereads_inside=True)
-    if isinstance(target, StridedRepeatTarget | VectorFunctionTarget):
-        return _tile_catalogue(target, constants)
-    raise IllegalError(f"{target.name} has no casts to plan with")
+    """Return what a target can do on the way from `src` to `dst`; these decide the constants of its arithmetic."""
+    return PLANNING.of(target).catalogue(target, Constants(src, dst))
 
 
-def _tile_catalogue(target: StridedRepeatTarget | VectorFunctionTarget, constants: Constants) -> Catalogue:
-    """Return the catalogue of a chip with tiles, whose casts are only traced from formats that chains come to."""
-    from castsim.planning.tile_arithmetic import tile_arithmetic, tile_truth  # noqa: PLC0415 - only the mechanism in use
-    from castsim.planning.tile_casts import tile_casts  # noqa: PLC0415 - as above
-
-    sources = [rule.src for rule in target.casts]
-    casts = _CASTS.of(target, lambda: _Steps(sources, lambda source: tile_casts(target, source)))
-    work = _by_source((*tile_arithmetic(target, constants), *tile_truth(target, constants)))
-    steps = _Steps((*sources, *work), lambda source: (*casts.get(source, ()), *work.get(source, ())))
-    ends = [(format_named(rule.src), format_named(rule.dst)) for rule in target.casts]
-    ends += [(step.src, step.dst) for listed in work.values() for step in listed]
-    return Catalogue.made_later(steps, ends, (constants.src, constants.dst), rereads_inside=True)
-
-
-def _by_source(steps: Iterable[Step]) -> dict[str, tuple[Step, ...]]:
+def by_source(steps: Iterable[Step]) -> dict[str, tuple[Step, ...]]:
+    """Return different steps by source format."""
     found: dict[str, list[Step]] = {}
     for step in dict.fromkeys(steps):
         found.setdefault(step.src.name, []).append(step)

@@ -11,26 +11,24 @@ from castsim.machines.vector_function.plan import plan_cast
 from castsim.machines.vector_function.trace import ConvertStep, IntegralStep, MaskStep, trace_nest
 from castsim.planning.primitives import And, Convert, Integral, Primitive
 from castsim.planning.steps import TileCastForm
+from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.vector_function import VectorFunctionTarget
-
-Primitives = tuple[Primitive, ...]
 
 _HERE = Span("<plan>", 1, 1)
 
 
-def function_primitives(
-    target: VectorFunctionTarget,
-    src: Format,
-    dst: Format,
-    form: TileCastForm,
-    traced: dict[tuple[object, ...], Primitives],
-) -> Primitives:
-    """Return the steps of a kernel; what a form does not change is traced once."""
-    plan = plan_cast(target, src, dst, form.rounding, form.saturation, contiguous=True, scratch=False)
-    key = plan.variant, plan.rounding, plan.saturation, plan.ctrl
-    if key not in traced:
-        traced[key] = _traced(target, src, dst, form)
-    return traced[key]
+def _tracer(target: VectorFunctionTarget) -> Tracer:
+    """Return what tells the steps of the forms of one type pair; what a form does not change is traced once."""
+    traced: dict[tuple[object, ...], Primitives] = {}
+
+    def primitives(src: Format, dst: Format, form: TileCastForm) -> Primitives:
+        plan = plan_cast(target, src, dst, form.rounding, form.saturation, contiguous=True, scratch=False)
+        key = plan.variant, plan.rounding, plan.saturation, plan.ctrl
+        if key not in traced:
+            traced[key] = _traced(target, src, dst, form)
+        return traced[key]
+
+    return primitives
 
 
 def _traced(target: VectorFunctionTarget, src: Format, dst: Format, form: TileCastForm) -> Primitives:
@@ -56,3 +54,6 @@ def _row(name: str, fmt: Format, address: int, cols: int) -> Tile:
     """One full row of whole trips of every kernel."""
     bits = fmt.bits if fmt.bits == 4 else fmt.storage_bits
     return Tile(name, fmt, TileType("vec", fmt.name, 1, cols, 1, cols), address, 1, cols, bits)
+
+
+PLANNING = TilePlanning(_tracer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.isa.formats import Format, IntFormat
 from castsim.machines.strided import operations as strided
@@ -13,14 +15,18 @@ from castsim.machines.strided.values import SCALE_FORMAT
 from castsim.numerics import scale_of
 from castsim.planning.primitives import And, Convert, Integral, Primitive, Scaled
 from castsim.planning.steps import Step, TileCastForm
+from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.strided_repeat import StridedRepeatTarget
-
-Primitives = tuple[Primitive, ...]
 
 _SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
 
 
-def strided_primitives(target: StridedRepeatTarget, src: Format, dst: Format, form: TileCastForm) -> Primitives:
+def _tracer(target: StridedRepeatTarget) -> Tracer:
+    """Return what tells the steps of the forms of a type pair."""
+    return partial(_primitives, target)
+
+
+def _primitives(target: StridedRepeatTarget, src: Format, dst: Format, form: TileCastForm) -> Primitives:
     """Return the steps of an instruction, or of the scratch sequence that a form selects."""
     plan = plan_cast(target, src, dst, form.rounding, form.saturation, scratch=form.scratch)
     if plan.sequence is None:
@@ -67,3 +73,6 @@ def _of_action(action: object, src: Format, dst: Format) -> Primitive:
             assert isinstance(src, IntFormat)
             return Scaled(src, dst, scale_of(scale, SCALE_FORMAT), policy)
     raise TypeError(f"{action} converts nothing")
+
+
+PLANNING = TilePlanning(_tracer)

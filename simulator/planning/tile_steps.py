@@ -10,7 +10,6 @@ from castsim.isa.formats import FORMATS, Format
 from castsim.planning.steps import Step, TileCastForm, TileWorkForm
 from castsim.planning.tile_arithmetic import TRUTH
 from castsim.targets import Target
-from castsim.targets.strided_repeat import StridedRepeatTarget
 
 Named = tuple[str, str]
 """The name of a value of the text and the spelling of its type."""
@@ -80,7 +79,7 @@ def _scratch_words(step: Step, form: TileCastForm, declarations: Declarations) -
     from castsim.planning.strided_casts import scratch_bytes  # noqa: PLC0415 - only where a form has scratch
 
     target = declarations.target
-    assert isinstance(target, StridedRepeatTarget)
+    assert target.casts_use_scratch  # or no form has scratch
     rows, cols = declarations.extent
     size = scratch_bytes(target, step, form, rows, cols)
     block = target.repeat.block_bytes

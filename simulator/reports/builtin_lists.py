@@ -5,14 +5,13 @@ from __future__ import annotations
 from castsim.reports.documents import Document, document
 from castsim.targets import Target
 from castsim.targets.tpc_builtins import builtins_of, special_functions
-from castsim.targets.vliw import VliwTarget
 
 _BUILTIN = ("builtin", "signature", "vector_operations", "result_order", "status", "note")
 
 
 def listed(target: Target) -> Document:
     """Return the cast builtins and the special functions of a target; nothing for chips without TPC-C."""
-    if not isinstance(target, VliwTarget):
+    if not target.has_builtins:
         return {}
     return {
         "builtins": [

@@ -38,7 +38,7 @@ def builtin_list(targets: Sequence[VliwTarget]) -> RenderableType:
 
 def target_section(target: Target) -> Iterator[RenderableType]:
     """Yield the builtins and special functions of a target; nothing for chips without TPC-C."""
-    if not isinstance(target, VliwTarget):
+    if not target.has_builtins:
         return
     yield Text()
     yield Text(f"cast builtins (more by `castsim builtin --target {target.name}`): result (arguments)", style="bold")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol
 
-from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format
+from castsim.machines.registry import Parts
 from castsim.targets import Target
 
 
@@ -77,28 +76,31 @@ class PairDetail:
 
 
 class _Mechanism(Protocol):
-    """What the module of a mechanism offers."""
+    """What the module of a mechanism offers; `target` is of the mechanism."""
 
-    def rows(self, target: Any) -> tuple[PairRow, ...]:
+    def rows(self, target: Target) -> tuple[PairRow, ...]:
         """See `pair_rows`."""
         ...
 
-    def detail(self, target: Any, src: Format, dst: Format) -> PairDetail:
+    def detail(self, target: Target, src: Format, dst: Format) -> PairDetail:
         """See `pair_detail`."""
         ...
 
 
-MODULES = {
-    "strided-repeat": "castsim.reports.pairs_strided",
-    "vector-function": "castsim.reports.pairs_vector_function",
-    "vliw": "castsim.reports.pairs_vliw",
-}
+PAIRS: Parts[_Mechanism] = Parts(
+    "report on the casts",
+    {
+        "strided-repeat": "castsim.reports.pairs_strided",
+        "vector-function": "castsim.reports.pairs_vector_function",
+        "vliw": "castsim.reports.pairs_vliw",
+    },
+)
 """Where the casts of each mechanism are described."""
 
 
 def pair_rows(target: Target) -> tuple[PairRow, ...]:
     """Return every legal pair of a target, in the order of its description."""
-    return _module(target).rows(target)
+    return PAIRS.of(target).rows(target)
 
 
 def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
@@ -107,10 +109,4 @@ def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
     Raises:
         IllegalError: the target does not have it; names the destinations it has.
     """
-    return _module(target).detail(target, src, dst)
-
-
-def _module(target: Target) -> _Mechanism:
-    if target.mechanism not in MODULES:
-        raise ReadError(f"{target.name}: no report on the casts of mechanism '{target.mechanism}'", legal=MODULES)
-    return import_module(MODULES[target.mechanism])  # only the mechanism in use is loaded
+    return PAIRS.of(target).detail(target, src, dst)

@@ -16,7 +16,6 @@ from castsim.reports.documents import Document, document
 from castsim.reports.terminal import indented, table
 from castsim.running import load_program
 from castsim.targets import Target
-from castsim.targets.strided_repeat import StridedRepeatTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def program_scratch(
     lowerers: list[StridedLowerer] = []
 
     def make(chosen: Target) -> StridedLowerer:
-        if not isinstance(chosen, StridedRepeatTarget):
+        if not chosen.casts_use_scratch:
             raise IllegalError(f"casts on {chosen.name} use no scratch tile")
         lowerers.append(StridedLowerer(chosen, unsafe_scratch=True))
         return lowerers[0]

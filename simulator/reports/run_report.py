@@ -17,8 +17,6 @@ from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.lines import SourceLine, bookkeeping, inserted, source_lines
 from castsim.reports.losses import Loss, lost_most
 from castsim.running import Loaded, Result
-from castsim.targets import Target
-from castsim.targets.dataflow import DataflowTarget
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.lint import Finding
@@ -80,7 +78,7 @@ class RunReport:
             lines=source_lines(loaded.tree, timing),
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing),
-            lost_most=lost_most(loaded.tree, timing, _scalar_pipe(target)),
+            lost_most=lost_most(loaded.tree, timing, target.scalar_pipe),
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(_output(result, name, files.get(name)) for name in result.outputs),
             facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
@@ -89,11 +87,6 @@ class RunReport:
             gains=gains,
             further=further,
         )
-
-
-def _scalar_pipe(target: Target) -> str | None:
-    """Return the pipe that issues for all others."""
-    return target.pipes.scalar if isinstance(target, DataflowTarget) else None
 
 
 def _more_facts(loaded: Loaded) -> tuple[str, ...]:

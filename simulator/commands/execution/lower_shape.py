@@ -14,7 +14,6 @@ from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.planning import CastRequest, assembly_of, cost_of
 from castsim.planning.answering import Answer
 from castsim.targets import load_target
-from castsim.targets.vliw import VliwTarget
 
 LARGEST = 1 << 26
 """Elements of the largest tensor: its conversion is simulated to the end, for several chains, to find the fastest."""
@@ -37,7 +36,7 @@ def planned(request: CastRequest, make: Callable[[CastRequest], Answer]) -> Answ
         CastsimError: as `make`.
     """
     target = load_target(request.target) if isinstance(request.target, str | Path) else request.target
-    if isinstance(target, VliwTarget):
+    if not target.has_tiles:
         _check_elements(request.rows, request.cols)
     try:
         return make(request)

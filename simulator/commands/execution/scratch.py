@@ -15,7 +15,6 @@ from castsim.machines.strided.audit import ScratchAuditor
 from castsim.reports.scratch import audit_text, single_document, sweep_document, sweep_text
 from castsim.reports.sweeping import sweep
 from castsim.targets import load_target, target_names
-from castsim.targets.strided_repeat import StridedRepeatTarget
 
 _LARGEST = 1_000_000
 """Beyond all tiles, and small enough for any shape up to it to be looked at in a second."""
@@ -113,7 +112,7 @@ def _auditor(options: Namespace, src: str, dst: str) -> ScratchAuditor:
             raise ReadError(f"unknown rounding mode '{options.rounding}'", legal=[m.name.lower() for m in RoundMode])
         mode = RoundMode[name]
     target = load_target(options.target or "a2a3")
-    if not isinstance(target, StridedRepeatTarget):
-        having = [name for name in target_names() if isinstance(load_target(name), StridedRepeatTarget)]
+    if not target.casts_use_scratch:
+        having = [name for name in target_names() if load_target(name).casts_use_scratch]
         raise IllegalError(f"casts on {target.name} use no scratch tile", legal=[f"--target {name}" for name in having])
     return ScratchAuditor(target, src, dst, mode)

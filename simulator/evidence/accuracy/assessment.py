@@ -14,7 +14,6 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.targets import Target
 from castsim.targets.options import with_options
-from castsim.targets.vector_function import VectorFunctionTarget
 
 LABEL_SHAPE = "label shape"
 """The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""
@@ -193,13 +192,9 @@ def _as_measured(target: Target, row: MeasuredRow) -> Target:
     algorithm = target.options.get("division_algorithm")
     if algorithm is not None and row.parameters in algorithm.legal:
         options["division_algorithm"] = row.parameters
-    kernel = target.tile_operation(row.operation) if isinstance(target, VectorFunctionTarget) else None
-    if isinstance(target, VectorFunctionTarget) and kernel is not None:
-        choice = target.kernel_variants[kernel.choice]
-        variants = choice.contiguous if row.path == "1D" else choice.padded
-        kinds = [number for number, name in enumerate(variants) if name == row.variant]
-        if kinds:
-            options["implementation_kind"] = kinds[0]
+    variants = target.code_variants(row.operation, contiguous=row.path == "1D")
+    if row.variant is not None and row.variant in variants:
+        options["implementation_kind"] = variants.index(row.variant)
     return with_options(target, options)
 
 
@@ -214,15 +209,9 @@ def _reason(target: Target, row: MeasuredRow) -> str:
 
 def _elements_per_trip(target: Target, row: MeasuredRow) -> int | None:
     """Return how many elements a loop trip of the row's kernel variant converts; None if nothing loops, or no cast."""
-    if not isinstance(target, VectorFunctionTarget) or row.operation != CAST:
+    if row.operation != CAST:
         return None
-    rule = target.cast(row.src.name, row.dst.name)
-    if rule is None:
-        return None  # refused when it is simulated, with the legal pairs
-    kinds = target.variant_choice.contiguous if row.path == "1D" else target.variant_choice.padded
-    kind = int(target.option("implementation_kind"))
-    variant = target.variant(rule.src, rule.dst, kinds[kind], saturation_off=rule.saturation_off_by_default)
-    return target.kernels.texts[variant.kernel].elements
+    return target.elements_per_trip(row.src.name, row.dst.name, contiguous=row.path == "1D")
 
 
 def _percent(cycles: int, measured: int) -> float:

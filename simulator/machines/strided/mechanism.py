@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from castsim.isa.codes import Codes
-from castsim.isa.formats import Format
-from castsim.isa.modes import Saturation
 from castsim.machines.machine import Compute
-from castsim.machines.tile_modes import tile_mode
+from castsim.machines.tile_machine import TileMachine
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
@@ -17,11 +14,8 @@ if TYPE_CHECKING:
     from castsim.machines.target_cast import TargetCast
 
 
-@dataclass(frozen=True, slots=True)
-class StridedMachine:
-    """See `castsim.machines.machine.Machine`; lowering and values are loaded by who asks for them."""
-
-    target: StridedRepeatTarget
+class StridedMachine(TileMachine[StridedRepeatTarget]):
+    """See `castsim.machines.machine.Machine`."""
 
     def lowerer(self, *, unsafe_scratch: bool = False) -> StridedLowerer:
         """Return the lowering of tile programs."""
@@ -36,18 +30,9 @@ class StridedMachine:
 
         return compute
 
-    def cast_elements(
-        self,
-        codes: Codes,
-        src: Format,
-        dst: Format,
-        rounding: str | None,
-        saturation: Saturation | None,
-        *,
-        scratch: bool,
-    ) -> TargetCast:
-        """Convert codes as a tile cast does."""
+    @property
+    def element_cast(self) -> Callable[..., TargetCast]:
+        """What converts loose elements."""
         from castsim.machines.strided.elementwise import cast_elements  # noqa: PLC0415
 
-        mode = tile_mode(rounding, self.target.name)
-        return cast_elements(self.target, codes, src, dst, mode, saturation, scratch=scratch)
+        return cast_elements

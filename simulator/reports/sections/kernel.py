@@ -20,7 +20,6 @@ from castsim.reports.section import Section
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.targets import Target
-from castsim.targets.dataflow import DataflowTarget
 from castsim.timing import Cause, Timing
 
 _ROWS = 40
@@ -87,7 +86,6 @@ class KernelReport:
 
 def kernel_report(result: Result) -> KernelReport:
     """Derive the report of a tile program's run."""
-    assert isinstance(result.loaded.target, DataflowTarget)
     tree, timing = result.loaded.tree, result.timing
     return KernelReport(
         total=timing.total,
@@ -278,7 +276,7 @@ def _overlap(tree: Tree, timing: Timing) -> Overlap:
 
 
 def _refusal(target: Target) -> str | None:
-    if isinstance(target, DataflowTarget):
+    if target.has_tiles:
         return None
     return "--report kernel is about pipes and tile buffers, which assembly does not have"
 

@@ -14,8 +14,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.documents import Document, json_of, key
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import Section
-from castsim.targets import Target
-from castsim.targets.dataflow import DataflowTarget
+from castsim.targets import Target, TileTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class OperationNote:
 
 def operation_notes(tree: Tree, target: Target) -> tuple[OperationNote, ...]:
     """Return a note per vector operation and element type of a program, sorted."""
-    if not isinstance(target, DataflowTarget):
+    if not target.has_tiles:
         return ()
     found = set()
     for instruction in tree.instructions:
@@ -62,7 +61,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text(f"values not bit-exact: {', '.join(operations)}: {reason}")
 
 
-def _note(target: DataflowTarget, mnemonic: str, element: str) -> OperationNote:
+def _note(target: TileTarget, mnemonic: str, element: str) -> OperationNote:
     rule = target.tile_operation(mnemonic)
     assert rule is not None
     is_integer = isinstance(format_named(element), IntFormat)

@@ -12,7 +12,6 @@ from castsim.reports.run_report import RunReport
 from castsim.reports.section import Section
 from castsim.running import Loaded
 from castsim.synchronisation.flags import Place
-from castsim.targets.dataflow import DataflowTarget
 
 MARK = "+"
 """What stands in place of the line number of an inserted instruction."""
@@ -24,7 +23,7 @@ _Inserted = dict[tuple[str, int, Place], int]
 def _data(report: RunReport) -> Document:
     """Return who synchronises, and every inserted instruction with line, place and executions."""
     loaded = report.result.loaded
-    if not isinstance(loaded.target, DataflowTarget):
+    if not loaded.target.has_tiles:
         return {}
     return {"synchronisation": _synchronisation(loaded)}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.machines.vliw.source import targets_running
+from castsim.machines.vliw.source import targets_running, tpc_target
 from castsim.targets import Target, load_target
 from castsim.targets.tpc_builtins import BuiltinRow, all_builtins, builtins_of, special_functions
 from castsim.targets.vliw import VliwTarget
@@ -43,9 +43,7 @@ def builtin_target(target: str | Path | Target) -> VliwTarget:
         IllegalError: it has none.
     """
     found = load_target(target) if isinstance(target, str | Path) else target
-    if not isinstance(found, VliwTarget):
-        raise IllegalError(f"{found.name} has no builtins: they belong to TPC-C", legal=generations())
-    return found
+    return tpc_target(found, f"{found.name} has no builtins: they belong to TPC-C")
 
 
 def generations() -> Iterator[str]:

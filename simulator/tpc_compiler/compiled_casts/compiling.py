@@ -19,7 +19,7 @@ import numpy as np
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
-from castsim.machines.vliw.source import targets_running
+from castsim.machines.vliw import source as assembly
 from castsim.numerics import code_dtype
 from castsim.targets import load_target
 from castsim.targets.schema import Status
@@ -233,11 +233,8 @@ def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
     Raises:
         ReadError: no such target. IllegalError: another kind of chip.
     """
-    found = target if isinstance(target, VliwTarget) else load_target(target)
-    if not isinstance(found, VliwTarget):
-        message = f"{found.name} is no TPC: its compiler's casts are not known"
-        raise IllegalError(message, legal=targets_running("tpc"))
-    return found
+    found = load_target(target) if isinstance(target, str | File) else target
+    return assembly.tpc_target(found, f"{found.name} is no TPC: its compiler's casts are not known")
 
 
 def _word(kind: type[_Word], text: _Word | str) -> _Word:

@@ -1,0 +1,41 @@
+"""What planning has of its own for every mechanism: one row each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from castsim.machines.registry import Parts
+
+if TYPE_CHECKING:
+    from castsim.isa.formats import Format
+    from castsim.planning.assembly import Assembly
+    from castsim.planning.catalogue import Catalogue
+    from castsim.planning.constants import Constants
+    from castsim.planning.steps import Chain
+    from castsim.targets import Target
+
+
+class Planning(Protocol):
+    """What chains are made of on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+
+    def casts(self, target: Target) -> Catalogue:
+        """Return all casts, and the rereads among all formats."""
+        ...
+
+    def catalogue(self, target: Target, constants: Constants) -> Catalogue:
+        """Return the casts, and the arithmetic with these constants."""
+        ...
+
+    def assembly(self, chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
+        """See `castsim.planning.assembling.assembly_of`."""
+        ...
+
+
+PLANNING: Parts[Planning] = Parts(
+    "casts to plan with",
+    {
+        "strided-repeat": "castsim.planning.strided_casts:PLANNING",
+        "vector-function": "castsim.planning.function_casts:PLANNING",
+        "vliw": "castsim.planning.vector_planning",
+    },
+)

@@ -1,0 +1,31 @@
+"""How chains of a vector unit's instructions are planned: see `castsim.planning.mechanisms.Planning`."""
+
+from __future__ import annotations
+
+from castsim.isa.formats import FORMATS, Format
+from castsim.planning.assembly import Assembly
+from castsim.planning.catalogue import CASTS, Catalogue, by_source
+from castsim.planning.constants import Constants
+from castsim.planning.steps import Chain
+from castsim.planning.vector_steps import vector_arithmetic, vector_casts
+from castsim.targets.vliw import VliwTarget
+
+
+def casts(target: VliwTarget) -> Catalogue:
+    """Return all casts, and the rereads among all formats."""
+    return Catalogue.of(vector_casts(target), FORMATS.values(), rereads_inside=True)
+
+
+def catalogue(target: VliwTarget, constants: Constants) -> Catalogue:
+    """Return the casts, and the arithmetic with these constants."""
+    found = CASTS.of(target, lambda: by_source(vector_casts(target)))
+    listed = (step for steps in found.values() for step in steps)
+    ends = (constants.src, constants.dst)
+    return Catalogue.of((*listed, *vector_arithmetic(target, constants)), ends, rereads_inside=True)
+
+
+def assembly(chain: Chain, src: Format, dst: Format, target: VliwTarget, rows: int, cols: int) -> Assembly:
+    """Return the program over all elements of a tensor, whose shape does not matter."""
+    from castsim.planning.vector_text import vector_assembly  # noqa: PLC0415 - a catalogue needs no scheduler
+
+    return vector_assembly(chain, src, dst, target, rows * cols)
