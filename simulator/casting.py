@@ -14,8 +14,8 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
-from castsim.machines.mechanisms import cast_elements
-from castsim.machines.target_cast import TargetCast
+from castsim.machines.mechanisms import machine_of
+from castsim.machines.target_cast import CastAsked, TargetCast
 from castsim.numerics import (
     FormatLike,
     Policy,
@@ -131,7 +131,8 @@ def cast_on_target(
         ReadError: a word that is no rounding mode.
         IllegalError: a pair that the chip does not have, or a mode that its instructions cannot name.
     """
-    result = cast_elements(target, codes.reshape(1, -1), src, dst, rounding, saturation, scratch=scratch)
+    asked = CastAsked(src, dst, rounding, saturation, scratch)
+    result = machine_of(target).cast_elements(codes.reshape(1, -1), asked)
     return replace(result, codes=result.codes.reshape(codes.shape))
 
 

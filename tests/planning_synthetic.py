@@ -16,7 +16,8 @@ import oracle
 
 from castsim.isa.formats import FORMATS, TaperedFormat
 from castsim.isa.modes import Rounding, Saturation
-from castsim.machines.mechanisms import cast_elements
+from castsim.machines.mechanisms import machine_of
+from castsim.machines.target_cast import CastAsked
 from castsim.planning.constants import Constants
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -102,7 +103,7 @@ def issue(chip: StridedRepeatTarget, codes: np.ndarray, src: str, instruction: t
         constant = np.array(saturation, np.uint16).view(element)
         with np.errstate(all="ignore"):
             return OPERATIONS[mode](codes.view(element), constant).astype(element).view(np.uint16)
-    return cast_elements(chip, codes, FORMATS[src], FORMATS[dst], mode, saturation, scratch=False).codes
+    return machine_of(chip).cast_elements(codes, CastAsked(FORMATS[src], FORMATS[dst], mode, saturation)).codes
 
 
 def reads_as(src: str, dst: str) -> bool:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, overload
 from castsim.estimating.arrays import ArrayEstimator
 from castsim.estimating.estimates import Estimate, Estimates
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.machines.registry import Parts
+from castsim.machines.target_cast import CastAsked
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Target, load_target
 
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 _RESOLVED = 256
 """Requests that are kept resolved."""
 
-ESTIMATORS: Parts[Callable[[Target, Format, Format, str | None, Saturation | None, bool], ArrayEstimator]] = Parts(
+ESTIMATORS: Parts[Callable[[Target, CastAsked], ArrayEstimator]] = Parts(
     "estimates",
     {
-        "strided-repeat": "castsim.estimating.tiles:tile_estimator",
-        "vector-function": "castsim.estimating.tiles:tile_estimator",
+        "strided-repeat": "castsim.estimating.strided:estimator",
+        "vector-function": "castsim.estimating.function:estimator",
         "vliw": "castsim.estimating.vliw:KernelEstimator",
     },
 )
-"""What estimates casts: of a pair of formats, in a rounding mode as typed, with a saturation, with or without tmp."""
+"""What makes the estimator of one request."""
 
 
 def estimator_of(
@@ -44,11 +45,10 @@ def estimator_of(
     Raises:
         ReadError: unknown target, format, mode or saturation. IllegalError: see `castsim.isa.errors`.
     """
-    if isinstance(target, str | Path):
-        if str(target).endswith(".toml"):
-            return _resolve(load_target(target), src, dst, rounding, saturation, scratch)
-        return _of_shipped(str(target), src, dst, rounding, saturation, scratch)
-    return _of_object(_Identity(target), src, dst, rounding, saturation, scratch)
+    if isinstance(target, str | Path) and str(target).endswith(".toml"):
+        return _resolve(load_target(target), src, dst, rounding, saturation, scratch)
+    key = str(target) if isinstance(target, str | Path) else _Identity(target)
+    return _kept(key, src, dst, rounding, saturation, scratch)
 
 
 class _Identity:
@@ -67,17 +67,11 @@ class _Identity:
 
 
 @lru_cache(_RESOLVED)
-def _of_shipped(
-    name: str, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
+def _kept(
+    key: str | _Identity, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
 ) -> ArrayEstimator:
-    return _resolve(load_target(name), src, dst, rounding, saturation, scratch)
-
-
-@lru_cache(_RESOLVED)
-def _of_object(
-    key: _Identity, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
-) -> ArrayEstimator:
-    return _resolve(key.target, src, dst, rounding, saturation, scratch)
+    target = load_target(key) if isinstance(key, str) else key.target
+    return _resolve(target, src, dst, rounding, saturation, scratch)
 
 
 def _resolve(
@@ -88,8 +82,8 @@ def _resolve(
         if saturation not in tuple(Saturation):
             raise ReadError(f"unknown saturation '{saturation}'", legal=[str(each) for each in Saturation])
         wanted = Saturation(saturation)
-    formats = format_named(src), format_named(dst)
-    return ESTIMATORS.of(target)(target, *formats, rounding, wanted, bool(scratch))
+    asked = CastAsked(format_named(src), format_named(dst), rounding, wanted, bool(scratch))
+    return ESTIMATORS.of(target)(target, asked)
 
 
 @overload

@@ -18,9 +18,11 @@ import numpy as np
 from castsim.estimating.arithmetic import SCALAR, Account, Arithmetic, Number, Shape
 from castsim.estimating.kernels import Kernel, kernel_of
 from castsim.estimating.placement import Placement, Request
+from castsim.estimating.tiles import TileEstimator
 from castsim.execution.dataflow.timing import TICKS, rounded, ticks
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.target_cast import CastAsked
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.machines.vector_function.timing import FunctionTicks, busy_of_hold, head_penalty
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -65,6 +67,12 @@ class Times:
             unpack_fall=ticks(head.first_cycles - head.second_cycles),
             after=kernel.restores * timing.scalar.control_write_cycles,
         )
+
+
+def estimator(target: VectorFunctionTarget, asked: CastAsked) -> TileEstimator:
+    """Return the estimator of one request."""
+    request = Request.of(asked)
+    return TileEstimator(target, request, FunctionForm.of(target, request))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
+from castsim.machines.target_cast import CastAsked
+from castsim.machines.tile_modes import round_mode
 from castsim.targets.dataflow import DataflowTarget
 
 HERE = Span("<estimate>", 1, 1)
@@ -30,6 +32,16 @@ class Request:
     rounding: RoundMode | None
     saturation: Saturation | None
     scratch: bool
+
+    @classmethod
+    def of(cls, asked: CastAsked) -> Request:
+        """Return what is asked for in words.
+
+        Raises:
+            ReadError: unknown rounding mode.
+        """
+        mode = None if asked.rounding is None else round_mode(asked.rounding)
+        return cls(asked.src, asked.dst, mode, asked.saturation, asked.scratch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 from castsim.estimating.arithmetic import Account, Arithmetic, Number, Shape
 from castsim.estimating.placement import Request
+from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.machines.strided.plan import CastPlan, plan_cast
 from castsim.machines.strided.timing_facts import always_fills
+from castsim.machines.target_cast import CastAsked
 from castsim.targets.strided_repeat import StridedRepeatTarget, VectorTiming
 from castsim.timing import Cause
 
@@ -38,6 +40,12 @@ class Calls(NamedTuple):
     tails: Number
     tail_repeats: Number
     before: Number
+
+
+def estimator(target: StridedRepeatTarget, asked: CastAsked) -> TileEstimator:
+    """Return the estimator of one request."""
+    request = Request.of(asked)
+    return TileEstimator(target, request, StridedForm.of(target, request))
 
 
 @dataclass(frozen=True, slots=True)

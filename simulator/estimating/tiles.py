@@ -12,12 +12,8 @@ from castsim.estimating.arithmetic import SCALAR, Account, Arithmetic, Number, S
 from castsim.estimating.arrays import PLACE, ArrayEstimator, shape_of
 from castsim.estimating.estimates import Estimate, timed_alone
 from castsim.estimating.placement import Placement, Request
-from castsim.isa.errors import CastsimError, ReadError, Span
-from castsim.isa.formats import Format
-from castsim.isa.modes import Saturation
-from castsim.isa.pto.program import RoundMode
+from castsim.isa.errors import CastsimError, Span
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.registry import Parts
 from castsim.targets import TileTarget
 from castsim.timing import Cause
 
@@ -55,37 +51,15 @@ class Form(Protocol):
         ...
 
 
-FORMS: Parts[Callable[[TileTarget, Request], Form | None]] = Parts(
-    "closed form of casts",
-    {
-        "strided-repeat": "castsim.estimating.strided:StridedForm.of",
-        "vector-function": "castsim.estimating.function:FunctionForm.of",
-    },
-)
-"""What makes the closed form of a request, None where there is none."""
-
-
-def tile_estimator(
-    target: TileTarget, src: Format, dst: Format, rounding: str | None, saturation: Saturation | None, scratch: bool
-) -> TileEstimator:
-    """Return the estimator of one request.
-
-    Raises:
-        ReadError: unknown rounding mode.
-    """
-    mode = None if rounding is None else _mode(rounding)
-    return TileEstimator(target, Request(src, dst, mode, saturation, scratch))
-
-
 class TileEstimator(ArrayEstimator):
     """Casts from tile to tile: a closed form where one holds, simulations that are remembered elsewhere."""
 
-    def __init__(self, target: TileTarget, request: Request) -> None:
+    def __init__(self, target: TileTarget, request: Request, form: Form | None) -> None:
         self._target = target
         self._request = request
         self._lowerer = lowerer_of(target)
         self._placement = Placement.of(target, self._lowerer, request)
-        self._form = FORMS.of(target)(target, request)
+        self._form = form
         self.simulated: Callable[[Shape], Estimate] = lru_cache(_SIMULATED)(self._simulate)
         """Simulates one shape."""
 
@@ -133,13 +107,6 @@ class TileEstimator(ArrayEstimator):
                 raise
             cycles[index] = found.cycles
             causes[:, index] = [found.causes.get(cause, 0) for cause in Cause]
-
-
-def _mode(rounding: str) -> RoundMode:
-    name = rounding.upper().removeprefix("CAST_")
-    if name not in RoundMode.__members__:
-        raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.name.lower() for mode in RoundMode])
-    return RoundMode[name]
 
 
 def _estimate(account: Account) -> Estimate:

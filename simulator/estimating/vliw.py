@@ -18,10 +18,9 @@ from castsim.estimating.arrays import PLACE, ArrayEstimator, shape_of
 from castsim.estimating.estimates import Estimate, bound_by
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
-from castsim.isa.formats import Format
-from castsim.isa.modes import Saturation
 from castsim.isa.tpc import Program, Slot, parse
 from castsim.isa.tpc.dialect import Feature
+from castsim.machines.target_cast import CastAsked
 from castsim.machines.vliw.issue import BundleRecorder
 from castsim.machines.vliw.lint.bundles import (
     field_overlay,
@@ -77,21 +76,13 @@ class Pipelined:
 class KernelEstimator(ArrayEstimator):
     """Casts of one pair on one target."""
 
-    def __init__(
-        self,
-        target: VliwTarget,
-        src: Format,
-        dst: Format,
-        rounding: str | None,
-        _saturation: Saturation | None,
-        _scratch: bool,
-    ) -> None:
+    def __init__(self, target: VliwTarget, asked: CastAsked) -> None:
         self._target = target
-        names = tuple(fmt.name.partition("@")[0] for fmt in (src, dst))
+        names = tuple(fmt.name.partition("@")[0] for fmt in (asked.src, asked.dst))
         path = path_of(names[0], names[1], target)
         if not path.hops:
-            raise IllegalError(f"{target.name}: {src.name} -> {dst.name} converts nothing")
-        self.kernel = pipelined(path, _mode(target, rounding), target)
+            raise IllegalError(f"{target.name}: {asked.src.name} -> {asked.dst.name} converts nothing")
+        self.kernel = pipelined(path, _mode(target, asked.rounding), target)
         self._busy = [sum(slot is each for slot, _ in self.kernel.instructions) for each in Slot]
 
     def one(self, *extents: int | None) -> Estimate:

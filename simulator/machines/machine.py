@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from castsim.isa.codes import Codes
-from castsim.isa.formats import Format
-from castsim.isa.modes import Saturation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
-    from castsim.machines.target_cast import TargetCast
+    from castsim.machines.target_cast import CastAsked, TargetCast
 
     Bytes = NDArray[np.uint8]
 
@@ -51,17 +49,8 @@ class Machine(Protocol):
         """
         ...
 
-    def cast_elements(
-        self,
-        codes: Codes,
-        src: Format,
-        dst: Format,
-        rounding: str | None,
-        saturation: Saturation | None,
-        *,
-        scratch: bool,
-    ) -> TargetCast:
-        """Convert codes of any shape as the chip does; `rounding` is a mode in the chip's words.
+    def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
+        """Convert codes of any shape as the chip does.
 
         Raises:
             ReadError: a word that is no rounding mode.

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from castsim.isa.codes import Codes
-from castsim.isa.formats import Format
-from castsim.isa.modes import Saturation
+from castsim.isa.errors import IllegalError
 from castsim.machines.machine import Compute, Machine
 from castsim.machines.registry import Parts
-from castsim.machines.vliw.mechanism import no_tiles
 from castsim.targets import Target, TileTarget
 
 if TYPE_CHECKING:
     from castsim.execution.walk import Lowerer
-    from castsim.machines.target_cast import TargetCast
 
 MACHINES: Parts[Callable[[Target], Machine]] = Parts(
     "machine",
@@ -53,6 +49,12 @@ def tile_target(target: Target) -> TileTarget:
     return target
 
 
+def no_tiles(target: Target) -> IllegalError:
+    """Return (not raise) the refusal of tile work."""
+    languages = ", ".join(f".{language}" for language in target.languages)
+    return IllegalError(f"{target.name} has no tile instructions; it runs {languages} programs")
+
+
 def compute_of(target: Target) -> Compute:
     """Return what computes the values of the target's tile programs.
 
@@ -60,17 +62,3 @@ def compute_of(target: Target) -> Compute:
         IllegalError: the target has no tile instructions.
     """
     return machine_of(target).compute
-
-
-def cast_elements(
-    target: Target,
-    codes: Codes,
-    src: Format,
-    dst: Format,
-    rounding: str | None,
-    saturation: Saturation | None,
-    *,
-    scratch: bool,
-) -> TargetCast:
-    """Convert codes of any shape as the chip does; see `Machine.cast_elements`."""
-    return machine_of(target).cast_elements(codes, src, dst, rounding, saturation, scratch=scratch)

@@ -1,11 +1,23 @@
-"""What a chip's cast of loose elements gives: the answer of every mechanism to `cast_elements`."""
+"""What a chip's cast of loose elements takes and gives: question and answer of every mechanism's `cast_elements`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from castsim.isa.codes import Codes
+from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow, Saturation
+
+
+@dataclass(frozen=True, slots=True)
+class CastAsked:
+    """A pair of formats with the modes asked for; `rounding` in the chip's words, `scratch`: whether there is a tmp."""
+
+    src: Format
+    dst: Format
+    rounding: str | None = None
+    saturation: Saturation | None = None
+    scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

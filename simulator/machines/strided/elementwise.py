@@ -8,36 +8,29 @@ from __future__ import annotations
 
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.isa.codes import Codes
-from castsim.isa.formats import Format, IntFormat
+from castsim.isa.formats import IntFormat
 from castsim.isa.modes import Overflow, Saturation
-from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.operations import Arithmetic, BitwiseAnd, Duplicate, VectorOperation
 from castsim.machines.strided.plan import CastPlan, plan_cast
 from castsim.machines.strided.sequences import Call, emit_call
 from castsim.machines.strided.values import apply_action
-from castsim.machines.target_cast import TargetCast
+from castsim.machines.target_cast import CastAsked, TargetCast
+from castsim.machines.tile_modes import tile_mode
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 _SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
 """Addresses that keep the three operands of a sequence apart."""
 
 
-def cast_elements(
-    target: StridedRepeatTarget,
-    codes: Codes,
-    src: Format,
-    dst: Format,
-    mode: RoundMode | None,
-    saturation: Saturation | None,
-    *,
-    scratch: bool,
-) -> TargetCast:
+def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -> TargetCast:
     """Convert codes of any shape as the chip's tile cast does.
 
     Raises:
+        ReadError, IllegalError: see `castsim.machines.tile_modes.tile_mode`.
         IllegalError: no such type pair.
     """
-    plan = plan_cast(target, src, dst, mode, saturation, scratch=scratch)
+    src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)
+    plan = plan_cast(target, src, dst, mode, asked.saturation, scratch=asked.scratch)
     if plan.sequence is None:
         converted = apply_action(plan.action, [codes], src, dst, codes.shape)
         return _outcome(plan, converted)

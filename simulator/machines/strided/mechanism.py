@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from castsim.isa.codes import Codes
 from castsim.machines.machine import Compute
-from castsim.machines.tile_machine import TileMachine
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
     from castsim.machines.strided.lowerer import StridedLowerer
-    from castsim.machines.target_cast import TargetCast
+    from castsim.machines.target_cast import CastAsked, TargetCast
 
 
-class StridedMachine(TileMachine[StridedRepeatTarget]):
-    """See `castsim.machines.machine.Machine`."""
+@dataclass(frozen=True, slots=True)
+class StridedMachine:
+    """See `castsim.machines.machine.Machine`; lowering and values are loaded by who asks for them."""
+
+    target: StridedRepeatTarget
 
     def lowerer(self, *, unsafe_scratch: bool = False) -> StridedLowerer:
         """Return the lowering of tile programs."""
@@ -30,9 +33,8 @@ class StridedMachine(TileMachine[StridedRepeatTarget]):
 
         return compute
 
-    @property
-    def element_cast(self) -> Callable[..., TargetCast]:
-        """What converts loose elements."""
+    def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
+        """Convert codes as a tile cast does."""
         from castsim.machines.strided.elementwise import cast_elements  # noqa: PLC0415
 
-        return cast_elements
+        return cast_elements(self.target, codes, asked)

@@ -9,9 +9,9 @@ from castsim.execution.tiles import Tile, TileCast
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import Format
-from castsim.isa.modes import Saturation
-from castsim.isa.pto.program import RoundMode, TileType
-from castsim.machines.target_cast import TargetCast
+from castsim.isa.pto.program import TileType
+from castsim.machines.target_cast import CastAsked, TargetCast
+from castsim.machines.tile_modes import tile_mode
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.machines.vector_function.trace import MaskStep, trace_nest
 from castsim.machines.vector_function.whole_tile import apply_chain
@@ -20,25 +20,19 @@ from castsim.targets.vector_function import VectorFunctionTarget
 _HERE = Span("<cast>", 1, 1)
 
 
-def cast_elements(
-    target: VectorFunctionTarget,
-    codes: Codes,
-    src: Format,
-    dst: Format,
-    mode: RoundMode | None,
-    saturation: Saturation | None,
-    *,
-    scratch: bool,
-) -> TargetCast:
+def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) -> TargetCast:
     """Convert codes of any shape as the chip's cast of a contiguous tile does.
 
     Raises:
+        ReadError, IllegalError: see `castsim.machines.tile_modes.tile_mode`.
         IllegalError: no such type pair, or a kernel of a description that converts something else.
     """
+    src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)
     size = target.registers.register_bytes
     source = _tile("src", src, 0, size)
-    tmp = _tile("tmp", src, 0, size) if scratch else None
-    lowered = lower_cast(target, TileCast(source, _tile("dst", dst, source.end, size), tmp, mode, saturation, _HERE))
+    tmp = _tile("tmp", src, 0, size) if asked.scratch else None
+    destination = _tile("dst", dst, source.end, size)
+    lowered = lower_cast(target, TileCast(source, destination, tmp, mode, asked.saturation, _HERE))
     chain = trace_nest(lowered.function, lowered.function.nests[-1])
     if chain is None:  # tests trace every variant of every pair of shipped targets
         raise IllegalError(f"{target.name}: the kernel of {src.name} -> {dst.name} converts no register lane by lane")

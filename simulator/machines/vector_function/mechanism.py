@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from castsim.isa.codes import Codes
 from castsim.machines.machine import Compute
-from castsim.machines.tile_machine import TileMachine
 from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
-    from castsim.machines.target_cast import TargetCast
+    from castsim.machines.target_cast import CastAsked, TargetCast
     from castsim.machines.vector_function.lowerer import VectorFunctionLowerer
 
 
-class VectorFunctionMachine(TileMachine[VectorFunctionTarget]):
-    """See `castsim.machines.machine.Machine`."""
+@dataclass(frozen=True, slots=True)
+class VectorFunctionMachine:
+    """See `castsim.machines.machine.Machine`; lowering and values are loaded by who asks for them."""
+
+    target: VectorFunctionTarget
 
     def lowerer(self, *, unsafe_scratch: bool = False) -> VectorFunctionLowerer:
         """Return the lowering of tile programs, whose casts use no tmp tile: none is too small."""
@@ -30,9 +33,8 @@ class VectorFunctionMachine(TileMachine[VectorFunctionTarget]):
 
         return compute
 
-    @property
-    def element_cast(self) -> Callable[..., TargetCast]:
-        """What converts loose elements."""
+    def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
+        """Convert codes as a tile cast does."""
         from castsim.machines.vector_function.elementwise import cast_elements  # noqa: PLC0415
 
-        return cast_elements
+        return cast_elements(self.target, codes, asked)

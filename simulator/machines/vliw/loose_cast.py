@@ -9,36 +9,30 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Rounding, Saturation
-from castsim.machines.target_cast import TargetCast
+from castsim.machines.target_cast import CastAsked, TargetCast
 from castsim.machines.vliw.semantics.policies import converted, policy_of
 from castsim.targets.vliw import RoundingMode, VliwTarget
 
 
-def cast_elements(
-    target: VliwTarget,
-    codes: Codes,
-    src: Format,
-    dst: Format,
-    rounding: str | None,
-    saturation: Saturation | None,
-    *,
-    scratch: bool,
-) -> TargetCast:
+def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetCast:
     """Convert codes of any shape as the vector unit does.
 
     Raises:
         ReadError: a word that is no rounding mode.
         IllegalError: no single instruction makes this pair, or a mode that it does not have or that needs random words.
     """
+    src, dst = asked.src, asked.dst
     _check_pair(target, src, dst)
-    word, mode = _mode(target, rounding)
+    word, mode = _mode(target, asked.rounding)
     policy = policy_of(src, dst, mode, False, target)
     result = converted(codes, src, dst, policy, None, target.special_values.intermediate)
     in_force = Saturation.ON if isinstance(dst, IntFormat) else Saturation.OFF
     warnings = []
-    if saturation not in (None, in_force):
-        warnings.append(f"saturation {saturation} is ignored: CONVERT {src.name} -> {dst.name} has no such switch")
-    if scratch:
+    if asked.saturation not in (None, in_force):
+        warnings.append(
+            f"saturation {asked.saturation} is ignored: CONVERT {src.name} -> {dst.name} has no such switch"
+        )
+    if asked.scratch:
         warnings.append("the tmp tile is ignored: CONVERT works on registers")
     return TargetCast(result, word, in_force, policy.overflow, tuple(warnings))
 
