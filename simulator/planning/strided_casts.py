@@ -1,4 +1,4 @@
-"""The steps that a tile cast of strided instructions makes of an element, and the scratch it takes."""
+"""The steps that a tile cast of strided instructions makes of an element."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from castsim.isa.formats import Format, IntFormat
 from castsim.machines.strided import operations as strided
 from castsim.machines.strided.operations import BitwiseAnd, Duplicate, VectorOperation
 from castsim.machines.strided.plan import plan_cast
-from castsim.machines.strided.scratch import scratch_need
 from castsim.machines.strided.sequences import Call, emit_call
 from castsim.machines.strided.values import SCALE_FORMAT
 from castsim.numerics import scale_of
 from castsim.planning.primitives import And, Convert, Integral, Primitive, Scaled
-from castsim.planning.steps import Step, TileCastForm
+from castsim.planning.steps import TileCastForm
 from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -33,12 +32,6 @@ def _primitives(target: StridedRepeatTarget, src: Format, dst: Format, form: Til
         return (_of_action(plan.action, src, dst),)
     sequence = Lowered(0, Block(tuple(emit_call(target, plan, Call(1, _DESTINATION, _SOURCE, 0, 0, 1), _SCRATCH))))
     return _through_scratch(sequence)
-
-
-def scratch_bytes(target: StridedRepeatTarget, step: Step, form: TileCastForm, rows: int, cols: int) -> int:
-    """Return what a form with scratch needs of a tmp tile, for source rows without gaps."""
-    plan = plan_cast(target, step.src, step.dst, form.rounding, form.saturation, scratch=True)
-    return scratch_need(plan, target.repeat, rows, cols, cols).total
 
 
 def _through_scratch(sequence: Lowered) -> Primitives:

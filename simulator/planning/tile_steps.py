@@ -76,12 +76,12 @@ def _cast(step: Step, form: TileCastForm, source: Named, result: Named, declarat
 
 def _scratch_words(step: Step, form: TileCastForm, declarations: Declarations) -> int:
     """Return the length of the tmp tile, whole blocks of int32."""
-    from castsim.planning.strided_casts import scratch_bytes  # noqa: PLC0415 - only where a form has scratch
+    from castsim.machines.strided.scratch import packed_need  # noqa: PLC0415 - only where a form has scratch
 
     target = declarations.target
     assert target.casts_use_scratch  # or no form has scratch
     rows, cols = declarations.extent
-    size = scratch_bytes(target, step, form, rows, cols)
+    size = packed_need(target, (step.src, step.dst), (form.rounding, form.saturation), rows, cols).total
     block = target.repeat.block_bytes
     return max(block, -(-size // block) * block) // 4
 

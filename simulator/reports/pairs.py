@@ -75,7 +75,7 @@ class PairDetail:
     source: str
 
 
-class _Mechanism(Protocol):
+class PairsReport(Protocol):
     """What the module of a mechanism offers; `target` is of the mechanism."""
 
     def rows(self, target: Target) -> tuple[PairRow, ...]:
@@ -87,7 +87,7 @@ class _Mechanism(Protocol):
         ...
 
 
-PAIRS: Parts[_Mechanism] = Parts(
+PAIRS: Parts[PairsReport] = Parts(
     "report on the casts",
     {
         "strided-repeat": "castsim.reports.pairs_strided",

@@ -117,7 +117,7 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
         if text is None:
             continue
         if name == "trace":
-            sizes = {each: memory.capacity_bytes for each, memory in getattr(target, "memories", {}).items()}
+            sizes = {each: memory.capacity_bytes for each, memory in target.memories.items()}
             amounts = counters(loaded.tree, result.timing, timeline, sizes)
             data = json.dumps(perfetto_document(timeline, found, amounts, target.name), allow_nan=False)
         else:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.machines.strided.plan import CastPlan
-from castsim.targets.strided_repeat import RepeatInstruction
+from castsim.isa.formats import Format
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import RoundMode
+from castsim.machines.strided.plan import CastPlan, plan_cast
+from castsim.targets.strided_repeat import RepeatInstruction, StridedRepeatTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,17 @@ def scratch_need(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: int
     Nothing is issued, and nothing needed, when either extent is 0 or the plan uses no scratch.
     """
     return scratch_formula(plan, repeat, rows, cols, row_stride) if rows else NOTHING
+
+
+def packed_need(
+    target: StridedRepeatTarget,
+    pair: tuple[Format, Format],
+    modes: tuple[RoundMode | None, Saturation | None],
+    rows: int,
+    cols: int,
+) -> ScratchNeed:
+    """Return what a cast with a tmp tile needs for source rows without gaps."""
+    return scratch_need(plan_cast(target, *pair, *modes, scratch=True), target.repeat, rows, cols, cols)
 
 
 def scratch_formula(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: int, row_stride: int) -> ScratchNeed:
