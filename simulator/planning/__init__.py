@@ -7,10 +7,11 @@ results = run_assembly(found.assembly, codes)   # the program on the simulated t
 
 from castsim.planning.assembling import assembly_of, cost_of, run_assembly
 from castsim.planning.assembly import Assembly, Cost
-from castsim.planning.catalogue import Catalogue, catalogue_of
+from castsim.planning.catalogue import Catalogue
 from castsim.planning.counterexample import Counterexample, Hop, Required
 from castsim.planning.demand import Demand, Verdict
 from castsim.planning.judgement import Evidence, Heard, Judgement, Method
+from castsim.planning.mechanisms import catalogue_of
 from castsim.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
 from castsim.planning.proof import judge
 from castsim.planning.request import CastRequest, settle

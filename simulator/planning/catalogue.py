@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from castsim.isa.formats import FloatFormat, Format, IntFormat
-from castsim.planning.constants import Constants
-from castsim.planning.mechanisms import PLANNING
 from castsim.planning.primitives import Reread
 from castsim.planning.steps import RereadForm, Step
 from castsim.targets import Target
@@ -132,11 +130,6 @@ class _Casts:
 
 
 CASTS = _Casts()
-
-
-def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
-    """Return what a target can do on the way from `src` to `dst`; these decide the constants of its arithmetic."""
-    return PLANNING.of(target).catalogue(target, Constants(src, dst))
 
 
 def by_source(steps: Iterable[Step]) -> dict[str, tuple[Step, ...]]:

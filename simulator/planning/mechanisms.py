@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from castsim.isa.formats import Format
 from castsim.machines.registry import Parts
+from castsim.planning.constants import Constants
+from castsim.targets import Target
 
 if TYPE_CHECKING:
-    from castsim.isa.formats import Format
     from castsim.planning.assembly import Assembly
     from castsim.planning.catalogue import Catalogue
-    from castsim.planning.constants import Constants
     from castsim.planning.steps import Chain
-    from castsim.targets import Target
 
 
 class Planning(Protocol):
@@ -39,3 +39,8 @@ PLANNING: Parts[Planning] = Parts(
         "vliw": "castsim.planning.vector_planning",
     },
 )
+
+
+def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
+    """Return what a target can do on the way from `src` to `dst`; these decide the constants of its arithmetic."""
+    return PLANNING.of(target).catalogue(target, Constants(src, dst))

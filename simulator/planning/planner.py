@@ -15,10 +15,11 @@ from castsim.isa.formats import format_named
 from castsim.numerics import value_of
 from castsim.planning.assembling import assembly_of, cost_of
 from castsim.planning.assembly import Assembly, Cost
-from castsim.planning.catalogue import Catalogue, catalogue_of
+from castsim.planning.catalogue import Catalogue
 from castsim.planning.counterexample import Counterexample, counterexample, decimal_text
 from castsim.planning.demand import Demand, Verdict
 from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
+from castsim.planning.mechanisms import catalogue_of
 from castsim.planning.order import distinct
 from castsim.planning.primitives import Arithmetic, Primitive
 from castsim.planning.proof import judge
