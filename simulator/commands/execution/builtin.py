@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from castsim.commands.outcome import Outcome
 from castsim.commands.words import assignments
@@ -12,9 +12,6 @@ from castsim.reports.builtin_lists import listed
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtins.lookup import builtin_target, generations
-
-if TYPE_CHECKING:
-    from castsim.targets.vliw import VliwTarget
 
 
 def execute(options: Namespace) -> Outcome:
