@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from castsim.execution.tree import Instruction, Tree
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.tpc import Immediate, Program, Slot
+from castsim.isa.tpc.forms import LOADS, Memory
 from castsim.isa.tpc.program import WORD_BITS, WORD_BYTES, WORD_MASK, File, RegisterDeclaration
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.control import Control
@@ -208,9 +209,10 @@ class Machine:
 
     def _draw(self, plan: InstructionPlan, effects: Effects, now: int) -> None:
         """Step or reseed the random generators."""
-        if plan.samples in ("LFSR", "LFSR_NO_CHANGE") or (effects.vector_lfsr is not None and not plan.reseeds):
+        sampled = None if plan.samples is None else plan.samples.generator
+        if sampled == self.vector_lfsr.name or (effects.vector_lfsr is not None and not plan.reseeds):
             self.vector_lfsr.used(plan.site, plan.random, now, self.findings)
-        if plan.samples in ("S_LFSR", "S_LFSR_NO_CHANGE") or (effects.scalar_lfsr is not None and not plan.reseeds):
+        if sampled == self.scalar_lfsr.name or (effects.scalar_lfsr is not None and not plan.reseeds):
             self.scalar_lfsr.used(plan.site, plan.random, now, self.findings)
         if effects.vector_lfsr is not None:
             if plan.reseeds:
@@ -228,26 +230,26 @@ class Machine:
         self, plan: InstructionPlan, sources: dict[str, Held], predicate: bool | Mask, income: Held, now: int
     ) -> Held:
         """Load, store, or make an address."""
-        mnemonic, values = plan.instruction.mnemonic, self._values
-        if mnemonic.startswith("gen_addr"):
+        memory, values = plan.memory, self._values
+        if memory is Memory.ADDRESS:
             return self.globals.make_address(plan, sources)
-        if mnemonic.startswith("ld_l_v"):
+        if memory is Memory.VECTOR_LOAD:
             return self.local.load_vector(plan, sources, predicate, income, now, values=values)
-        if mnemonic.startswith("st_l_v"):
+        if memory is Memory.VECTOR_STORE:
             self.local.store_vector(plan, sources, predicate, now, values=values)
-        elif mnemonic == "ld_l":
+        elif memory is Memory.SCALAR_LOAD:
             return self.local.load_scalar(plan, sources, now)
-        elif mnemonic == "st_l":
+        elif memory is Memory.SCALAR_STORE:
             if self.local.store_scalar(plan, sources, now):
                 self._control.changed_at = now
-        elif mnemonic == "ld_g":
+        elif memory is Memory.ELEMENT_LOAD:
             return self.globals.load_element(plan, sources, predicate, income, values=values)
-        elif mnemonic.startswith("ld_tnsr"):
+        elif memory is Memory.TENSOR_LOAD:
             return self.globals.load_tensor(plan, sources, predicate, income, values=values)
         else:
             if self._scalar_loads:
                 self._control.changed_at = now
-            if mnemonic == "st_g":
+            if memory is Memory.ELEMENT_STORE:
                 self.globals.store_element(plan, sources, values=values)
             else:
                 self.globals.store_tensor(plan, sources, predicate, values=values)
@@ -277,7 +279,7 @@ class Machine:
             return True
         held = self._read(plan.predicate, plan, now)
         if held is None:
-            if not plan.predicate.cells[0].name.startswith("VP"):
+            if plan.predicate.cells[0].file is not File.VP:
                 raise needs_values(plan, "its predicate")
             return True
         if isinstance(held, np.ndarray):
@@ -313,11 +315,11 @@ class Machine:
 
     def _overtaken(self, plan: InstructionPlan, pending: list[Write], now: int) -> int | None:
         """Return the place of a load that lands after this write of the same predicate, None if there is none."""
-        if is_load(plan):
+        if plan.loads:
             return None
         window = self.target.distances.predicate_load_then_write
         for place, write in enumerate(pending):
-            if now - write.time < window and write.writer.instruction.mnemonic.startswith("ld_"):
+            if now - write.time < window and write.writer.instruction.form.memory in LOADS:
                 return place
         return None
 
@@ -385,8 +387,3 @@ class Machine:
     def _remark(self, plan: InstructionPlan, remark: str) -> None:
         if self.findings.wanted:
             self.remarks[f"{plan.site.span}: {plan.instruction.mnemonic}: {remark}"] = None
-
-
-def is_load(plan: InstructionPlan) -> bool:
-    """Whether an instruction gets its result from memory."""
-    return plan.instruction.mnemonic.startswith("ld_")

@@ -14,6 +14,7 @@ from itertools import count
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import Program, Register, Slot, TensorDeclaration, parse, print_declaration, print_instruction
+from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import File
 from castsim.machines.vliw.lint import lint
 from castsim.targets.vliw import VliwTarget
@@ -31,7 +32,6 @@ _FIXED = 1 << 20
 """From here on values of a sequence stand for registers whose numbers are given."""
 _MOST_PADDING = 16
 _UNREAD = "unread result"
-_MEMORY = ("ld_", "st_", "gen_addr", "cache_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def eliminate(program: Program, target: VliwTarget) -> Elimination:
 
 
 def _moves(piece: Piece) -> bool:
-    names = {each.mnemonic.split(".")[0] for bundle in piece.bundles for each in bundle.slots if each is not None}
-    return bool(names & {"pack", "unpack", "mov_dg", "mov_g"})
+    every = (each for bundle in piece.bundles for each in bundle.slots if each is not None)
+    return any(each.form.family is Family.LANE_MOVE for each in every)
 
 
 def _text(program: Program, lines: list[list[str]]) -> str:
@@ -234,7 +234,7 @@ def _in_order(found: Analysis) -> list[tuple[int, Slot, Access | str]]:
         Unsuited: a scalar access of memory, whose order is not followed.
     """
     for _, _, instruction in found.others:
-        if instruction.mnemonic.startswith(_MEMORY):
+        if instruction.form.memory is not None:
             raise Unsuited(f"line {instruction.span.line}: {instruction.mnemonic} accesses memory")
     items: list[tuple[int, Slot, Access | str]] = [
         *((access.place, access.slot, access) for access in (*found.loads, *found.stores)),
