@@ -97,11 +97,19 @@ def enum_word(reader: Reader, attribute: Attribute, name: str, legal: Collection
         spellings = tuple(f"#pto<{name} {word}>" if name in _BLANK_FORM else f"#pto.{name}<{word}>" for word in legal)
         found = f"found {attribute.text}" if attribute.text else "no value is given"
         raise reader.error(f"expected a value of {name}, {found}", attribute.value_index, spellings)
-    word: str = match.group(2) if match.group(1) else match.group(4)
+    word = enum_value(attribute.text)
     bare = word.removeprefix("CAST_") if name in _MODE_NAMES else word
     if bare in legal:
         return bare
     raise reader.error(f"unknown {name} '{word}'", attribute.value_index, legal)
+
+
+def enum_value(text: str) -> str:
+    """Return VALUE of the text `#pto<NAME VALUE>` of an attribute that has been read."""
+    match = _DIALECT.fullmatch(text)
+    assert match is not None
+    value: str = match.group(2) if match.group(1) else match.group(4)
+    return value
 
 
 def rounding_from(reader: Reader, attribute: Attribute) -> RoundMode:

@@ -191,7 +191,8 @@ class PartitionView(Node):
 class TileOperation(Node):
     """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
 
-    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs.
+    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` says whether
+    the mnemonic is one of the matrix unit's.
     """
 
     mnemonic: str
@@ -200,6 +201,7 @@ class TileOperation(Node):
     outputs: tuple[str, ...]
     output_types: tuple[Type, ...]
     attributes: tuple[tuple[str, str], ...] = ()
+    of_matrix_unit: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ _NUM_LANES = Switch(
     "num_lanes", Style.WORD, "single_lane", words=(("single_lane", "single_lane"), ("all_lanes", "all_lanes"))
 )
 _WIDTH = Switch("width", Style.WORD, "to_8", Show.ALWAYS, words=(("to_8", "to_8"), ("to_16", "to_16")))
+NARROWED_BITS = {"to_8": 8, "to_16": 16}
+"""Bits of the results of integer conversions that can make several widths, by the words of the switch."""
 _CLIP = flag("clip_fp", Feature.CLIP_FLOAT)
 
 _CONVERT = (

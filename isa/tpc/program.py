@@ -215,6 +215,11 @@ class Directive(Node):
 
     text: str
 
+    @property
+    def name(self) -> str:
+        """Its first word."""
+        return self.text.split()[0]
+
 
 # ---------------------------------------------------------------------------------------------------- declarations
 

@@ -12,7 +12,7 @@ from castsim.execution.dataflow.checks import check_tile
 from castsim.execution.dataflow.operations import BLOCK, Barrier, ScalarWork, SetFlag, WaitFlag
 from castsim.execution.dataflow.transfers import lower_transfer
 from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
-from castsim.execution.tree import Access, Block
+from castsim.execution.tree import Access, Block, GlobalSpace
 from castsim.execution.vector_operations import TileEffect, as_rows, behaviour_of, check_work, work_accesses
 from castsim.execution.vector_operations.accesses import tile_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction
@@ -137,7 +137,7 @@ def _transfer_accesses(transfer: TileTransfer) -> tuple[Access, ...]:
     inner = (cols * bits + 7) // 8 if step == 1 else (bits + 7) // 8
     rows = [*outer, *([(cols, step)] if step != 1 else [])]
     distances = [(count, distance * bits // 8) for count, distance in rows]
-    far = strided(f"gm:{part.argument}", part.offset * bits // 8, distances, inner, write=not transfer.load)
+    far = strided(GlobalSpace.of(part.argument), part.offset * bits // 8, distances, inner, write=not transfer.load)
     return (_padded(transfer), far)
 
 

@@ -18,7 +18,8 @@ from castsim.execution.walk.fixed_width import signed
 _QUOTIENTS = ("divui", "divsi", "shrui", "shrsi")
 _DIVISIONS = (*_QUOTIENTS, "remui", "remsi")
 _BITWISE = ("andi", "ori", "xori")
-_EXTREMES = ("minsi", "maxsi", "minui", "maxui")
+_EXTREMES = {"minsi": ("slt", True), "maxsi": ("slt", False), "minui": ("ult", True), "maxui": ("ult", False)}
+"""The smaller or larger of two: the comparison that tells them apart, and whether the smaller is wanted."""
 
 
 def arithmetic_result(operation: str, left: Scalar, right: Scalar, width: int, value: int, loops: Loops) -> Scalar:
@@ -130,11 +131,11 @@ def _bits(operation: str, left: Scalar, right: Scalar, value: int) -> Scalar | N
 
 def _extreme(operation: str, left: Scalar, right: Scalar, width: int, loops: Loops) -> Scalar | None:
     """The smaller or larger of two is one of them, up to some unit."""
-    is_less = "slt" if operation[3] == "s" else "ult"
+    is_less, wants_less = _EXTREMES[operation]
     order = comparison_result(is_less, left, right, width, int(left.value < right.value), loops)
     if not order.constant:
         return None
-    return left if bool(order.value) == operation.startswith("min") else right
+    return left if bool(order.value) == wants_less else right
 
 
 def _slopes(scalar: Scalar) -> list[tuple[int, int]]:

@@ -97,5 +97,5 @@ def _refuse_unknown(found: Disassembly, file: str, target: VliwTarget) -> None:
         more = f"; so are those at {len(unknown) - 1} other offsets" if len(unknown) > 1 else ""
         raise IllegalError(
             f"{file}: the bytes at offset {first.address:#x} ({shown} ..) are no bundle of {target.name}: "
-            f"{(first.remark or '').removeprefix('unknown: ')}{more}"
+            f"{first.unread}{more}"
         )
