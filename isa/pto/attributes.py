@@ -15,6 +15,7 @@ from castsim.isa.pto.lexer import Kind
 from castsim.isa.pto.program import Pipe, RoundMode
 from castsim.isa.pto.reader import Reader
 from castsim.isa.pto.spelling import closest
+from castsim.isa.warning_text import WarningKind
 
 ROUND_MODES: dict[str, RoundMode] = {mode.name: mode for mode in RoundMode}
 SATURATIONS: dict[str, Saturation] = {mode.name: mode for mode in Saturation}
@@ -133,7 +134,8 @@ def check_keys(reader: Reader, attributes: Attributes, legal: tuple[str, ...], o
         if key in legal:
             continue
         if "." in key:
-            reader.warn(f"attribute {key} of {owner} is not known and has no effect", reader.span(attribute.key_index))
+            message = f"attribute {key} of {owner} is not known and has no effect"
+            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
             continue
         raise reader.error(f"{owner} has no attribute '{key}'", attribute.key_index, closest(key, legal))
 

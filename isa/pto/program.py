@@ -12,6 +12,7 @@ from enum import IntEnum, StrEnum
 
 from castsim.isa.errors import CastsimError, Span
 from castsim.isa.modes import Saturation
+from castsim.isa.warning_text import Warnings
 
 NOWHERE = Span("<none>", 1, 1)
 
@@ -373,7 +374,7 @@ class Program(Node):
 
     functions: tuple[Function, ...]
     attributes: tuple[tuple[str, str], ...] = ()
-    warnings: tuple[str, ...] = field(default=(), compare=False)
+    warnings: Warnings = field(default=(), compare=False)
     refused: tuple[RefusedFunction, ...] = field(default=(), compare=False)
 
     @property

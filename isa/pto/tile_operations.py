@@ -35,6 +35,7 @@ from castsim.isa.pto.reader import Reader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
 from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, MATRIX, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
@@ -156,9 +157,8 @@ def _check_attributes(
     """Refuse an attribute of another operation and values that it cannot have; warn of names that nobody knows."""
     for key, attribute in attributes.items():
         if key not in _KNOWN_ATTRIBUTES:
-            reader.warn(
-                f"{statement.name} has no attribute '{key}'; it has no effect", reader.span(attribute.key_index)
-            )
+            message = f"{statement.name} has no attribute '{key}'; it has no effect"
+            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
         elif key != known.attribute:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index)
     given = None if known.attribute is None else attributes.get(known.attribute)

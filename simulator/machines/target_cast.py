@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from castsim.isa.codes import Codes
 from castsim.isa.modes import Overflow, Saturation
+from castsim.isa.warning_text import Warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,4 +17,4 @@ class TargetCast:
     rounding: str
     saturation: Saturation
     overflow: Overflow
-    warnings: tuple[str, ...]
+    warnings: Warnings

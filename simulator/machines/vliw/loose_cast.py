@@ -9,6 +9,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Rounding, Saturation
+from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.machines.target_cast import TargetCast
 from castsim.machines.vliw.semantics.policies import converted, policy_of
 from castsim.targets.vliw import RoundingMode, VliwTarget
@@ -37,9 +38,10 @@ def cast_elements(
     in_force = Saturation.ON if isinstance(dst, IntFormat) else Saturation.OFF
     warnings = []
     if saturation not in (None, in_force):
-        warnings.append(f"saturation {saturation} is ignored: CONVERT {src.name} -> {dst.name} has no such switch")
+        text = f"saturation {saturation} is ignored: CONVERT {src.name} -> {dst.name} has no such switch"
+        warnings.append(WarningText(WarningKind.SATURATION, text))
     if scratch:
-        warnings.append("the tmp tile is ignored: CONVERT works on registers")
+        warnings.append(WarningText(WarningKind.SCRATCH, "the tmp tile is ignored: CONVERT works on registers"))
     return TargetCast(result, word, in_force, policy.overflow, tuple(warnings))
 
 

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.tree import Instruction, Tree
-from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.errors import CastsimError, EngineError, Span
 from castsim.isa.tpc import Immediate, Program, Slot
 from castsim.isa.tpc.forms import LOADS, Memory
 from castsim.isa.tpc.program import WORD_BITS, WORD_BYTES, WORD_MASK, File, RegisterDeclaration
+from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.control import Control
 from castsim.machines.vliw.findings import Findings, Kind
@@ -65,7 +66,7 @@ class Machine:
     ) -> None:
         self.target = target
         self.findings = Findings(wanted=checked, stop=stop)
-        self.remarks: dict[str, None] = {}
+        self.remarks: dict[WarningText, None] = {}
         self.horizon = horizon(target)
         self.registers = Registers(target)
         self.configuration = ConfigurationSpace(target, self.horizon)
@@ -135,7 +136,7 @@ class Machine:
                 heard(issued)
         self._remark_short_bundles()
         if not control.halted:
-            self.remarks["the program ends without HALT, behind its last bundle"] = None
+            self._warn(WarningKind.NO_HALT, "the program ends without HALT, behind its last bundle")
         return Tree(self._trace.finish(), self._sources(), interlocked=False)
 
     # ------------------------------------------------------------------------------------------------ one bundle
@@ -375,15 +376,19 @@ class Machine:
         """Remark on the forms that deserve a notice whatever the values, also where none are computed."""
         for plan in (plan for plans in self.plans for plan in plans):
             for notice in () if plan.meaning is None else plan.meaning.notices:
-                self.remarks[f"{plan.site.span}: {plan.instruction.mnemonic}: {notice}"] = None
+                self._warn(WarningKind.FORM, f"{plan.instruction.mnemonic}: {notice}", plan.site.span)
 
     def _remark_short_bundles(self) -> None:
         """Tell of lines that count slots and leave some out."""
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
             others = f", and {len(short) - 1} other lines" if len(short) > 1 else ""
-            self.remarks[f"{short[0].span}{others}: a bundle with fewer than {len(Slot)} slots; the rest is nop"] = None
+            text = f"a bundle with fewer than {len(Slot)} slots; the rest is nop"
+            self._warn(WarningKind.SHORT_BUNDLE, text, f"{short[0].span}{others}")
 
     def _remark(self, plan: InstructionPlan, remark: str) -> None:
         if self.findings.wanted:
-            self.remarks[f"{plan.site.span}: {plan.instruction.mnemonic}: {remark}"] = None
+            self._warn(WarningKind.UNDOCUMENTED, f"{plan.instruction.mnemonic}: {remark}", plan.site.span)
+
+    def _warn(self, kind: WarningKind, text: str, place: Span | str | None = None) -> None:
+        self.remarks[WarningText(kind, text, place)] = None
