@@ -19,6 +19,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.tile_modes import bare_mode
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Target, load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -180,7 +181,7 @@ def _resolve(
 
 
 def _mode(rounding: str) -> RoundMode:
-    name = rounding.upper().removeprefix("CAST_")
+    name = bare_mode(rounding)
     if name not in RoundMode.__members__:
         raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.name.lower() for mode in RoundMode])
     return RoundMode[name]

@@ -7,6 +7,11 @@ from castsim.isa.modes import Rounding
 from castsim.isa.pto.program import RoundMode
 
 
+def bare_mode(word: str) -> str:
+    """Return the word for a rounding mode in capitals and without the `CAST_` that the vendor's headers have."""
+    return word.upper().removeprefix("CAST_")
+
+
 def tile_mode(rounding: str | None, chip: str) -> RoundMode | None:
     """Return a mode as the enumeration of the tile instructions names it, None for none.
 
@@ -15,7 +20,7 @@ def tile_mode(rounding: str | None, chip: str) -> RoundMode | None:
     """
     if rounding is None:
         return None
-    name = rounding.upper().removeprefix("CAST_")
+    name = bare_mode(rounding)
     if name in RoundMode.__members__:
         return RoundMode[name]
     legal = [mode.name.lower() for mode in RoundMode]

@@ -13,6 +13,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.warning_text import WarningText
+from castsim.machines.tile_modes import bare_mode
 from castsim.numerics import (
     Policy,
     abstract_policy,
@@ -199,7 +200,7 @@ def _comparable(request: Request, asked: str | None, in_force: str | None) -> Po
     if request.saturation is not None:
         overflow = legal_overflows(dst)[0 if request.saturation is Saturation.ON else 1]
     legal = {str(mode): mode for mode in legal_roundings(src, dst) if mode is not Rounding.STOCHASTIC}
-    names = [name.lower().removeprefix("cast_") for name in (asked, in_force) if name is not None]
+    names = [bare_mode(name).lower() for name in (asked, in_force) if name is not None]
     mode = next((legal[name] for name in names if name in legal), None)
     return abstract_policy(src, dst, mode, overflow)
 

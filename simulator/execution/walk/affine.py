@@ -14,6 +14,7 @@ from math import gcd
 
 from castsim.execution.walk.dependence import Bounds, Loops, Scalar, affine, unknown
 from castsim.execution.walk.fixed_width import signed
+from castsim.isa.pto.scalars import UNSIGNED
 
 _QUOTIENTS = ("divui", "divsi", "shrui", "shrsi")
 _DIVISIONS = (*_QUOTIENTS, "remui", "remsi")
@@ -49,10 +50,10 @@ def comparison_result(predicate: str, left: Scalar, right: Scalar, width: int, v
     if left.periods is not None or right.periods is not None:
         return unknown(value, (left, right))
     slopes = _sum(left, right, -1)
-    if predicate[0] == "u":
+    if predicate in UNSIGNED:
         if min(left.value, right.value) < 0:
             return unknown(value, (left, right))
-        predicate = "s" + predicate[1:]
+        predicate = UNSIGNED[predicate]
     if width == 1:
         return unknown(value, (left, right))
     difference = int(left.value) - int(right.value)

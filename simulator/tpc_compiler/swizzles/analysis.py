@@ -58,7 +58,7 @@ class Analysis:
     moves: list[Instruction] = field(default_factory=list)
     registers: dict[int, Bytes] = field(default_factory=dict)
     masks: dict[int, Bytes] = field(default_factory=dict)
-    scalars: set[str] = field(default_factory=set)
+    scalars: set[Register] = field(default_factory=set)
 
 
 def analysed(
@@ -87,9 +87,10 @@ def analysed(
                 place += 1
         for commit in results:
             commit()
-    written = {str(instruction.operand("dest")) for _, _, instruction in found.others}
-    if written & found.scalars:
-        raise Unsuited(f"{min(written & found.scalars)} is written beside the vector work that reads it")
+    written = {instruction.operand("dest") for _, _, instruction in found.others}
+    both = sorted(str(each) for each in written & found.scalars)
+    if both:
+        raise Unsuited(f"{both[0]} is written beside the vector work that reads it")
     return found
 
 
@@ -283,7 +284,7 @@ class _Reader:
         if isinstance(operand, Immediate):
             return [self.terms.number(Term("immediate", width, (operand.value,)))] * count
         if isinstance(operand, Register) and operand.file is File.S:
-            self.found.scalars.add(str(operand))
+            self.found.scalars.add(operand)
             return [self.terms.number(Term("scalar", width, (operand.index,)))] * count
         if not is_vector(operand):
             raise self._unsuited(instruction, f"reads {operand}")
