@@ -217,11 +217,6 @@ class Form:
     half: Half | None = None
     family: Family | None = None
 
-    @property
-    def reaches_memory(self) -> bool:
-        """Whether it loads, stores or makes an address."""
-        return self.memory is not None and self.memory is not Memory.CACHE
-
     def pattern(self) -> str:
         """Write the operands this form takes, for messages: `convert V|D|A, V|D|A`."""
         operands = ", ".join("|".join(spec.accepts) for spec in self.operands)

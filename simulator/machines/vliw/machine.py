@@ -316,7 +316,7 @@ class Machine:
 
     def _overtaken(self, plan: InstructionPlan, pending: list[Write], now: int) -> int | None:
         """Return the place of a load that lands after this write of the same predicate, None if there is none."""
-        if plan.loads:
+        if not pending or plan.loads:
             return None
         window = self.target.distances.predicate_load_then_write
         for place, write in enumerate(pending):

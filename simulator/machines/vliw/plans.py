@@ -51,9 +51,8 @@ class InstructionPlan:
     `results` are the cells of the destination (none for stores, jumps and reseeds), `stage` their commit stage.
     `income` reads the destination's old value. `depends` names the configuration registers that its values may depend
     on, `reseeds` and `samples` the random generator that it writes or reads as a register. `meaning` computes the
-    result; accesses of memory and control have none. `memory` says which access it is: `is_memory` whether it
-    accesses memory or makes an address (what does neither and has no meaning decides the path), `loads` whether it gets
-    its result from memory. `accesses` counts loads and stores of global memory.
+    result; accesses of memory and control have none. `memory` says which access it is, `accesses` counts loads and
+    stores of global memory.
     """
 
     site: Site
@@ -72,8 +71,6 @@ class InstructionPlan:
     random: Use
     program_counter: bool
     memory: Memory | None
-    is_memory: bool
-    loads: bool
     accesses: tuple[int, int]
 
     @property
@@ -85,6 +82,16 @@ class InstructionPlan:
             case ConvertInteger(src=source, dst=result):
                 return ((source.name, result.name),)
         return ()
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
+        return self.memory is not None and self.memory is not Memory.CACHE
+
+    @property
+    def loads(self) -> bool:
+        """Whether it gets its result from memory."""
+        return self.memory in LOADS
 
     @property
     def instruction(self) -> Instruction:
@@ -110,23 +117,21 @@ def prepared(
     """Prepare one instruction.
 
     Raises:
-        IllegalError: not in the tables of the generation, a group that does not begin where it must, a constant
-            written.
+        IllegalError: not in the generation's tables, a group that does not begin where it must, a constant written.
     """
     site = Site(bundle, slot, instruction)
     meaning = prepare(instruction, target) if computes(instruction) else None
     groups = {} if meaning is None else meaning.registers
     sources: list[OperandPlan] = []
     results: tuple[Cell, ...] = ()
-    income, samples, reseeds, stage, counter = None, None, None, STORED, False
+    income, samples, reseeds, stage = None, None, None, STORED
     for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
         if not isinstance(operand, Register | Special):
             continue
         if isinstance(operand, Special) and operand.name in (*RANDOM, *CONSTANT):
-            counter |= operand.name == "PC"
             if operand.name in RANDOM:
-                drawn = RANDOM[operand.name]
-                reseeds, samples = (operand.name, samples) if spec.role == "dest" else (reseeds, drawn)
+                writes = spec.role == "dest"
+                reseeds, samples = (operand.name, samples) if writes else (reseeds, RANDOM[operand.name])
             continue
         cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
         file = operand.name if isinstance(operand, Special) else str(operand.file)
@@ -152,10 +157,8 @@ def prepared(
         reseeds=reseeds,
         samples=samples,
         random=_random_use(instruction, slot, target),
-        program_counter=counter,
+        program_counter=Special("PC") in instruction.operands,
         memory=instruction.form.memory,
-        is_memory=instruction.form.reaches_memory,
-        loads=instruction.form.memory in LOADS,
         accesses=_global_accesses(instruction, target),
     )
 
