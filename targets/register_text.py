@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
 
 from castsim.isa.formats import FORMATS
 
@@ -25,6 +27,49 @@ LOADS = re.compile(rf"NORM|UNPK_B({_WIDTHS})|DINTLV_B({_WIDTHS})")
 STORES = re.compile(rf"NORM_B({_WIDTHS})|PK_B(16|32|64)")
 PARTS = ("PART_EVEN", "PART_ODD", "PART_P0", "PART_P1", "PART_P2", "PART_P3")
 BARRIERS = ("VST_VST",)
+
+
+class Mode(StrEnum):
+    """How an access distributes the bytes of memory over the lanes of a register."""
+
+    NORM = "NORM"
+    """Side by side."""
+    UNPK = "UNPK"
+    """Each element into the lower half of a lane twice as wide."""
+    PK = "PK"
+    """The lower half of each lane."""
+    PK4 = "PK4"
+    """The lowest quarter of each lane."""
+    DINTLV = "DINTLV"
+    """Even elements into one register, odd ones into another."""
+    BRC = "BRC"
+    """One element into all lanes."""
+    ONEPT = "ONEPT"
+    """The element of the first lane."""
+    BLK = "BLK"
+    """One block into every block of the register."""
+    MASK = "MASK"
+    """A predicate: one bit per lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution as instructions name it: its mode, and the bits of a lane or element where it has any."""
+
+    mode: Mode
+    bits: int | None
+
+
+@lru_cache(maxsize=64)
+def distribution_of(text: str) -> Distribution:
+    """Read a distribution such as `NORM` or `DINTLV_B32`.
+
+    Raises:
+        ValueError: no such mode.
+    """
+    mode, _, bits = text.partition("_B")
+    return Distribution(Mode(mode), int(bits) if bits else None)
+
 
 _FORMS: dict[str, tuple[str, tuple[int, ...], bool]] = {
     "vlds": ("v", (1,), False),
@@ -75,7 +120,7 @@ def parse_instruction(text: str) -> RegisterInstruction:
     results = tuple(re.split(r", *", match.group(1))) if match.group(1) else ()
     operands = tuple(match.group(4).split())
     kinds, counts, wide = _FORMS[mnemonic]
-    dual = mnemonic == "vlds" and operands[:1] and operands[0].startswith("DINTLV")
+    dual = mnemonic == "vlds" and operands[:1] and operands[0].startswith(Mode.DINTLV)
     expected = len(kinds) + bool(dual)
     if len(results) != expected or len(operands) not in counts or wide != (match.group(3) is not None):
         raise ValueError(

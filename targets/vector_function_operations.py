@@ -17,6 +17,11 @@ from castsim.targets.vector_function_timing import Fitted
 
 KernelVariant = Literal["1D_POST_UPDATE", "1D_NO_POST_UPDATE", "2D_POST_UPDATE", "2D_NO_POST_UPDATE"]
 
+FLAT: frozenset[KernelVariant] = frozenset(["1D_POST_UPDATE", "1D_NO_POST_UPDATE"])
+"""Variants that take a tile as one row."""
+POST_UPDATES: frozenset[KernelVariant] = frozenset(["1D_POST_UPDATE", "2D_POST_UPDATE"])
+"""Variants whose loads advance their addresses themselves."""
+
 Structure = Literal[
     "elementwise",
     "compare",

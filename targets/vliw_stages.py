@@ -107,7 +107,7 @@ class StageRow(Table):
     @property
     def is_result(self) -> bool:
         """Whether the row is about a result."""
-        return self.operand.startswith(RESULT)
+        return self.operand.partition("_")[0] == RESULT
 
 
 class EntryPort(Table):

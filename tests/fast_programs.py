@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, program, store
 
-from castsim.execution.tree import Access, Block, Loop, Lowered, elements
+from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Lowered, elements
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
 from castsim.machines.vector_function.operations import (
@@ -80,7 +80,7 @@ class Programs:
 
     def access(self) -> Access:
         start = self.address()
-        space = self.random.choice(("ub", "ub", "ub", "gm:x"))
+        space = self.random.choice(("ub", "ub", "ub", GlobalSpace.of("x")))
         return Access(space, start, start + self.random.randint(0, 4 * KIBI), self.random.random() < 0.5)
 
     def instruction(self, number: int) -> Lowered:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from castsim.execution.dataflow.operations import Barrier, ScalarWork, SetFlag, Transfer, WaitFlag
-from castsim.execution.tree import Access, Block, Instruction, Loop, Lowered, Role, Tree
+from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Loop, Lowered, Role, Tree
 from castsim.isa.errors import Span
 
 PIPES = ("V", "MTE2", "MTE3")
@@ -78,7 +78,7 @@ def accesses() -> st.SearchStrategy[Access]:
     return st.builds(
         lambda start, size, write, runs, space: access(start, size, write, *runs, space=space),
         st.integers(0, 12).map(lambda n: n * 4 + 64), st.integers(1, 5), st.booleans(), runs,
-        st.sampled_from(["ub", "ub", "ub", "gm:x"]),
+        st.sampled_from(["ub", "ub", "ub", GlobalSpace.of("x")]),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim.execution.byte_sets import common_bytes, run_length, strided, widened
-from castsim.execution.tree import Access
+from castsim.execution.tree import Access, GlobalSpace
 
 
 def content(access: Access) -> set[int]:
@@ -48,7 +48,7 @@ def test_rows_without_gaps_are_one_stretch():
 
 
 def test_spaces_and_empty_accesses_have_nothing_in_common():
-    full, other = Access("ub", 0, 64, True), Access("gm:x", 0, 64, True)
+    full, other = Access("ub", 0, 64, True), Access(GlobalSpace.of("x"), 0, 64, True)
     assert common_bytes(full, other) is None
     assert common_bytes(full, Access("ub", 8, 8, True)) is None
 

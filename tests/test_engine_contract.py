@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from castsim.engines import simulate
 from castsim.engines.event_strided.simulation import EventSimulation
-from castsim.execution.tree import Access, Block, Loop, elements
+from castsim.execution.tree import Access, Block, GlobalSpace, Loop, elements
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
 
@@ -48,7 +48,7 @@ def trees(draw):
     )
     access = st.builds(
         lambda space, start, size, write: Access(space, start, start + size, write),
-        st.sampled_from(["ub", "gm:x"]), block, st.integers(1, 4 * KIBI), st.booleans(),
+        st.sampled_from(["ub", GlobalSpace.of("x")]), block, st.integers(1, 4 * KIBI), st.booleans(),
     )  # fmt: skip
     items, open_flags = [], []
     for number in range(draw(st.integers(0, 12))):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from castsim.engines import simulate
 from castsim.engines.event_dataflow.records import ExecutionRecord
 from castsim.engines.event_dataflow.scoreboard import Scoreboard
-from castsim.execution.tree import Access, Loop
+from castsim.execution.tree import Access, GlobalSpace, Loop
 
 
 def reads(start, end, space="ub"):
@@ -30,8 +30,8 @@ def run(*parts, interlocked=True):
 
 
 CAST = ((cast(),), (reads(0, 256), writes(64 * KIBI, 64 * KIBI + 128)))
-LOAD = ((load(0, 512),), (reads(0, 512, "gm:x"), writes(0, 512)))
-STORE = ((store(64 * KIBI, 128),), (reads(64 * KIBI, 64 * KIBI + 128), writes(0, 128, "gm:y")))
+LOAD = ((load(0, 512),), (reads(0, 512, GlobalSpace.of("x")), writes(0, 512)))
+STORE = ((store(64 * KIBI, 128),), (reads(64 * KIBI, 64 * KIBI + 128), writes(0, 128, GlobalSpace.of("y"))))
 
 
 def test_load_cast_store_wait_for_each_other():
@@ -87,8 +87,8 @@ def test_operations_of_one_instruction_do_not_wait_for_each_other():
 
 def test_global_memory_counts_if_it_is_both_written_and_read():
     # Store 1..116 to y; a load of y waits for it, a second store of y does so anyway.
-    put = ((store(64 * KIBI, 128),), (writes(0, 128, "gm:y"),))
-    get = ((load(0, 512),), (reads(0, 512, "gm:y"),))
+    put = ((store(64 * KIBI, 128),), (writes(0, 128, GlobalSpace.of("y")),))
+    get = ((load(0, 512),), (reads(0, 512, GlobalSpace.of("y")),))
     assert run(put, get).total == 116 + 268
     assert run(put, put).total == 116 + 115
 

@@ -15,7 +15,7 @@ from engine_trees import KIBI, a2a3, cast, control, load, lowered, program, stor
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow import driving
 from castsim.engines.fast_dataflow.records import Jump, Records, Shift
-from castsim.execution.tree import Access, Block, Loop, Tree, elements
+from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Tree, elements
 from castsim.isa.errors import EngineError
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
 from castsim.timing import repeated
@@ -40,9 +40,9 @@ def looped(trips, *items):
 
 
 TURN = lowered(0, ScalarWork("loop"))
-LOAD = lowered(1, load(0, 2048), accesses=(reads(0, 2048, "gm:x"), writes(0, 2048)))
+LOAD = lowered(1, load(0, 2048), accesses=(reads(0, 2048, GlobalSpace.of("x")), writes(0, 2048)))
 CAST = lowered(2, control(), cast(8), accesses=(reads(0, 2048), writes(64 * KIBI, 65 * KIBI)))
-STORE = lowered(3, store(64 * KIBI, 1024), accesses=(reads(64 * KIBI, 65 * KIBI), writes(0, 1024, "gm:y")))
+STORE = lowered(3, store(64 * KIBI, 1024), accesses=(reads(64 * KIBI, 65 * KIBI), writes(0, 1024, GlobalSpace.of("y"))))
 
 
 def flag(signaller, waiter):

@@ -10,7 +10,7 @@ from oracle_races import judge
 from race_trees import Builder, access, programs, steps_of
 
 from castsim.execution.dataflow.operations import ControlWrite
-from castsim.execution.tree import Block, Loop, Role, Tree
+from castsim.execution.tree import Block, GlobalSpace, Loop, Role, Tree
 from castsim.isa.errors import EngineError, RaceError
 from castsim.synchronisation.races import Finding, Kind, find_races, refusal
 from castsim.synchronisation.races.findings import Region
@@ -97,7 +97,7 @@ def test_what_does_not(between):
         (access(0, 64, True), access(63, 64, True), "write after write"),
         (access(0, 64), access(32, 64), None),
         (access(0, 64, True), access(64, 64), None),
-        (access(0, 64, True), access(0, 64, space="gm:x"), None),
+        (access(0, 64, True), access(0, 64, space=GlobalSpace.of("x")), None),
     ],
 )
 def test_bytes_and_directions_decide(first, second, words):
@@ -293,7 +293,7 @@ def test_bytes_that_nothing_wrote():
 def test_scratch_and_global_memory_hold_what_they_hold():
     builder = Builder()
     scratch = (access(512, 64), access(512, 64, True))
-    items = (builder.work("V", access(0, 4, True), access(0, 4, space="gm:x"), *scratch),)
+    items = (builder.work("V", access(0, 4, True), access(0, 4, space=GlobalSpace.of("x")), *scratch),)
     assert unwritten(*items, builder=builder) == []
 
 

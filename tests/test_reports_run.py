@@ -8,7 +8,7 @@ import pytest
 from cli_programs import LOOP, NARROW, TCVT, changed, written
 
 from castsim.__main__ import main
-from castsim.execution.tree import Access, Block, Instruction, Loop, Lowered, Role, Tree
+from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Loop, Lowered, Role, Tree
 from castsim.isa.errors import ReadError, Span
 from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import doubtful_facts, facts_of
@@ -129,7 +129,7 @@ def test_buffer_use_covers_what_loops_reach_without_unrolling_them() -> None:
 
 
 def test_buffer_use_follows_loops_down_and_ignores_other_spaces() -> None:
-    loop = Loop(4, Block((lowered(1000, 1032), lowered(0, 10**6, "gm:x"))), ((-64,), (0,)))
+    loop = Loop(4, Block((lowered(1000, 1032), lowered(0, 10**6, GlobalSpace.of("x")))), ((-64,), (0,)))
     assert buffer_use(tree(loop), A2A3) == (BufferUse("ub", 1000 - 3 * 64, 1032, 196608),)
     assert buffer_use(tree(), A2A3) == ()
 

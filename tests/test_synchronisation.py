@@ -11,7 +11,7 @@ from race_trees import Builder, access, programs, steps_of
 
 from castsim.engines import simulate
 from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
-from castsim.execution.tree import Block, Loop, Lowered, Tree, elements, instances
+from castsim.execution.tree import Block, GlobalSpace, Loop, Lowered, Tree, elements, instances
 from castsim.synchronisation.flags import Place, insert
 from castsim.synchronisation.races import Kind, find_races
 from castsim.targets import load_target
@@ -133,9 +133,9 @@ def test_a_barrier_between_each_dependent_pair_of_vector_instructions(target, ba
 
 def test_a_transfer_between_two_buffers_of_the_same_argument():
     builder = Builder()
-    out = builder.work("MTE3", access(0, 64), access(0, 64, True, space="gm:x"))
-    back = builder.work("MTE2", access(100, 64, True), access(32, 64, space="gm:x"))
-    other = builder.work("MTE2", access(200, 64, True), access(0, 64, space="gm:y"))
+    out = builder.work("MTE3", access(0, 64), access(0, 64, True, space=GlobalSpace.of("x")))
+    back = builder.work("MTE2", access(100, 64, True), access(32, 64, space=GlobalSpace.of("x")))
+    other = builder.work("MTE2", access(200, 64, True), access(0, 64, space=GlobalSpace.of("y")))
     found = listing(builder.tree(out, other, back, interlocked=True))
     assert found == [
         "work on MTE3",

@@ -15,6 +15,7 @@ from castsim.isa.pto.lexer import Kind
 from castsim.isa.pto.program import Pipe, RoundMode
 from castsim.isa.pto.reader import Reader
 from castsim.isa.pto.spelling import closest
+from castsim.isa.warning_text import WarningKind
 
 ROUND_MODES: dict[str, RoundMode] = {mode.name: mode for mode in RoundMode}
 SATURATIONS: dict[str, Saturation] = {mode.name: mode for mode in Saturation}
@@ -97,11 +98,19 @@ def enum_word(reader: Reader, attribute: Attribute, name: str, legal: Collection
         spellings = tuple(f"#pto<{name} {word}>" if name in _BLANK_FORM else f"#pto.{name}<{word}>" for word in legal)
         found = f"found {attribute.text}" if attribute.text else "no value is given"
         raise reader.error(f"expected a value of {name}, {found}", attribute.value_index, spellings)
-    word: str = match.group(2) if match.group(1) else match.group(4)
+    word = enum_value(attribute.text)
     bare = word.removeprefix("CAST_") if name in _MODE_NAMES else word
     if bare in legal:
         return bare
     raise reader.error(f"unknown {name} '{word}'", attribute.value_index, legal)
+
+
+def enum_value(text: str) -> str:
+    """Return VALUE of the text `#pto<NAME VALUE>` of an attribute that has been read."""
+    match = _DIALECT.fullmatch(text)
+    assert match is not None
+    value: str = match.group(2) if match.group(1) else match.group(4)
+    return value
 
 
 def rounding_from(reader: Reader, attribute: Attribute) -> RoundMode:
@@ -125,7 +134,8 @@ def check_keys(reader: Reader, attributes: Attributes, legal: tuple[str, ...], o
         if key in legal:
             continue
         if "." in key:
-            reader.warn(f"attribute {key} of {owner} is not known and has no effect", reader.span(attribute.key_index))
+            message = f"attribute {key} of {owner} is not known and has no effect"
+            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
             continue
         raise reader.error(f"{owner} has no attribute '{key}'", attribute.key_index, closest(key, legal))
 

@@ -212,7 +212,7 @@ def _read_section(reader: Reader, statement: Statement) -> Operation:
     reader.scope.enter()
     body = read_region(reader, None)
     reader.scope.leave()
-    return Section(statement.name.removeprefix("pto."), body, span=statement.span)
+    return Section(statement.operation, body, span=statement.span)
 
 
 def _read_typed_values(reader: Reader, statement: Statement) -> tuple[tuple[str, ...], tuple[Type, ...]]:

@@ -12,6 +12,7 @@ from enum import IntEnum, StrEnum
 
 from castsim.isa.errors import CastsimError, Span
 from castsim.isa.modes import Saturation
+from castsim.isa.warning_text import Warnings
 
 NOWHERE = Span("<none>", 1, 1)
 
@@ -191,7 +192,8 @@ class PartitionView(Node):
 class TileOperation(Node):
     """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
 
-    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs.
+    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` says whether
+    the mnemonic is one of the matrix unit's.
     """
 
     mnemonic: str
@@ -200,6 +202,7 @@ class TileOperation(Node):
     outputs: tuple[str, ...]
     output_types: tuple[Type, ...]
     attributes: tuple[tuple[str, str], ...] = ()
+    of_matrix_unit: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +374,7 @@ class Program(Node):
 
     functions: tuple[Function, ...]
     attributes: tuple[tuple[str, str], ...] = ()
-    warnings: tuple[str, ...] = field(default=(), compare=False)
+    warnings: Warnings = field(default=(), compare=False)
     refused: tuple[RefusedFunction, ...] = field(default=(), compare=False)
 
     @property

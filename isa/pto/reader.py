@@ -11,6 +11,7 @@ from castsim.isa.pto.lexer import Kind, Source, scan
 from castsim.isa.pto.program import Type
 from castsim.isa.pto.scope import Definition, Scope
 from castsim.isa.pto.types import format_type, read_type
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 
 _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
@@ -40,7 +41,7 @@ class Reader:
         self._depth = 0
         self._limit = self._left = max_statements
         self._types: dict[str, Type] = {}
-        self._warnings: dict[str, str] = {}
+        self._warnings: dict[str, WarningText] = {}
 
     # ------------------------------------------------------------------------------------------------- refusing
 
@@ -58,12 +59,12 @@ class Reader:
         shown = "the end of the file" if self.kinds[self.position] is Kind.END else f"'{found[:40]}'"
         raise self.error(f"expected {expected}, found {shown}", legal=legal)
 
-    def warn(self, message: str, span: Span) -> None:
+    def warn(self, kind: WarningKind, message: str, span: Span) -> None:
         """Record a warning; of equal ones the first place is kept."""
-        self._warnings.setdefault(message, f"{span}: {message}")
+        self._warnings.setdefault(message, WarningText(kind, message, span))
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> Warnings:
         """All warnings in the order of the text."""
         return tuple(self._warnings.values())
 

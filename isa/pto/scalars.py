@@ -34,8 +34,11 @@ _FOLDS: dict[str, _Fold | None] = {
 }
 # The executor computes these; no check rests on them.
 _FOLDS |= dict.fromkeys(("minui", "maxui", "divsi", "divui", "remsi", "remui", "shli", "shrsi", "shrui"))
-PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-CONVERSIONS = ("index_cast", "index_castui", "extui", "extsi", "trunci", "bitcast")
+UNSIGNED = {"ult": "slt", "ule": "sle", "ugt": "sgt", "uge": "sge"}
+"""Comparisons of unsigned numbers, and what signed ones of the same order are called."""
+PREDICATES = ("eq", "ne", *UNSIGNED.values(), *UNSIGNED)
+INDEX_CASTS = ("index_cast", "index_castui")
+CONVERSIONS = (*INDEX_CASTS, "extui", "extsi", "trunci", "bitcast")
 
 _DECIMAL_FLOAT = re.compile(r"-?\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]?\d+)")
 _LONGEST_NUMBER = 400  # characters; a double printed in full stays below
@@ -130,7 +133,7 @@ def _read_binary(reader: Reader, statement: Statement) -> Operation:
     second = reader.operand()
     reader.expect(":")
     kind = _integer_type(reader, statement.name)
-    operation = statement.name.removeprefix("arith.")
+    operation = statement.operation
     reader.check_use(first, kind)
     reader.check_use(second, kind)
     a, b = reader.definition(first).constant, reader.definition(second).constant
@@ -180,7 +183,7 @@ def _read_conversion(reader: Reader, statement: Statement) -> Operation:
     source, source_index = _scalar_type(reader)
     reader.expect("to")
     target, target_index = _scalar_type(reader)
-    operation = statement.name.removeprefix("arith.")
+    operation = statement.operation
     reader.check_use(operand, source, source_index)
     problem = _conversion_problem(operation, source, target)
     if problem:
@@ -200,7 +203,7 @@ def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) 
         return None if legal else f"keeps the width and takes no index, found {pair}"
     if source.name not in _SIGNLESS or target.name not in _SIGNLESS:
         return f"works on signless integers, found {pair}"
-    if operation.startswith("index_cast"):
+    if operation in INDEX_CASTS:
         return (
             None if (source == _INDEX) != (target == _INDEX) else f"is between index and another integer, found {pair}"
         )

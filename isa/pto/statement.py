@@ -29,6 +29,11 @@ class Statement:
     span: Span
     results: tuple[Result, ...]
 
+    @property
+    def operation(self) -> str:
+        """The name without its dialect: `tadd` of `pto.tadd`."""
+        return self.name.partition(".")[2]
+
     def no_result(self, reader: Reader) -> None:
         """Refuse results."""
         if self.results:

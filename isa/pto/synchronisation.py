@@ -5,7 +5,8 @@ Source: docs/reference/pto.md sections 3, 3.1 and 3.4.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 
 from castsim.isa.pto.attributes import ENDPOINTS, EVENTS, PIPES, Attribute, enum_word
 from castsim.isa.pto.lexer import Kind
@@ -53,9 +54,11 @@ def _read_endpoint(reader: Reader) -> Pipe:
     return ENDPOINTS[_read_word(reader, name, ENDPOINTS, quoted=False)]
 
 
-def _read_flag(reader: Reader, statement: Statement) -> Operation:
+def _read_flag(
+    node: type[SetFlag | WaitFlag], end: Callable[[Reader], Pipe], reader: Reader, statement: Statement
+) -> Operation:
+    """Read `[SOURCE, DESTINATION, EVENT]`, the ends by `end`."""
     statement.no_result(reader)
-    end = _read_endpoint if statement.name.endswith("_event") else _read_pipe
     reader.expect("[")
     src = end(reader)
     reader.expect(",")
@@ -63,7 +66,6 @@ def _read_flag(reader: Reader, statement: Statement) -> Operation:
     reader.expect(",")
     event = _read_event(reader)
     reader.expect("]")
-    node = SetFlag if statement.name in ("pto.set_flag", "pto.record_event") else WaitFlag
     return node(src, dst, event, span=statement.span)
 
 
@@ -81,7 +83,10 @@ def _read_barrier_sync(reader: Reader, statement: Statement) -> Operation:
 
 
 HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(("pto.set_flag", "pto.wait_flag", "pto.record_event", "pto.wait_event"), _read_flag),
+    "pto.set_flag": partial(_read_flag, SetFlag, _read_pipe),
+    "pto.wait_flag": partial(_read_flag, WaitFlag, _read_pipe),
+    "pto.record_event": partial(_read_flag, SetFlag, _read_endpoint),
+    "pto.wait_event": partial(_read_flag, WaitFlag, _read_endpoint),
     "pto.barrier": _read_barrier,
     "pto.barrier_sync": _read_barrier_sync,
 }

@@ -34,7 +34,8 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.reader import Reader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
-from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, MATRIX, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
@@ -93,7 +94,7 @@ def read_operands(reader: Reader, attributes: Attributes | None = None) -> Opera
 
 def read_tile_operation(reader: Reader, statement: Statement) -> Operation:
     """Read `pto.NAME [ins(...)] outs(...) [dict]`, whatever NAME is."""
-    mnemonic = statement.name.removeprefix("pto.")
+    mnemonic = statement.operation
     statement.no_result(reader)
     attributes: Attributes = {}
     inputs = Operands((), (), ())
@@ -120,6 +121,7 @@ def read_tile_operation(reader: Reader, statement: Statement) -> Operation:
         outputs.names,
         outputs.types,
         sorted_texts(attributes),
+        mnemonic.startswith(MATRIX),
         span=statement.span,
     )
 
@@ -155,9 +157,8 @@ def _check_attributes(
     """Refuse an attribute of another operation and values that it cannot have; warn of names that nobody knows."""
     for key, attribute in attributes.items():
         if key not in _KNOWN_ATTRIBUTES:
-            reader.warn(
-                f"{statement.name} has no attribute '{key}'; it has no effect", reader.span(attribute.key_index)
-            )
+            message = f"{statement.name} has no attribute '{key}'; it has no effect"
+            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
         elif key != known.attribute:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index)
     given = None if known.attribute is None else attributes.get(known.attribute)
@@ -186,7 +187,7 @@ def _read_alias(reader: Reader, statement: Statement) -> Operation:
     reader.check_use(source, source_type, source_index)
     if None in (result_type.valid_rows, result_type.valid_cols):
         raise reader.error(f"the result of {statement.name} needs static valid extents", result_index)
-    mnemonic = statement.name.removeprefix("pto.")
+    mnemonic = statement.operation
     check_alias(mnemonic, source_type, result_type, statement.span)
     result = statement.define_one(reader, result_type)
     return TileOperation(

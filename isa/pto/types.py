@@ -13,8 +13,9 @@ from castsim.isa.pto.lexer import Source
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, Type, ViewType
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
+from castsim.isa.warning_text import WarningKind
 
-Warn = Callable[[str, Span], None]
+Warn = Callable[[WarningKind, str, Span], None]
 
 _INTEGERS = {
     spelling: name
@@ -85,12 +86,12 @@ def read_element(field: FieldText, warn: Warn) -> str:
     if text in ELEMENTS:
         return ELEMENTS[text]
     if text in LOWERED:
-        warn(f"element type {text} is read as {LOWERED[text]}, to which the vendor's front end lowers it", field.span())
+        lowered = f"element type {text} is read as {LOWERED[text]}, to which the vendor's front end lowers it"
+        warn(WarningKind.ELEMENT_TYPE, lowered, field.span())
         return LOWERED[text]
     if text in EXTENSIONS:
-        warn(
-            f"element type {text} is a castsim spelling; the vendor's front end cannot check this program", field.span()
-        )
+        own = f"element type {text} is a castsim spelling; the vendor's front end cannot check this program"
+        warn(WarningKind.ELEMENT_TYPE, own, field.span())
         return EXTENSIONS[text]
     if text in _REFUSED:
         reason, instead = _REFUSED[text]
@@ -132,7 +133,7 @@ def parse_type(text: str) -> Type:
     Raises:
         ReadError, TileError: as `read_type`.
     """
-    return read_type(Source("<type>", text), 0, text, lambda message, span: None)
+    return read_type(Source("<type>", text), 0, text, lambda *_: None)
 
 
 def format_type(kind: Type) -> str:

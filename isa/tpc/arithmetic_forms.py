@@ -8,7 +8,7 @@ otherwise.
 from __future__ import annotations
 
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.forms import TYPES, Form, Predication, Switch, flag, operand
+from castsim.isa.tpc.forms import TYPES, Family, Form, Predication, Switch, flag, operand
 
 _SPU = (1,)
 _VPU = (2,)
@@ -118,19 +118,19 @@ _NOT_PREDICATES = (
 
 
 def _compare(condition: str) -> tuple[Form, ...]:
-    mnemonic = f"cmp_{condition}"
+    mnemonic, family = f"cmp_{condition}", Family.COMPARISON
     switches = (_MASKED,) if condition == "eq" else ()
     scalar = (operand("dest", "SP"), *_S3[1:])
     vector = (operand("dest", "VP"), *_V3[1:])
     index = (operand("mask", "mask"), operand("dest", "SP"), operand("src_a", "I"), operand("src_b", "I imm"))
     return (
-        Form(mnemonic, _SPU, scalar, switches, types=_NUMERIC),
-        Form(mnemonic, _SPU, index, switches, types=("i32",), needs=(Feature.INDEX_COMPARE,)),
-        Form(mnemonic, _VPU, vector, switches, types=_NUMERIC, predication=_VECTOR),
+        Form(mnemonic, _SPU, scalar, switches, types=_NUMERIC, family=family),
+        Form(mnemonic, _SPU, index, switches, types=("i32",), needs=(Feature.INDEX_COMPARE,), family=family),
+        Form(mnemonic, _VPU, vector, switches, types=_NUMERIC, predication=_VECTOR, family=family),
     )
 
 
-def _select(mnemonic: str, dest: str, *switches: Switch) -> tuple[Form, ...]:
+def _select(mnemonic: str, dest: str, family: Family, *switches: Switch) -> tuple[Form, ...]:
     """Rows of a selection: of its second and fourth source at most one is no vector."""
     a, c = operand("src_a", "V"), operand("src_c", "V")
     return tuple(
@@ -141,6 +141,7 @@ def _select(mnemonic: str, dest: str, *switches: Switch) -> tuple[Form, ...]:
             switches,
             types=_NUMERIC,
             predication=_VECTOR,
+            family=family,
         )
         for b, d in (("V S imm", "V"), ("V", "S imm"))
     )
@@ -168,8 +169,8 @@ FORMS: tuple[Form, ...] = (
     *(
         form
         for condition in _CONDITIONS
-        for form in _select(f"sel_{condition}", "V", *((_MASKED,) if condition == "eq" else ()))
+        for form in _select(f"sel_{condition}", "V", Family.SELECTION, *((_MASKED,) if condition == "eq" else ()))
     ),
-    *(form for condition in _ORDERED for form in _select(f"sel2_{condition}", "D")),
+    *(form for condition in _ORDERED for form in _select(f"sel2_{condition}", "D", Family.PAIR_SELECTION)),
 )
 """All rows of this module."""

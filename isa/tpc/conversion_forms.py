@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.forms import (
+    ROUNDING,
     TARGET_SPELLINGS,
     TYPES,
+    Family,
     Form,
     OperandSpec,
     Predication,
@@ -29,12 +31,21 @@ _NUMERIC = TYPES[:-1]  # all but the one-bit type
 _DATA = TYPES[:-2]  # those that fill vector lanes
 
 _ROUNDING_WORDS = tuple((word, word) for word in ("rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne"))
+RANDOM_ROUNDINGS = ("sr", "sr_rne")
+"""The stochastic modes."""
 _ROUNDING_ALIASES: tuple[tuple[str, Value], ...] = (("rne", "rhne"), ("sr_rhne", "sr_rne"), ("default", "csr"))
 
 
 def _rounding(which: str, default: str, show: Show) -> Switch:
     return Switch(
-        "rounding", Style.WORD, default, show, words=_ROUNDING_WORDS, aliases=_ROUNDING_ALIASES, rounding=which
+        ROUNDING,
+        Style.WORD,
+        default,
+        show,
+        words=_ROUNDING_WORDS,
+        aliases=_ROUNDING_ALIASES,
+        rounding=which,
+        random=RANDOM_ROUNDINGS,
     )
 
 
@@ -46,6 +57,8 @@ _NUM_LANES = Switch(
     "num_lanes", Style.WORD, "single_lane", words=(("single_lane", "single_lane"), ("all_lanes", "all_lanes"))
 )
 _WIDTH = Switch("width", Style.WORD, "to_8", Show.ALWAYS, words=(("to_8", "to_8"), ("to_16", "to_16")))
+NARROWED_BITS = {"to_8": 8, "to_16": 16}
+"""Bits of the results of integer conversions that can make several widths, by the words of the switch."""
 _CLIP = flag("clip_fp", Feature.CLIP_FLOAT)
 
 _CONVERT = (
@@ -55,6 +68,7 @@ _CONVERT = (
         (operand("dest", "S"), operand("src_a", "S")),
         (_TARGET_TYPE, _CONVERT_ROUNDING, _CLIP),
         types=_NUMERIC,
+        family=Family.CONVERSION,
     ),
     Form(
         "convert",
@@ -71,6 +85,7 @@ _CONVERT = (
         ),
         types=_NUMERIC,
         predication=Predication.VECTOR,
+        family=Family.CONVERSION,
     ),
 )
 
@@ -85,7 +100,7 @@ def _integer(mnemonic: str, *, chooses_width: bool) -> tuple[Form, ...]:
         "lane_sel", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3, only_if=("num_lanes", "single_lane")
     )
     return (
-        Form(mnemonic, _SPU, _SCALAR_SHIFT, (_INTEGER_ROUNDING, *width)),
+        Form(mnemonic, _SPU, _SCALAR_SHIFT, (_INTEGER_ROUNDING, *width), family=Family.CONVERSION),
         Form(
             mnemonic,
             _VPU,
@@ -93,6 +108,7 @@ def _integer(mnemonic: str, *, chooses_width: bool) -> tuple[Form, ...]:
             (always(_LANE_SEL), _INTEGER_ROUNDING, *width),
             predication=Predication.VECTOR,
             lacks=(Feature.LANE_CHOICE,),
+            family=Family.CONVERSION,
         ),
         Form(
             mnemonic,
@@ -101,6 +117,7 @@ def _integer(mnemonic: str, *, chooses_width: bool) -> tuple[Form, ...]:
             (lane_of_single, always(_NUM_LANES), _INTEGER_ROUNDING, *width),
             predication=Predication.VECTOR,
             needs=(Feature.LANE_CHOICE,),
+            family=Family.CONVERSION,
         ),
     )
 
@@ -109,7 +126,14 @@ def _nibble(mnemonic: str) -> tuple[Form, ...]:
     """Rows of CONVERT_INT8/UINT8: 8 to 4 bits, always all lanes."""
     all_lanes = Switch("num_lanes", Style.WORD, "all_lanes", Show.NEVER, words=(("all_lanes", "all_lanes"),))
     return (
-        Form(mnemonic, _SPU, _SCALAR_SHIFT, (_INTEGER_ROUNDING,), needs=(Feature.NIBBLE_CONVERT,)),
+        Form(
+            mnemonic,
+            _SPU,
+            _SCALAR_SHIFT,
+            (_INTEGER_ROUNDING,),
+            needs=(Feature.NIBBLE_CONVERT,),
+            family=Family.CONVERSION,
+        ),
         Form(
             mnemonic,
             _VPU,
@@ -117,6 +141,7 @@ def _nibble(mnemonic: str) -> tuple[Form, ...]:
             (all_lanes, _INTEGER_ROUNDING),
             predication=Predication.VECTOR,
             needs=(Feature.NIBBLE_CONVERT,),
+            family=Family.CONVERSION,
         ),
     )
 
@@ -137,7 +162,14 @@ _NEARBYINT_SWITCHES = (
     _CONVERT_ROUNDING,
 )
 _NEARBYINT = (
-    Form("nearbyint", _SPU, (operand("dest", "S"), operand("src_a", "S")), (_CONVERT_ROUNDING,), types=_NUMERIC),
+    Form(
+        "nearbyint",
+        _SPU,
+        (operand("dest", "S"), operand("src_a", "S")),
+        (_CONVERT_ROUNDING,),
+        types=_NUMERIC,
+        family=Family.ROUNDING,
+    ),
     Form(
         "nearbyint",
         _VPU,
@@ -145,6 +177,7 @@ _NEARBYINT = (
         _NEARBYINT_SWITCHES,
         types=_NUMERIC,
         predication=Predication.VECTOR,
+        family=Family.ROUNDING,
     ),
 )
 
@@ -194,6 +227,7 @@ def _lanes(
         types=_DATA if typed else (),
         predication=Predication.VECTOR,
         needs=needs,
+        family=Family.LANE_MOVE,
     )
 
 

@@ -15,6 +15,9 @@ from castsim.isa.tpc.dialect import Feature
 Value = int | str
 """What a switch may be set to."""
 
+ROUNDING = "rounding"
+"""The name of the switch that chooses a rounding mode."""
+
 TYPES = ("f32", "bf16", "f16", "f8_143", "f8_152", "i32", "u32", "i16", "u16", "i8", "u8", "i4", "u4", "i64", "b")
 """Type suffixes, by castsim's format names; `b` is the one-bit type of predicates."""
 
@@ -71,7 +74,7 @@ class Switch:
     `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None means that the text
     must say it. `aliases` are bare words of the old spelling, `keys` other names left of the equals sign.
     `rounding` names the list of the dialect that the words are cut down to. `only_if` is the switch and value under
-    which this one exists at all.
+    which this one exists at all. `random` are the values under which the instruction draws random numbers.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Switch:
     rounding: str | None = None
     needs: Feature | None = None
     only_if: tuple[str, Value] | None = None
+    random: tuple[Value, ...] = ()
 
     def bare(self) -> dict[str, Value]:
         """Return the bare words that set this switch, in lower case."""
@@ -121,13 +125,62 @@ class OperandSpec:
     """One operand position.
 
     `accepts` lists register files (`V`), names of special registers (`LFSR`), `imm`, `mask`, `label`, `compare`, or
-    `@role` for the register that the dialect provides for a role. `decimal` prints an immediate as a signed decimal.
+    `@role` alone for the register that the dialect provides for a role, which `dialect_role` names. `decimal` prints an
+    immediate as a signed decimal.
     """
 
     role: str
     accepts: tuple[str, ...]
     limit: int | None = None
     decimal: bool = False
+    dialect_role: str | None = None
+
+
+class Memory(Enum):
+    """What an instruction does with memory: load, store or make an address, of what."""
+
+    SCALAR_LOAD = "ld_l"
+    SCALAR_STORE = "st_l"
+    VECTOR_LOAD = "ld_l_v"
+    VECTOR_STORE = "st_l_v"
+    ADDRESS = "gen_addr"
+    ELEMENT_LOAD = "ld_g"
+    ELEMENT_STORE = "st_g"
+    TENSOR_LOAD = "ld_tnsr"
+    TENSOR_STORE = "st_tnsr"
+    CACHE = "cache"
+    """No access: flushes or invalidates the cache."""
+
+
+LOADS = frozenset({Memory.SCALAR_LOAD, Memory.VECTOR_LOAD, Memory.ELEMENT_LOAD, Memory.TENSOR_LOAD})
+"""What gets a result from memory."""
+STORES = frozenset({Memory.SCALAR_STORE, Memory.VECTOR_STORE, Memory.ELEMENT_STORE, Memory.TENSOR_STORE})
+"""What writes to memory."""
+LOCAL = frozenset({Memory.SCALAR_LOAD, Memory.SCALAR_STORE, Memory.VECTOR_LOAD, Memory.VECTOR_STORE})
+"""Accesses of scalar and vector local memory; with a switch also of the configuration space."""
+LOCAL_VECTORS = frozenset({Memory.VECTOR_LOAD, Memory.VECTOR_STORE})
+"""Accesses of vector local memory."""
+TENSORS = frozenset({Memory.TENSOR_LOAD, Memory.TENSOR_STORE})
+"""Accesses of tensors by coordinates."""
+
+
+class Half(Enum):
+    """The half of a vector register that an access moves."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+class Family(Enum):
+    """Instructions of several mnemonics that rules treat as one."""
+
+    CONVERSION = "convert and its integer forms"
+    ROUNDING = "nearbyint"
+    COMPARISON = "cmp_*"
+    SELECTION = "sel_*"
+    PAIR_SELECTION = "sel2_*"
+    """Selections into a pair of registers."""
+    LANE_MOVE = "pack, unpack, mov_dg, mov_g"
 
 
 class Predication(Enum):
@@ -144,7 +197,9 @@ class Form:
 
     `slots` are positions in the bundle (0 LOAD, 1 SPU, 2 VPU, 3 STORE). `types` are the legal type suffixes (empty:
     none; with `drops_type` any is accepted and forgotten). `implied` are switches that this form has set by its
-    operands alone. `vector_predicate` is the feature that adds VP predicates.
+    operands alone. `vector_predicate` is the feature that adds VP predicates. `memory` says which access it
+    is (None: nothing to do with memory), `half` of which half of a vector (None: all), `family` which
+    it belongs to.
     """
 
     mnemonic: str
@@ -158,6 +213,9 @@ class Form:
     needs: tuple[Feature, ...] = ()
     lacks: tuple[Feature, ...] = ()
     implied: tuple[tuple[str, Value], ...] = ()
+    memory: Memory | None = None
+    half: Half | None = None
+    family: Family | None = None
 
     def pattern(self) -> str:
         """Write the operands this form takes, for messages: `convert V|D|A, V|D|A`."""
@@ -165,9 +223,14 @@ class Form:
         return f"{self.mnemonic}{'.TYPE' if self.types else ''} {operands}".rstrip()
 
 
+_BY_DIALECT = "@"
+
+
 def operand(role: str, accepts: str, *, limit: int | None = None, decimal: bool = False) -> OperandSpec:
     """Make an operand position from a blank-separated list of what it accepts."""
-    return OperandSpec(role, tuple(accepts.split()), limit, decimal)
+    words = tuple(accepts.split())
+    named = next((word.removeprefix(_BY_DIALECT) for word in words if word.startswith(_BY_DIALECT)), None)
+    return OperandSpec(role, words, limit, decimal, named)
 
 
 def flag(name: str, needs: Feature | None = None, *, aliases: tuple[str, ...] = (), default: int = 0) -> Switch:

@@ -76,10 +76,5 @@ def available(form: Form, dialect: Dialect) -> bool:
     return (
         dialect.features.issuperset(form.needs)
         and dialect.features.isdisjoint(form.lacks)
-        and all(
-            word[1:] in dialect.tensor_registers
-            for spec in form.operands
-            for word in spec.accepts
-            if word.startswith("@")
-        )
+        and all(spec.dialect_role is None or spec.dialect_role in dialect.tensor_registers for spec in form.operands)
     )

@@ -152,11 +152,10 @@ def _match_predicate(form: Form, rest: list[Given], dialect: Dialect) -> Predica
 
 
 def _accepts(spec: OperandSpec, operand: Operand, dialect: Dialect) -> bool:
+    if spec.dialect_role is not None and str(operand) == dialect.tensor_registers.get(spec.dialect_role):
+        return True
     for word in spec.accepts:
-        if word.startswith("@"):
-            if str(operand) == dialect.tensor_registers.get(word[1:]):
-                return True
-        elif isinstance(operand, Register):
+        if isinstance(operand, Register):
             if operand.file == word:
                 return True
         elif isinstance(operand, Special):
@@ -183,11 +182,11 @@ def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
         "label": "a label",
         "compare": "> >= < <= == !=",
     }
+    if spec.dialect_role is not None:
+        return (dialect.tensor_registers[spec.dialect_role],)
     found = []
     for word in spec.accepts:
-        if word.startswith("@"):
-            found.append(dialect.tensor_registers[word[1:]])
-        elif word in File.__members__:
+        if word in File.__members__:
             found.append(f"a register {word}")
         else:
             found.append(shown.get(word, word))

@@ -14,6 +14,8 @@ from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.forms import (
     TARGET_SPELLINGS,
     Form,
+    Half,
+    Memory,
     OperandSpec,
     Predication,
     Show,
@@ -27,7 +29,7 @@ from castsim.isa.tpc.program import Instruction
 
 _LOAD, _STORE = 0, 3
 _VECTOR = Predication.VECTOR
-_HALVES = ("", "_low", "_high")
+_HALVES = (None, Half.LOW, Half.HIGH)
 _MMIO = flag("mmio")
 _TENSORS = 15  # the field holds five bits; no generation has more than 16 tensors
 
@@ -40,29 +42,38 @@ _TWO_PARTS = (
 )
 
 
-def _local(half: str) -> tuple[Form, ...]:
+def _ending(half: Half | None) -> str:
+    """What a mnemonic ends in that accesses half a vector."""
+    return "" if half is None else f"_{half.value}"
+
+
+def _local(half: Half | None) -> tuple[Form, ...]:
     """Rows of LD_L_V and ST_L_V: one address, or two parts that are added."""
     one, two = (), (Feature.TWO_PART_ADDRESS,)
     addresses = ((_ADDRESS, one, two), *((parts, two, one) for parts in _TWO_PARTS))
     loads = tuple(
         Form(
-            f"ld_l_v{half}",
+            f"ld_l_v{_ending(half)}",
             (_LOAD,),
             (operand("dest", "V VP"), *address),
             predication=_VECTOR,
             needs=needs,
             lacks=lacks,
+            memory=Memory.VECTOR_LOAD,
+            half=half,
         )
         for address, needs, lacks in addresses
     )
     stores = tuple(
         Form(
-            f"st_l_v{half}",
+            f"st_l_v{_ending(half)}",
             (_STORE,),
             (*address, operand("src_c", "V VP")),
             vector_predicate=Feature.MASKED_STORE,
             needs=needs,
             lacks=lacks,
+            memory=Memory.VECTOR_STORE,
+            half=half,
         )
         for address, needs, lacks in addresses
     )
@@ -70,8 +81,20 @@ def _local(half: str) -> tuple[Form, ...]:
 
 
 _SCALAR_LOCAL = (
-    Form("ld_l", (_LOAD,), (operand("dest", "S SP"), operand("src_a", "S imm")), (_MMIO, flag("lock"))),
-    Form("st_l", (_STORE,), (operand("src_a", "S imm"), operand("src_c", "S SP")), (_MMIO, flag("unlock"))),
+    Form(
+        "ld_l",
+        (_LOAD,),
+        (operand("dest", "S SP"), operand("src_a", "S imm")),
+        (_MMIO, flag("lock")),
+        memory=Memory.SCALAR_LOAD,
+    ),
+    Form(
+        "st_l",
+        (_STORE,),
+        (operand("src_a", "S imm"), operand("src_c", "S SP")),
+        (_MMIO, flag("unlock")),
+        memory=Memory.SCALAR_STORE,
+    ),
 )
 
 # ---------------------------------------------------------------------------------------------------- global memory
@@ -85,29 +108,37 @@ _OVERRIDE = flag("dt_override", Feature.ADDRESS_ELEMENT_TYPE)
 
 
 def _gen_addr(slot: int, register_role: str) -> tuple[Form, ...]:
-    switches = (_ELEMENT_TYPE, _OVERRIDE)
-    return (
-        Form("gen_addr", (slot,), (operand("dest", "AD"), _NUMBER, _COORDINATES), switches),
+    tensors = (_NUMBER, operand("tensor", f"@{register_role}"))
+    return tuple(
         Form(
             "gen_addr",
             (slot,),
-            (operand("dest", "AD"), operand("tensor", f"@{register_role}"), _COORDINATES),
-            switches,
-        ),
+            (operand("dest", "AD"), tensor, _COORDINATES),
+            (_ELEMENT_TYPE, _OVERRIDE),
+            memory=Memory.ADDRESS,
+        )
+        for tensor in tensors
     )
 
 
 _GLOBAL = (
     *_gen_addr(_LOAD, "load_number"),
     *_gen_addr(_STORE, "store_number"),
-    Form("ld_g", (_LOAD,), (operand("dest", "S SP V"), operand("src_a", "AD")), predication=_VECTOR),
+    Form(
+        "ld_g",
+        (_LOAD,),
+        (operand("dest", "S SP V"), operand("src_a", "AD")),
+        predication=_VECTOR,
+        memory=Memory.ELEMENT_LOAD,
+    ),
     Form(
         "ld_g",
         (_LOAD,),
         (operand("mask", "mask"), operand("dest", "I"), operand("src_a", "AD")),
         needs=(Feature.INDEXED_GLOBAL_LOAD,),
+        memory=Memory.ELEMENT_LOAD,
     ),
-    Form("st_g", (_STORE,), (operand("src_a", "AD"), operand("src_c", "S SP"))),
+    Form("st_g", (_STORE,), (operand("src_a", "AD"), operand("src_c", "S SP")), memory=Memory.ELEMENT_STORE),
 )
 
 # ---------------------------------------------------------------------------------------------------------- tensors
@@ -176,7 +207,7 @@ def _places(register_role: str) -> tuple[_Variant, ...]:
     )
 
 
-def _load_ranges(half: str) -> tuple[_Variant, ...]:
+def _load_ranges(half: Half | None) -> tuple[_Variant, ...]:
     """Whole or partial loads; the word `partial` is written only where the range is a hardware register."""
     last = (operand("range", "@load_range"),)
     needs = (Feature.PARTIAL_HALF_ACCESS,) if half else ()
@@ -188,7 +219,7 @@ def _load_ranges(half: str) -> tuple[_Variant, ...]:
     )
 
 
-def _store_ranges(half: str) -> tuple[_Variant, ...]:
+def _store_ranges(half: Half | None) -> tuple[_Variant, ...]:
     """Whole, partial and read-modify-write stores; halves cannot be partial."""
     merge, last = operand("rmw", "@store_merge"), operand("range", "@store_range")
     found = []
@@ -198,10 +229,10 @@ def _store_ranges(half: str) -> tuple[_Variant, ...]:
     return tuple(found)
 
 
-def _ld_tnsr(half: str, slot: int, *needs: Feature) -> tuple[Form, ...]:
+def _ld_tnsr(half: Half | None, slot: int, *needs: Feature) -> tuple[Form, ...]:
     return tuple(
         Form(
-            f"ld_tnsr{half}",
+            f"ld_tnsr{_ending(half)}",
             (slot,),
             (operand("dest", "V VP"), *place.operands, *part.operands),
             (*part.switches, *_LOAD_SWITCHES),
@@ -209,21 +240,25 @@ def _ld_tnsr(half: str, slot: int, *needs: Feature) -> tuple[Form, ...]:
             needs=(*needs, *place.needs, *part.needs),
             lacks=part.lacks,
             implied=(*part.implied, *place.implied),
+            memory=Memory.TENSOR_LOAD,
+            half=half,
         )
         for place, part in product(_places("load_number"), _load_ranges(half))
     )
 
 
-def _st_tnsr(half: str) -> tuple[Form, ...]:
+def _st_tnsr(half: Half | None) -> tuple[Form, ...]:
     return tuple(
         Form(
-            f"st_tnsr{half}",
+            f"st_tnsr{_ending(half)}",
             (_STORE,),
             (*place.operands, operand("src_c", "V VP"), *part.operands),
             (*part.switches, *_STORE_SWITCHES),
             vector_predicate=Feature.MASKED_STORE,
             needs=place.needs,
             implied=(*part.implied, *place.implied),
+            memory=Memory.TENSOR_STORE,
+            half=half,
         )
         for place, part in product(_places("store_number"), _store_ranges(half))
     )

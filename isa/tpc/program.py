@@ -12,7 +12,7 @@ from enum import IntEnum, StrEnum
 from functools import cached_property
 
 from castsim.isa.errors import Span
-from castsim.isa.tpc.forms import Form, Value
+from castsim.isa.tpc.forms import ROUNDING, Form, Value
 
 NOWHERE = Span("<none>", 1, 1)
 
@@ -47,6 +47,9 @@ class File(StrEnum):
     SP = "SP"
     VP = "VP"
 
+
+PREDICATES = (File.SP, File.VP)
+"""Files of predicates."""
 
 GROUPED = {File.D: (File.V, 2), File.A: (File.V, 4), File.Z: (File.S, 2)}
 """Files that name several registers of another: which, and how many."""
@@ -173,6 +176,12 @@ class Instruction(Node):
         """Return the value of a switch, None if it does not apply here."""
         return next((value for key, value in self.switches if key == name), None)
 
+    @property
+    def draws(self) -> bool:
+        """Whether its rounding mode draws random numbers."""
+        mode = self.switch(ROUNDING)
+        return mode is not None and any(mode in each.random for each in self.form.switches if each.name == ROUNDING)
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle(Node):
@@ -205,6 +214,11 @@ class Directive(Node):
     """A line that begins with a dot (`.text`, `.globl main`); kept, without meaning here."""
 
     text: str
+
+    @property
+    def name(self) -> str:
+        """Its first word."""
+        return self.text.split()[0]
 
 
 # ---------------------------------------------------------------------------------------------------- declarations

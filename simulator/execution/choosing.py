@@ -8,6 +8,7 @@ from pathlib import Path
 
 from castsim.isa import pto
 from castsim.isa.errors import ReadError
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets import Target, load_target, target_for_architecture
 
 DEFAULT_ARCHITECTURE = "a3"
@@ -35,7 +36,7 @@ def choose_target(architecture: str | None, given: str | Path | Target | None) -
     return found
 
 
-def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pto.Function, tuple[str, ...]]:
+def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pto.Function, Warnings]:
     """Return the function to run, and warnings of functions that could not be read and are not asked for.
 
     Raises:
@@ -61,7 +62,11 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
         what = "no function" if not candidates else f"{len(candidates)} functions"
         raise ReadError(f"{path}: {what} to run; name one by --entry", legal=_shown([f.name for f in candidates]))
     return candidates[0], tuple(
-        f"{one.error.span}: function @{one.name} cannot be read and is left out: {one.error.message}"
+        WarningText(
+            WarningKind.LEFT_OUT,
+            f"function @{one.name} cannot be read and is left out: {one.error.message}",
+            str(one.error.span),
+        )
         for one in parsed.refused
     )
 

@@ -57,11 +57,22 @@ class Instruction:
         return self.mnemonic or self.text
 
 
+class GlobalSpace(str):
+    """The address space of an argument of the program in global memory, `gm:NAME`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, argument: str) -> GlobalSpace:
+        """Return the space of the argument of a name."""
+        return cls(f"gm:{argument}")
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Bytes of an address space that an instruction reads or writes: the first at `start`, the last before `end`.
 
-    `space` is a buffer of the target (`ub`) or `gm:NAME` for the argument NAME of the program. Without `runs` all
+    `space` is a buffer of the target (`ub`) or the `GlobalSpace` of an argument of the program. Without `runs` all
     bytes in between are touched. Otherwise `runs` are (count, distance) of nested repetitions, outermost first, of
     one stretch of bytes: the rows of a tile that is not full are `((rows, pitch),)`. Distances are positive.
     """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow, Saturation
+from castsim.isa.warning_text import Warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,4 +29,4 @@ class TargetCast:
     rounding: str
     saturation: Saturation
     overflow: Overflow
-    warnings: tuple[str, ...]
+    warnings: Warnings

@@ -7,6 +7,11 @@ from castsim.isa.modes import Rounding
 from castsim.isa.pto.program import RoundMode
 
 
+def bare_mode(word: str) -> str:
+    """Return the word for a rounding mode in capitals and without the `CAST_` that the vendor's headers have."""
+    return word.upper().removeprefix("CAST_")
+
+
 def tile_mode(rounding: str | None, chip: str) -> RoundMode | None:
     """Return a mode as the enumeration of the tile instructions names it, None for none.
 
@@ -29,7 +34,7 @@ def round_mode(rounding: str) -> RoundMode:
     Raises:
         ReadError: no rounding mode of theirs.
     """
-    name = rounding.upper().removeprefix("CAST_")
+    name = bare_mode(rounding)
     if name not in RoundMode.__members__:
         raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.name.lower() for mode in RoundMode])
     return RoundMode[name]

@@ -15,7 +15,7 @@ from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.primitives import Convert, Integral, Primitive
 from castsim.planning.proof import goes_by_breakpoints
 from castsim.planning.request import CastRequest
-from castsim.planning.steps import Chain, Form, Step, TileCastForm, primitives_of, run_chain
+from castsim.planning.steps import Chain, Form, Step, TileCastForm, TileWorkForm, VectorForm, primitives_of, run_chain
 from castsim.targets import Target
 
 _SIMULATED = 6
@@ -77,8 +77,14 @@ def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
 def _kind(chain: Chain) -> tuple[Any, ...]:
     """Return what a chain's cost depends on: formats and kinds of instructions, not rounding modes or constants."""
     return tuple(
-        (step.src.name, step.dst.name, step.name.partition(" ")[0], _switches(step.forms[0])) for step in chain
+        (step.src.name, step.dst.name, type(step.forms[0]), _mnemonic(step.forms[0]), _switches(step.forms[0]))
+        for step in chain
     )
+
+
+def _mnemonic(form: Form) -> str | None:
+    """Return the mnemonic of a form that is no cast of a tile, which all have the same, and no reading of bits anew."""
+    return form.mnemonic if isinstance(form, TileWorkForm | VectorForm) else None
 
 
 def _switches(form: Form) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from castsim.evidence.accuracy import Accuracy, AssessedRow, Curve
 from castsim.evidence.accuracy.assessment import Statistics, predicted, simulated
@@ -25,7 +26,7 @@ def accuracy_document(found: Sequence[Accuracy]) -> Document:
 
 
 def _target(accuracy: Accuracy) -> Document:
-    shipped = [table for table in accuracy.target.measurements if accuracy.table.file.endswith(table.file)]
+    shipped = [table for table in accuracy.target.measurements if Path(accuracy.table.file).match(table.file)]
     return {
         "target": accuracy.target.name,
         "file": accuracy.table.file,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow, Saturation
+from castsim.isa.warning_text import Warnings
 from castsim.reports.cast_specifications import Accepted, accepted_document
 from castsim.reports.documents import Document, document, json_of
 from castsim.reports.numbers import Number, bits_text, json_value
@@ -93,7 +94,7 @@ class CastTable:
 
     request: Request
     rows: tuple[CastRow, ...]
-    warnings: tuple[str, ...]
+    warnings: Warnings
     skipped: tuple[Skipped, ...] = ()
     accepted: tuple[Accepted, ...] = ()
 

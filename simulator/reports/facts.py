@@ -13,6 +13,9 @@ from castsim.targets.schema import Fact, Option, Status, Table
 DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
 """What a report ends with: facts that no vendor document states and no source reports as measured."""
 
+OPTIONS = "options"
+"""The part of a description that holds the options."""
+
 _ABOUT = frozenset({*Fact.model_fields, "validated"})
 """Fields that say where a fact is from and how well it is known, not what it is."""
 
@@ -28,10 +31,18 @@ class NamedFact:
     note: str
 
 
+def facts_by_part(target: Target) -> dict[str, tuple[NamedFact, ...]]:
+    """Return the fact tables of a target by the part of its description, in the order of the description."""
+    return {
+        part: tuple(_named(path, fact) for path, fact in _facts(getattr(target, part), part))
+        for part in type(target).model_fields
+    }
+
+
 def facts_of(target: Target) -> Iterator[NamedFact]:
     """Yield every fact table of a target, in the order of its description."""
-    for path, fact in _facts(target, ""):
-        yield _named(path, fact)
+    for found in facts_by_part(target).values():
+        yield from found
 
 
 def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[NamedFact, ...]:

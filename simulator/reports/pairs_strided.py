@@ -6,6 +6,7 @@ from castsim.execution.tree import Block, Lowered, operations
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
+from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.machines.strided.operations import Barrier, ControlWrite, StridedOperation, VectorOperation
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.sequences import Call, emit_call
@@ -81,7 +82,7 @@ def _mode(target: StridedRepeatTarget, rule: StridedCast, asked: RoundMode | Non
         requested="default" if asked is None else asked.name.lower(),
         in_force=plan.rounding.value if rule.fallback is not None else None,
         mnemonic=plan.mnemonic,
-        warning=next(iter(plan.mode_warnings), None),
+        warning=next(iter(of_kind(plan.warnings, WarningKind.ROUNDING)), None),
     )
 
 
@@ -93,7 +94,7 @@ def _saturation(
         requested="default" if asked is None else asked.value,
         scratch=scratch,
         in_force=plan.saturation.value,
-        warning=next(iter(plan.saturation_warnings), None),
+        warning=next(iter(of_kind(plan.warnings, WarningKind.SATURATION)), None),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
+from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.machines.vector_function.plan import CastPlan, plan_cast
 from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
 from castsim.targets.vector_function import VectorCast, VectorFunctionTarget
@@ -54,7 +55,7 @@ def _row(target: VectorFunctionTarget, rule: VectorCast) -> PairRow:
     src, dst = format_named(rule.src), format_named(rule.dst)
     plan = _plan(target, src, dst)
     other = Saturation.ON if plan.saturation is Saturation.OFF else Saturation.OFF
-    in_vain = bool(_plan(target, src, dst, None, other).saturation_warnings)
+    in_vain = bool(of_kind(_plan(target, src, dst, None, other).warnings, WarningKind.SATURATION))
     return PairRow(
         src=rule.src,
         dst=rule.dst,
@@ -75,7 +76,7 @@ def _mode(target: VectorFunctionTarget, src: Format, dst: Format, rule: VectorCa
         requested="default" if asked is None else asked.name.lower(),
         in_force=plan.rounding.value if rule.fallback is not None else None,
         mnemonic=convert if letter is None else f"{convert} {letter}",
-        warning=next(iter(plan.mode_warnings), None),
+        warning=next(iter(of_kind(plan.warnings, WarningKind.ROUNDING)), None),
     )
 
 
@@ -87,7 +88,7 @@ def _saturation(
         requested="default" if asked is None else asked.value,
         scratch=scratch,
         in_force=plan.saturation.value,
-        warning=next(iter(plan.saturation_warnings), None),
+        warning=next(iter(of_kind(plan.warnings, WarningKind.SATURATION)), None),
     )
 
 

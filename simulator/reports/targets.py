@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from castsim.reports.builtin_lists import listed
 from castsim.reports.documents import Document, document, json_of
-from castsim.reports.facts import NamedFact, facts_of
+from castsim.reports.facts import OPTIONS, facts_by_part
 from castsim.reports.pairs import PairDetail, pair_rows
 from castsim.targets import Target
 
@@ -18,11 +18,10 @@ def list_document(targets: Sequence[Target]) -> Document:
 
 def target_document(target: Target) -> Document:
     """Return everything a description says: header, pairs, facts by path, options."""
-    options = {f"options.{name}" for name in target.options}
     return {
         **_header(target),
         "pairs": json_of(pair_rows(target)),
-        "facts": [document(fact) for fact in facts_of(target) if fact.name not in options],
+        "facts": [document(fact) for part, found in facts_by_part(target).items() if part != OPTIONS for fact in found],
         "options": [
             {"name": name, **document(option, "value", "legal", "meaning", "set_by", "status", "source")}
             for name, option in target.options.items()
@@ -41,11 +40,6 @@ def pair_document(target: Target, detail: PairDetail) -> Document:
 
 
 _DETAIL = ("modes", "saturation", "configuration", "scratch", "note", "status", "source")
-
-
-def facts_below(target: Target, prefix: str) -> list[NamedFact]:
-    """Return the facts whose path starts with `prefix`."""
-    return [fact for fact in facts_of(target) if fact.name.startswith(prefix)]
 
 
 def _header(target: Target) -> Document:

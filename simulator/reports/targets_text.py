@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from castsim.reports.builtins_text import target_section
-from castsim.reports.facts import NamedFact, described, facts_of
+from castsim.reports.facts import OPTIONS, NamedFact, described, facts_by_part
 from castsim.reports.pairs import PairDetail, PairRow, pair_rows
 from castsim.reports.terminal import indented, table
 from castsim.targets import Target
@@ -42,7 +42,7 @@ def _target(target: Target) -> Iterator[RenderableType]:
     yield Text(f"programs ask for it as {', '.join(target.architectures)}")
     yield Text()
     yield _pairs(pair_rows(target))
-    yield from _fact_sections(list(facts_of(target)))
+    yield from _fact_sections(facts_by_part(target))
     yield Text()
     yield Text("options (`castsim run --option NAME=VALUE`)", style="bold")
     for name, option in target.options.items():
@@ -72,18 +72,18 @@ def _pairs(rows: Sequence[PairRow]) -> Table:
     return made
 
 
-def _fact_sections(facts: Sequence[NamedFact]) -> Iterator[RenderableType]:
-    for title, prefixes in (("memories", ("memories.",)), ("timing", ("frequency", "timing."))):
+def _fact_sections(by_part: Mapping[str, Sequence[NamedFact]]) -> Iterator[RenderableType]:
+    sections = {"memories": ("memories",), "timing": ("frequency", "timing")}
+    for title, parts in sections.items():
         yield Text()
         yield Text(title, style="bold")
-        for fact in facts:
-            if fact.name.startswith(prefixes):
-                yield from _fact(fact)
+        for fact in (fact for part, found in by_part.items() if part in parts for fact in found):
+            yield from _fact(fact)
     yield Text()
     yield Text("other facts", style="bold")
-    for fact in facts:
-        if not fact.name.startswith(("memories.", "frequency", "timing.", "options.")):
-            yield from _fact(fact)
+    shown = {OPTIONS, *(part for parts in sections.values() for part in parts)}
+    for fact in (fact for part, found in by_part.items() if part not in shown for fact in found):
+        yield from _fact(fact)
 
 
 def _fact(fact: NamedFact) -> Iterator[RenderableType]:

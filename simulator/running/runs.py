@@ -12,6 +12,7 @@ from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
+from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Treatment
 from castsim.running.loading import load
@@ -57,7 +58,7 @@ class Result:
         return self.timing
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> Warnings:
         """What the program asks for in vain, or does in a surprising way; each with its place."""
         return self.loaded.executed.warnings
 

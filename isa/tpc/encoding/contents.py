@@ -73,7 +73,7 @@ def field_of(role: str, slot: Slot) -> str:
 
 def is_encoded(spec: OperandSpec) -> bool:
     """Whether an operand has bits; range and merge registers follow from switches."""
-    return not all(word.startswith("@") for word in spec.accepts)
+    return spec.dialect_role is None
 
 
 def pieces(instruction: Instruction, slot: Slot, encoding: Encoding) -> Iterator[Piece]:

@@ -21,7 +21,8 @@ from castsim.isa.tpc.program import Bundle, Immediate, Instruction, LabelUse
 class Line:
     """One bundle, or a stretch of bytes that is none (`text` is then a `.byte` directive).
 
-    `labels` stand before it; `directives` too; `remark` says what is unknown about it.
+    `labels` stand before it; `directives` too. `unread` says why bytes are no bundle, `leftover` which fields of a
+    bundle are encoded otherwise than this project would.
     """
 
     address: int
@@ -29,8 +30,20 @@ class Line:
     text: str
     labels: tuple[str, ...] = ()
     directives: tuple[str, ...] = ()
-    remark: str | None = None
-    known: bool = True
+    unread: str | None = None
+    leftover: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a bundle."""
+        return self.unread is None
+
+    @property
+    def remark(self) -> str | None:
+        """What is unknown about it, None if nothing is."""
+        if self.unread is not None:
+            return f"unknown: {self.unread}"
+        return f"encoded otherwise than expected in {', '.join(self.leftover)}" if self.leftover else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +177,7 @@ def _lines(unit: _Unit, labels: dict[int, str], encoding: Encoding) -> list[Line
     here = _labels_at(unit.address, labels)
     if unit.reason is not None:
         text = f"{BYTE} {', '.join(f'{byte:#04x}' for byte in unit.code)}"
-        return [Line(unit.address, unit.code, text, here, (), f"unknown: {unit.reason}", known=False)]
+        return [Line(unit.address, unit.code, text, here, unread=unit.reason)]
     found = []
     names = [decoded.half.name for decoded in unit.bundles if decoded.half is not None]
     pair = (f"{COMPRESSED} {' '.join(names)}",) if names else ()
@@ -173,6 +186,6 @@ def _lines(unit: _Unit, labels: dict[int, str], encoding: Encoding) -> list[Line
         code = unit.code[number * size : (number + 1) * size]
         directives = (*(pair if number == 0 else ()), *((f"{ENCODED} {code.hex()}",) if decoded.leftover else ()))
         text = print_bundle(_with_labels(decoded.bundle, address, labels, encoding))
-        remark = f"encoded otherwise than expected in {', '.join(decoded.leftover)}" if decoded.leftover else None
-        found.append(Line(address, code, text, here if number == 0 else (), directives, remark))
+        labels_here = here if number == 0 else ()
+        found.append(Line(address, code, text, labels_here, directives, leftover=tuple(decoded.leftover)))
     return found

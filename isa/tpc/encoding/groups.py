@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from castsim.isa.formats import FORMATS
+from castsim.isa.tpc.conversion_forms import NARROWED_BITS
 from castsim.isa.tpc.program import GROUPED, File, Instruction, Register
 
 _GROUP_FILES = {1: File.V, 2: File.D, 4: File.A}
@@ -50,7 +51,7 @@ def _widths(instruction: Instruction) -> tuple[int, int]:
         return FORMATS[instruction.type].bits, FORMATS[str(instruction.switch("target_type"))].bits
     source = int("".join(filter(str.isdecimal, instruction.mnemonic)))  # convert_int32
     width = instruction.switch("width")
-    return source, source // 2 if width is None else int(str(width).removeprefix("to_"))
+    return source, source // 2 if width is None else NARROWED_BITS[str(width)]
 
 
 def unspoken_group(instruction: Instruction) -> bool:

@@ -12,6 +12,8 @@ from castsim.casting import cast_on_target
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+from castsim.isa.warning_text import WarningText
+from castsim.machines.tile_modes import bare_mode
 from castsim.numerics import (
     Policy,
     abstract_policy,
@@ -110,12 +112,12 @@ def cast_values(request: Request) -> CastTable:
         IllegalError: a pair or mode that the target or the format does not have; with every target asked for, one
             that no target has.
     """
-    warnings: dict[str, None] = {}
+    told: _Told = {}
     skipped: dict[Skipped, None] = {}
-    columns = list(_on_targets(request, warnings, skipped) if request.targets else _abstract(request))
+    columns = list(_on_targets(request, told, skipped) if request.targets else _abstract(request))
     rows, found = _judged(request, columns)
     by_value = [column[number] for number in range(len(request.sources)) for column in rows]
-    return CastTable(request, tuple(by_value), tuple(warnings), tuple(skipped), tuple(found))
+    return CastTable(request, tuple(by_value), tuple(told), tuple(skipped), tuple(found))
 
 
 def _judged(request: Request, columns: list[list[CastRow]]) -> tuple[list[list[CastRow]], list[Accepted]]:
@@ -147,7 +149,7 @@ def _abstract_column(request: Request, policy: Policy, asked: str | None) -> lis
     return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None))
 
 
-def _on_targets(request: Request, warnings: dict[str, None], skipped: dict[Skipped, None]) -> Iterator[list[CastRow]]:
+def _on_targets(request: Request, told: _Told, skipped: dict[Skipped, None]) -> Iterator[list[CastRow]]:
     """Yield one column per rounding and target, after the abstract cast of that rounding if it is wanted."""
     done, refusal = 0, None
     for rounding in request.roundings or (None,):
@@ -155,7 +157,7 @@ def _on_targets(request: Request, warnings: dict[str, None], skipped: dict[Skipp
             yield _abstract_column(request, _comparable(request, rounding, None), rounding)
         for target in request.targets:
             try:
-                yield _on_target(request, target, rounding, warnings)
+                yield _on_target(request, target, rounding, told)
                 done += 1
             except IllegalError as error:
                 if not request.lenient:
@@ -167,7 +169,7 @@ def _on_targets(request: Request, warnings: dict[str, None], skipped: dict[Skipp
         raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")
 
 
-def _on_target(request: Request, target: Target, rounding: str | None, warnings: dict[str, None]) -> list[CastRow]:
+def _on_target(request: Request, target: Target, rounding: str | None, told: _Told) -> list[CastRow]:
     result = cast_on_target(
         _codes(request),
         request.src,
@@ -177,7 +179,7 @@ def _on_target(request: Request, target: Target, rounding: str | None, warnings:
         saturation=request.saturation,
         scratch=request.scratch,
     )
-    warnings.update(dict.fromkeys(f"{target.name}: {text}" for text in result.warnings))
+    told.update(dict.fromkeys(warning.at(target.name) for warning in result.warnings))
     saturation = None if result.saturation is None else str(result.saturation)
     column = _column(request, result.codes, (target.name, rounding), (result.rounding, result.overflow, saturation))
     exact = _abstract_column(request, _comparable(request, rounding, result.rounding), rounding)
@@ -198,7 +200,7 @@ def _comparable(request: Request, asked: str | None, in_force: str | None) -> Po
     if request.saturation is not None:
         overflow = legal_overflows(dst)[0 if request.saturation is Saturation.ON else 1]
     legal = {str(mode): mode for mode in legal_roundings(src, dst) if mode is not Rounding.STOCHASTIC}
-    names = [name.lower().removeprefix("cast_") for name in (asked, in_force) if name is not None]
+    names = [bare_mode(name).lower() for name in (asked, in_force) if name is not None]
     mode = next((legal[name] for name in names if name in legal), None)
     return abstract_policy(src, dst, mode, overflow)
 
@@ -220,6 +222,8 @@ def _column(
     ]
 
 
+_Told = dict[WarningText, None]
+"""Warnings in the order in which they came up, each once."""
 _Word = TypeVar("_Word", Rounding, Overflow, Saturation)
 
 

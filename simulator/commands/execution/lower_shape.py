@@ -50,10 +50,10 @@ def planned(request: CastRequest, make: Callable[[CastRequest], Answer]) -> Answ
 
 def _check_elements(rows: int, cols: int) -> None:
     if rows * cols > LARGEST:
-        legal = [f"--{name} up to {LARGEST // other}" for name, other in (("rows", cols), ("cols", rows))]
+        most = {"rows": LARGEST // cols, "cols": LARGEST // rows}
         raise ReadError(
             f"--rows {rows} --cols {cols}: more than {LARGEST} elements, which would all be simulated",
-            legal=[text for text in legal if not text.endswith(" 0")],
+            legal=[f"--{name} up to {number}" for name, number in most.items() if number],
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from castsim.execution.tiles import Tile, TileCast, TileTransfer
 from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import IntFormat
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
 
 
@@ -46,7 +47,7 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
         )
 
 
-def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[str, ...]:
+def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     """Refuse a load or store whose view and tile do not match; return warnings (docs/reference/pto.md section 3.5).
 
     Raises:
@@ -105,7 +106,7 @@ def check_equal_regions(cast: TileCast) -> None:
         )
 
 
-def check_overlap(cast: TileCast) -> tuple[str, ...]:
+def check_overlap(cast: TileCast) -> Warnings:
     """In place is fine if the destination starts with the source and runs no faster; anything else destroys input."""
     src, dst, tmp = cast.src, cast.dst, cast.tmp
     for other in (src, dst):
@@ -119,13 +120,14 @@ def check_overlap(cast: TileCast) -> tuple[str, ...]:
     if src.address == dst.address and slower:
         if (dst.element_bits, dst.row_pitch) == (src.element_bits, src.row_pitch):
             return ()
-        return (f"%{dst.name} is narrowed in place over %{src.name}: relies on in-order repeats",)
+        text = f"%{dst.name} is narrowed in place over %{src.name}: relies on in-order repeats"
+        return (WarningText(WarningKind.IN_PLACE, text),)
     raise TileError(
         f"%{dst.name} ({_range(dst)}) partly overlaps its source %{src.name} ({_range(src)})", span=cast.span
     )
 
 
-def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> tuple[str, ...]:
+def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     tile = transfer.tile
     gap = (tile.cols - tile.valid_cols) * tile.element_bits // 8
     block = target.block_bytes

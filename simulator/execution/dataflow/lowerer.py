@@ -12,11 +12,12 @@ from castsim.execution.dataflow.checks import check_tile
 from castsim.execution.dataflow.operations import BLOCK, Barrier, ScalarWork, SetFlag, WaitFlag
 from castsim.execution.dataflow.transfers import lower_transfer
 from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
-from castsim.execution.tree import Access, Block
+from castsim.execution.tree import Access, Block, GlobalSpace
 from castsim.execution.vector_operations import TileEffect, as_rows, behaviour_of, check_work, work_accesses
 from castsim.execution.vector_operations.accesses import tile_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import IllegalError, Span
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
 
 
@@ -33,18 +34,19 @@ class DataflowLowerer:
         memory = self._chip.memories["ub"]
         return "ub", memory.allocatable_bytes, memory.alignment_bytes
 
-    def closing_warnings(self) -> tuple[str, ...]:
+    def closing_warnings(self) -> Warnings:
         """Return what only the whole program shows: tiles under scratch that nothing reserves.
 
         A mechanism may know of more.
         """
-        found: dict[str, None] = {}
+        found: dict[WarningText, None] = {}
         for work, (start, end) in self._window_uses:
             hit = sorted({tile.name for tile in self._tiles.values() if tile.address < end and start < tile.end})
             if hit:
                 tiles = ", ".join(f"%{name}" for name in hit)
-                text = f"without tmp it uses bytes {start} .. {end - 1}, where {tiles} lies"
-                found[f"{work.span}: {work.mnemonic} of a column vector: {text}"] = None
+                why = f"without tmp it uses bytes {start} .. {end - 1}, where {tiles} lies"
+                text = f"{work.mnemonic} of a column vector: {why}"
+                found[WarningText(WarningKind.SCRATCH, text, work.span)] = None
         return tuple(found)
 
     def check_tile(self, tile: Tile, span: Span) -> None:
@@ -62,7 +64,7 @@ class DataflowLowerer:
 
         A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
         """
-        warnings = check_work(self._chip, work)
+        warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in check_work(self._chip, work))
         rule = self._chip.tile_operation(work.mnemonic)
         if rule is not None and rule.tmp == "ignored":
             work = replace(work, tmp=None)
@@ -137,7 +139,7 @@ def _transfer_accesses(transfer: TileTransfer) -> tuple[Access, ...]:
     inner = (cols * bits + 7) // 8 if step == 1 else (bits + 7) // 8
     rows = [*outer, *([(cols, step)] if step != 1 else [])]
     distances = [(count, distance * bits // 8) for count, distance in rows]
-    far = strided(f"gm:{part.argument}", part.offset * bits // 8, distances, inner, write=not transfer.load)
+    far = strided(GlobalSpace.of(part.argument), part.offset * bits // 8, distances, inner, write=not transfer.load)
     return (_padded(transfer), far)
 
 

@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
-from castsim.execution.tree import Block, Loop, Lowered, Node, Operation, Tree
+from castsim.execution.tree import Block, GlobalSpace, Loop, Lowered, Node, Operation, Tree
 from castsim.isa.errors import IllegalError
 from castsim.targets.dataflow import DataflowTarget
 
 ALL_PIPES = "ALL"
 """What a barrier over every pipe names."""
-
-_GLOBAL_MEMORY = "gm:"
 
 
 class Survey:
@@ -61,7 +59,7 @@ class Survey:
         return [
             space
             for space, writes in touched.items()
-            if True in writes and (len(writes) > 1 or not space.startswith(_GLOBAL_MEMORY))
+            if True in writes and (len(writes) > 1 or not isinstance(space, GlobalSpace))
         ]
 
     def elements(self) -> Iterator[Lowered | Operation]:

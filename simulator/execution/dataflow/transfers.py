@@ -12,13 +12,14 @@ from castsim.execution.tiles import TileTransfer
 from castsim.execution.tree import Block, Node, loop_of
 from castsim.isa.errors import TileError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.warning_text import Warnings
 from castsim.targets.dataflow import DataflowTarget
 
 ZERO, MAXIMUM, MINIMUM = 1, 2, 3
 """Values of the tile field `pad`; 0 leaves the bytes behind a row as they are."""
 
 
-def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Block, tuple[str, ...]]:
+def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Block, Warnings]:
     """Split a load or store into DMA instructions; return them with warnings.
 
     Raises:

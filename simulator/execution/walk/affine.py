@@ -14,11 +14,13 @@ from math import gcd
 
 from castsim.execution.walk.dependence import Bounds, Loops, Scalar, affine, unknown
 from castsim.execution.walk.fixed_width import signed
+from castsim.isa.pto.scalars import UNSIGNED
 
 _QUOTIENTS = ("divui", "divsi", "shrui", "shrsi")
 _DIVISIONS = (*_QUOTIENTS, "remui", "remsi")
 _BITWISE = ("andi", "ori", "xori")
-_EXTREMES = ("minsi", "maxsi", "minui", "maxui")
+_EXTREMES = {"minsi": ("slt", True), "maxsi": ("slt", False), "minui": ("ult", True), "maxui": ("ult", False)}
+"""The smaller or larger of two: the comparison that tells them apart, and whether the smaller is wanted."""
 
 
 def arithmetic_result(operation: str, left: Scalar, right: Scalar, width: int, value: int, loops: Loops) -> Scalar:
@@ -48,10 +50,10 @@ def comparison_result(predicate: str, left: Scalar, right: Scalar, width: int, v
     if left.periods is not None or right.periods is not None:
         return unknown(value, (left, right))
     slopes = _sum(left, right, -1)
-    if predicate[0] == "u":
+    if predicate in UNSIGNED:
         if min(left.value, right.value) < 0:
             return unknown(value, (left, right))
-        predicate = "s" + predicate[1:]
+        predicate = UNSIGNED[predicate]
     if width == 1:
         return unknown(value, (left, right))
     difference = int(left.value) - int(right.value)
@@ -130,11 +132,11 @@ def _bits(operation: str, left: Scalar, right: Scalar, value: int) -> Scalar | N
 
 def _extreme(operation: str, left: Scalar, right: Scalar, width: int, loops: Loops) -> Scalar | None:
     """The smaller or larger of two is one of them, up to some unit."""
-    is_less = "slt" if operation[3] == "s" else "ult"
+    is_less, wants_less = _EXTREMES[operation]
     order = comparison_result(is_less, left, right, width, int(left.value < right.value), loops)
     if not order.constant:
         return None
-    return left if bool(order.value) == operation.startswith("min") else right
+    return left if bool(order.value) == wants_less else right
 
 
 def _slopes(scalar: Scalar) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from castsim.execution.walk.places import Allocator
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES
+from castsim.isa.warning_text import WarningKind, WarningText
 
 TileNode = pto.AllocTile | pto.Tcvt
 """What creates a tile: an allocation, or a cast in one of the forms that define their destination."""
@@ -121,7 +122,9 @@ def lifetimes_of(body: Sequence[pto.Operation]) -> tuple[Lifetime, ...]:
     return tuple(reader.lifetimes)
 
 
-def share_bytes(function: pto.Function, allocator: Allocator, element_bits: Callable[[Format], int]) -> str | None:
+def share_bytes(
+    function: pto.Function, allocator: Allocator, element_bits: Callable[[Format], int]
+) -> WarningText | None:
     """Let tiles that are never in use together share bytes, if a program fits in no other way; return a warning."""
 
     def size_of(node: TileNode) -> int:
@@ -137,9 +140,10 @@ def share_bytes(function: pto.Function, allocator: Allocator, element_bits: Call
     if need > capacity:
         return None
     allocator.placed.update(addresses)
-    return (
+    return WarningText(
+        WarningKind.SHARED_BYTES,
         f"its tiles take {total} bytes, the buffer has {capacity}: tiles that are never in use together share bytes, "
-        f"{need} in all"
+        f"{need} in all",
     )
 
 

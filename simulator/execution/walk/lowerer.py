@@ -9,6 +9,7 @@ from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, Operation
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format
+from castsim.isa.warning_text import Warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class LoweredInstruction:
     body: Block
     accesses: tuple[Access, ...] = ()
     shortcut: object | None = None
-    warnings: tuple[str, ...] = field(default=())
+    warnings: Warnings = field(default=())
 
 
 class Lowerer(Protocol):
@@ -67,6 +68,6 @@ class Lowerer(Protocol):
         """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
         ...
 
-    def closing_warnings(self) -> tuple[str, ...]:
+    def closing_warnings(self) -> Warnings:
         """Return warnings that only the whole program gives reason for; asked for once it has been walked."""
         ...

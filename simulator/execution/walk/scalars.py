@@ -18,6 +18,7 @@ from castsim.execution.walk.fixed_width import signed, unsigned
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.scalars import UNSIGNED
 from castsim.numerics import abstract_policy, cast_codes
 
 _FLOAT_CODES = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
@@ -81,13 +82,13 @@ def evaluate(node: pto.Arith | pto.Compare | pto.Convert, scalar_of: Callable[[s
 
 
 def compare(predicate: str, left: Scalar, right: Scalar, width: int, loops: Loops | None = None) -> Scalar:
-    """Evaluate `arith.cmpi`; unsigned predicates start with `u`. `loops` are those that operands depend on."""
+    """Evaluate `arith.cmpi`. `loops` are those that operands depend on."""
     a, b = int(left.value), int(right.value)
-    if predicate[0] == "u":
+    if predicate in UNSIGNED:
         a, b = unsigned(a, width), unsigned(b, width)
     elif width == 1:
         a, b = -a, -b  # the one bit of a truth value is its sign
-    value = int(_PREDICATES[f"s{predicate[1:]}" if predicate[0] == "u" else predicate](a, b))
+    value = int(_PREDICATES[UNSIGNED.get(predicate, predicate)](a, b))
     if loops is None or (left.constant and right.constant):
         return Scalar(value)
     return comparison_result(predicate, left, right, width, value, loops)

@@ -58,4 +58,4 @@ def main_pipe(body: Block) -> str:
 
 def bare(pipe: pto.Pipe) -> str:
     """Return a pipe's name without the prefix PIPE_."""
-    return pipe.value.removeprefix("PIPE_")
+    return pipe.name

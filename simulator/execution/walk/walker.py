@@ -40,6 +40,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 
 Value = Scalar | Pointer | View | Part | TileHandle
 
@@ -50,7 +51,7 @@ class Executed:
 
     tree: Tree
     arguments: Mapping[str, ArgumentUse]
-    warnings: tuple[str, ...]
+    warnings: Warnings
 
 
 def execute(
@@ -99,7 +100,7 @@ class _Walker:
     environment: dict[str, Value] = field(default_factory=dict)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
-    warnings: dict[str, None] = field(default_factory=dict)
+    warnings: dict[WarningText, None] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
     repeating: dict[int, bool] = field(default_factory=dict)
     loops: Loops = field(default_factory=Loops)
@@ -113,7 +114,7 @@ class _Walker:
         if not self.fixed_addresses:
             warning = share_bytes(self.function, self.allocator, self.lowerer.element_bits)
             if warning is not None:
-                self.warnings[f"{self.function.span}: {warning}"] = None
+                self.warnings[warning.at(self.function.span)] = None
 
     # ------------------------------------------------------------------------------------------------- operations
 
@@ -237,7 +238,8 @@ class _Walker:
     def _pass_over(self, node: pto.Tcvt | pto.TileOperation, out: list[Node]) -> None:
         """Take an operation of the matrix unit for nothing: what it costs is not known."""
         name = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
-        warning = f"pto.{name} belongs to the matrix unit: opaque, no cycles are counted for it"
+        text = f"pto.{name} belongs to the matrix unit: opaque, no cycles are counted for it"
+        warning = WarningText(WarningKind.UNTIMED, text)
         if isinstance(node, pto.TileOperation) and name in ALIASES:
             (kind,) = node.output_types
             assert isinstance(kind, pto.TileType)
@@ -391,5 +393,5 @@ class _Walker:
             number = self.numbers[id(node)] = len(self.instructions)
             self.instructions.append(label.instruction(main_pipe(lowered.body), node.span))
         for warning in lowered.warnings:
-            self.warnings[f"{node.span}: {warning}"] = None
+            self.warnings[warning.at(node.span)] = None
         out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut))

@@ -10,8 +10,9 @@ from castsim.execution.walk.structure import nodes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.attributes import enum_value
 from castsim.isa.pto.spelling import closest
-from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, MATRIX, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, VECTOR_OPERATIONS, Role, VectorOperation
 
 TRANSFERS = ("tload", "tstore")
 SUPPORTED = (*TRANSFERS, "tcvt", *VECTOR_OPERATIONS, *ALIASES)
@@ -73,7 +74,7 @@ def refuse_matrix_work(body: Sequence[pto.Operation]) -> None:
         IllegalError: names it.
     """
     for node in nodes(body):
-        if isinstance(node, pto.TileOperation) and node.mnemonic.startswith(MATRIX):
+        if isinstance(node, pto.TileOperation) and node.of_matrix_unit:
             raise unsupported(node)
 
 
@@ -82,7 +83,7 @@ def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
     if isinstance(node, pto.Tcvt):
         return "vec" not in {node.src_type.location, node.dst_type.location}
     kinds = (*node.input_types, *node.output_types)
-    return node.mnemonic.startswith(MATRIX) or any(is_foreign(kind) for kind in kinds)
+    return node.of_matrix_unit or any(is_foreign(kind) for kind in kinds)
 
 
 def is_foreign(kind: pto.Type) -> bool:
@@ -109,6 +110,6 @@ def _form(operation: VectorOperation, types: Sequence[pto.Type]) -> tuple[Role, 
 
 
 def _mode(attributes: dict[str, str]) -> str:
-    """Return the comparison; the text of the attribute is canonical, `#pto<cmp lt>`."""
+    """Return the comparison."""
     text = attributes.get("cmpMode")
-    return COMPARISONS[0] if text is None else text.removeprefix("#pto<cmp ").removesuffix(">")
+    return COMPARISONS[0] if text is None else enum_value(text)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from castsim.execution.dataflow.checks import check_equal_regions, check_overlap, check_tile
 from castsim.execution.tiles import TileCast
 from castsim.isa.errors import TileError
+from castsim.isa.warning_text import Warnings
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 
-def check_cast(target: StridedRepeatTarget, cast: TileCast) -> tuple[str, ...]:
+def check_cast(target: StridedRepeatTarget, cast: TileCast) -> Warnings:
     """Refuse tiles that one cast cannot combine; return warnings about combinations that merely surprise.
 
     Raises:

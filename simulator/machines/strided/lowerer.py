@@ -11,6 +11,7 @@ from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, Span
 from castsim.isa.formats import Format
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.geometry import active_bytes
 from castsim.machines.strided.kernels import lower_work
 from castsim.machines.strided.lowering import lower_cast
@@ -55,16 +56,15 @@ class StridedLowerer(DataflowLowerer):
         super().check_tile(tile, span)
         self.tiles[tile.name, tile.address] = tile
 
-    def closing_warnings(self) -> tuple[str, ...]:
+    def closing_warnings(self) -> Warnings:
         """Name the tiles into which scratch sequences write past their tmp tile, and those under unreserved scratch."""
         found = [*super().closing_warnings()]
         for use in self.scratch_uses:
             missing = use.need.total - use.tmp.size
             if missing > 0:
                 hit = ", ".join(self._owners(use)) or "bytes that no tile owns"
-                found.append(
-                    f"{use.cast.span}: tmp %{use.tmp.name} is {missing} bytes short; the cast writes into {hit}"
-                )
+                text = f"tmp %{use.tmp.name} is {missing} bytes short; the cast writes into {hit}"
+                found.append(WarningText(WarningKind.SCRATCH, text, use.cast.span))
         return tuple(found)
 
     def _owners(self, use: ScratchUse) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Node, loop_of
 from castsim.isa.errors import IllegalError, ScratchError, TileError
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.checks import check_cast
 from castsim.machines.strided.operations import Barrier, ControlWrite, Stream, VectorOperation
 from castsim.machines.strided.plan import CastPlan, plan_cast, start_ctrl
@@ -28,7 +29,7 @@ class LoweredCast:
 
     body: Block
     plan: CastPlan
-    warnings: tuple[str, ...]
+    warnings: Warnings
     need: ScratchNeed = NOTHING
 
 
@@ -118,7 +119,7 @@ class _Lowering:
         self.plan = plan
         self.cast = cast
         self.full_mask = (1 << target.repeat.mask_lanes) - 1
-        self.warnings: list[str] = []
+        self.warnings: list[WarningText] = []
 
     def write_ctrl(self, value: int) -> ControlWrite:
         return ControlWrite("ctrl", value, pipe=self.target.pipes.scalar)
@@ -132,8 +133,9 @@ class _Lowering:
         if rest and dst.valid_rows:
             if whole and self._is_packed(dst) | self._is_packed(src):
                 self._warn(
+                    WarningKind.STRIDE,
                     f"{dst.valid_cols} columns: the tail of a 4-bit row starts at byte "
-                    f"{whole * rule.lanes} of the row, twice where its packed data would continue"
+                    f"{whole * rule.lanes} of the row, twice where its packed data would continue",
                 )
             mask = (1 << rest) - 1
             yield self._write_mask(mask)
@@ -144,9 +146,9 @@ class _Lowering:
         """All whole repeats of one row, at most the repeat limit per call."""
         rule, limit = self.plan.rule, self.target.repeat.max_repeats
         if whole > limit and self._is_packed(self.cast.dst) | self._is_packed(self.cast.src):
-            self._warn(
-                f"{self.cast.dst.valid_cols} columns: later calls of a 4-bit row start at twice their packed place"
-            )
+            columns = self.cast.dst.valid_cols
+            text = f"{columns} columns: later calls of a 4-bit row start at twice their packed place"
+            self._warn(WarningKind.STRIDE, text)
         calls: list[Node] = []
         for first in range(0, whole, limit):
             calls += self._call(
@@ -202,9 +204,8 @@ class _Lowering:
                 bits = narrow.repeat_stride_field_bits
         kept = stride & ((1 << bits) - 1)
         if kept != stride and repeats > 1:
-            self._warn(
-                f"{mnemonic}: repeat stride {stride} does not fit {bits} bits and becomes {kept}: rows are misplaced"
-            )
+            text = f"{mnemonic}: repeat stride {stride} does not fit {bits} bits and becomes {kept}: rows are misplaced"
+            self._warn(WarningKind.STRIDE, text)
         return kept
 
     def _row_stride(self, tile: Tile) -> int:
@@ -222,6 +223,7 @@ class _Lowering:
     def _is_packed(self, tile: Tile) -> bool:
         return tile.element_bits > tile.format.bits and tile.format.bits == 4
 
-    def _warn(self, message: str) -> None:
-        if message not in self.warnings:
-            self.warnings.append(message)
+    def _warn(self, kind: WarningKind, text: str) -> None:
+        warning = WarningText(kind, text)
+        if warning not in self.warnings:
+            self.warnings.append(warning)

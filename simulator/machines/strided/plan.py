@@ -14,6 +14,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.operations import Action, Convert, RoundToIntegral, ScaledConvert
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import ScratchSequence, StridedCast, StridedRepeatTarget
@@ -28,7 +29,7 @@ class CastPlan:
 
     `mnemonic` is the single instruction (unused where `sequence` is set), `rounding` the mode in force after
     fallbacks, `saturation` the one in force after overrides, `ctrl` the CTRL register during the conversion,
-    `mode_warnings` and `saturation_warnings` what the program asked for in vain.
+    `warnings` what the program asked for in vain.
     """
 
     rule: StridedCast
@@ -40,13 +41,7 @@ class CastPlan:
     ctrl: int
     action: Action
     sequence: ScratchSequence | None
-    mode_warnings: tuple[str, ...] = ()
-    saturation_warnings: tuple[str, ...] = ()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """All of them."""
-        return self.mode_warnings + self.saturation_warnings
+    warnings: Warnings = ()
 
 
 def plan_cast(
@@ -80,8 +75,7 @@ def plan_cast(
         ctrl=ctrl,
         action=action_of(target, rule, dst, rounding, ctrl),
         sequence=sequence,
-        mode_warnings=mode_warnings,
-        saturation_warnings=saturation_warnings,
+        warnings=mode_warnings + saturation_warnings,
     )
 
 
@@ -150,31 +144,31 @@ def _policy(target: StridedRepeatTarget, dst: Format, rounding: Rounding, ctrl: 
     )
 
 
-def _settle_mode(rule: StridedCast, mode: RoundMode) -> tuple[Rounding, str, tuple[str, ...]]:
+def _settle_mode(rule: StridedCast, mode: RoundMode) -> tuple[Rounding, str, Warnings]:
     """Return the mode in force, the mnemonic suffix, and a warning where the request has no effect."""
     fallback = rule.fallback or Rounding.RINT
     if not rule.suffixes:
         ignored = rule.fallback is not None and mode not in (RoundMode.NONE, DEFAULT_MODE)
-        warning = f"rounding {mode.name} is ignored: {rule.src} -> {rule.dst} always rounds {fallback}"
-        return fallback, "", (warning,) if ignored else ()
+        text = f"rounding {mode.name} is ignored: {rule.src} -> {rule.dst} always rounds {fallback}"
+        return fallback, "", (WarningText(WarningKind.ROUNDING, text),) if ignored else ()
     if mode is RoundMode.NONE and rule.plain:
         return fallback, "", ()
     wanted = None if mode is RoundMode.NONE else Rounding(mode.name.lower())
     if wanted in rule.suffixes:
         return wanted, rule.suffixes[wanted], ()
-    warnings: tuple[str, ...] = ()
+    warnings: Warnings = ()
     if wanted is not None:
         legal = ", ".join(name.upper() for name in rule.suffixes)
-        warnings = (f"rounding {mode.name} silently becomes {fallback.upper()}: {rule.src} -> {rule.dst} has {legal}",)
+        text = f"rounding {mode.name} silently becomes {fallback.upper()}: {rule.src} -> {rule.dst} has {legal}"
+        warnings = (WarningText(WarningKind.ROUNDING, text),)
     return fallback, "" if rule.plain else rule.suffixes[fallback], warnings
 
 
-def _settle_saturation(
-    rule: StridedCast, asked: Saturation | None, *, scratch: bool
-) -> tuple[Saturation, tuple[str, ...]]:
+def _settle_saturation(rule: StridedCast, asked: Saturation | None, *, scratch: bool) -> tuple[Saturation, Warnings]:
     """Apply the table of docs/reference/a2a3.md section 3.2."""
     if rule.saturation_off_by_default:
         return asked or Saturation.OFF, ()
     if asked is Saturation.OFF and not scratch:
-        return Saturation.ON, (f"saturation OFF is ignored: {rule.src} -> {rule.dst} honours it only with a tmp tile",)
+        text = f"saturation OFF is ignored: {rule.src} -> {rule.dst} honours it only with a tmp tile"
+        return Saturation.ON, (WarningText(WarningKind.SATURATION, text),)
     return asked or Saturation.ON, ()

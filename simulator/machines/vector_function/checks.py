@@ -7,10 +7,11 @@ from dataclasses import replace
 from castsim.execution.dataflow.checks import check_equal_regions, check_overlap, check_tile
 from castsim.execution.tiles import TileCast
 from castsim.isa.errors import TileError
+from castsim.isa.warning_text import Warnings
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
-def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> tuple[str, ...]:
+def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> Warnings:
     """Refuse tiles that one cast cannot combine; return warnings about combinations that merely surprise.
 
     `fills` says whether the cast clears its destination first.

@@ -37,7 +37,7 @@ from castsim.machines.vector_function.kernel_nests import (
 from castsim.machines.vector_function.operations import LONG_DIVISION, Nest, VectorFunction
 from castsim.machines.vector_function.plan import control_writes
 from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.targets.vector_function_operations import KernelVariant, VectorFunctionOperation
+from castsim.targets.vector_function_operations import FLAT, KernelVariant, VectorFunctionOperation
 
 DIVISION = ("vdiv",)
 """The instructions of kernels that exist in two precisions."""
@@ -122,7 +122,7 @@ class _Context:
 
     def region(self, tile: Tile, rows: int, cols: int) -> Region:
         """Return elements of a tile, a register per trip."""
-        flat = self.variant.startswith("1D")
+        flat = self.variant in FLAT
         return region_of(tile, rows, cols, self.target.registers.register_bytes, flat=flat)
 
 
@@ -133,8 +133,10 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
             return _lane_by_lane(context)
         case "row_reduction" | "row_product" | "column_reduction":
             return _reductions(context)
-        case "row_expansion" | "row_broadcast" | "column_expansion" | "column_broadcast":
-            return (_expansion(context),)
+        case "row_expansion" | "row_broadcast":
+            return (_expansion(context, down_columns=False),)
+        case "column_expansion" | "column_broadcast":
+            return (_expansion(context, down_columns=True),)
         case "move":
             (source,) = work.sources
             rows = min(source.valid_rows, work.dst.valid_rows)
@@ -180,12 +182,12 @@ def _reductions(context: _Context) -> tuple[Nest, ...]:
             return (column_reduction(operands, region, source, work.dst, compute[0]),)
 
 
-def _expansion(context: _Context) -> Nest:
+def _expansion(context: _Context, *, down_columns: bool) -> Nest:
     work, operands, compute = context.work, context.operands, context.kernel.instructions
     dst = work.dst
     region = context.region(dst, dst.valid_rows, dst.valid_cols)
     full, vector = _full_and_vector(work)
-    if context.kernel.structure.startswith("column"):
+    if down_columns:
         branches = context.variant == "2D_POST_UPDATE" and context.branches
         return column_broadcast(operands, region, full, vector, dst, compute, context.variant, branches=branches)
     narrow = full is not None and dst.cols < region.elements and _are_contiguous(dst, full)

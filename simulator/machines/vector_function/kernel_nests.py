@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from castsim.execution.tiles import Tile
 from castsim.machines.vector_function.operations import Compute, CountDown, Load, Nest, RegisterOperation, SetAll, Store
-from castsim.targets.vector_function_operations import KernelVariant
+from castsim.targets.vector_function_operations import POST_UPDATES, KernelVariant
 
 COUNTER = "n"
 """The counter of the elements that are left of a row."""
@@ -113,7 +113,7 @@ def region_of(tile: Tile, rows: int, cols: int, register_bytes: int, *, flat: bo
 
 def post_updates(variant: KernelVariant) -> bool:
     """Whether the loads of a variant advance their addresses themselves."""
-    return variant in ("1D_POST_UPDATE", "2D_POST_UPDATE")
+    return variant in POST_UPDATES
 
 
 def chain(mnemonics: tuple[str, ...], sources: tuple[str, ...], width: int) -> tuple[Compute, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.formats import Format
+from castsim.targets.register_text import Mode, distribution_of
 
 Index = NDArray[np.int64]
 
@@ -26,12 +27,12 @@ def load_maps(distribution: str, register_bytes: int) -> tuple[Index, ...]:
     The upper half of an unpacked lane is not part of the element; it is zero here, and no kernel reads it.
     """
     everything = np.arange(register_bytes)
-    mode, _, bits = distribution.partition("_B")
-    if mode == "NORM":
+    read = distribution_of(distribution)
+    if read.mode is Mode.NORM:
         return (everything,)
-    size = int(bits) // 8
+    size = (read.bits or 0) // 8
     lane, byte = np.divmod(everything, size)
-    if mode == "DINTLV":
+    if read.mode is Mode.DINTLV:
         return tuple((2 * lane + odd) * size + byte for odd in (0, 1))
     wide, inside = np.divmod(everything, 2 * size)
     return (np.where(inside < size, wide * size + inside, -1),)
@@ -54,9 +55,9 @@ class StoreMap:
 @lru_cache(maxsize=64)
 def store_map(distribution: str, register_bytes: int) -> StoreMap:
     """Return how a store writes: contiguous (NORM), or the low half of every lane, packed (PK)."""
-    mode, _, bits = distribution.partition("_B")
-    size = int(bits) // 8
-    if mode == "NORM":
+    read = distribution_of(distribution)
+    size = (read.bits or 0) // 8
+    if read.mode is Mode.NORM:
         source = np.arange(register_bytes)
         return StoreMap(source, source // size * size)
     lane, byte = np.divmod(np.arange(register_bytes // 2), size // 2)

@@ -13,6 +13,7 @@ from castsim.execution.dataflow.operations import ControlWrite
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Node
 from castsim.isa.errors import TileError
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vector_function.bind import bind_all
 from castsim.machines.vector_function.checks import check_cast
 from castsim.machines.vector_function.operations import (
@@ -38,7 +39,7 @@ class LoweredCast:
     function: VectorFunction
     plan: CastPlan
     filled: int
-    warnings: tuple[str, ...]
+    warnings: Warnings
 
 
 def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> LoweredCast:
@@ -188,7 +189,7 @@ def _limited(trip: Iterable[RegisterOperation], size: int) -> tuple[RegisterOper
     return (CountDown(predicate, 8, size, "left"), *kept)
 
 
-def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) -> tuple[str, ...]:
+def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) -> Warnings:
     """Warn of a zero fill that runs beyond its tile, refuse one that leaves the buffer."""
     src, dst = cast.src, cast.dst
     end = dst.address + filled
@@ -205,14 +206,13 @@ def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) ->
         if src.address in range(dst.address, end)
         else ""
     )
-    return (
-        f"the zero fill before {src.format.name} -> {dst.format.name} "
-        f"writes {end - dst.end} bytes behind %{dst.name}{hit}",
-    )
+    what = f"the zero fill before {src.format.name} -> {dst.format.name}"
+    return (WarningText(WarningKind.BEYOND, f"{what} writes {end - dst.end} bytes behind %{dst.name}{hit}"),)
 
 
-def _dropped_columns(plan: CastPlan, cast: TileCast) -> tuple[str, ...]:
+def _dropped_columns(plan: CastPlan, cast: TileCast) -> Warnings:
     dst = cast.dst
     if not plan.kernel.fill or dst.valid_cols % 2 == 0 or not dst.valid_rows:
         return ()
-    return (f"%{dst.name} has {dst.valid_cols} valid columns: the last one shares its byte with none and becomes 0",)
+    text = f"%{dst.name} has {dst.valid_cols} valid columns: the last one shares its byte with none and becomes 0"
+    return (WarningText(WarningKind.COLUMN, text),)

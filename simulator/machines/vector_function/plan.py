@@ -13,6 +13,7 @@ from castsim.execution.dataflow.pairs import no_such_pair
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.vector_function import KernelText, VectorCast, VectorFunctionTarget, VectorVariant
 
@@ -39,14 +40,7 @@ class CastPlan:
     ctrl: int
     writes: tuple[int, ...]
     restores: tuple[int, ...]
-    mode_warnings: tuple[str, ...]
-    scratch_warnings: tuple[str, ...]
-    saturation_warnings: tuple[str, ...]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """All of them."""
-        return self.mode_warnings + self.scratch_warnings + self.saturation_warnings
+    warnings: Warnings
 
 
 def plan_cast(
@@ -88,9 +82,11 @@ def plan_cast(
         ctrl=ctrl,
         writes=writes,
         restores=restores,
-        mode_warnings=mode_warnings,
-        scratch_warnings=(ignored,) if scratch else (),
-        saturation_warnings=_saturation_in_vain(target, rule, src, dst, rounding, saturation),
+        warnings=(
+            *mode_warnings,
+            *((WarningText(WarningKind.SCRATCH, ignored),) if scratch else ()),
+            *_saturation_in_vain(target, rule, src, dst, rounding, saturation),
+        ),
     )
 
 
@@ -169,7 +165,7 @@ def _bit(value: int, bit: int) -> bool:
     return bool(value >> bit & 1)
 
 
-def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, tuple[str, ...]]:
+def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, Warnings]:
     """Return the mode in force, and a warning where the request has no effect."""
     pair = f"{rule.src} -> {rule.dst}"
     mode = DEFAULT_MODE if asked is None else asked
@@ -179,16 +175,17 @@ def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, t
         if wanted is None or wanted in rule.suffixes:
             return wanted or fallback, ()
         legal = ", ".join(name.upper() for name in rule.suffixes)
-        return fallback, (f"rounding {mode.name} silently becomes {fallback.upper()}: {pair} has {legal}",)
+        text = f"rounding {mode.name} silently becomes {fallback.upper()}: {pair} has {legal}"
+        return fallback, (WarningText(WarningKind.ROUNDING, text),)
     if asked in (None, RoundMode.NONE):
         return fallback, ()
     if rule.rounding == "fixed":
         ignored = wanted is not fallback
-        return fallback, (
-            f"rounding {mode.name} is ignored: {pair} always rounds {fallback.upper()}",
-        ) if ignored else ()
-    ignored = mode is not DEFAULT_MODE
-    return fallback, (f"rounding {mode.name} has no effect: {pair} rounds nothing",) if ignored else ()
+        text = f"rounding {mode.name} is ignored: {pair} always rounds {fallback.upper()}"
+    else:
+        ignored = mode is not DEFAULT_MODE
+        text = f"rounding {mode.name} has no effect: {pair} rounds nothing"
+    return fallback, (WarningText(WarningKind.ROUNDING, text),) if ignored else ()
 
 
 def control_writes(
@@ -223,7 +220,7 @@ def _saturation_in_vain(
     dst: Format,
     rounding: Rounding,
     asked: Saturation | None,
-) -> tuple[str, ...]:
+) -> Warnings:
     """Warn where ON and OFF come to the same."""
     if asked is None:
         return ()
@@ -234,4 +231,5 @@ def _saturation_in_vain(
         return ()
     if asked is Saturation.ON and on.overflow is Overflow.SATURATE and target.control_classes[rule.control].writes:
         return ()
-    return (f"saturation {asked.upper()} has no effect: {rule.src} -> {rule.dst} gives the same with ON and OFF",)
+    text = f"saturation {asked.upper()} has no effect: {rule.src} -> {rule.dst} gives the same with ON and OFF"
+    return (WarningText(WarningKind.SATURATION, text),)

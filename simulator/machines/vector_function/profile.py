@@ -26,6 +26,7 @@ from castsim.machines.vector_function.operations import (
     TripSelect,
     VectorFunction,
 )
+from castsim.targets.register_text import Mode, distribution_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def profile(function: VectorFunction, nest: Nest) -> NestProfile:
         issued=_issued(nest.trip, without_predicates=invariant),
         barrier=any(isinstance(operation, MemoryBarrier) for operation in nest.trip),
         branch=nest.trips > 1 and any(isinstance(operation, TripSelect) for operation in nest.trip),
-        unpacks=any(operation.distribution.startswith("UNPK") for operation in loads),
+        unpacks=any(distribution_of(operation.distribution).mode is Mode.UNPK for operation in loads),
         half_bytes=4 in (function.source_format.bits, function.destination_format.bits),
         source_bytes=-(-nest.count * source_bits // 8),
     )

@@ -21,16 +21,14 @@ from castsim.machines.vector_function.operations import (
     Store,
 )
 from castsim.machines.vector_function.profile import mnemonic
+from castsim.targets.register_text import Distribution, Mode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 
-_PARTS = {"UNPK": 2, "PK": 2, "PK4": 4}
+_PARTS = {Mode.UNPK: 2, Mode.PK: 2, Mode.PK4: 4}
 """Parts of a register of which an access by this distribution touches one: the distribution's own definition."""
 
-_ONE_ELEMENT = ("BRC", "ONEPT")
+_ONE_ELEMENT = (Mode.BRC, Mode.ONEPT)
 """Distributions that load one element to all lanes, or store one."""
-
-_MASK = "MASK"
-"""Prefix of accesses to a predicate: one bit per lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +127,26 @@ def _loads(operations: Iterable[RegisterOperation], nest: Nest, target: VectorFu
     for item in operations:
         if isinstance(item, Load):
             steps = (nest.source_row, nest.source_trip) if item.steps is None else item.steps
-            mask = item.distribution.startswith(_MASK)
-            yield LoadStep(item.results, item.operand, steps, _load_bytes(item.distribution, target), mask)
+            read = distribution_of(item.distribution)
+            mask = read.mode is Mode.MASK
+            yield LoadStep(item.results, item.operand, steps, _load_bytes(read, target), mask)
 
 
-def _load_bytes(distribution: str, target: VectorFunctionTarget) -> int:
-    if distribution == "BLK":
+def _load_bytes(distribution: Distribution, target: VectorFunctionTarget) -> int:
+    if distribution.mode is Mode.BLK:
         return target.registers.block_bytes
-    if distribution.startswith("DINTLV"):
+    if distribution.mode is Mode.DINTLV:
         return target.registers.register_bytes * 2
     return _access_bytes(distribution, target.registers.register_bytes)
 
 
-def _access_bytes(distribution: str, register_bytes: int) -> int:
+def _access_bytes(distribution: Distribution, register_bytes: int) -> int:
     """Return the bytes that an access touches when all lanes take part."""
-    mode, _, bits = distribution.partition("_B")
-    if mode == _MASK:
-        return max(1, register_bytes // int(bits))
+    mode, bits = distribution.mode, distribution.bits or 0
+    if mode is Mode.MASK:
+        return max(1, register_bytes // bits)
     if mode in _ONE_ELEMENT:
-        return int(bits) // 8
+        return bits // 8
     return register_bytes // _PARTS.get(mode, 1)
 
 
@@ -230,7 +229,7 @@ def _stores(operations: Iterable[RegisterOperation], register_bytes: int, nest: 
         if isinstance(item, MemoryBarrier):
             barrier = True
         elif isinstance(item, Store):
-            size = _access_bytes(item.distribution, register_bytes)
+            size = _access_bytes(distribution_of(item.distribution), register_bytes)
             yield StoreStep(
                 item.source, item.predicate, item.offset, min(size, nest.destination_trip - item.offset), barrier
             )
@@ -240,5 +239,5 @@ def _stores(operations: Iterable[RegisterOperation], register_bytes: int, nest: 
 def _closing_stores(nest: Nest, register_bytes: int) -> Iterable[StoreStep]:
     for item in nest.close:
         if isinstance(item, Store):
-            size = min(_access_bytes(item.distribution, register_bytes), nest.close_bytes)
+            size = min(_access_bytes(distribution_of(item.distribution), register_bytes), nest.close_bytes)
             yield StoreStep(item.source, item.predicate, item.offset, size, barrier=False, closing=True)

@@ -23,6 +23,7 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.limits import MAX_STATEMENTS
 from castsim.isa.tpc import Program, Register, RegisterDeclaration, TensorDeclaration, VlmDeclaration, parse
 from castsim.isa.tpc.program import WORD_BITS, File
+from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.machine import Machine
 from castsim.machines.vliw.tensors import GlobalMemory
@@ -42,7 +43,7 @@ class Assembled:
     file: str
     program: Program
     target: VliwTarget
-    remarks: tuple[str, ...] = ()
+    remarks: Warnings = ()
 
     def __repr__(self) -> str:
         return f"<Assembled {self.file} on {self.target.name}>"
@@ -65,7 +66,7 @@ class Ran:
     tree: Tree
     outputs: Mapping[str, Codes]
     stale_reads: tuple[StaleRead, ...]
-    warnings: tuple[str, ...]
+    warnings: Warnings
 
 
 def assemble(
@@ -85,7 +86,7 @@ def assemble(
 
 
 def ready(
-    program: Program, file: str, target: VliwTarget, start: Mapping[str, int | float], remarks: tuple[str, ...] = ()
+    program: Program, file: str, target: VliwTarget, start: Mapping[str, int | float], remarks: Warnings = ()
 ) -> Assembled:
     """Put start values in place of those that a program declares.
 

@@ -16,6 +16,7 @@ from castsim.isa.reading import read_text
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, Source
 from castsim.isa.tpc import Declaration, TargetDeclaration, parse
 from castsim.isa.tpc.encoding import Disassembly, disassemble, program_bytes
+from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.machines.vliw.source import chosen_target
 from castsim.targets import Target
 from castsim.targets.tpc_encoding import encoding_of
@@ -66,7 +67,9 @@ def load_binary(
     program = parse(f"// castsim: target {chosen.name}\n{found.text()}", chosen.dialect, file)
     declared = () if companion is None else _declarations(text, companion, chosen)
     remarks = tuple(
-        f"{file}: offset {line.address:#x}: '{line.text}' is {line.remark}" for line in found.lines if line.remark
+        WarningText(WarningKind.ENCODING, f"'{line.text}' is {line.remark}", f"{file}: offset {line.address:#x}")
+        for line in found.lines
+        if line.remark
     )
     return ready(replace(program, declarations=declared), file, chosen, args, remarks)
 
@@ -97,5 +100,5 @@ def _refuse_unknown(found: Disassembly, file: str, target: VliwTarget) -> None:
         more = f"; so are those at {len(unknown) - 1} other offsets" if len(unknown) > 1 else ""
         raise IllegalError(
             f"{file}: the bytes at offset {first.address:#x} ({shown} ..) are no bundle of {target.name}: "
-            f"{(first.remark or '').removeprefix('unknown: ')}{more}"
+            f"{first.unread}{more}"
         )

@@ -14,7 +14,7 @@ from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.tpc import DimensionMask, Immediate
 from castsim.isa.tpc.program import File
-from castsim.machines.vliw.local_access import needs_values
+from castsim.machines.vliw.local_access import needs_values, part_of
 from castsim.machines.vliw.packing import as_in_memory, as_in_register, check_packed_tensor, packed_lanes
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import Held, vector
@@ -164,8 +164,7 @@ class GlobalAccess:
     def _lanes(self, plan: InstructionPlan, fmt: Format, sources: Sources) -> slice:
         """Return the lanes that an access moves: all, a half, or the range that a register names within them."""
         count = self._vector_bytes * _BYTE // fmt.bits
-        half = plan.instruction.mnemonic.rpartition("_")[2]
-        start, stop = {"low": (0, count // 2), "high": (count // 2, count)}.get(half, (0, count))
+        start, stop = part_of(count, plan.instruction.form.half)
         if not plan.instruction.switch("partial"):
             return slice(start, stop)
         bounds = sources["range"]
@@ -225,8 +224,7 @@ class GlobalAccess:
     def _direct_place(self, plan: InstructionPlan, sources: Sources) -> tuple[slice, int | None]:
         if plan.instruction.switch("partial"):
             raise IllegalError("direct accesses of a range of lanes are not documented", span=plan.site.span)
-        half, whole = plan.instruction.mnemonic.rpartition("_")[2], self._vector_bytes
-        start, stop = {"low": (0, whole // 2), "high": (whole // 2, whole)}.get(half, (0, whole))
+        start, stop = part_of(self._vector_bytes, plan.instruction.form.half)
         low, high = sources["src_a"], sources["src_b"]
         if not isinstance(low, int) or not isinstance(high, int):
             return slice(start, stop), None

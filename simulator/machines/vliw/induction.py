@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import DimensionMask, Register
+from castsim.isa.tpc.forms import LOCAL, Family, Memory
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import INCOME
@@ -32,7 +33,6 @@ _SUMS = ("add", "sub")
 _COPIES = ("set_indx", "mov_irf_dim", "prmt_indx", "not")
 _HARMLESS = ("add", "sub", "mul", "max", "min", "and", "or", "xor", "shl", "shr", "ash", "abs", "not", "mov")
 _PATH = ("loop", "jmpr", "jmpa")
-_LOCAL = ("ld_l", "st_l")
 _ALWAYS_STEADY = ("tensor", "mask")
 
 
@@ -54,7 +54,7 @@ def follows_state(plan: InstructionPlan) -> bool:
 
     These are the scalar random generator and stores to the configuration space.
     """
-    if plan.instruction.mnemonic == "st_l" and plan.instruction.switch("mmio"):
+    if plan.memory is Memory.SCALAR_STORE and plan.instruction.switch("mmio"):
         return True
     draws = plan.samples is not None or plan.reseeds is not None or "scalar_lfsr_polynomial" in plan.depends
     return draws and not plan.vector
@@ -81,7 +81,7 @@ def induction(
                 continue
             if not _may_take(plan, varying):
                 return None
-            if plan.vector or (plan.meaning is None and not plan.instruction.mnemonic.startswith("gen_addr")):
+            if plan.vector or (plan.meaning is None and plan.memory is not Memory.ADDRESS):
                 continue  # without values, what vectors and loads get is not computed
             names = {cell.name for cell in plan.results}
             read = {name for cells in varying.values() for name in cells}
@@ -122,15 +122,15 @@ def _may_take(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
     mnemonic = plan.instruction.mnemonic
     if "predicate" in varying or mnemonic in _PATH or any(role in varying for role in _ALWAYS_STEADY):
         return False
-    if mnemonic.startswith(_LOCAL):
+    if plan.memory in LOCAL:
         # The vectors that are stored are not computed; what is loaded replaces the old value.
-        return set(varying) <= ({INCOME, "src_c"} if mnemonic.startswith("st_l_v") else {INCOME})
+        return set(varying) <= ({INCOME, "src_c"} if plan.memory is Memory.VECTOR_STORE else {INCOME})
     if plan.vector or plan.is_memory:
         return True
     if mnemonic in ("shl", "shr", "ash", "prmt_indx") and "src_b" in varying:
         return False
     whole = plan.instruction.type is None or plan.instruction.type == "b" or "f" not in plan.instruction.type
-    return whole and (mnemonic in _HARMLESS or mnemonic in _COPIES or mnemonic.startswith("cmp_"))
+    return whole and (mnemonic in _HARMLESS or mnemonic in _COPIES or plan.instruction.form.family is Family.COMPARISON)
 
 
 def _is_linear(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:

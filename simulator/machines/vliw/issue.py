@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from castsim.execution.tree import Access, Block, Lowered
 from castsim.isa.tpc import Bundle, Slot
+from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import Register
 from castsim.machines.vliw.latency import operand_key
 from castsim.machines.vliw.operations import BundleOperation
@@ -51,7 +52,7 @@ def _cycles(plan: InstructionPlan | None, *, per_register: bool) -> int:
     """Return how long an instruction occupies its slot; a conversion with several results may take longer."""
     if plan is None:
         return 0
-    if per_register and plan.instruction.mnemonic.startswith("convert"):
+    if per_register and plan.instruction.form.family is Family.CONVERSION:
         return max(1, len(plan.results))
     return 1
 

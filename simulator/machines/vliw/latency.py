@@ -130,7 +130,7 @@ def operand_key(target: VliwTarget, slot: Slot, instruction: Instruction, role: 
         opcode=_opcode(target, slot, instruction),
         operand=operand,
         file=_HARDWARE if name is not None else _ungrouped(file),
-        marks=_marks(slot, instruction, operand),
+        marks=_marks(slot, instruction, operand, is_result=role == DEST),
         acc_fp32=instruction.switch("acc_fp32") == 1,
         index=dest.index % DESTINATION_KINDS if isinstance(dest, Register) else 0,
     )
@@ -160,12 +160,11 @@ def _modelled() -> frozenset[tuple[str, str]]:
     return frozenset((Slot(slot).name.lower(), form.mnemonic) for form in FORMS for slot in form.slots)
 
 
-def _marks(slot: Slot, instruction: Instruction, operand: str) -> frozenset[Mark]:
+def _marks(slot: Slot, instruction: Instruction, operand: str, *, is_result: bool) -> frozenset[Mark]:
     """Return what tells the rows of an operand apart, as this instruction has it."""
     found = set()
     dest, kind = instruction.operand(DEST), instruction.type
     file = dest.file if isinstance(dest, Register) else None
-    is_result = operand.startswith(RESULT)
     if kind is not None and "f" in kind:
         found.add(Mark.FLOAT)
         if kind in _WIDTHS and operand != PREDICATE:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from castsim.execution.tree import Access
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import Immediate
-from castsim.isa.tpc.program import WORD_BYTES, WORD_MASK
+from castsim.isa.tpc import Immediate, Register
+from castsim.isa.tpc.forms import Half
+from castsim.isa.tpc.program import WORD_BYTES, WORD_MASK, File
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.findings import Findings, Kind
 from castsim.machines.vliw.local_memory import LocalMemory
@@ -95,13 +96,9 @@ class LocalAccess:
 
     def _vector_place(self, plan: InstructionPlan, sources: Sources) -> tuple[slice, int, int, int]:
         """Return which part of the register, the byte address, the bytes in memory, and the alignment."""
-        address, mnemonic, whole = address_of(plan, sources), plan.instruction.mnemonic, self._vector_bytes
-        alignment = self._alignment
-        place = slice(0, whole)
-        if mnemonic.endswith("_low"):
-            place, alignment = slice(0, whole // 2), alignment // 2
-        elif mnemonic.endswith("_high"):
-            place, alignment = slice(whole // 2, whole), alignment // 2
+        address, half = address_of(plan, sources), plan.instruction.form.half
+        alignment = self._alignment if half is None else self._alignment // 2
+        place = slice(*part_of(self._vector_bytes, half))
         size = place.stop - place.start
         if _holds_bits(plan):
             return place, address + place.start // 8, size // 8, alignment // 8
@@ -123,6 +120,13 @@ class LocalAccess:
         if not write and not memory.is_written(address, size):
             place = f"{memory.name.upper()} {address:#x} .. {address + size - 1:#x}"
             self._findings.add(Kind.UNWRITTEN, place, "memory", plan.site, now)
+
+
+def part_of(whole: int, half: Half | None) -> tuple[int, int]:
+    """Return where the part of a register that an access moves begins and ends, of so many bytes or lanes."""
+    if half is None:
+        return 0, whole
+    return (0, whole // 2) if half is Half.LOW else (whole // 2, whole)
 
 
 def address_of(plan: InstructionPlan, sources: Sources) -> int:
@@ -153,7 +157,7 @@ def needs_values(plan: InstructionPlan, what: str) -> IllegalError:
 def _holds_bits(plan: InstructionPlan) -> bool:
     """Whether a vector access moves a VP register."""
     data = plan.instruction.operand("src_c") or plan.instruction.operand("dest")
-    return str(data).startswith("VP")
+    return isinstance(data, Register) and data.file is File.VP
 
 
 def _number(value: Held) -> int:

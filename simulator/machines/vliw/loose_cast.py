@@ -9,6 +9,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Rounding, Saturation
+from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.machines.target_cast import CastAsked, TargetCast
 from castsim.machines.vliw.semantics.policies import converted, policy_of
 from castsim.targets.vliw import RoundingMode, VliwTarget
@@ -29,11 +30,10 @@ def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetC
     in_force = Saturation.ON if isinstance(dst, IntFormat) else Saturation.OFF
     warnings = []
     if asked.saturation not in (None, in_force):
-        warnings.append(
-            f"saturation {asked.saturation} is ignored: CONVERT {src.name} -> {dst.name} has no such switch"
-        )
+        text = f"saturation {asked.saturation} is ignored: CONVERT {src.name} -> {dst.name} has no such switch"
+        warnings.append(WarningText(WarningKind.SATURATION, text))
     if asked.scratch:
-        warnings.append("the tmp tile is ignored: CONVERT works on registers")
+        warnings.append(WarningText(WarningKind.SCRATCH, "the tmp tile is ignored: CONVERT works on registers"))
     return TargetCast(result, word, in_force, policy.overflow, tuple(warnings))
 
 

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.tree import Instruction, Tree
-from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.errors import CastsimError, EngineError, Span
 from castsim.isa.tpc import Immediate, Program, Slot
+from castsim.isa.tpc.forms import LOADS, Memory
 from castsim.isa.tpc.program import WORD_BITS, WORD_BYTES, WORD_MASK, File, RegisterDeclaration
+from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.control import Control
 from castsim.machines.vliw.findings import Findings, Kind
@@ -64,7 +66,7 @@ class Machine:
     ) -> None:
         self.target = target
         self.findings = Findings(wanted=checked, stop=stop)
-        self.remarks: dict[str, None] = {}
+        self.remarks: dict[WarningText, None] = {}
         self.horizon = horizon(target)
         self.registers = Registers(target)
         self.configuration = ConfigurationSpace(target, self.horizon)
@@ -134,7 +136,7 @@ class Machine:
                 heard(issued)
         self._remark_short_bundles()
         if not control.halted:
-            self.remarks["the program ends without HALT, behind its last bundle"] = None
+            self._warn(WarningKind.NO_HALT, "the program ends without HALT, behind its last bundle")
         return Tree(self._trace.finish(), self._sources(), interlocked=False)
 
     # ------------------------------------------------------------------------------------------------ one bundle
@@ -208,9 +210,10 @@ class Machine:
 
     def _draw(self, plan: InstructionPlan, effects: Effects, now: int) -> None:
         """Step or reseed the random generators."""
-        if plan.samples in ("LFSR", "LFSR_NO_CHANGE") or (effects.vector_lfsr is not None and not plan.reseeds):
+        sampled = None if plan.samples is None else plan.samples.generator
+        if sampled == self.vector_lfsr.name or (effects.vector_lfsr is not None and not plan.reseeds):
             self.vector_lfsr.used(plan.site, plan.random, now, self.findings)
-        if plan.samples in ("S_LFSR", "S_LFSR_NO_CHANGE") or (effects.scalar_lfsr is not None and not plan.reseeds):
+        if sampled == self.scalar_lfsr.name or (effects.scalar_lfsr is not None and not plan.reseeds):
             self.scalar_lfsr.used(plan.site, plan.random, now, self.findings)
         if effects.vector_lfsr is not None:
             if plan.reseeds:
@@ -228,26 +231,26 @@ class Machine:
         self, plan: InstructionPlan, sources: dict[str, Held], predicate: bool | Mask, income: Held, now: int
     ) -> Held:
         """Load, store, or make an address."""
-        mnemonic, values = plan.instruction.mnemonic, self._values
-        if mnemonic.startswith("gen_addr"):
+        memory, values = plan.memory, self._values
+        if memory is Memory.ADDRESS:
             return self.globals.make_address(plan, sources)
-        if mnemonic.startswith("ld_l_v"):
+        if memory is Memory.VECTOR_LOAD:
             return self.local.load_vector(plan, sources, predicate, income, now, values=values)
-        if mnemonic.startswith("st_l_v"):
+        if memory is Memory.VECTOR_STORE:
             self.local.store_vector(plan, sources, predicate, now, values=values)
-        elif mnemonic == "ld_l":
+        elif memory is Memory.SCALAR_LOAD:
             return self.local.load_scalar(plan, sources, now)
-        elif mnemonic == "st_l":
+        elif memory is Memory.SCALAR_STORE:
             if self.local.store_scalar(plan, sources, now):
                 self._control.changed_at = now
-        elif mnemonic == "ld_g":
+        elif memory is Memory.ELEMENT_LOAD:
             return self.globals.load_element(plan, sources, predicate, income, values=values)
-        elif mnemonic.startswith("ld_tnsr"):
+        elif memory is Memory.TENSOR_LOAD:
             return self.globals.load_tensor(plan, sources, predicate, income, values=values)
         else:
             if self._scalar_loads:
                 self._control.changed_at = now
-            if mnemonic == "st_g":
+            if memory is Memory.ELEMENT_STORE:
                 self.globals.store_element(plan, sources, values=values)
             else:
                 self.globals.store_tensor(plan, sources, predicate, values=values)
@@ -277,7 +280,7 @@ class Machine:
             return True
         held = self._read(plan.predicate, plan, now)
         if held is None:
-            if not plan.predicate.cells[0].name.startswith("VP"):
+            if plan.predicate.cells[0].file is not File.VP:
                 raise needs_values(plan, "its predicate")
             return True
         if isinstance(held, np.ndarray):
@@ -313,11 +316,11 @@ class Machine:
 
     def _overtaken(self, plan: InstructionPlan, pending: list[Write], now: int) -> int | None:
         """Return the place of a load that lands after this write of the same predicate, None if there is none."""
-        if is_load(plan):
+        if not pending or plan.loads:
             return None
         window = self.target.distances.predicate_load_then_write
         for place, write in enumerate(pending):
-            if now - write.time < window and write.writer.instruction.mnemonic.startswith("ld_"):
+            if now - write.time < window and write.writer.instruction.form.memory in LOADS:
                 return place
         return None
 
@@ -373,20 +376,19 @@ class Machine:
         """Remark on the forms that deserve a notice whatever the values, also where none are computed."""
         for plan in (plan for plans in self.plans for plan in plans):
             for notice in () if plan.meaning is None else plan.meaning.notices:
-                self.remarks[f"{plan.site.span}: {plan.instruction.mnemonic}: {notice}"] = None
+                self._warn(WarningKind.FORM, f"{plan.instruction.mnemonic}: {notice}", plan.site.span)
 
     def _remark_short_bundles(self) -> None:
         """Tell of lines that count slots and leave some out."""
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
             others = f", and {len(short) - 1} other lines" if len(short) > 1 else ""
-            self.remarks[f"{short[0].span}{others}: a bundle with fewer than {len(Slot)} slots; the rest is nop"] = None
+            text = f"a bundle with fewer than {len(Slot)} slots; the rest is nop"
+            self._warn(WarningKind.SHORT_BUNDLE, text, f"{short[0].span}{others}")
 
     def _remark(self, plan: InstructionPlan, remark: str) -> None:
         if self.findings.wanted:
-            self.remarks[f"{plan.site.span}: {plan.instruction.mnemonic}: {remark}"] = None
+            self._warn(WarningKind.UNDOCUMENTED, f"{plan.instruction.mnemonic}: {remark}", plan.site.span)
 
-
-def is_load(plan: InstructionPlan) -> bool:
-    """Whether an instruction gets its result from memory."""
-    return plan.instruction.mnemonic.startswith("ld_")
+    def _warn(self, kind: WarningKind, text: str, place: Span | str | None = None) -> None:
+        self.remarks[WarningText(kind, text, place)] = None

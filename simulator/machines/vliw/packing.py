@@ -32,8 +32,8 @@ def packed_lanes(instruction: Instruction, vector_bytes: int) -> Lanes | None:
         return None
     wide, narrow = widths
     word = "pack" if instruction.switch("pack") else "unpack"
-    half = instruction.mnemonic.rpartition("_")[2]
-    obstacle = f"_{half}" if half in ("low", "high") else "partial" if instruction.switch("partial") else None
+    half = instruction.form.half
+    obstacle = f"_{half.value}" if half is not None else "partial" if instruction.switch("partial") else None
     value = instruction.operand("dest") or instruction.operand("src_c")
     if isinstance(value, Register) and value.file is File.VP:
         obstacle = "a VP"

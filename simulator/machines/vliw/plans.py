@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import Instruction, Program, Register, Slot, Special
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, Memory
+from castsim.isa.tpc.program import PREDICATES, File
 from castsim.machines.vliw.findings import Site
 from castsim.machines.vliw.generators import Use
 from castsim.machines.vliw.latency import (
@@ -18,7 +19,7 @@ from castsim.machines.vliw.latency import (
     operand_key,
     read_distances,
 )
-from castsim.machines.vliw.registers import CONSTANT, INCOME, RANDOM, Cell, Registers, is_constant
+from castsim.machines.vliw.registers import CONSTANT, INCOME, RANDOM, Cell, Draw, Registers, is_constant
 from castsim.machines.vliw.semantics import Prepared, computes, prepare
 from castsim.machines.vliw.semantics.convert import Convert
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
@@ -26,7 +27,7 @@ from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit
 
 PREDICATE = "predicate"
-_MEMORY = ("ld_l", "st_l", "ld_g", "st_g", "ld_tnsr", "st_tnsr", "gen_addr")
+_ELEMENTS = (Memory.ELEMENT_LOAD, Memory.ELEMENT_STORE)
 _ARITHMETIC = ("add", "sub", "mul")
 
 
@@ -50,7 +51,8 @@ class InstructionPlan:
     `results` are the cells of the destination (none for stores, jumps and reseeds), `stage` their commit stage.
     `income` reads the destination's old value. `depends` names the configuration registers that its values may depend
     on, `reseeds` and `samples` the random generator that it writes or reads as a register. `meaning` computes the
-    result; accesses of memory and control have none. `accesses` counts loads and stores of global memory.
+    result; accesses of memory and control have none. `memory` says which access it is, `accesses` counts loads and
+    stores of global memory.
     """
 
     site: Site
@@ -65,9 +67,10 @@ class InstructionPlan:
     vector: bool
     depends: tuple[str, ...]
     reseeds: str | None
-    samples: str | None
+    samples: Draw | None
     random: Use
     program_counter: bool
+    memory: Memory | None
     accesses: tuple[int, int]
 
     @property
@@ -81,14 +84,19 @@ class InstructionPlan:
         return ()
 
     @property
+    def is_memory(self) -> bool:
+        """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
+        return self.memory is not None and self.memory is not Memory.CACHE
+
+    @property
+    def loads(self) -> bool:
+        """Whether it gets its result from memory."""
+        return self.memory in LOADS
+
+    @property
     def instruction(self) -> Instruction:
         """The instruction itself."""
         return self.site.instruction
-
-    @property
-    def is_memory(self) -> bool:
-        """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
-        return self.instruction.mnemonic.startswith(_MEMORY)
 
 
 def planned(program: Program, registers: Registers, target: VliwTarget) -> tuple[tuple[InstructionPlan, ...], ...]:
@@ -109,22 +117,21 @@ def prepared(
     """Prepare one instruction.
 
     Raises:
-        IllegalError: not in the tables of the generation, a group that does not begin where it must, a constant
-            written.
+        IllegalError: not in the generation's tables, a group that does not begin where it must, a constant written.
     """
     site = Site(bundle, slot, instruction)
     meaning = prepare(instruction, target) if computes(instruction) else None
     groups = {} if meaning is None else meaning.registers
     sources: list[OperandPlan] = []
     results: tuple[Cell, ...] = ()
-    income, samples, reseeds, stage, counter = None, None, None, STORED, False
+    income, samples, reseeds, stage = None, None, None, STORED
     for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
         if not isinstance(operand, Register | Special):
             continue
         if isinstance(operand, Special) and operand.name in (*RANDOM, *CONSTANT):
-            counter |= operand.name == "PC"
             if operand.name in RANDOM:
-                reseeds, samples = (operand.name, samples) if spec.role == "dest" else (reseeds, operand.name)
+                writes = spec.role == "dest"
+                reseeds, samples = (operand.name, samples) if writes else (reseeds, RANDOM[operand.name])
             continue
         cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
         file = operand.name if isinstance(operand, Special) else str(operand.file)
@@ -144,13 +151,14 @@ def prepared(
         inverted=instruction.predicate is not None and instruction.predicate.inverted,
         results=results,
         stage=stage,
-        into_predicate=_file_of_destination(instruction) in (File.SP, File.VP),
+        into_predicate=_file_of_destination(instruction) in PREDICATES,
         vector=is_vector(instruction),
         depends=_depends(instruction, slot, target),
         reseeds=reseeds,
         samples=samples,
         random=_random_use(instruction, slot, target),
-        program_counter=counter,
+        program_counter=Special("PC") in instruction.operands,
+        memory=instruction.form.memory,
         accesses=_global_accesses(instruction, target),
     )
 
@@ -180,12 +188,13 @@ def in_multiplier(instruction: Instruction, target: VliwTarget) -> bool:
 
 def _global_accesses(instruction: Instruction, target: VliwTarget) -> tuple[int, int]:
     """Return how many accesses of the documented size an instruction makes in global memory, loads and stores."""
-    mnemonic, count = instruction.mnemonic, 1
-    if mnemonic not in ("ld_g", "st_g"):
-        halves = 2 if mnemonic.endswith(("_low", "_high")) else 1
+    memory, count = instruction.form.memory, 1
+    if memory not in (*_ELEMENTS, *TENSORS):
+        return 0, 0
+    if memory in TENSORS:
+        halves = 1 if instruction.form.half is None else 2
         count = -(-target.registers.vector_bytes // halves // target.global_memory.access_bytes)
-    loads, stores = mnemonic.startswith(("ld_g", "ld_tnsr")), mnemonic.startswith(("st_g", "st_tnsr"))
-    return loads * count, stores * count
+    return (memory in LOADS) * count, (memory in STORES) * count
 
 
 def _predicate(instruction: Instruction, slot: Slot, registers: Registers, target: VliwTarget) -> OperandPlan | None:
@@ -212,9 +221,8 @@ def _depends(instruction: Instruction, slot: Slot, target: VliwTarget) -> tuple[
         found.append("round")
         if instruction.type == "f16" and "f16_flush_inputs" in target.configuration:
             found.append("f16_flush_inputs")
-    draws = str(instruction.switch("rounding")).startswith("sr")
     steps = instruction.operand("src_a") in (Special("LFSR"), Special("S_LFSR"))
-    if draws or steps:
+    if instruction.draws or steps:
         scalar = slot is Slot.SPU or instruction.operand("src_a") == Special("S_LFSR")
         found.append("scalar_lfsr_polynomial" if scalar else "vector_lfsr_polynomial")
     return tuple(found)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from castsim.isa.tpc.program import GROUPED, File, Register, Special
+from castsim.isa.tpc.program import GROUPED, PREDICATES, File, Register, Special
 from castsim.machines.vliw.findings import Findings, Kind, Site
 from castsim.machines.vliw.latency import Distances
 from castsim.machines.vliw.semantics import Mask, Value, Vector
@@ -25,7 +25,24 @@ _Array = TypeVar("_Array", Vector, Mask)
 Held = Value | None
 """What a register holds; None: not computed, because the run computes no vectors."""
 
-RANDOM = ("LFSR", "LFSR_NO_CHANGE", "S_LFSR", "S_LFSR_NO_CHANGE")
+GENERATORS = ("LFSR", "S_LFSR")
+"""The random generators of vectors and of scalars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A read of a random generator by name: which one, and whether it steps."""
+
+    generator: str
+    steps: bool
+
+
+RANDOM = {
+    "LFSR": Draw("LFSR", steps=True),
+    "LFSR_NO_CHANGE": Draw("LFSR", steps=False),
+    "S_LFSR": Draw("S_LFSR", steps=True),
+    "S_LFSR_NO_CHANGE": Draw("S_LFSR", steps=False),
+}
 """Names of the random generators, which are no registers but state that steps."""
 INCOME = "income"
 """The role under which an instruction reads the old value of its destination."""
@@ -45,12 +62,16 @@ class Write:
 
 @dataclass(slots=True)
 class Cell:
-    """One register: what everybody sees, and what only some do yet, in the order in which it lands."""
+    """One register: what everybody sees, and what only some do yet, in the order in which it lands.
+
+    `file` is its register file, None for one that has a name instead of a number.
+    """
 
     name: str
     settled: Held
     written: bool = False
     pending: list[Write] = field(default_factory=list)
+    file: File | None = None
 
     def read(self, now: int, distances: Distances, role: str, reader: Site, findings: Findings) -> Held:
         """Return what a reader of bundle number `now` gets; tell of writes that it misses.
@@ -119,7 +140,7 @@ class Registers:
         }
         for file, zero in zeros.items():
             for index in range(getattr(sizes, file.value)):
-                self._cells[f"{file}{index}"] = Cell(f"{file}{index}", zero)
+                self._cells[f"{file}{index}"] = Cell(f"{file}{index}", zero, file=file)
         self._cells["SP0"].set(True)
         self._cells["VP0"].set(_frozen(np.ones(sizes.vector_bytes, np.bool_)))
         self._named: Mapping[str, Held] = {
@@ -139,7 +160,7 @@ class Registers:
 
 def is_constant(register: Register | Special) -> bool:
     """Whether writes of it have no effect: SP0 and VP0 are constantly true."""
-    return isinstance(register, Register) and register.file in (File.SP, File.VP) and register.index == 0
+    return isinstance(register, Register) and register.file in PREDICATES and register.index == 0
 
 
 def vector(held: Held) -> Vector:

@@ -199,7 +199,7 @@ def _addresses(program: Program, bundle_bytes: int) -> list[int]:
             address += bundle_bytes // _PAIR if halves else bundle_bytes
             halves = max(0, halves - 1)
         elif isinstance(item, Directive):
-            name = item.text.split()[0].lower()
+            name = item.name.lower()
             if name == BYTE:
                 message = f"the bytes at {address:#x} are no bundle of this generation and cannot run"
                 raise IllegalError(message, span=item.span)

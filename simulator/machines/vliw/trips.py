@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.isa.tpc.program import WORD_MASK
+from castsim.isa.tpc.forms import Memory
+from castsim.isa.tpc.program import WORD_MASK, File
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.control import Control, Turn
 from castsim.machines.vliw.findings import Counts, Findings
@@ -92,9 +93,9 @@ class _Body:
             operands = [*plan.sources, *([plan.predicate] if plan.predicate else [])]
             read = [cell for operand in operands for cell in operand.cells]
             self.cells.update({cell.name: cell for cell in (*read, *plan.results)})
-        mnemonics = {plan.instruction.mnemonic for plan in self.plans}
-        self.stores_words = "st_l" in mnemonics
-        self.stores_vectors = any(each.startswith("st_l_v") for each in mnemonics)
+        accesses = {plan.memory for plan in self.plans}
+        self.stores_words = Memory.SCALAR_STORE in accesses
+        self.stores_vectors = Memory.VECTOR_STORE in accesses
         self.iterator = iterator.name
         written = {cell.name for plan in self.plans for cell in plan.results}
         self.hopeless = self.iterator in written or any(map(follows_state, self.plans))
@@ -104,7 +105,7 @@ class _Body:
     def induction(self, varying: frozenset[str], dimensions: int) -> Induction | None:
         """Return the classes of registers, given some that vary."""
         if varying not in self._found:
-            linear = frozenset(name for name in varying if name[0] in "SI" and name[1:].isdecimal())
+            linear = frozenset(name for name in varying if self.cells[name].file in (File.S, File.I))
             self._found[varying] = induction(self.plans, dimensions, linear, varying - linear)
         return self._found[varying]
 

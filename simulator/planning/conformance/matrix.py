@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import format_named
+from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.planning.answering import Setting, setting_of
 from castsim.planning.conformance.cells import Cell, Settled, changed, legal_casts, settle_cell, specified_version
 from castsim.specifications import SpecifiedCast
@@ -125,12 +125,14 @@ def _chosen(
     return names, casts
 
 
-def _named(fmt: object, cast: SpecifiedCast) -> str:
+def _named(fmt: Format | None, cast: SpecifiedCast) -> str:
     """Return the type as the specification names it: a source read as unsigned keeps its signless name."""
-    name = str(getattr(fmt, "name", ""))
     unsigned = any(
         cast.attributes[attribute] == "1"
         for attribute, row in cast.spec.attributes.items()
         if row.effect == "reads the source as unsigned"
     )
-    return f"i{name[1:]}" if unsigned and fmt is cast.src and name.startswith("u") else name
+    if fmt is None:
+        return ""
+    is_unsigned = isinstance(fmt, IntFormat) and not fmt.signed and not fmt.boolean
+    return f"i{fmt.bits}" if unsigned and fmt is cast.src and is_unsigned else fmt.name

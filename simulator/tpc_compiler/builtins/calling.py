@@ -13,6 +13,7 @@ from castsim.execution.inputs import arrayed
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.findings import StaleRead
 from castsim.numerics import array_from_codes, codes_from_array
 from castsim.targets import Target
@@ -70,7 +71,7 @@ class BuiltinResult:
     vector_operations: int
     """VPU operations of a call, counted while it was executed."""
     stale_reads: tuple[StaleRead, ...]
-    warnings: tuple[str, ...]
+    warnings: Warnings
     timing: Timing
     text: str
 
@@ -158,7 +159,7 @@ def call(found: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinRe
     )
 
 
-def _beyond_held(codes: Codes, source: Vectors) -> tuple[str, ...]:
+def _beyond_held(codes: Codes, source: Vectors) -> Warnings:
     """Return a warning if lanes have bits above the narrower codes that they should hold."""
     if source.held is None:
         return ()
@@ -167,11 +168,12 @@ def _beyond_held(codes: Codes, source: Vectors) -> tuple[str, ...]:
     if wrong.size == 0:
         return ()
     first = wrong[0]
-    return (
-        f"{INPUT}: {wrong.size} of {codes.size} elements have bits above the {bits} of {source.held}, the first "
+    text = (
+        f"{wrong.size} of {codes.size} elements have bits above the {bits} of {source.held}, the first "
         f"element {first}, {codes[first]:#x}; the instructions take those for 0, what they make of them need not be "
-        f"the value of the lower {bits} bits",
+        f"the value of the lower {bits} bits"
     )
+    return (WarningText(WarningKind.WIDE_INPUT, text, INPUT),)
 
 
 def _placing(row: BuiltinRow, target: VliwTarget) -> VliwTarget:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Format
+from castsim.isa.tpc.conversion_forms import RANDOM_ROUNDINGS
 from castsim.numerics import code_dtype
 from castsim.targets.tpc_compiler import Reading
 from castsim.tpc_compiler.compiled_casts.building import RESULT, Order
@@ -135,7 +136,7 @@ def _tiles(cast: CompiledCast, codes: Codes) -> Iterator[Codes]:
 
 def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) -> Iterator[Difference]:
     """Look for inputs on which the accounts differ; random rounding differs from itself and is left out."""
-    if cast.order not in (Order.LINEAR, Order.SCALAR) or (cast.mode or "").startswith("sr") or not (in_ir or other):
+    if cast.order not in (Order.LINEAR, Order.SCALAR) or cast.mode in RANDOM_ROUNDINGS or not (in_ir or other):
         return
     typed = source_format(cast).name
     inputs = inputs_of(typed)

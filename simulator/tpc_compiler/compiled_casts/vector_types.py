@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.formats import FORMATS, IntFormat, format_named
 from castsim.targets.tpc_compiler import CType, c_types
 from castsim.targets.vliw import VliwTarget
 
@@ -46,7 +46,10 @@ def is_float(element: str) -> bool:
 
 def is_signed(element: str) -> bool:
     """Whether an element type has negative numbers."""
-    return not element.startswith("u") and element != "i1"
+    if element == "i1":
+        return False
+    fmt = FORMATS[element]
+    return not isinstance(fmt, IntFormat) or fmt.signed
 
 
 def vector_type(text: str) -> VectorType:

@@ -12,6 +12,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import Program, Slot
+from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.assembled import Ran, assemble
 from castsim.machines.vliw.assembled import execute as run_assembled
 from castsim.machines.vliw.findings import StaleRead
@@ -36,7 +37,7 @@ class Execution:
     tiles: int
     vector_operations: int
     stale_reads: tuple[StaleRead, ...]
-    warnings: tuple[str, ...]
+    warnings: Warnings
     tree: Tree
     text: str
 

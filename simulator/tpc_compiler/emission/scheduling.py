@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Items
 
 from castsim.isa.tpc import Bundle, Program, Slot, Special, parse
+from castsim.isa.tpc.forms import TENSORS, Memory
 from castsim.machines.vliw.latency import horizon
 from castsim.machines.vliw.lint.bundles import (
     field_overlay,
@@ -28,7 +29,6 @@ from castsim.tpc_compiler.emission.kernel import NOTHING, Kernel, Line
 from castsim.tpc_compiler.emission.sequence import Sequence, Step
 
 _BESIDE = (two_results, field_overlay, immediates, shared_predicate, scalar_beside_load, minifloat_beside_store)
-_LOAD, _STORE = "ld_tnsr", "st_tnsr"
 _FILE = "<sequence>"
 
 
@@ -155,21 +155,19 @@ class _Scheduler:
             if any(True for rule in _BESIDE for _ in rule(flow)):
                 return False
         distance = self.target.issue_rules.forbidden_after_tensor_store
-        mnemonic = plan.instruction.mnemonic
-        if distance == 0 or not mnemonic.startswith((_LOAD, _STORE)):
+        if distance == 0 or plan.memory not in TENSORS:
             return True
-        accesses = [(other, self.plans[number].instruction.mnemonic) for number, other in enumerate(found)]
-        if any(name.startswith(_STORE) and place - other == distance for other, name in accesses):
+        accesses = [(other, self.plans[number].memory) for number, other in enumerate(found)]
+        if any(memory is Memory.TENSOR_STORE and place - other == distance for other, memory in accesses):
             return False
-        later = (other for other, name in accesses if name.startswith((_LOAD, _STORE)))
-        return not mnemonic.startswith(_STORE) or all(other - place != distance for other in later)
+        later = (other for other, memory in accesses if memory in TENSORS)
+        return plan.memory is not Memory.TENSOR_STORE or all(other - place != distance for other in later)
 
 
 def _draws(plan: InstructionPlan) -> bool:
     """Whether an instruction uses the vector generator or changes it; such instructions stay in order."""
-    random = str(plan.instruction.switch("rounding")).startswith("sr")
     named = (Special("LFSR"), Special("LFSR_NO_CHANGE"))
-    return random or any(operand in named for operand in plan.instruction.operands)
+    return plan.instruction.draws or any(operand in named for operand in plan.instruction.operands)
 
 
 def _joined(one: Bundle, other: Bundle) -> Bundle:

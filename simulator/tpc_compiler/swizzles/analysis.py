@@ -12,7 +12,7 @@ import numpy as np
 
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc import Bundle, Immediate, Instruction, Register, Slot, TensorDeclaration
-from castsim.isa.tpc.forms import Show
+from castsim.isa.tpc.forms import Family, Show
 from castsim.isa.tpc.program import GROUPED, File, Operand
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.convert import Convert
@@ -58,7 +58,7 @@ class Analysis:
     moves: list[Instruction] = field(default_factory=list)
     registers: dict[int, Bytes] = field(default_factory=dict)
     masks: dict[int, Bytes] = field(default_factory=dict)
-    scalars: set[str] = field(default_factory=set)
+    scalars: set[Register] = field(default_factory=set)
 
 
 def analysed(
@@ -87,9 +87,10 @@ def analysed(
                 place += 1
         for commit in results:
             commit()
-    written = {str(instruction.operand("dest")) for _, _, instruction in found.others}
-    if written & found.scalars:
-        raise Unsuited(f"{min(written & found.scalars)} is written beside the vector work that reads it")
+    written = {instruction.operand("dest") for _, _, instruction in found.others}
+    both = sorted(str(each) for each in written & found.scalars)
+    if both:
+        raise Unsuited(f"{both[0]} is written beside the vector work that reads it")
     return found
 
 
@@ -121,7 +122,7 @@ class _Reader:
 
     def result(self, instruction: Instruction, slot: Slot, place: int) -> Callable[[], None]:
         """Return what commits the effect of an instruction."""
-        mnemonic = instruction.mnemonic
+        mnemonic, family = instruction.mnemonic, instruction.form.family
         if mnemonic in ("ld_tnsr", "st_tnsr"):
             return self._access(instruction, slot, place)
         if instruction.switch("mmio") == 1:
@@ -131,9 +132,9 @@ class _Reader:
             return lambda: None
         if mnemonic == "mov":
             return self._into(instruction, self._moved(instruction))
-        if mnemonic in KINDS or mnemonic.startswith(("cmp_", "sel_")):
+        if mnemonic in KINDS or family in (Family.COMPARISON, Family.SELECTION):
             return self._into(instruction, self._lanewise(instruction))
-        if not mnemonic.startswith(("convert", "nearbyint", "pack", "unpack", "mov_")):
+        if family not in (Family.CONVERSION, Family.ROUNDING, Family.LANE_MOVE):
             raise self._unsuited(instruction, "is no element-wise work")
         unit = prepare(instruction, self.target).unit
         if isinstance(unit, Rearrange):
@@ -274,7 +275,8 @@ class _Reader:
                 columns.append(self._column(instruction, operand, width))
         head = (head_of(instruction),)
         rows = zip(*columns, strict=True)
-        return self.terms.register([self.terms.number(Term("operation", width, head, row)) for row in rows])
+        kind = "comparison" if instruction.form.family is Family.COMPARISON else "operation"
+        return self.terms.register([self.terms.number(Term(kind, width, head, row)) for row in rows])
 
     def _column(self, instruction: Instruction, operand: Operand, width: int) -> list[int]:
         """Return the elements of an operand in all lanes."""
@@ -282,7 +284,7 @@ class _Reader:
         if isinstance(operand, Immediate):
             return [self.terms.number(Term("immediate", width, (operand.value,)))] * count
         if isinstance(operand, Register) and operand.file is File.S:
-            self.found.scalars.add(str(operand))
+            self.found.scalars.add(operand)
             return [self.terms.number(Term("scalar", width, (operand.index,)))] * count
         if not is_vector(operand):
             raise self._unsuited(instruction, f"reads {operand}")
@@ -293,7 +295,7 @@ class _Reader:
         placement = unit.placement
         if placement is None or instruction.predicate is not None or instruction.switch("clip_fp") == 1:
             raise self._unsuited(instruction, "has a predicate or a switch that the pass does not follow")
-        if str(instruction.switch("rounding")).startswith("sr"):
+        if instruction.draws:
             raise self._unsuited(instruction, "draws random numbers, which differ by lane")
         src, dst, shift = self._kinds(instruction, unit)
         given = self._group(instruction, "src_a", placement.sources)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Bundle, Immediate, Instruction, Label, Program, Slot, print_bundle
-from castsim.isa.tpc.program import Item
+from castsim.isa.tpc.program import File, Item
 from castsim.machines.vliw.lint.unread import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, prepared
-from castsim.machines.vliw.registers import Registers
+from castsim.machines.vliw.registers import Cell, Registers
 from castsim.targets.vliw import VliwTarget
 
 _JUMPS = ("loop", "jmpr", "jmpa", "halt")
@@ -80,13 +81,13 @@ def constants(program: Program, target: VliwTarget) -> dict[int, tuple[int, int,
     """Return vector registers that one MOV of a number writes and nothing else: bits, width in bytes, the MOV."""
     writers: dict[str, list[Instruction]] = {}
     for plan in plans_of(program.bundles, target):
-        for cell in plan.results:
-            writers.setdefault(cell.name, []).append(plan.instruction)
+        for name in _vectors(plan.results):
+            writers.setdefault(name, []).append(plan.instruction)
     found = {}
     for name, (first, *others) in writers.items():
         source = first.operand("src_a")
         plain = first.mnemonic == "mov" and first.predicate is None and first.type in FORMATS
-        if not others and plain and isinstance(source, Immediate) and _is_vector(name):
+        if not others and plain and isinstance(source, Immediate):
             found[int(name[1:])] = (source.value, FORMATS[str(first.type)].bits // _BYTE_BITS, first)
     return found
 
@@ -111,23 +112,23 @@ def entering(piece: Piece, target: VliwTarget, elsewhere: frozenset[str]) -> fro
     found: set[str] = set()
     for plan in plans_of(piece.bundles, target):
         operands = [*plan.sources, *([plan.predicate] if plan.predicate is not None else [])]
-        read = {cell.name for operand in operands for cell in operand.cells}
-        own = {cell.name for cell in plan.results}
+        read = _vectors(cell for operand in operands for cell in operand.cells)
+        own = _vectors(plan.results)
         if keeps_income(plan.instruction):
             read |= own & elsewhere
         found |= read - known
         known |= own
-    return frozenset(filter(_is_vector, found))
+    return frozenset(found)
 
 
 def written(piece: Piece, target: VliwTarget) -> frozenset[str]:
     """Return the vector registers and predicates that a piece writes."""
-    results = (cell.name for plan in plans_of(piece.bundles, target) for cell in plan.results)
-    return frozenset(filter(_is_vector, results))
+    return frozenset(_vectors(cell for plan in plans_of(piece.bundles, target) for cell in plan.results))
 
 
-def _is_vector(name: str) -> bool:
-    return name.startswith("V") and name.strip("VP").isdecimal()
+def _vectors(cells: Iterable[Cell]) -> set[str]:
+    """Return the names of the vector registers and predicates among cells."""
+    return {cell.name for cell in cells if cell.file in (File.V, File.VP)}
 
 
 def text_of(piece: Piece) -> list[str]:

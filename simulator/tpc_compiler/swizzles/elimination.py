@@ -14,7 +14,8 @@ from itertools import count
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import Program, Register, Slot, TensorDeclaration, parse, print_declaration, print_instruction
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.forms import Family
+from castsim.isa.tpc.program import File, Instruction, Operand
 from castsim.machines.vliw.lint import lint
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.emission import Sequence, Step, Value
@@ -31,7 +32,6 @@ _FIXED = 1 << 20
 """From here on values of a sequence stand for registers whose numbers are given."""
 _MOST_PADDING = 16
 _UNREAD = "unread result"
-_MEMORY = ("ld_", "st_", "gen_addr", "cache_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def eliminate(program: Program, target: VliwTarget) -> Elimination:
 
 
 def _moves(piece: Piece) -> bool:
-    names = {each.mnemonic.split(".")[0] for bundle in piece.bundles for each in bundle.slots if each is not None}
-    return bool(names & {"pack", "unpack", "mov_dg", "mov_g"})
+    every = (each for bundle in piece.bundles for each in bundle.slots if each is not None)
+    return any(each.form.family is Family.LANE_MOVE for each in every)
 
 
 def _text(program: Program, lines: list[list[str]]) -> str:
@@ -164,9 +164,9 @@ def _shape_of(store: Access, shapes: Shapes) -> int:
 
 
 def _signatures(found: Analysis) -> list[object]:
-    """Return, for every store in order, the work behind it with loads named by their text: equal if the values are."""
+    """Return, for every store in order, the work behind it with loads named by what they read: equal if values are."""
     shapes = Shapes(found.terms)
-    loads = [print_instruction(access.instruction).partition(", ")[2] for access in found.loads]
+    loads = [_without(access.instruction, "dest") for access in found.loads]
 
     def spelled(shape: int) -> object:
         term = shapes.made.listed[shape]
@@ -175,10 +175,13 @@ def _signatures(found: Analysis) -> list[object]:
         places = tuple(place for _, place in shapes.made.joined_parts(term)) if term.kind == "joined" else ()
         return term.kind, term.width, term.key, places, tuple(map(spelled, shapes.made.children(term)))
 
-    return [
-        (print_instruction(store.instruction).rpartition(", ")[0], spelled(_shape_of(store, shapes)))
-        for store in found.stores
-    ]
+    return [(_without(store.instruction, "src_c"), spelled(_shape_of(store, shapes))) for store in found.stores]
+
+
+def _without(access: Instruction, role: str) -> tuple[Operand, ...]:
+    """Return the operands of an access but for the vector that it moves."""
+    every = zip(access.form.operands, access.operands, strict=True)
+    return tuple(operand for spec, operand in every if spec.role != role)
 
 
 def _bundled(found: Analysis, shapes: Shapes, wanted: list[int], target: VliwTarget) -> list[Line]:
@@ -198,8 +201,8 @@ def _bundled(found: Analysis, shapes: Shapes, wanted: list[int], target: VliwTar
         fixed[number] = operand.index
         return Value(number, operand.file)
 
-    for name in found.scalars:
-        writer.scalars[int(name[1:])] = register(Register(File.S, int(name[1:])))
+    for scalar in found.scalars:
+        writer.scalars[scalar.index] = register(scalar)
     pending = iter(wanted)
     for _, slot, what in _in_order(found):
         if not isinstance(what, Access):
@@ -234,7 +237,7 @@ def _in_order(found: Analysis) -> list[tuple[int, Slot, Access | str]]:
         Unsuited: a scalar access of memory, whose order is not followed.
     """
     for _, _, instruction in found.others:
-        if instruction.mnemonic.startswith(_MEMORY):
+        if instruction.form.memory is not None:
             raise Unsuited(f"line {instruction.span.line}: {instruction.mnemonic} accesses memory")
     items: list[tuple[int, Slot, Access | str]] = [
         *((access.place, access.slot, access) for access in (*found.loads, *found.stores)),

@@ -17,6 +17,8 @@ from castsim.tpc_compiler.swizzles.terms import Term, Terms
 
 _BYTE_BITS = 8
 _GROUPS = (2, 4)
+_LANEWISE = ("operation", "comparison")
+"""Kinds of terms that an instruction makes lane by lane."""
 
 Lanes = tuple[Value, ...]
 """The registers of a value, numbered by lane; of a constant the same one every time."""
@@ -76,7 +78,7 @@ class Rewriter:
             return self._selected(term, count, into)
         if term.kind == "operation" and len(term.key) > 1:
             return self._converted(term)
-        if term.kind == "operation":
+        if term.kind in _LANEWISE:
             return self._lanewise(term, count, into)
         raise Unsuited(f"a {term.kind} stands where a vector is needed")
 
@@ -99,7 +101,7 @@ class Rewriter:
         head = str(term.key[0])
         results = []
         for lane, operands in enumerate(self._operands(term.parts, count)):
-            fresh = self.sequence.mask() if head.startswith("cmp_") else self.sequence.vector()
+            fresh = self.sequence.mask() if term.kind == "comparison" else self.sequence.vector()
             result = into[lane] if into is not None else fresh
             self.sequence.vpu(head, result, *operands)
             results.append(result)
@@ -109,7 +111,7 @@ class Rewriter:
         """Write the new elements over a copy of the old ones, under the mask; by their own operation if it is free."""
         mask, new, old = term.parts
         made = self.shapes.listed[new]
-        direct = made.kind == "operation" and len(made.key) == 1 and new not in self._made and self._users.get(new) == 1
+        direct = made.kind in _LANEWISE and len(made.key) == 1 and new not in self._made and self._users.get(new) == 1
         if direct:
             head, operands = str(made.key[0]), self._operands(made.parts, count)
         else:
@@ -168,7 +170,7 @@ class Rewriter:
         """Return the registers of a value as one group, made there if nothing else needs it, else copied."""
         group = self.sequence.vector(count).parts
         term = self.shapes.listed[source]
-        movable = (term.kind == "operation" and len(term.key) == 1) or term.kind == "select"
+        movable = (term.kind in _LANEWISE and len(term.key) == 1) or term.kind == "select"
         if source not in self._made and movable and self._users.get(source) == 1:
             return self.written(source, group)
         for part, value in zip(group, self.written(source), strict=True):

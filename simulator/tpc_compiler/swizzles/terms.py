@@ -27,7 +27,8 @@ class Term:
 
     kind is `load` (key: number of the load, element), `constant` (key: the bits), `immediate` and `scalar` (an operand
     of an instruction that is alike for all lanes; key: number, register), `operation` (key: the instruction without its
-    operands; parts: terms), `select` (parts: mask, new, old) or `joined` (parts: byte numbers).
+    operands; parts: terms), `comparison` (an operation whose results are masks), `select` (parts: mask, new, old) or
+    `joined` (parts: byte numbers).
     """
 
     kind: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.isa.tpc import Immediate, Instruction, LabelUse, Register, Slot
+from castsim.isa.tpc.forms import Memory
 from castsim.isa.tpc.program import File
 from castsim.machines.vliw.findings import Site
 from castsim.machines.vliw.lint.finding import Finding
@@ -112,7 +113,7 @@ def scalar_beside_load(flow: Flow) -> Iterator[Finding]:
         if vector is None or load is None or not _reads_scalar(vector.instruction):
             continue
         moved = load.instruction.mnemonic == "mov" and _reads_scalar(load.instruction) and load.vector
-        if moved or load.instruction.mnemonic.startswith("ld_l_v"):
+        if moved or load.memory is Memory.VECTOR_LOAD:
             message = f"{_name(vector)} has a scalar operand, which excludes {_name(load)} in the LOAD slot"
             yield Finding("scalar beside load", index, message, load.site.span)
 
@@ -123,7 +124,7 @@ def minifloat_beside_store(flow: Flow) -> Iterator[Finding]:
         return
     for index in range(len(flow.bundles)):
         vector, store = flow.at(index, Slot.VPU), flow.at(index, Slot.STORE)
-        if vector is None or store is None or not store.instruction.mnemonic.startswith("st_tnsr"):
+        if vector is None or store is None or store.memory is not Memory.TENSOR_STORE:
             continue
         kinds = (vector.instruction.type, vector.instruction.switch("target_type"))
         if _MINIFLOAT in kinds and vector.instruction.mnemonic in _MINIFLOAT_OPERATIONS:

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+from castsim.isa.tpc.program import File
 from castsim.machines.vliw.findings import Site
 from castsim.machines.vliw.lint.edges import Edge, LoopStep
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan
-from castsim.machines.vliw.registers import is_constant
+from castsim.machines.vliw.registers import GENERATORS, is_constant
 
-GENERATORS = ("LFSR", "S_LFSR")
-"""The random generators, as places."""
 _MOST_PATHS = 256
 """Paths looked at for one read, beyond which nothing is called certain."""
 _MOST_DOUBTFUL = 6
@@ -32,7 +31,8 @@ Writers = Sequence[Mapping[str, tuple[InstructionPlan, ...]]]
 class Reading:
     """A read of one place by one instruction.
 
-    `needed` tells the distance at which it sees what an instruction wrote, `reach` the largest of them.
+    `needed` tells the distance at which it sees what an instruction wrote, `reach` the largest of them. `in_order` says
+    whether what is written there lands in the order of the program: predicates and random generators do not.
     """
 
     bundle: int
@@ -41,6 +41,7 @@ class Reading:
     place: str
     needed: Callable[[InstructionPlan], int]
     reach: int
+    in_order: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ class History:
         predicate = writer.instruction.predicate
         if predicate is None:
             return True
-        scalar = str(predicate.register).startswith("SP")
+        scalar = predicate.register.file is File.SP
         unlike = False if scalar else None  # a mask without any lane is a write all the same
         if is_constant(predicate.register):
             return unlike if predicate.inverted else True
@@ -245,9 +246,9 @@ class History:
             overtaken = [
                 place
                 for place, older in enumerate(landing)
-                if _is_load(older.plan) and older.distance - write.distance < self._window
+                if older.plan.loads and older.distance - write.distance < self._window
             ]
-            late = write.plan.into_predicate and not _is_load(write.plan) and overtaken
+            late = write.plan.into_predicate and not write.plan.loads and overtaken
             if reading.place in GENERATORS and write.plan.reseeds is None:
                 overtaken = late = [
                     place
@@ -275,7 +276,7 @@ class _Walk:
     def __init__(self, history: History, reading: Reading) -> None:
         self._history = history
         self._reading = reading
-        self._in_order = not reading.place.startswith(("SP", "VP", *GENERATORS))
+        self._in_order = reading.in_order
         self._limit = reading.reach - 1 + (0 if self._in_order else history.window)
         predicate = reading.plan.predicate
         self._concerned = {reading.place, *(cell.name for cell in (predicate.cells if predicate else ()))}
@@ -343,7 +344,3 @@ def _begins(edge: Edge) -> tuple[LoopStep, int] | None:
     """Return the trip of a loop that begins with a step: its first, or a later one."""
     last = edge.loops[-1] if edge.loops else None
     return last if last is not None and last[0] in (LoopStep.ENTER, LoopStep.BACK) else None
-
-
-def _is_load(plan: InstructionPlan) -> bool:
-    return plan.instruction.mnemonic.startswith("ld_")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.isa.tpc import Register, Slot
+from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, Family
 from castsim.machines.vliw.lint.finding import Finding
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.structure import LoopShape
 
-_STORES = ("st_l", "st_g", "st_tnsr")
 _BOUNDS = ("start", "bound", "step")
 
 
@@ -39,7 +39,7 @@ def convert_before_delay(flow: Flow) -> Iterator[Finding]:
         for distance in range(reach + 1):
             for index in sorted(flow.before(delay, distance)):
                 plan = flow.at(index, Slot.SPU)
-                if plan is not None and plan.instruction.mnemonic.startswith("convert"):
+                if plan is not None and plan.instruction.form.family is Family.CONVERSION:
                     message = f"{plan.instruction.mnemonic} of the SPU stands {distance} before delay bundle {delay}"
                     yield Finding("convert before delay", index, message, plan.site.span)
 
@@ -55,7 +55,7 @@ def after_jump(flow: Flow) -> Iterator[Finding]:
                     continue
                 mnemonic = plan.instruction.mnemonic
                 needed = rules.halt_distance if mnemonic == "halt" else 0
-                needed = rules.scalar_convert_after if mnemonic.startswith("convert") else needed
+                needed = rules.scalar_convert_after if plan.instruction.form.family is Family.CONVERSION else needed
                 if distance < needed:
                     message = f"{mnemonic} stands {distance} behind {jump.mnemonic} of bundle {index}; needed: {needed}"
                     yield Finding("after jump", later, message, plan.site.span)
@@ -109,10 +109,8 @@ def iterator_read(flow: Flow) -> Iterator[Finding]:
 
 def _uses(plan: InstructionPlan, iterator: str) -> bool:
     """Whether an instruction of the VPU, an access of vector memory or a MOV of the LOAD slot reads a register."""
-    slot, mnemonic = plan.site.slot, plan.instruction.mnemonic
-    concerned = (
-        slot is Slot.VPU or mnemonic.startswith(("ld_l_v", "st_l_v")) or (slot is Slot.LOAD and mnemonic == "mov")
-    )
+    slot, moves = plan.site.slot, plan.instruction.mnemonic == "mov"
+    concerned = slot is Slot.VPU or plan.memory in LOCAL_VECTORS or (slot is Slot.LOAD and moves)
     return concerned and any(cell.name == iterator for source in plan.sources for cell in source.cells)
 
 
@@ -150,12 +148,7 @@ def halt(flow: Flow) -> Iterator[Finding]:
 def stores_at_end(flow: Flow) -> Iterator[Finding]:
     """Too few empty bundles behind the last store; those behind HALT count."""
     needed = flow.target.end_rules.empty_after_store
-    stores = [
-        (index, plan)
-        for index, plans in enumerate(flow.plans)
-        for plan in plans
-        if plan.instruction.mnemonic.startswith(_STORES)
-    ]
+    stores = [(index, plan) for index, plans in enumerate(flow.plans) for plan in plans if plan.memory in STORES]
     if not stores:
         return
     index, plan = stores[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from castsim.isa.tpc import Special
+from castsim.isa.tpc.forms import TENSORS, Half, Memory
 from castsim.machines.vliw.lint.finding import Finding
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier
@@ -20,10 +21,10 @@ def tensor_store_spacing(flow: Flow) -> Iterator[Finding]:
     distance = flow.target.issue_rules.forbidden_after_tensor_store
     if not distance:
         return
-    for index, _ in _all(flow, _named("st_tnsr")):
+    for index, _ in _all(flow, _accesses(Memory.TENSOR_STORE)):
         for later in sorted(flow.after(index, distance)):
             for other in flow.plans[later]:
-                if _named("ld_tnsr", "st_tnsr")(other):
+                if other.memory in TENSORS:
                     message = f"{other.instruction.mnemonic} stands {distance} bundles behind ST_TNSR of bundle {index}"
                     yield Finding("tensor store spacing", later, message, other.site.span)
 
@@ -31,8 +32,8 @@ def tensor_store_spacing(flow: Flow) -> Iterator[Finding]:
 def tensor_half_spacing(flow: Flow) -> Iterator[Finding]:
     """Loads of halves of tensors too close to each other, and a whole one too close behind a lower half."""
     needed = flow.target.issue_rules.tensor_half_distance
-    low, high = _exactly("ld_tnsr_low"), _exactly("ld_tnsr_high")
-    yield from _too_close(flow, "tensor half spacing", low, _exactly("ld_tnsr_high", "ld_tnsr"), needed)
+    low, high = _loads_half(Half.LOW), _loads_half(Half.HIGH)
+    yield from _too_close(flow, "tensor half spacing", low, _loads_half(Half.HIGH, None), needed)
     yield from _too_close(flow, "tensor half spacing", high, low, needed)
     for half in (low, high):
         yield from _too_close(flow, "tensor half spacing", half, half, min(needed, 1))
@@ -66,13 +67,13 @@ def product_write(flow: Flow) -> Iterator[Finding]:
 
 def overtaken_predicate(flow: Flow) -> Iterator[Finding]:
     """A write of a predicate that lands before an earlier load into it."""
-    for index, plan in _all(flow, lambda plan: plan.into_predicate and _named("ld_")(plan)):
+    for index, plan in _all(flow, lambda plan: plan.into_predicate and plan.loads):
         cells = {cell.name for cell in plan.results}
         for distance in range(1, flow.target.distances.predicate_load_then_write):
             for later in sorted(flow.after(index, distance)):
                 for other in flow.plans[later]:
                     for cell in other.results:
-                        if cell.name in cells and not _named("ld_")(other):
+                        if cell.name in cells and not other.loads:
                             message = f"{cell.name} is written {distance} behind the load of bundle {index}"
                             yield Finding("overtaken predicate", later, message, other.site.span)
 
@@ -95,23 +96,22 @@ def _all(flow: Flow, wanted: Wanted) -> Iterator[tuple[int, InstructionPlan]]:
         yield from ((index, plan) for plan in plans if wanted(plan))
 
 
-def _named(*prefixes: str) -> Wanted:
-    return lambda plan: plan.instruction.mnemonic.startswith(prefixes)
+def _accesses(memory: Memory) -> Wanted:
+    return lambda plan: plan.memory is memory
 
 
 def _draws(plan: InstructionPlan) -> bool:
     """Whether an instruction advances the vector generator, as far as its text tells."""
     instruction = plan.instruction
-    by_rounding = str(instruction.switch("rounding")).startswith("sr") and plan.vector
-    return by_rounding or instruction.operand("src_a") == Special("LFSR")
+    return (instruction.draws and plan.vector) or instruction.operand("src_a") == Special("LFSR")
 
 
-def _exactly(*mnemonics: str) -> Wanted:
-    return lambda plan: plan.instruction.mnemonic in mnemonics
+def _loads_half(*halves: Half | None) -> Wanted:
+    return lambda plan: plan.memory is Memory.TENSOR_LOAD and plan.instruction.form.half in halves
 
 
 def _stores_mapped(plan: InstructionPlan) -> bool:
-    return plan.instruction.mnemonic == "st_l" and plan.instruction.switch("mmio") == 1
+    return plan.memory is Memory.SCALAR_STORE and plan.instruction.switch("mmio") == 1
 
 
 def _rounds_by_register(plan: InstructionPlan) -> bool:
@@ -124,6 +124,6 @@ def _rounds_by_register(plan: InstructionPlan) -> bool:
 def _depends_on_space(plan: InstructionPlan) -> bool:
     """Whether an instruction accesses the configuration space, tensors or a generator."""
     instruction = plan.instruction
-    mapped = instruction.mnemonic in ("ld_l", "st_l") and instruction.switch("mmio") == 1
-    tensors = instruction.mnemonic.startswith(("ld_tnsr", "st_tnsr", "gen_addr"))
-    return mapped or tensors or plan.samples is not None or str(instruction.switch("rounding")).startswith("sr")
+    mapped = instruction.switch("mmio") == 1
+    tensors = plan.memory in TENSORS or plan.memory is Memory.ADDRESS
+    return mapped or tensors or plan.samples is not None or instruction.draws

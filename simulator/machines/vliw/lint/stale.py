@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from castsim.isa.tpc import Immediate, RegisterDeclaration
+from castsim.isa.tpc.forms import Memory
+from castsim.isa.tpc.program import PREDICATES
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.latency import STORED, horizon
 from castsim.machines.vliw.lint.counts import trip_counts
@@ -15,7 +17,6 @@ from castsim.machines.vliw.lint.history import History, Missed, Reading, Writers
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
 from castsim.machines.vliw.registers import is_constant
 
-_UNCHANGED = ("LFSR_NO_CHANGE", "S_LFSR_NO_CHANGE")
 _GENERATORS = {"vector_lfsr_polynomial": "LFSR", "scalar_lfsr_polynomial": "S_LFSR"}
 
 
@@ -82,18 +83,19 @@ class _Places:
         for operand in _operands(plan):
             if plan.instruction.mnemonic == "loop" and operand is not plan.predicate:
                 continue  # the rule on registers of loops tells of these
-            for name in dict.fromkeys(cell.name for cell in operand.cells):
+            for name, file in {cell.name: cell.file for cell in operand.cells}.items():
                 reach = max(map(operand.needed, self._by_place.get(name, ())), default=0)
                 if reach > 1:
-                    yield Reading(index, plan, operand.role, name, operand.needed, reach)
+                    in_order = file not in PREDICATES
+                    yield Reading(index, plan, operand.role, name, operand.needed, reach, in_order)
 
     def _of_state(self, index: int, plan: InstructionPlan) -> Iterator[Reading]:
         for name in sorted(_drawn(plan)) if plan.reseeds is None else ():
             seen = self._seen_by(plan)
             reach = max(map(seen, self._by_place.get(name, ())), default=0)
             if reach:
-                yield Reading(index, plan, "random", name, seen, reach)
-        loaded = self._mapped(plan) if plan.instruction.mnemonic == "ld_l" else None
+                yield Reading(index, plan, "random", name, seen, reach, in_order=False)
+        loaded = self._mapped(plan) if plan.memory is Memory.SCALAR_LOAD else None
         for name in (*plan.depends, *([loaded] if loaded else [])):
             if name in self._by_place:
                 needed = self._space.distances(name)[STORED]
@@ -108,8 +110,8 @@ class _Places:
         """Return what a bundle writes, by place."""
         found: dict[str, tuple[InstructionPlan, ...]] = {}
         for plan in plans:
-            stored = self._mapped(plan) if plan.instruction.mnemonic == "st_l" else None
-            stepped = _drawn(plan) if plan.reseeds is None and plan.samples not in _UNCHANGED else set()
+            stored = self._mapped(plan) if plan.memory is Memory.SCALAR_STORE else None
+            stepped = _drawn(plan) if plan.reseeds is None and (plan.samples is None or plan.samples.steps) else set()
             state = [*(name for name in (stored, plan.reseeds) if name is not None), *sorted(stepped)]
             for name in dict.fromkeys([*(cell.name for cell in plan.results), *state]):
                 found[name] = (*found.get(name, ()), plan)
@@ -134,7 +136,7 @@ def _operands(plan: InstructionPlan) -> tuple[OperandPlan, ...]:
 def _drawn(plan: InstructionPlan) -> set[str]:
     """Return the generators that an instruction draws from."""
     drawn = {_GENERATORS[name] for name in plan.depends if name in _GENERATORS}
-    return drawn | ({plan.samples.removesuffix("_NO_CHANGE")} if plan.samples is not None else set())
+    return drawn | ({plan.samples.generator} if plan.samples is not None else set())
 
 
 def _never_acts(plan: InstructionPlan) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import DimensionMask, Instruction
+from castsim.isa.tpc.forms import Family
 from castsim.machines.vliw.lint.finding import Finding
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 
 _KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
-_HALVES = ("_low", "_high")
 
 
 def unread_result(flow: Flow) -> Iterator[Finding]:
@@ -59,14 +59,14 @@ def keeps_income(instruction: Instruction) -> bool:
     """Whether part of the destination may keep its old value."""
     if instruction.predicate is not None or instruction.mnemonic in _KEEPING:
         return True
-    if instruction.mnemonic.endswith(_HALVES) or instruction.switch("partial"):
+    if instruction.form.half is not None or instruction.switch("partial"):
         return True
     if instruction.operand("section") is not None:
         return True
     mask = instruction.operand("mask")
     if mask is not None:
         return not isinstance(mask, DimensionMask) or mask.bits != 0b11111
-    if instruction.mnemonic.startswith("convert") and instruction.switch("lane_sel") is not None:
+    if instruction.form.family is Family.CONVERSION and instruction.switch("lane_sel") is not None:
         return instruction.switch("num_lanes") != "all_lanes" and _narrows(instruction)
     return False
 

@@ -1,0 +1,248 @@
+"""Kinds are attributes: what something is stands in a table or a field, and is not told by how its name begins."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import pickle
+
+import pytest
+from test_architecture import SOURCES, relative
+from tpc_machine import END, chip, ran
+
+from castsim.execution.tree import GlobalSpace
+from castsim.isa.errors import Span
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Rounding, Saturation
+from castsim.isa.pto import parse
+from castsim.isa.pto.program import RoundMode, TileOperation
+from castsim.isa.tpc import FORMS, Register, forms_of, mnemonics
+from castsim.isa.tpc import parse as parse_assembly
+from castsim.isa.tpc.conversion_forms import RANDOM_ROUNDINGS
+from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, Memory
+from castsim.isa.tpc.program import File
+from castsim.isa.warning_text import WarningKind, WarningText, of_kind
+from castsim.machines.strided.plan import plan_cast
+from castsim.machines.vliw.registers import GENERATORS, RANDOM, Registers
+from castsim.targets import load_target, target_names
+from castsim.targets.register_text import Distribution, Mode, distribution_of
+from castsim.targets.vliw import VliwTarget
+
+READERS = {
+    "isa/pto/attributes.py": "reads attributes of program text",
+    "isa/pto/control.py": "reads names of operations, some of which are refused by their beginnings",
+    "isa/pto/scalars.py": "reads numbers of program text",
+    "isa/pto/tile_operations.py": "reads names of operations; the matrix unit's are an open list of beginnings",
+    "isa/pto/types.py": "reads types of program text",
+    "isa/sources.py": "reads the first bytes of a file",
+    "isa/tpc/encoding/object_file.py": "reads the first bytes of a file",
+    "isa/tpc/forms.py": "reads the notation of the instruction table",
+    "isa/tpc/parser.py": "reads lines of program text",
+    "isa/tpc/values.py": "reads operands of program text",
+    "targets/inheritance.py": "reads keys of descriptions",
+    "targets/loader.py": "reads names of files, and messages of the library that checks descriptions",
+    "targets/register_text.py": "reads kernels, and checks what is no instruction at all",
+    "simulator/commands/assembly_files.py": "reads names of files",
+    "simulator/commands/execution/builtin_call.py": "reads words of the command line",
+    "simulator/commands/execution/cast_values.py": "reads numbers of the command line",
+    "simulator/commands/execution/disasm.py": "reads names of files",
+    "simulator/commands/execution/run.py": "reads names of files",
+    "simulator/commands/execution/run_views.py": "reads names of files",
+    "simulator/commands/execution/scratch.py": "reads names of files",
+    "simulator/commands/line.py": "reads the command line",
+    "simulator/commands/words.py": "reads words of the command line",
+    "simulator/estimating/casts.py": "reads names of files",
+    "simulator/evidence/accuracy/names.py": "reads labels of measured tables",
+    "simulator/evidence/verification/sources.py": "reads names of modules",
+    "simulator/execution/choosing.py": "reads a name from the command line",
+    "simulator/execution/inputs.py": "reads what inputs are asked for",
+    "simulator/execution/npy.py": "reads heads of files",
+    "simulator/former_name/__init__.py": "reads names of modules",
+    "simulator/graphs/execution.py": "reads what inputs are asked for",
+    "simulator/graphs/tosa_text.py": "reads program text",
+    "simulator/machines/tile_modes.py": "reads rounding modes as users type them",
+    "simulator/machines/vliw/semantics/dispatch.py": "reads mnemonics; recorded proofs are about the file as it is",
+    "simulator/numerics/codec.py": "reads the sign of a number in text",
+    "simulator/numerics/compiled/loading.py": "reads the name of the processor",
+    "simulator/planning/steps.py": "reads switches of planned text; recorded proofs are about the file as it is",
+    "simulator/planning/vector_steps.py": "reads the notation of planned operands",
+    "simulator/planning/vector_text.py": "reads the notation of planned operands",
+    "simulator/reports/listing.py": "takes the end of a line from printed text",
+    "simulator/reports/sections/synchronisation.py": "reads lines of program text",
+    "simulator/tpc_compiler/builtins/lookup.py": "reads names of builtins as users type them",
+    "simulator/tpc_compiler/compiled_casts/compiling.py": "reads rounding modes as users type them",
+}
+"""Modules that look at how a text begins or ends, each with its reason."""
+
+LOOKING = frozenset({"startswith", "endswith", "removeprefix", "removesuffix"})
+
+
+def looks_at_text(source: str) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr in LOOKING for node in ast.walk(ast.parse(source)))
+
+
+def test_only_readers_look_at_how_a_text_begins_or_ends() -> None:
+    found = {relative(path) for path in SOURCES if looks_at_text(path.read_text(encoding="utf-8"))}
+    assert found == set(READERS)
+
+
+# ------------------------------------------------------------------------------------------------ instructions of TPC
+
+MEMORY = {
+    "ld_l": Memory.SCALAR_LOAD,
+    "st_l": Memory.SCALAR_STORE,
+    "ld_l_v": Memory.VECTOR_LOAD,
+    "st_l_v": Memory.VECTOR_STORE,
+    "gen_addr": Memory.ADDRESS,
+    "ld_g": Memory.ELEMENT_LOAD,
+    "st_g": Memory.ELEMENT_STORE,
+    "ld_tnsr": Memory.TENSOR_LOAD,
+    "st_tnsr": Memory.TENSOR_STORE,
+    "cache_flush": Memory.CACHE,
+    "cache_invalidate": Memory.CACHE,
+}
+"""What the vendor's names of memory instructions stand for (docs/reference/tpc.md section 7.1), halves aside."""
+
+
+def vliw_targets() -> list[VliwTarget]:
+    return [target for target in map(load_target, target_names()) if isinstance(target, VliwTarget)]
+
+
+def whole(form: Form) -> str:
+    """Return the mnemonic without the word for a half."""
+    return form.mnemonic if form.half is None else form.mnemonic[: -len(f"_{form.half.value}")]
+
+
+def test_rows_say_what_they_do_with_memory() -> None:
+    for form in FORMS:
+        assert form.memory is MEMORY.get(whole(form)), form.mnemonic
+    halves = {name for name in mnemonics() if name.rpartition("_")[2] in ("low", "high")}
+    assert halves == {form.mnemonic for form in FORMS if form.half is not None}
+    assert {form.half for form in forms_of("st_l_v_high")} == {Half.HIGH}
+
+
+def test_loads_have_a_destination_and_stores_have_none() -> None:
+    for form in FORMS:
+        roles = {spec.role for spec in form.operands}
+        if form.memory in LOADS:
+            assert "dest" in roles, form.mnemonic
+        if form.memory in STORES:
+            assert "dest" not in roles and "src_c" in roles, form.mnemonic
+
+
+def test_families_are_those_of_the_targets() -> None:
+    conversions = {"convert"} | {row.mnemonic for target in vliw_targets() for row in target.integer_converts}
+    assert {form.mnemonic for form in FORMS if form.family is Family.CONVERSION} == conversions
+    by_family = {family: {form.mnemonic for form in FORMS if form.family is family} for family in Family}
+    conditions = {"eq", "neq", "less", "leq", "grt", "geq"}
+    assert by_family[Family.COMPARISON] == {f"cmp_{condition}" for condition in conditions}
+    assert by_family[Family.SELECTION] == {f"sel_{condition}" for condition in conditions}
+    assert by_family[Family.PAIR_SELECTION] == {f"sel2_{condition}" for condition in conditions - {"eq", "neq"}}
+    assert by_family[Family.ROUNDING] == {"nearbyint"}
+    moves = {"pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.pack", "mov_dg.unpack", "mov_g"}
+    assert by_family[Family.LANE_MOVE] == moves
+
+
+def test_a_mnemonic_is_one_kind_of_instruction() -> None:
+    for mnemonic in mnemonics():
+        assert len({(form.memory, form.half, form.family) for form in forms_of(mnemonic)}) == 1, mnemonic
+
+
+def test_the_random_rounding_modes_are_those_that_targets_call_stochastic() -> None:
+    tables = [table for target in vliw_targets() for table in (target.convert_rounding, target.integer_rounding)]
+    words = {word for table in tables for word, mode in table.modes.items() if mode.rounding is Rounding.STOCHASTIC}
+    assert words == set(RANDOM_ROUNDINGS)
+
+
+@pytest.mark.parametrize(
+    ("text", "draws"),
+    [
+        ("convert.f32 target_type=bf16 sr V1, V0", True),
+        ("convert.f32 target_type=bf16 sr_rne V1, V0", True),
+        ("convert.f32 target_type=bf16 rhne V1, V0", False),
+        ("convert.f32 target_type=bf16 csr V1, V0", False),
+        ("convert_int32 sr to_16 V1, V0, 0", True),
+        ("convert_int32 rhne to_16 V1, V0, 0", False),
+        ("nearbyint.f32 sr V1, V0", True),
+        ("add.f32 V1, V0, V2", False),
+    ],
+)
+def test_an_instruction_draws_by_its_rounding(text: str, draws: bool) -> None:
+    (bundle,) = parse_assembly(f"nop; nop; {text}; nop\n", chip("gaudi2").dialect).bundles
+    assert bundle.vpu is not None and bundle.vpu.draws is draws
+
+
+def test_registers_know_their_file() -> None:
+    for target in vliw_targets():
+        registers = Registers(target)
+        for file in (File.V, File.S, File.I, File.AD, File.SP, File.VP):
+            (cell,) = registers.cells(Register(file, 1))
+            assert (cell.file, cell.name) == (file, f"{file}1")
+        assert {cell.file for cell in registers.cells(Register(File.D, 2))} == {File.V}
+
+
+def test_names_of_generators_say_which_and_whether_it_steps() -> None:
+    assert {draw.generator for draw in RANDOM.values()} == set(GENERATORS)
+    assert {name for name, draw in RANDOM.items() if draw.steps} == set(GENERATORS)
+
+
+# ------------------------------------------------------------------------------------------------ instructions of PTO
+
+
+def test_operations_of_the_matrix_unit_are_told_by_the_reader() -> None:
+    tile = "!pto.tile_buf<vec, 16x64xf32>"
+    names = {"tmatmul": True, "tmatmul.acc": True, "textract": True, "tadd": False, "tmov": False}
+    for name, expected in names.items():
+        operands = f"ins(%a, %a : {tile}, {tile})" if name == "tadd" else f"ins(%a : {tile})"
+        text = (
+            "module {\n  func.func @main() {\n"
+            f"    %a = pto.alloc_tile : {tile}\n    pto.{name} {operands} outs(%a : {tile})\n"
+            "    return\n  }\n}\n"
+        )
+        (found,) = [node for node in parse(text).functions[0].body or () if isinstance(node, TileOperation)]
+        assert found.of_matrix_unit is expected, name
+
+
+def test_distributions_are_a_mode_and_a_width() -> None:
+    assert distribution_of("NORM") == Distribution(Mode.NORM, None)
+    assert distribution_of("DINTLV_B32") == Distribution(Mode.DINTLV, 32)
+    assert distribution_of("PK4_B32") == Distribution(Mode.PK4, 32)
+    assert distribution_of("BLK").mode is Mode.BLK
+    with pytest.raises(ValueError, match="NOMODE"):
+        distribution_of("NOMODE_B8")
+
+
+def test_a_space_of_global_memory_is_its_own_type_and_the_same_text() -> None:
+    space = GlobalSpace.of("x")
+    assert space == "gm:x" and isinstance(space, GlobalSpace) and hash(space) == hash("gm:x")
+
+
+# ----------------------------------------------------------------------------------------------------------- warnings
+
+
+def test_a_warning_is_its_text_with_kind_and_place() -> None:
+    warning = WarningText(WarningKind.SCRATCH, "tmp is short", Span("a.pto", 3, 5))
+    assert warning == f"{Span('a.pto', 3, 5)}: tmp is short"
+    assert json.dumps([warning]) == json.dumps([str(warning)])
+    for other in (warning, copy.deepcopy(warning), pickle.loads(pickle.dumps(warning))):
+        assert (other.kind, other.text, other.place) == (WarningKind.SCRATCH, "tmp is short", Span("a.pto", 3, 5))
+    assert WarningText(WarningKind.COLUMN, "gone").at("a5") == "a5: gone"
+
+
+def test_plans_are_asked_for_warnings_by_kind() -> None:
+    target = load_target("a2a3")
+    f32, f16 = format_named("f32"), format_named("f16")
+    plan = plan_cast(target, f32, f16, RoundMode.ODD, None, scratch=False)  # type: ignore[arg-type]
+    assert not of_kind(plan.warnings, WarningKind.ROUNDING, WarningKind.SATURATION)
+    wide = plan_cast(target, f32, format_named("i32"), RoundMode.ODD, Saturation.OFF, scratch=False)  # type: ignore[arg-type]
+    assert [each.kind for each in wide.warnings] == [WarningKind.ROUNDING, WarningKind.SATURATION]
+    assert of_kind(wide.warnings, WarningKind.SATURATION) == wide.warnings[1:]
+
+
+def test_warnings_of_an_assembly_program_have_kinds() -> None:
+    found = ran("nop; nop; nop; nop\n", chip("gaudi2"))
+    assert [each.kind for each in found.warnings] == [WarningKind.NO_HALT]
+    short = ran("nop; nop\n" + END, chip("gaudi2"))
+    assert [each.kind for each in short.warnings] == [WarningKind.SHORT_BUNDLE]
+    assert "test.tpc:1" in str(short.warnings[0].place)
