@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from castsim.isa.formats import Format, IntFormat
+from castsim.reports.documents import Document
+
+if TYPE_CHECKING:
+    from castsim.planning.counterexample import Required
+    from castsim.reports.cast_specifications import Accepted
 
 Number = Fraction | float
 
@@ -20,3 +27,14 @@ def json_value(value: Number, fmt: Format) -> int | float | str:
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return int(value) if isinstance(fmt, IntFormat) else float(value)
+
+
+def number_document(code: int, value: Number, fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
+    """Return a code and the number that it stands for; `text` spells the code."""
+    return {"bits": text(code, fmt), "value": json_value(value, fmt)}
+
+
+def ends_document(found: Accepted | Required, fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
+    """Return the ends of a set of results, null where there is none."""
+    ends = {"lowest": found.lowest, "highest": found.highest, "further": found.further}
+    return {name: None if end is None else number_document(*end, fmt, text) for name, end in ends.items()}
