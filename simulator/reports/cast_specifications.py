@@ -57,7 +57,7 @@ def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
         "specification": cast.label,
         "input_bits": input_bits,
         "accepts": row.kind,
-        **ends_document(row, dst),
+        **ends_document((row.lowest, row.highest, row.further), dst),
         "nan": row.nan or row.anything,
         "rule": cast.rule_name,
         **document(rule, "meaning"),

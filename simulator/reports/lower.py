@@ -77,12 +77,14 @@ def counterexample_document(found: Counterexample | None, dst: Format) -> Docume
     """Return a counterexample as JSON: every value on the way, and what would be right."""
     if found is None:
         return None
+    required = found.required
+    ends = required.lowest, required.highest, required.further
     return {
         "values": [
             {**document(hop, "step", "format"), **number_document(hop.code, hop.value, hop.format, code_text)}
             for hop in found.hops
         ],
-        "required": {**ends_document(found.required, dst, code_text), "nan": found.required.nan},
+        "required": {**ends_document(ends, dst, code_text), "nan": required.nan},
     }
 
 

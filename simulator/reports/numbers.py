@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document
 
-if TYPE_CHECKING:
-    from castsim.planning.counterexample import Required
-    from castsim.reports.cast_specifications import Accepted
-
 Number = Fraction | float
+
+End = tuple[int, Number] | None
+"""A code and its number, if there is one."""
 
 
 def bits_text(code: int, fmt: Format) -> str:
@@ -34,7 +32,9 @@ def number_document(code: int, value: Number, fmt: Format, text: Callable[[int, 
     return {"bits": text(code, fmt), "value": json_value(value, fmt)}
 
 
-def ends_document(found: Accepted | Required, fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
-    """Return the ends of a set of results, null where there is none."""
-    ends = {"lowest": found.lowest, "highest": found.highest, "further": found.further}
-    return {name: None if end is None else number_document(*end, fmt, text) for name, end in ends.items()}
+def ends_document(ends: tuple[End, End, End], fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
+    """Return the lowest and the highest number of a set of results, and one apart: null where there is none."""
+    return {
+        name: None if end is None else number_document(*end, fmt, text)
+        for name, end in zip(("lowest", "highest", "further"), ends, strict=True)
+    }

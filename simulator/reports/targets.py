@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from castsim.reports.builtin_lists import listed
 from castsim.reports.documents import Document, document, json_of
-from castsim.reports.facts import NamedFact, facts_of
+from castsim.reports.facts import facts_of
 from castsim.reports.pairs import PairDetail, pair_rows
 from castsim.targets import Target
 
@@ -41,11 +41,6 @@ def pair_document(target: Target, detail: PairDetail) -> Document:
 
 
 _DETAIL = ("modes", "saturation", "configuration", "scratch", "note", "status", "source")
-
-
-def facts_below(target: Target, prefix: str) -> list[NamedFact]:
-    """Return the facts whose path starts with `prefix`."""
-    return [fact for fact in facts_of(target) if fact.name.startswith(prefix)]
 
 
 def _header(target: Target) -> Document:
