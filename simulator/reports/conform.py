@@ -23,7 +23,8 @@ def conform_document(found: Matrix) -> Document:
     return {
         "specification": found.spec.name,
         "version": found.version,
-        **document(found, "targets", "options"),
+        **document(found, "targets"),
+        "options": dict(found.options),
         "cells": [_cell_document(entry) for entry in found.entries],
         "totals": {
             target: {
