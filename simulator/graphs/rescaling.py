@@ -17,7 +17,7 @@ from castsim.graphs.kernel import Kernel, Value
 from castsim.graphs.model import Tensor
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.numerics import code_dtype
 from castsim.specifications import Rescale
@@ -213,8 +213,3 @@ class _Writer:
         if zero_point:
             value = self.kernel.combine("add", value, f32(zero_point))
         return self.bench.narrowed(self.kernel, value, self.dst, self.dst.minimum, self.dst.maximum)
-
-
-def output_format(operator: Rescale) -> Format:
-    """Return the format that the codes of the output have."""
-    return _read_as(operator.dst, operator.output_unsigned)

@@ -148,21 +148,7 @@ def plan_with(
     found, codes = _proven(task, codes)
     if found is None:
         return _impossible(task, codes)
-    judgement, assembly, cost = found
-    return Plan(
-        request=request,
-        demand=demand,
-        target=target,
-        way=_way(judgement.chain),
-        verdict=judgement.verdict,
-        chain=judgement.chain,
-        evidence=judgement.evidence,
-        cost=cost,
-        assembly=assembly,
-        counterexample=None,
-        refuted=_refuted_natives(task, judgement.chain) if explain else (),
-        searched=catalogue.count(demand.src, _length(judgement.chain)),
-    )
+    return _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ())
 
 
 def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambda *_: None) -> Plan:
@@ -192,18 +178,26 @@ def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambd
         refused = _refusal(task, judgement)
         return replace(refused, way=_way(judgement.chain))
     assembly = assembly_of(judgement.chain, demand.src, demand.dst, target, request.rows, request.cols)
+    return _standing(task, judgement, assembly, cost_of(assembly))
+
+
+def _standing(
+    task: _Task, judgement: Judgement, assembly: Assembly, cost: Cost, refuted: tuple[Refuted, ...] = ()
+) -> Plan:
+    """Return the plan of a chain that satisfies the request."""
     return Plan(
-        request=request,
-        demand=demand,
-        target=target,
+        request=task.request,
+        demand=task.demand,
+        target=task.target,
         way=_way(judgement.chain),
         verdict=judgement.verdict,
         chain=judgement.chain,
         evidence=judgement.evidence,
-        cost=cost_of(assembly),
+        cost=cost,
         assembly=assembly,
         counterexample=None,
-        searched=catalogue.count(demand.src, _length(judgement.chain)),
+        refuted=refuted,
+        searched=task.catalogue.count(task.demand.src, _length(judgement.chain)),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from castsim.evidence.accuracy import Accuracy, AssessedRow, Curve
 from castsim.evidence.accuracy.assessment import Statistics, predicted, simulated
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, document
 
 _PLACES = 4
 """Decimals of a percentage."""
@@ -44,10 +44,7 @@ def _row(target: str, assessed: AssessedRow) -> Document:
         "target": target,
         **{name: _typed(text) for name, text in assessed.row.cells.items()},
         "operation": assessed.row.label,
-        "convention": assessed.convention,
-        "simulated_rows": assessed.simulated_rows,
-        "simulated_cols": assessed.simulated_cols,
-        "simulated_cycles": assessed.simulated_cycles,
+        **document(assessed, "convention", "simulated_rows", "simulated_cols", "simulated_cycles"),
         "error_percent": round(assessed.error, _PLACES),
         "public_model_error_percent": None if peer is None else round(peer, _PLACES),
         "reason": assessed.reason or None,
@@ -57,22 +54,16 @@ def _row(target: str, assessed: AssessedRow) -> Document:
 def _curve(target: str, curve: Curve) -> Document:
     return {
         "target": target,
-        "operation": curve.operation,
-        "src": curve.src,
-        "dst": curve.dst,
-        "path": curve.path,
+        **document(curve, "operation", "src", "dst", "path"),
         "rows": curve.simulated.rows,
         **_statistics(curve.simulated),
         "public_model": _or_none(curve.predicted),
     }
 
 
-def _statistics(statistics: Statistics) -> dict[str, float]:
-    return {
-        "mean": round(statistics.mean, _PLACES),
-        "median": round(statistics.median, _PLACES),
-        "max": round(statistics.maximum, _PLACES),
-    }
+def _statistics(found: Statistics) -> dict[str, float]:
+    values = {"mean": found.mean, "median": found.median, "max": found.maximum}
+    return {name: round(value, _PLACES) for name, value in values.items()}
 
 
 def _or_none(statistics: Statistics | None) -> dict[str, float] | None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, document
 from castsim.reports.exposed import stale_entry
-from castsim.reports.run_report import digest
+from castsim.reports.run_report import output_of
 from castsim.tpc_compiler.builtins import Builtin, BuiltinResult
 
 
 def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, files: Mapping[str, Path]) -> Document:
     """Return a builtin: what it is, what one call issues, its assembly; with a result what the calls computed."""
     row = found.row
-    document: Document = {
+    told: Document = {
         "builtin": row.builtin,
         "target": found.target.name,
         "signature": row.signature,
@@ -24,27 +24,16 @@ def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, fi
         "vpu_operations": {"counted": found.vector_operations, "documented": row.vector_operations},
         "bundles": len(found.kernel.body),
         "cycles_per_call": found.timing.total,
-        "status": row.status.value,
-        "note": row.note,
+        **document(row, "status", "note"),
         "assembly": text,
     }
     if result is None:
-        return document
-    outputs = [
-        {
-            "name": name,
-            "file": str(files[name]) if name in files else None,
-            "format": found.built.signature.result.format,
-            "shape": list(array.shape),
-            "sha256": digest(array),
-        }
-        for name, array in result.outputs.items()
-    ]
+        return told
+    fmt = found.built.signature.result.format
     return {
-        **document,
-        "calls": result.calls,
-        "total_cycles": result.cycles,
-        "outputs": outputs,
+        **told,
+        **document(result, "calls", "cycles", cycles="total_cycles"),
+        "outputs": [document(output_of(name, array, fmt, files)) for name, array in result.outputs.items()],
         "stale_reads": [stale_entry(each) for each in result.stale_reads],
         "warnings": list(result.warnings),
     }

@@ -117,9 +117,7 @@ def cast_document(table: CastTable) -> Document:
                 "input_bits": bits_text(row.source.code, request.src),
                 "output_bits": bits_text(row.code, request.dst),
                 "value": json_value(row.value, request.dst),
-                "inexact": row.inexact,
-                "ulps_from_abstract": row.ulps,
-                "accepted_by": dict(row.accepted_by),
+                **document(row, "inexact", "ulps", "accepted_by", ulps="ulps_from_abstract"),
             }
             for row in table.rows
         ],

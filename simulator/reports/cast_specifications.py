@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
-from castsim.reports.documents import Document
-from castsim.reports.numbers import Number, bits_text, json_value
+from castsim.reports.documents import Document, document
+from castsim.reports.numbers import Number, ends_document
 from castsim.specifications import AcceptanceSets, SpecifiedCast
 
 
@@ -52,21 +52,15 @@ def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted
 def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
     """Return one row as JSON; numbers that are not there are null."""
 
-    def end(found: tuple[int, Number] | None) -> Document | None:
-        return None if found is None else {"bits": bits_text(found[0], dst), "value": json_value(found[1], dst)}
-
-    cast = row.cast
+    cast, rule = row.cast, row.cast.rule
     return {
         "specification": cast.label,
         "input_bits": input_bits,
         "accepts": row.kind,
-        "lowest": end(row.lowest),
-        "highest": end(row.highest),
-        "further": end(row.further),
+        **ends_document((row.lowest, row.highest, row.further), dst),
         "nan": row.nan or row.anything,
         "rule": cast.rule_name,
-        "meaning": cast.rule.meaning,
-        "requires": list(cast.requires),
-        "status": cast.rule.status.value,
-        "source": cast.rule.source,
+        **document(rule, "meaning"),
+        **document(cast, "requires"),
+        **document(rule, "status", "source"),
     }

@@ -8,7 +8,7 @@ from castsim.isa.formats import FORMATS
 from castsim.numerics import value_of
 from castsim.reports.cast import Source
 from castsim.reports.documents import Document, document
-from castsim.reports.numbers import bits_text, json_value
+from castsim.reports.numbers import bits_text, json_value, number_document
 from castsim.tpc_compiler.compiled_casts import CastTable, Column, Comparison, CompiledCast, source_format
 from castsim.tpc_compiler.compiled_casts.paths import Path
 
@@ -19,12 +19,9 @@ def cast_document(cast: CompiledCast) -> Document:
         "target": cast.target.name,
         "src": cast.src.name,
         "dst": cast.dst.name,
-        "form": cast.form.value,
-        "reading": cast.reading.value,
-        "order": cast.order.value,
-        "rounding": cast.mode,
+        **document(cast, "form", "reading", "order", "mode", mode="rounding"),
         "roundings": list(cast.path.modes(cast.target)),
-        "lowering_kind": None if cast.kind is None else cast.kind.value,
+        **document(cast, "kind", kind="lowering_kind"),
         "path": path_document(cast.path),
     }
 
@@ -32,7 +29,7 @@ def cast_document(cast: CompiledCast) -> Document:
 def path_document(path: Path) -> Document:
     """Return the hops of a path and how well they are known."""
     return {
-        "types": list(path.types),
+        **document(path, "types"),
         "steps": [document(hop, "src", "dst", "means", "through") for hop in path.hops],
         **document(path, "status", "sources"),
     }
@@ -43,13 +40,8 @@ def compiled_document(found: Comparison, sources: Sequence[Source]) -> Document:
     src, dst = source_format(found.cast), FORMATS[found.cast.dst.element]
     return {
         **cast_document(found.cast),
-        "vector_operations": found.vector_operations,
-        "bundles": found.bundles,
-        "ir": [opcode.value for opcode in found.instructions],
-        "inputs": [
-            {"text": source.text, "bits": bits_text(source.code, src), "value": json_value(source.value, src)}
-            for source in sources
-        ],
+        **document(found, "vector_operations", "bundles", "instructions", instructions="ir"),
+        "inputs": [{"text": source.text, **number_document(source.code, source.value, src)} for source in sources],
         "results": [_column(column, found) for column in found.columns],
         "differences": [
             {
@@ -70,10 +62,7 @@ def _column(column: Column, found: Comparison) -> Document:
     return {
         "account": column.label,
         "path": str(path) if column.label in (found.cast.reading, getattr(found.other, "reading", None)) else None,
-        "values": [
-            [{"bits": bits_text(int(code), fmt), "value": json_value(value_of(int(code), fmt), fmt)} for code in row]
-            for row in column.codes
-        ],
+        "values": [[number_document(int(code), value_of(int(code), fmt), fmt) for code in row] for row in column.codes],
         "poison": [bool(each) for each in column.poison],
     }
 
@@ -81,8 +70,7 @@ def _column(column: Column, found: Comparison) -> Document:
 def table_document(table: CastTable) -> Document:
     """Return a table of C-level casts: its cells, and the paths of the pairs without an instruction."""
     return {
-        "target": table.target.name,
-        "elements": list(table.elements),
+        **document(table, "target", "elements"),
         "cells": [
             {"src": src, "dst": dst, "cell": cell, "path": _mediated(table, src, dst)}
             for (src, dst), cell in table.cells.items()

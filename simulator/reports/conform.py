@@ -10,7 +10,7 @@ from castsim.planning import Counterexample, Verdict, Way
 from castsim.planning.answering.answer import setting_text
 from castsim.planning.conformance import Matrix, Settled
 from castsim.planning.conformance.cells import changed
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, document
 from castsim.reports.lower import code_text, counterexample_document, number_text
 from castsim.specifications import SpecifiedCast
 
@@ -23,7 +23,7 @@ def conform_document(found: Matrix) -> Document:
     return {
         "specification": found.spec.name,
         "version": found.version,
-        "targets": list(found.targets),
+        **document(found, "targets"),
         "options": dict(found.options),
         "cells": [_cell_document(entry) for entry in found.entries],
         "totals": {
@@ -39,19 +39,15 @@ def conform_document(found: Matrix) -> Document:
 def _cell_document(entry: Settled) -> Document:
     cell = entry.cell
     return {
-        "src": cell.src,
-        "dst": cell.dst,
+        **document(cell, "src", "dst"),
         "attributes": dict(cell.attributes),
         "target": cell.target,
-        "way": entry.way.value,
-        "verdict": entry.verdict.value,
-        "path": list(entry.path),
+        **document(entry, "way", "verdict", "path"),
         "instructions": [
             {"instruction": name, "options": options}
             for name, options in zip(entry.instructions, entry.options, strict=True)
         ],
-        "method": entry.method,
-        "proven": entry.proven,
+        **document(entry, "method", "proven"),
         "options": dict(entry.settings),
         "native_with_options": None if entry.native is None else dict(entry.native),
         "cycles_per_element": entry.cycles_per_element,

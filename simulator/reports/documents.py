@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from castsim.isa.formats import Format
-from castsim.targets.schema import Table
+from castsim.targets.schema import Table, TargetHeader
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """What JSON can hold."""
@@ -48,12 +48,14 @@ def document(value: object, *only: str, **named: str) -> Document:
 def json_of(value: object) -> Json:
     """Return a value as JSON holds it.
 
-    A format is its name, an enumeration member its value, a decimal a number (they have few places and survive as
-    floats), bytes are hexadecimal, a path is its text; dataclasses are objects, as `document` has them.
+    A format or a target is its name, an enumeration member its value, a decimal a number (they have few places and
+    survive as floats), bytes are hexadecimal, a path is its text; dataclasses are objects, as `document` has them.
 
     Raises:
         TypeError: it has no JSON form.
     """
+    if isinstance(value, Format | TargetHeader):
+        return value.name
     match value:
         case Enum():
             return json_of(value.value)
@@ -71,8 +73,6 @@ def json_of(value: object) -> Json:
             return {str(name): json_of(item) for name, item in value.items()}
         case list() | tuple():
             return [json_of(item) for item in value]
-    if isinstance(value, Format):
-        return value.name
     if (numpy := sys.modules.get("numpy")) and isinstance(value, numpy.generic):  # loaded if there is such a value
         return json_of(value.item())
     if is_dataclass(value):

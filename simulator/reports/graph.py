@@ -15,7 +15,7 @@ from castsim.planning.answering.answer import options_text
 from castsim.reports.documents import Document, document
 from castsim.reports.lower import answer_document
 from castsim.reports.numbers import bits_text
-from castsim.reports.run_report import digest
+from castsim.reports.run_report import output_of
 
 SCHEMA_VERSION = 2
 """Version of this document. 1 called `conforms` what met no difference in one run."""
@@ -39,28 +39,17 @@ def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[
     """
     return {
         "schema_version": SCHEMA_VERSION,
-        "graph": found.graph.file,
-        "name": found.graph.name,
+        **document(found.graph, "file", "name", file="graph"),
         "specification": f"{found.graph.spec}@{found.graph.version}",
-        "target": found.target.name,
-        "conforms": found.conforms,
-        "agrees": found.agrees,
-        "total_cycles": found.cycles,
+        **document(found, "target", "conforms", "agrees", "cycles", cycles="total_cycles"),
         "seconds": seconds_of(found),
         "conventions": list(CONVENTIONS),
         "nodes": [_node(node, emitted) for node in found.nodes],
         "outputs": [
-            {
-                "name": name,
-                "file": str(files[name]) if name in files else None,
-                "format": tensor.format.name,
-                "shape": list(tensor.shape),
-                "sha256": digest(tensor.codes),
-            }
-            for name, tensor in found.outputs.items()
+            document(output_of(name, tensor.codes, tensor.format.name, files)) for name, tensor in found.outputs.items()
         ],
         "whole_graph": [_comparison(each) for each in found.comparisons],
-        "whole_graph_unjudged": found.unjudged,
+        **document(found, "unjudged", unjudged="whole_graph_unjudged"),
     }
 
 
@@ -84,8 +73,7 @@ def witness_text(witness: Witness) -> str:
 def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Document:
     span = node.node.span
     return {
-        "name": node.node.name,
-        "operator": node.node.op,
+        **document(node.node, "name", "op", op="operator"),
         "line": span.line if span else None,
         "column": span.column if span else None,
         **document(node, "verdict", "refusal", "unjudged", "cycles", "shapes"),
@@ -95,7 +83,7 @@ def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Document:
         "programs": [_stage(stage, emitted.get((node.node.name, place))) for place, stage in enumerate(node.stages)],
         "comparisons": [_comparison(each) for each in node.comparisons],
         "trial": [_comparison(each) for each in node.trial],
-        "remarks": list(node.remarks),
+        **document(node, "remarks"),
     }
 
 
@@ -106,8 +94,7 @@ def _without_program(document: Document) -> Document:
 def _stage(stage: Stage, file: Path | None) -> Document:
     return {
         **document(stage, "title", "instructions", "cycles", "elements"),
-        "elements_with_filling": stage.program.elements,
-        "tiles": stage.program.tiles,
+        **document(stage.program, "elements", "tiles", elements="elements_with_filling"),
         "options": dict(stage.settings),
         "file": None if file is None else str(file),
         "run": run_command(stage, file),

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.text import Text
 
 from castsim.isa.tpc.encoding import Assembled, Disassembly, Line
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import Document, document, json_of
 
 
 def assembled_document(file: str, target: str, assembled: Assembled, output: Path | None) -> Document:
@@ -18,9 +18,8 @@ def assembled_document(file: str, target: str, assembled: Assembled, output: Pat
         "target": target,
         "bundles": assembled.bundles,
         "size_bytes": len(assembled.code),
-        "code": assembled.code.hex(),
-        "facts_assumed": list(assembled.assumed),
-        "output": None if output is None else str(output),
+        **document(assembled, "code", "assumed", assumed="facts_assumed"),
+        "output": json_of(output),
     }
 
 
@@ -45,8 +44,8 @@ def disassembled_document(found: Disassembly, file: str, target: str, output: Pa
         "lines": [
             document(line, "address", "code", "text", "labels", "directives", "known", "remark") for line in found.lines
         ],
-        "end_labels": list(found.end_labels),
-        "output": None if output is None else str(output),
+        **document(found, "end_labels"),
+        "output": json_of(output),
     }
 
 

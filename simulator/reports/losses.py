@@ -45,9 +45,7 @@ class Loss:
         """Return the loss as JSON."""
         return {
             "line": self.instruction.span.line,
-            "op": self.instruction.name,
-            "pipe": self.instruction.pipe,
-            "inserted": self.instruction.inserted,
+            **document(self.instruction, "name", "pipe", "inserted", name="op"),
             **document(self, "cycles", "cause", cycles="lost_cycles"),
             "causes": {str(cause): self.causes[cause] for cause in Cause if cause in self.causes},
         }

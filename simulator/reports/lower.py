@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from castsim.isa.formats import Format, IntFormat
-from castsim.planning import Counterexample, Plan, Refuted, Step
+from castsim.planning import Chain, Counterexample, Plan, Refuted
 from castsim.planning.answering import Answer
 from castsim.planning.counterexample import Number, Required
 from castsim.reports.documents import Document, document
-from castsim.reports.numbers import bits_text, json_value
+from castsim.reports.numbers import bits_text, ends_document, number_document
 
 
 def answer_document(answer: Answer, out: str | None) -> Document:
@@ -19,18 +19,18 @@ def answer_document(answer: Answer, out: str | None) -> Document:
     native = answer.native
     return {
         **lower_document(answer.plan, out),
-        "way": answer.way.value,
+        **document(answer, "way"),
         "options": dict(answer.settings),
         "options_chosen": [name for name, _ in answer.chosen],
-        "without_options": _without_document(answer.refuted),
+        "without_options": None if answer.refuted is None else refuted_document(answer.refuted, answer.plan.demand.dst),
         "native_with_options": None
         if native is None
         else {
             "options": dict((*answer.given, *native.setting)),
-            "chain": [step_document(step) for step in native.plan.chain],
+            "chain": chain_document(native.plan.chain),
             "cycles_per_element": None if native.plan.cost is None else native.plan.cost.cycles_per_element,
         },
-        "program": answer.text,
+        **document(answer, "text", text="program"),
     }
 
 
@@ -40,25 +40,19 @@ def lower_document(found: Plan, out: str | None) -> Document:
     `evidence` says how the verdict was reached: `method` is one of `castsim.planning.Method`, `codes` how many went
     through, `proves` whether that leaves none out; `proven` is true as well of what a counterexample refutes.
     """
-    cost, evidence = found.cost, found.evidence
+    cost, evidence, demand = found.cost, found.evidence, found.demand
     return {
-        "specification": found.demand.label,
+        "specification": demand.label,
         "version_asked": None if found.request.version is None else str(found.request.version),
-        "rule": found.demand.cast.rule.meaning,
-        "src": found.demand.src.name,
-        "dst": found.demand.dst.name,
-        "target": found.target.name,
-        "way": found.way.value,
-        "verdict": found.verdict.value,
-        "proven": found.proven,
-        "claim": found.claim,
-        "chain": [step_document(step) for step in found.chain],
+        "rule": demand.cast.rule.meaning,
+        **document(demand, "src", "dst"),
+        **document(found, "target", "way", "verdict", "proven", "claim"),
+        "chain": chain_document(found.chain),
         "evidence": None if evidence is None else document(evidence, "method", "codes", "proves", "argument"),
         "cost": None if cost is None else document(cost, *_COST, registers="vector_registers"),
-        "counterexample": counterexample_document(found.counterexample, found.demand.dst),
-        "refuted": [refuted_document(one, found.demand.dst) for one in found.refuted],
-        "steps_searched": found.searched,
-        "program": found.text,
+        "counterexample": counterexample_document(found.counterexample, demand.dst),
+        "refuted": [refuted_document(one, demand.dst) for one in found.refuted],
+        **document(found, "searched", "text", searched="steps_searched", text="program"),
         "file": out if found.text is not None else None,
     }
 
@@ -66,60 +60,31 @@ def lower_document(found: Plan, out: str | None) -> Document:
 _COST = ("cycles", "elements", "cycles_per_element", "scratch_bytes", "buffer_bytes", "registers")
 
 
-def _without_document(found: Plan | None) -> Document | None:
-    if found is None:
-        return None
-    return {
-        "chain": [step_document(step) for step in found.chain],
-        "counterexample": counterexample_document(found.counterexample, found.demand.dst),
-    }
+def chain_document(chain: Chain) -> list[Document]:
+    """Return the steps of a chain."""
+    return [
+        {"instruction": step.name, "options": list(step.forms[0].options), **document(step, "src", "dst")}
+        for step in chain
+    ]
 
 
-def step_document(step: Step) -> Document:
-    """Return one step as JSON."""
-    return {
-        "instruction": step.name,
-        "options": list(step.forms[0].options),
-        "src": step.src.name,
-        "dst": step.dst.name,
-    }
+def refuted_document(one: Refuted | Plan, dst: Format) -> Document:
+    """Return a chain that fails, and where."""
+    return {"chain": chain_document(one.chain), "counterexample": counterexample_document(one.counterexample, dst)}
 
 
 def counterexample_document(found: Counterexample | None, dst: Format) -> Document | None:
     """Return a counterexample as JSON: every value on the way, and what would be right."""
     if found is None:
         return None
+    required = found.required
+    ends = required.lowest, required.highest, required.further
     return {
         "values": [
-            {
-                "step": hop.step,
-                "format": hop.format.name,
-                "bits": code_text(hop.code, hop.format),
-                "value": json_value(hop.value, hop.format),
-            }
+            {**document(hop, "step", "format"), **number_document(hop.code, hop.value, hop.format, code_text)}
             for hop in found.hops
         ],
-        "required": _required_document(found.required, dst),
-    }
-
-
-def refuted_document(one: Refuted, dst: Format) -> Document:
-    """Return a refuted chain as JSON."""
-    return {
-        "chain": [step_document(step) for step in one.chain],
-        "counterexample": counterexample_document(one.counterexample, dst),
-    }
-
-
-def _required_document(required: Required, dst: Format) -> Document:
-    def end(found: tuple[int, Number] | None) -> Document | None:
-        return None if found is None else {"bits": code_text(found[0], dst), "value": json_value(found[1], dst)}
-
-    return {
-        "lowest": end(required.lowest),
-        "highest": end(required.highest),
-        "further": end(required.further),
-        "nan": required.nan,
+        "required": {**ends_document(ends, dst, code_text), "nan": required.nan},
     }
 
 

@@ -80,18 +80,15 @@ _BYTES = {"occupied": "occupied_bytes", "minimal": "minimal_bytes", "capacity": 
 def program_document(found: ProgramScratch) -> Document:
     """Return the JSON of a program's scratch."""
     return {
-        "program": found.file,
-        "target": found.target.name,
+        **document(found, "file", "target", file="program"),
         "casts": [
             {
                 "line": use.cast.span.line,
                 "src": use.cast.src.format.name,
                 "dst": use.cast.dst.format.name,
-                "rows": use.cast.dst.valid_rows,
-                "cols": use.cast.dst.valid_cols,
+                **document(use.cast.dst, "valid_rows", "valid_cols", valid_rows="rows", valid_cols="cols"),
                 "row_stride_elements": use.cast.src.cols,
-                "tmp": use.tmp.name,
-                "given_bytes": use.tmp.size,
+                **document(use.tmp, "name", "size", name="tmp", size="given_bytes"),
                 "needed_bytes": use.need.total,
             }
             for use in found.uses

@@ -80,7 +80,10 @@ class RunReport:
             inserted=inserted(loaded.tree, timing),
             lost_most=lost_most(loaded.tree, timing, target.scalar_pipe),
             buffers=buffer_use(loaded.tree, target),
-            outputs=tuple(_output(result, name, files.get(name)) for name in result.outputs),
+            outputs=tuple(
+                output_of(name, array, loaded.arguments[name].format.name, files)
+                for name, array in result.outputs.items()
+            ),
             facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
             findings=findings,
             show_synchronisation=show_synchronisation,
@@ -101,7 +104,6 @@ def digest(array: Codes) -> str:
     return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
 
 
-def _output(result: Result, name: str, file: Path | None) -> Output:
-    array = result.outputs[name]
-    fmt = result.loaded.arguments[name].format.name
-    return Output(name, None if file is None else str(file), fmt, array.shape, digest(array))
+def output_of(name: str, array: Codes, fmt: str, files: Mapping[str, Path]) -> Output:
+    """Return an output array; `files` says where outputs were written."""
+    return Output(name, str(files[name]) if name in files else None, fmt, array.shape, digest(array))

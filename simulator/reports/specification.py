@@ -42,8 +42,7 @@ def specification_document(spec: Specification) -> Document:
             {
                 "src": list(spec.members(row.src)),
                 "dst": list(spec.members(row.dst)),
-                "since": row.since,
-                "requires": list(row.requires),
+                **document(row, "since", "requires"),
                 "when": dict(row.when or {}),
                 "rule": row.rule,
             }
@@ -56,8 +55,7 @@ def specification_document(spec: Specification) -> Document:
             for name, attribute in spec.attributes.items()
         ],
         "rescale": rescale.model_dump(mode="json", exclude={"informational"}) if rescale else None,
-        "status": spec.casts_fact.status.value,
-        "source": spec.casts_fact.source,
+        **document(spec.casts_fact, "status", "source"),
     }
 
 
@@ -92,12 +90,7 @@ def pair_document(spec: Specification, src: str, dst: str) -> Document:
         "src": src,
         "dst": dst,
         "rules": [
-            {
-                "since": found.since,
-                "requires": list(found.requires),
-                "when": dict(found.when),
-                **rule_document(found.name, found.rule),
-            }
+            {**document(found, "since", "requires", "when"), **rule_document(found.name, found.rule)}
             for found in pair_rules(spec, src, dst)
         ],
     }

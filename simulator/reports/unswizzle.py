@@ -8,38 +8,38 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, document, json_of
 from castsim.reports.terminal import table
 from castsim.tpc_compiler.swizzles.comparing import Compared
+from castsim.tpc_compiler.swizzles.elimination import Block
 
 
 def unswizzle_document(found: Compared, output: Path | None) -> Document:
     """Return what was removed, what it saves, and the new program."""
-    before, after = found.cycles
     return {
-        "program": found.file,
-        "target": found.target.name,
-        "changed": found.elimination.changed,
-        "cycles_before": before,
-        "cycles_after": after,
-        "cycles_saved": found.saved,
-        "outputs_unchanged": dict(found.same_outputs),
-        "blocks": [
-            {
-                "first_line": block.lines[0],
-                "last_line": block.lines[1],
-                "reason_kept": block.reason,
-                "removed": dict(block.removed),
-                "vector_operations_before": block.operations[0],
-                "vector_operations_after": block.operations[1],
-                "bundles_before": block.bundles[0],
-                "bundles_after": block.bundles[1],
-            }
-            for block in found.elimination.blocks
-        ],
-        "text": found.elimination.text,
-        "output": None if output is None else str(output),
+        **document(found, "file", "target", file="program"),
+        **document(found.elimination, "changed"),
+        **_change_of("cycles", found.cycles),
+        **document(found, "saved", "same_outputs", saved="cycles_saved", same_outputs="outputs_unchanged"),
+        "blocks": [_block(block) for block in found.elimination.blocks],
+        **document(found.elimination, "text"),
+        "output": json_of(output),
     }
+
+
+def _block(block: Block) -> Document:
+    return {
+        "first_line": block.lines[0],
+        "last_line": block.lines[1],
+        "reason_kept": block.reason,
+        "removed": dict(block.removed),
+        **_change_of("vector_operations", block.operations),
+        **_change_of("bundles", block.bundles),
+    }
+
+
+def _change_of(name: str, pair: tuple[int, int]) -> Document:
+    return dict(zip((f"{name}_before", f"{name}_after"), pair, strict=True))
 
 
 def unswizzle_text(found: Compared, output: Path | None) -> RenderableType:

@@ -12,60 +12,30 @@ Rules beyond the obvious:
 
 from __future__ import annotations
 
+from castsim.engines.account import PipeAccount
 from castsim.engines.event_dataflow.records import Entry, ExecutionRecord
 from castsim.execution.dataflow.naming import operation_name
-from castsim.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
+from castsim.timing import Cause, Execution, Listener, OperationTiming
 
 _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
 
 
-class Account:
-    """The cycles of one pipe, spent in order: `cursor` is the first one not yet accounted for."""
-
-    def __init__(self, pipe: str, observer: Observer | None) -> None:
-        self.cursor = 0
-        self.causes: dict[Cause, int] = {}
-        self._pipe = pipe
-        self._observer = observer
-        self._open: tuple[int, Cause, int | None] | None = None
+class Account(PipeAccount):
+    """The cycles of one pipe, which are among those of the operations that it spends them on."""
 
     def spend(self, cause: Cause, until: int, entry: Entry | None) -> None:
         """Charge the cycles up to `until` to `cause`, on behalf of `entry`."""
-        cycles = until - self.cursor
-        if cycles <= 0:
-            return
-        self.causes[cause] = self.causes.get(cause, 0) + cycles
+        cycles = self.charge(cause, until, None if entry is None else entry.index)
         # What the scalar unit spends on sending an operation is not among the operation's own cycles.
-        if entry is not None and entry.causes is not None and entry.pipe == self._pipe:
+        if cycles and entry is not None and entry.causes is not None and entry.pipe == self.pipe:
             entry.causes[cause] = entry.causes.get(cause, 0) + cycles
-        if self._observer is not None:
-            self._extend(cause, None if entry is None else entry.index)
-        self.cursor = until
 
     def spend_excess(self, due: int, until: int, held: int, entry: Entry) -> None:
         """Charge the cycles up to `until`: the first `held` after `due` to a held port, the rest to bank conflicts."""
         if held:
             self.spend(Cause.PORT, min(until, due + held), entry)
         self.spend(Cause.BANK_CONFLICT, until, entry)
-
-    def close(self) -> PipeTiming:
-        """Report the last segment and return the sums."""
-        if self._observer is not None:
-            self._report()
-        return PipeTiming(dict(self.causes))
-
-    def _extend(self, cause: Cause, operation: int | None) -> None:
-        """Neighbouring cycles of equal cause and operation are one segment."""
-        if self._open is not None and self._open[1:] == (cause, operation):
-            return
-        self._report()
-        self._open = (self.cursor, cause, operation)
-
-    def _report(self) -> None:
-        if self._open is not None and self._observer is not None:
-            start, cause, operation = self._open
-            self._observer.segment(self._pipe, start, self.cursor, cause, operation)
 
 
 class Ledger:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import ClassVar
 
 from simpy import Environment
 
@@ -20,23 +22,19 @@ from castsim.timing import Cause, Listener, Observer, Timing, Watcher
 
 
 class DataflowSimulation:
-    """A run of `tree` on `target`, to be started once with `run`; `vector` and `ports` are those of its mechanism.
+    """A run of `tree` on `target`, to be started once with `run`; a mechanism adds its `VECTOR_UNIT` and `PORTS`.
 
     Raises:
-        IllegalError: the tree needs a pipe or a timing row that the target does not have.
+        IllegalError: the tree needs a pipe, a timing row or an instruction latency that the target does not have.
     """
 
+    VECTOR_UNIT: ClassVar[Callable[..., VectorUnit]]
+    PORTS: ClassVar[Callable[..., BufferPorts]]
+
     def __init__(
-        self,
-        tree: Tree,
-        target: DataflowTarget,
-        vector: VectorUnit,
-        ports: BufferPorts,
-        observer: Listener | None = None,
-        *,
-        record_operations: bool = True,
+        self, tree: Tree, target: DataflowTarget, observer: Listener | None = None, *, record_operations: bool = True
     ) -> None:
-        survey = Survey(tree)
+        survey, vector = Survey(tree), type(self).VECTOR_UNIT(target)
         survey.check(target, vector.check)
         self._tree = tree
         self._listener = observer
@@ -45,7 +43,7 @@ class DataflowSimulation:
             env=Environment(),
             target=target,
             vector=vector,
-            ports=ports,
+            ports=type(self).PORTS(target.banks, details),
             flags=Flags(),
             ledger=Ledger(observer, record_operations),
         )

@@ -14,7 +14,7 @@ from typing import Any
 
 from simpy import AnyOf, Environment, Event
 
-from castsim.engines.event_vliw.account import Account
+from castsim.engines.account import PipeAccount
 from castsim.engines.event_vliw.memory import Port, Request
 from castsim.execution.tree import Tree, instances, operations
 from castsim.machines.vliw.operations import SLOTS, BundleOperation
@@ -53,7 +53,7 @@ class Core:
         self,
         env: Environment,
         tree: Tree,
-        accounts: Mapping[str, Account],
+        accounts: Mapping[str, PipeAccount],
         ports: tuple[Port, Port],
         entries: int,
         listener: Listener | None,
@@ -134,11 +134,11 @@ class Core:
         if spent > 0:
             waits[cause] = waits.get(cause, 0) + spent
         for slot in SLOTS:
-            self._accounts[slot].spend(cause, until, self.record.operations)
+            self._accounts[slot].charge(cause, until, self.record.operations)
 
     def _spend_all(self, cause: Cause) -> None:
         for slot in SLOTS:
-            self._accounts[slot].spend(cause, int(self._env.now))
+            self._accounts[slot].charge(cause, int(self._env.now))
 
     # ---------------------------------------------------------------------------------------------------- issuing
 
@@ -148,7 +148,7 @@ class Core:
         issued = _Issued(instruction, now, self._clock + operation.effect, operation, first, [], waits)
         for place, slot in enumerate(SLOTS):
             busy = bool(operation.work[place])
-            self._accounts[slot].spend(Cause.BUSY if busy else Cause.EMPTY, now + 1, first if busy else None)
+            self._accounts[slot].charge(Cause.BUSY if busy else Cause.EMPTY, now + 1, first if busy else None)
             self.record.operations += busy
         self._vpu_free = max(self._vpu_free, now + operation.work[SLOTS.index("VPU")])
         if max(operation.work) > 1:

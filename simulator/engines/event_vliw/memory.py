@@ -11,7 +11,7 @@ from typing import Any
 
 from simpy import Environment, Event, Store
 
-from castsim.engines.event_vliw.account import Account
+from castsim.engines.account import PipeAccount
 from castsim.machines.vliw.timing import load_cycles
 from castsim.timing import Cause
 
@@ -36,7 +36,7 @@ class Request:
 class Port:
     """One port of global memory and the accesses that wait for it."""
 
-    def __init__(self, env: Environment, account: Account, interval: int, latency: int) -> None:
+    def __init__(self, env: Environment, account: PipeAccount, interval: int, latency: int) -> None:
         self.account = account
         self.queue: Store = Store(env)
         self._crossing: Request | None = None
@@ -50,23 +50,23 @@ class Port:
             got: Any = yield self.queue.get()
             request: Request = got
             begin = int(self._env.now)
-            self.account.spend(Cause.EMPTY, begin)
+            self.account.charge(Cause.EMPTY, begin)
             self._crossing = request
             request.crossed_at = begin + self._interval
             request.done_at = request.crossed_at
             if request.due is not None:
                 request.done_at = begin + self._load_cycles
             yield self._env.timeout(self._interval)
-            self.account.spend(Cause.BUSY, request.crossed_at, request.operation)
+            self.account.charge(Cause.BUSY, request.crossed_at, request.operation)
             self._crossing = None
             self._env.process(self._finish(request))
 
     def pause(self, until: int) -> None:
-        """Account for the cycles up to `until`, before which no other access begins to cross."""
+        """PipeAccount for the cycles up to `until`, before which no other access begins to cross."""
         if self._crossing is None:
-            self.account.spend(Cause.EMPTY, until)
+            self.account.charge(Cause.EMPTY, until)
         else:
-            self.account.spend(Cause.BUSY, until, self._crossing.operation)
+            self.account.charge(Cause.BUSY, until, self._crossing.operation)
 
     def _finish(self, request: Request) -> Generator[Event, Any, None]:
         """The access ends, while the next one crosses."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simpy import Environment
 
-from castsim.engines.event_vliw.account import Account
+from castsim.engines.account import PipeAccount
 from castsim.engines.event_vliw.bundle_issue import Core
 from castsim.engines.event_vliw.memory import Port
 from castsim.execution.tree import Lowered, Tree, elements
@@ -39,7 +39,7 @@ class VliwSimulation:
         self._env = Environment()
         names = _SHARED if target.option("global_ports") == "shared" else _SEPARATE
         accesses = any(each.loads or each.stores for each in issued if isinstance(each, BundleOperation))
-        self._accounts = {name: Account(name, details) for name in (*SLOTS, *names)}
+        self._accounts = {name: PipeAccount(name, details) for name in (*SLOTS, *names)}
         interval = target.global_memory.cycles_per_access
         latency = int(target.option("global_latency_cycles"))
         self._ports = ports = [Port(self._env, self._accounts[name], interval, latency) for name in names]
@@ -66,7 +66,7 @@ class VliwSimulation:
                 f"cycle limit of {max_cycles} reached at '{source.text}' ({source.span})", span=source.span
             )
         for name, account in self._accounts.items():
-            account.spend(Cause.DRAIN if name in SLOTS else Cause.EMPTY, total)
+            account.charge(Cause.DRAIN if name in SLOTS else Cause.EMPTY, total)
         if self._listener is not None:
             self._listener.progress(total, core.record.operations)
         pipes = {name: account.close() for name, account in self._accounts.items()}
@@ -81,7 +81,7 @@ class VliwSimulation:
             self._env.step()
         # One bundle may stand still, with its stall told of, beyond the last that was issued.
         for name in SLOTS if core.finished else ():
-            self._accounts[name].spend(Cause.DRAIN, core.total())
+            self._accounts[name].charge(Cause.DRAIN, core.total())
         for port in self._ports:
             port.pause(core.total() if core.finished or watcher.until is None else watcher.until)
         for account in self._accounts.values():

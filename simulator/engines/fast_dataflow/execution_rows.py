@@ -13,7 +13,7 @@ from castsim.engines.fast_dataflow.memory import Memory
 from castsim.engines.fast_dataflow.state import Entry, Node, chain
 
 _FIRST_ROOM = 256
-"""As many as have always been taken: with 16, rows were given up that a waiting operation still referred to."""
+"""A power of two, at least 2; what comes out does not depend on it, only how often the ring is tidied up."""
 _COMPILED_ROOM = 1 << 14
 _LARGEST_GUESS = 1 << 24
 """Executions for which room is taken ahead: it costs nothing until it is written to."""
@@ -94,9 +94,15 @@ class ExecutionRows:
             yield from chain(m.nodes, m.spaces[space].first)
 
     def _needs(self) -> Iterator[Node]:
-        """Yield what executions wait for: those of the operations that have not been executed."""
+        """Yield what executions wait for: those of the operations that have not been executed.
+
+        The latest execution is one of them before any of its operations is issued. What it needs may be found nowhere
+        else: it has taken the bytes it writes from the accesses before it.
+        """
         m = self._memory.machine
         waiting = {entry.execution for entry in self._entries() if entry.operation != MARKER}
+        if m.issuer.execution != NONE:
+            waiting.add(m.issuer.execution)
         for x in waiting if m.interlocked else ():
             yield from chain(m.nodes, execution_of(m, x).needs)
 

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import castsim.planning
+from castsim.evidence.verification.kept import SCHEMA_VERSION, Kept
 from castsim.evidence.verification.lowering import SAMPLES, Checked, check_cell
-from castsim.evidence.verification.record import versions
 from castsim.evidence.verification.sources import digest_of, file_digest
-from castsim.files import whole_file
 from castsim.isa.errors import ReadError
-from castsim.isa.reading import read_text
 from castsim.planning.conformance import Cell
 from castsim.targets import Specification
-
-KIND = "castsim lowering record"
-SCHEMA_VERSION = 1
 
 Heard = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)
-class LoweringRecord:
+class LoweringRecord(Kept):
     """Cells of one specification and what running them again gave; a cell that nothing leads to has no result."""
+
+    KIND: ClassVar[str] = "castsim lowering record"
 
     spec: str
     version: str
@@ -53,7 +48,7 @@ class LoweringRecord:
         found = self.checked
         return {
             "schema_version": SCHEMA_VERSION,
-            "kind": KIND,
+            "kind": self.KIND,
             "specification": self.spec,
             "version": self.version,
             "samples": self.samples,
@@ -68,27 +63,9 @@ class LoweringRecord:
             "wrong": len(self.wrong),
             "planner_sha256": self.sources,
             "runs": self.runs,
-            "results": [
-                {
-                    **asdict(cell),
-                    "result": None if one is None else {k: v for k, v in asdict(one).items() if k != "cell"},
-                }
-                for cell, one in self.done.items()
-            ],
+            "results": [{**asdict(cell), "result": _result(one)} for cell, one in self.done.items()],
             "missing": [asdict(cell) for cell in self.cells if cell not in self.done],
         }
-
-    def save(self, path: Path) -> None:
-        """Write the record.
-
-        Raises:
-            ReadError: it cannot be written.
-        """
-        try:
-            with whole_file(path) as file:
-                file.write((json.dumps(self.document(), indent=1) + "\n").encode())
-        except OSError as error:
-            raise ReadError(f"cannot write record '{path}': {error.strerror or error}") from None
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -97,28 +74,25 @@ class LoweringRecord:
         Raises:
             ReadError: it is missing or no such record; the planner has changed since.
         """
-        try:
-            held = json.loads(read_text(path, "record"))
-            if held.get("kind") != KIND or held.get("schema_version") != SCHEMA_VERSION:
-                raise ReadError(f"'{path}' is no {KIND}")
-            done = {_cell(row): _checked(row) for row in held["results"]}
-            found = cls(
-                spec=held["specification"],
-                version=held["version"],
-                samples=held["samples"],
-                seed=held["seed"],
-                cells=[*done, *(_cell(row) for row in held["missing"])],
-                done=done,
-                sources=held["planner_sha256"],
-                runs=held["runs"],
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, ReadError):
-                raise
-            raise ReadError(f"record '{path}' cannot be read: {error}") from None
+        found = super(LoweringRecord, cls).load(path)
         if found.sources != planner_digest():
             raise ReadError(f"record '{path}' is stale, start a new one: the planner has changed since")
         return found
+
+    @classmethod
+    def of_document(cls, held: Mapping[str, Any]) -> Self:
+        """See `Kept`."""
+        done = {_cell(row): _checked(row) for row in held["results"]}
+        return cls(
+            spec=held["specification"],
+            version=held["version"],
+            samples=held["samples"],
+            seed=held["seed"],
+            cells=[*done, *(_cell(row) for row in held["missing"])],
+            done=done,
+            sources=held["planner_sha256"],
+            runs=held["runs"],
+        )
 
 
 def verify_lowering(
@@ -126,7 +100,7 @@ def verify_lowering(
 ) -> None:
     """Run every cell of a record that is not done yet."""
     record.sources = planner_digest()
-    record.runs.append({"date": datetime.now(UTC).date().isoformat(), **versions()})
+    record.note_run()
     for cell in record.cells:
         if cell in record.done:
             continue

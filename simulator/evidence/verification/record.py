@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from castsim import __version__
 from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch
 from castsim.evidence.verification.inputs import input_set
+from castsim.evidence.verification.kept import SCHEMA_VERSION, Kept, changed, sources_document, today
 from castsim.evidence.verification.part import ORACLE, VerificationPart
-from castsim.evidence.verification.sources import digest_of, source_digests
-from castsim.files import whole_file
+from castsim.evidence.verification.sources import source_digests
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.reading import read_text
 
-SCHEMA_VERSION = 1
-KIND = "castsim verification record"
 PENDING, PARTIAL, DONE = "pending", "partial", "done"
-
-HASH_RULE = (
-    "SHA-256 of each file without comments, docstrings, blank lines and the places of our modules; of the list of all "
-    "these, in total"
-)
 
 
 @dataclass(slots=True)
@@ -76,7 +65,7 @@ class Progress:
         self.undecided += finding.undecided
         self.first = sorted([*self.first, *finding.first], key=lambda one: one.position)[:SHOWN]
         self.cpu_seconds += finding.cpu_seconds
-        self.date = _today()
+        self.date = today()
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """Yield the stretches that have not been tried."""
@@ -88,12 +77,14 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Record:
+class Record(Kept):
     """The progress of all parts of a verification.
 
     `files` are the digests of the sources it is about, None until somebody asks for them by `sources`: they take longer
     than a small verification that nobody keeps. `runs` tell when and with which versions it was worked on.
     """
+
+    KIND: ClassVar[str] = "castsim verification record"
 
     progress: list[Progress]
     files: Mapping[str, str] | None = None
@@ -132,14 +123,13 @@ class Record:
         """Return the sources that are no longer what the record is about, empty while nothing has been tried."""
         if all(one.status == PENDING for one in self.progress):
             return []
-        now, then = self._sources_now(), self.sources()
-        return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
+        return changed(self.sources(), self._sources_now())
 
     def begin_run(self) -> None:
         """Note that work goes on now, with these versions; a record without results moves to today's sources."""
         if all(one.status == PENDING for one in self.progress):
             self.files = None
-        self.runs.append({"date": _today(), **versions()})
+        self.note_run()
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON."""
@@ -149,29 +139,29 @@ class Record:
         arguments = {f"{one.part.inputs}": input_set(one.part).argument for one in reversed(self.progress)}
         return {
             "schema_version": SCHEMA_VERSION,
-            "kind": KIND,
+            "kind": self.KIND,
             "complete": self.complete,
             "parts_by_status": counts,
             "codes_checked": sum(one.checked for one in self.progress),
             "mismatches": self.mismatches,
             "input_sets": dict(sorted(arguments.items())),
-            "sources": {"rule": HASH_RULE, "sha256": digest_of(self.sources()), "files": dict(self.sources())},
+            "sources": sources_document(self.sources()),
             "runs": self.runs,
             "parts": [progress_document(one) for one in self.progress],
         }
 
-    def save(self, path: Path) -> None:
-        """Write the record atomically: after a crash the file is the old or the new one.
+    def text(self) -> str:
+        """Return the document as JSON with one part per line: readable, and in short differences between versions."""
+        document = self.document()
+        head = json.dumps({key: value for key, value in document.items() if key != "parts"}, indent=1)
+        parts = ",\n".join(f"  {json.dumps(part)}" for part in document["parts"])
+        return f'{head[:-2]},\n "parts": [\n{parts}\n ]\n}}\n'
 
-        Raises:
-            ReadError: it cannot be written.
-        """
-        text = _text(self.document())
-        try:
-            with whole_file(path, synchronised=True) as file:
-                file.write(text.encode())
-        except OSError as error:
-            raise ReadError(f"cannot write record '{path}': {error.strerror or error}") from None
+    @classmethod
+    def of_document(cls, held: Mapping[str, Any]) -> Self:
+        """See `Kept`."""
+        files = {str(name): str(digest) for name, digest in held["sources"]["files"].items()}
+        return cls([_read_progress(entry) for entry in held["parts"]], files, list(held["runs"]))
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -182,15 +172,13 @@ class Record:
         """
         try:
             document = json.loads(read_text(path, "record"))
-            if not isinstance(document, dict) or document.get("kind") != KIND:
+            if not isinstance(document, dict) or document.get("kind") != cls.KIND:
                 raise ReadError(f"'{path}' is no record of castsim verify")
             if document["schema_version"] != SCHEMA_VERSION:
                 raise ReadError(
                     f"record '{path}' has schema version {document['schema_version']}", legal=(str(SCHEMA_VERSION),)
                 )
-            progress = [_read_progress(entry) for entry in document["parts"]]
-            files = {str(name): str(digest) for name, digest in document["sources"]["files"].items()}
-            return cls(progress, files, list(document["runs"]))
+            return cls.of_document(document)
         except RecursionError:
             raise ReadError(f"'{path}' is not a record of castsim verify: it nests too deeply") from None
         except CastsimError as error:
@@ -221,17 +209,6 @@ def progress_document(one: Progress) -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str | None]:
-    """Return the versions of everything that takes part; None for what is not installed."""
-    found: dict[str, str | None] = {"castsim": __version__, "python": platform.python_version()}
-    for package in ("numpy", "numba", "llvmlite"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
-
-
 def _read_progress(entry: Mapping[str, Any]) -> Progress:
     part = VerificationPart(
         src=entry["src"],
@@ -260,14 +237,3 @@ def _read_progress(entry: Mapping[str, Any]) -> Progress:
         cpu_seconds=float(entry["cpu_seconds"]),
         date=entry["date"],
     )
-
-
-def _text(document: Mapping[str, Any]) -> str:
-    """Return the document as JSON with one part per line: readable, and in short differences between versions."""
-    head = json.dumps({key: value for key, value in document.items() if key != "parts"}, indent=1)
-    parts = ",\n".join(f"  {json.dumps(part)}" for part in document["parts"])
-    return f'{head[:-2]},\n "parts": [\n{parts}\n ]\n}}\n'
-
-
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()

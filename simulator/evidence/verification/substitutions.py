@@ -6,28 +6,21 @@ proves something of the chip only if function and machine model were found equal
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from castsim.evidence.verification.record import HASH_RULE, versions
-from castsim.evidence.verification.sources import digest_of, substitution_digests
-from castsim.files import whole_file
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.evidence.verification.kept import SCHEMA_VERSION, Kept, changed, sources_document, today
+from castsim.evidence.verification.sources import substitution_digests
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.planning import catalogue_of
 from castsim.planning.primitives import Arithmetic
 from castsim.planning.steps import TileWorkForm, VectorForm
 from castsim.planning.substitution import Identity, Substitute, disagreeing, substitute_of
 from castsim.targets import load_target, target_names
-
-KIND = "castsim substitution record"
-SCHEMA_VERSION = 1
 
 CODES = 1 << 32
 SHOWN = 10
@@ -73,8 +66,10 @@ class Trial:
 
 
 @dataclass(slots=True)
-class SubstitutionRecord:
+class SubstitutionRecord(Kept):
     """All trials, the digests of the sources they are about, and when and with what they were run."""
+
+    KIND: ClassVar[str] = "castsim substitution record"
 
     trials: list[Trial]
     files: dict[str, str]
@@ -97,18 +92,17 @@ class SubstitutionRecord:
 
     def changed_files(self) -> list[str]:
         """Return the sources that are no longer what the record is about."""
-        now = substitution_digests()
-        return sorted(name for name in {*now, *self.files} if now.get(name) != self.files.get(name))
+        return changed(self.files, substitution_digests())
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON: `codes` of a part is how many there are, `tried` how many were compared."""
         return {
             "schema_version": SCHEMA_VERSION,
-            "kind": KIND,
+            "kind": self.KIND,
             "complete": all(trial.done for trial in self.trials),
             "codes_checked": sum(trial.tried for trial in self.trials),
             "mismatches": self.mismatches,
-            "sources": {"rule": HASH_RULE, "sha256": digest_of(self.files), "files": self.files},
+            "sources": sources_document(self.files),
             "runs": self.runs,
             "parts": [
                 {
@@ -124,32 +118,10 @@ class SubstitutionRecord:
             ],
         }
 
-    def save(self, path: Path) -> None:
-        """Write the record whole.
-
-        Raises:
-            ReadError: it cannot be written.
-        """
-        try:
-            with whole_file(path) as file:
-                file.write((json.dumps(self.document(), indent=1) + "\n").encode())
-        except OSError as error:
-            raise ReadError(f"cannot write record '{path}': {error.strerror or error}") from None
-
     @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a record.
-
-        Raises:
-            ReadError: it is missing or no such record.
-        """
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held.get("kind") != KIND or held.get("schema_version") != SCHEMA_VERSION:
-                raise ReadError(f"'{path}' is no {KIND}")
-            return cls([_trial(part) for part in held["parts"]], dict(held["sources"]["files"]), list(held["runs"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ReadError(f"record '{path}' cannot be read: {error}") from None
+    def of_document(cls, held: Mapping[str, Any]) -> Self:
+        """See `Kept`."""
+        return cls([_trial(part) for part in held["parts"]], dict(held["sources"]["files"]), list(held["runs"]))
 
 
 def needed(targets: Sequence[str] = ()) -> list[Substitute]:
@@ -186,7 +158,7 @@ def verify_substitutions(
 ) -> None:
     """Try what a record still lacks of the given substitutes, piece by piece, saving after each."""
     by_identity = {substitute.identity: substitute for substitute in substitutes}
-    record.runs.append({"date": _today(), **versions()})
+    record.note_run()
     waiting = [trial for trial in record.trials if not trial.done and trial.identity in by_identity]
     with ThreadPoolExecutor(workers) as pool:
         for trial in waiting:
@@ -212,7 +184,7 @@ def _take(trial: Trial, substitute: Substitute, pool: ThreadPoolExecutor, worker
         trial.mismatches += count
         trial.cpu_seconds += seconds
     trial.tried = starts.stop
-    trial.date = _today()
+    trial.date = today()
 
 
 def _named(targets: Sequence[str]) -> tuple[str, ...]:
@@ -238,7 +210,3 @@ def _trial(part: dict[str, Any]) -> Trial:
     identity = Identity(part["name"], part["format"], part["constant"], part["facts"], part["shape"])
     first = [int(code) for code in part["first_mismatches"]]
     return Trial(identity, int(part["tried"]), int(part["mismatches"]), first, float(part["cpu_seconds"]), part["date"])
-
-
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()

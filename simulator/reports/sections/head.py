@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, document
 from castsim.reports.pipes import limiter
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import Section
@@ -16,12 +16,9 @@ from castsim.reports.section import Section
 def _data(report: RunReport) -> Document:
     result = report.result
     return {
-        "program": result.loaded.file,
-        "entry": result.loaded.entry,
-        "target": result.loaded.target.name,
-        "engine": result.engine,
-        "total_cycles": result.cycles,
-        "seconds": report.seconds,
+        **document(result.loaded, "file", "entry", "target", file="program"),
+        **document(result, "engine", "cycles", cycles="total_cycles"),
+        **document(report, "seconds"),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, document
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import Section
 from castsim.reports.terminal import indented
@@ -23,8 +23,7 @@ def _entry(found: Finding) -> Document:
     """Return a finding as JSON; bytes are null where none are concerned, `last_byte` belongs to them."""
     region = found.region
     return {
-        "kind": str(found.kind),
-        "message": found.message,
+        **document(found, "kind", "message"),
         "missing": found.missing or None,
         "lines": [span.line for span in found.spans],
         "pipes": list(found.pipes),

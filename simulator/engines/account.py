@@ -5,25 +5,27 @@ from __future__ import annotations
 from castsim.timing import Cause, Observer, PipeTiming
 
 
-class Account:
+class PipeAccount:
     """`cursor` is the first cycle not yet accounted for; neighbouring cycles alike are one segment."""
 
     def __init__(self, pipe: str, observer: Observer | None) -> None:
         self.cursor = 0
         self.causes: dict[Cause, int] = {}
-        self._pipe = pipe
+        self.pipe = pipe
         self._observer = observer
         self._open: tuple[int, Cause, int | None] | None = None
 
-    def spend(self, cause: Cause, until: int, operation: int | None = None) -> None:
-        """Charge the cycles up to `until` to `cause`, on behalf of an operation."""
-        if until <= self.cursor:
-            return
-        self.causes[cause] = self.causes.get(cause, 0) + until - self.cursor
+    def charge(self, cause: Cause, until: int, operation: int | None = None) -> int:
+        """Charge the cycles up to `until` to `cause`, on behalf of an operation; return how many they are."""
+        cycles = until - self.cursor
+        if cycles <= 0:
+            return 0
+        self.causes[cause] = self.causes.get(cause, 0) + cycles
         if self._observer is not None and (self._open is None or self._open[1:] != (cause, operation)):
             self._report(self._observer)
             self._open = (self.cursor, cause, operation)
         self.cursor = until
+        return cycles
 
     def close(self) -> PipeTiming:
         """Report the last segment and return the sums."""
@@ -34,4 +36,4 @@ class Account:
     def _report(self, observer: Observer) -> None:
         if self._open is not None:
             start, cause, operation = self._open
-            observer.segment(self._pipe, start, self.cursor, cause, operation)
+            observer.segment(self.pipe, start, self.cursor, cause, operation)
