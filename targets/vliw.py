@@ -184,6 +184,11 @@ class ConvertRow(Table):
     masks: Listed
     note: str | None
 
+    @model_validator(mode="after")
+    def _lanes_are_single(self) -> ConvertRow:
+        _refuse_lanes_without_form(self.lane_sel_max, self.lanes)
+        return self
+
 
 class IntegerConvertRow(Table):
     """One legal pair of CONVERT_INT* in one unit; `shifts` are the formats of a vector shift operand, or i32."""
@@ -196,6 +201,16 @@ class IntegerConvertRow(Table):
     lanes: Listed
     shifts: Listed
     note: str | None
+
+    @model_validator(mode="after")
+    def _lanes_are_single(self) -> IntegerConvertRow:
+        _refuse_lanes_without_form(self.lane_sel_max, self.lanes)
+        return self
+
+
+def _refuse_lanes_without_form(lane_sel_max: int | None, lanes: tuple[str, ...]) -> None:
+    if lane_sel_max is not None and lanes and "single_lane" not in lanes:
+        raise ValueError(f"lane_sel_max {lane_sel_max} is of the single_lane form, which the pair lacks")
 
 
 class GlobalMemory(Fact):
@@ -304,6 +319,12 @@ class VliwTarget(EncodedHeader):
         for memory in ("vlm", "slm"):
             if memory not in self.memories:
                 raise ValueError(f"memories.{memory} is missing")
+            held = self.memories[memory]
+            if held.allocatable_bytes != held.capacity_bytes:
+                raise ValueError(
+                    f"memories.{memory}: allocatable_bytes {held.allocatable_bytes} is not simulated: programs place "
+                    f"their data themselves, in all of capacity_bytes, {held.capacity_bytes}"
+                )
         if self.small_vector_memory.capacity_bytes > self.memories["vlm"].capacity_bytes:
             raise ValueError("small_vector_memory is larger than memories.vlm")
         if self.registers.vector_bytes % self.registers.dual_group_bytes:

@@ -373,5 +373,5 @@ def _forwards(producer: OperandKey, consumer: OperandKey, rule: FloatAccumulator
         return False
     if consumer.slot == _SCALAR_SLOT or not (producer.acc_fp32 or consumer.acc_fp32):
         return True
-    count = rule.f8_destinations if Mark.F8 in consumer.marks else rule.half_destinations
+    count = rule.destinations.f8 if Mark.F8 in consumer.marks else rule.destinations.half
     return consumer.slot == _VECTOR_SLOT and producer.index % count == consumer.index % count

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from castsim.targets.schema import Cycles, Fact
+from castsim.targets.schema import Cycles, Fact, built_for
 
 _SEPARATOR = ";"
 
@@ -27,7 +27,7 @@ class SpecialDistances(Fact):
 
     tied_income: Cycles
     """A writer of V, then an instruction that keeps part of that V."""
-    disjoint_parts: Cycles
+    disjoint_parts: Annotated[Cycles, built_for(0, "writers of different parts do not wait for each other")]
     """The same, if both write different lanes, groups or dual groups of it."""
     predicate_load_then_write: Cycles
     """A load into SP or VP, then another unit's write of the same register."""

@@ -184,14 +184,19 @@ def _told_apart(count: int) -> int:
     return count
 
 
+class ForwardedDestinations(Fact):
+    """How many destinations forwarding of f32 accumulators in the VPU tells apart, by mark; for other floats 1."""
+
+    f8: Annotated[int, AfterValidator(_told_apart)]
+    half: Annotated[int, AfterValidator(_told_apart)]
+
+
 class FloatAccumulator(Fact):
     """The accumulator path of float products and sums.
 
     `products` take the accumulator as operand c; `sums` as operand a, if their type is among `sum_types` or they take
     pairs. All of them and `factors` pass it on. Behind one of `late_producers` an accumulator comes `added` bundles
     later; a pair of accumulators at distance `direct` is at `forwarded` if the forwarding fits, else at `otherwise`.
-    `f8_destinations` and `half_destinations` are the counts of destinations that forwarding in the VPU tells apart, by
-    mark; for other floats 1.
     """
 
     products: tuple[InstructionName, ...]
@@ -204,8 +209,7 @@ class FloatAccumulator(Fact):
     direct: int
     forwarded: int
     otherwise: int
-    f8_destinations: Annotated[int, AfterValidator(_told_apart)]
-    half_destinations: Annotated[int, AfterValidator(_told_apart)]
+    destinations: ForwardedDestinations
 
 
 class LatencyRules(Table):

@@ -1,7 +1,8 @@
 """Every number of the shipped descriptions, and derived descriptions in which one of them is another.
 
 A number is a leaf of a TOML file, or a cell (or a number inside one) of a CSV table that the file names. Names of
-versions and formats are none, nor are the cells by which notes pick published rows.
+formats are none, nor are the cells by which notes pick published rows. Versions of specifications are, where they are
+whole numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -28,10 +29,11 @@ Keys = tuple[str | int, ...]
 _WORDED = {  # numbers that have a letter before them, by the key or column in which they stand
     "stage": re.compile(r"(?P<letter>[de])(?P<number>\d+)"),
     "specials": re.compile(r"(?P<letter>[VS])(?P<number>\d+)"),
+    "since": re.compile(r"(?P<letter>)(?P<number>\d+)"),
 }
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_PROSE = ("note", "source", "status", "title", "meaning", "reason", "set_by", "where", "since", "known", "default")
-"""Keys and columns below which digits are part of names and sentences, or, the last ones, of names of versions."""
+_PROSE = ("note", "source", "status", "title", "meaning", "reason", "set_by", "where")
+"""Keys and columns below which digits are part of names and sentences."""
 _TEXT_COLUMNS = (
     *_PROSE, "mnemonic", "mnemonics", "builtin", "signature", "before", "joint", "after", "steps", "types",
     "library_types", "validated", "src", "dst", "element", "result", "lanes", "masks", "shifts", "switches", "formats",
@@ -106,12 +108,55 @@ def _singular(key: str | int) -> str:
     return "stage" if key == "stages" else str(key)
 
 
+def heirs(number: Number) -> Iterator[Number]:
+    """Yield the number as the description that states it has it, then as those that inherit it."""
+    names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+    for name in (number.target, *(name for name in names if number.target in _bases(name))):
+        held: Any = inherited(name)
+        if number.file:
+            if held[number.keys[0]]["table"] == number.file:
+                yield replace(number, target=name)
+        elif _at(held, number.keys) == number.value:
+            yield replace(number, target=name)
+
+
+def is_informational(number: Number) -> bool:
+    """Whether a table around the number says that no model reads it."""
+    held: Any = inherited(number.target)
+    for key in number.keys:
+        if isinstance(held, Mapping) and held.get("informational") is True:
+            return True
+        held = held[key] if isinstance(held, list) else held.get(str(key))
+    return False
+
+
+def _at(held: Any, keys: Keys) -> Any:
+    """Return what a description has there, None if it has nothing."""
+    for key in keys:
+        try:
+            held = held[key]
+        except (KeyError, IndexError):
+            return None
+    return held
+
+
+def _bases(name: str) -> tuple[str, ...]:
+    """Return the descriptions on which one builds."""
+    base = plain(name).get("base")
+    return () if base is None else (base, *_bases(base))
+
+
 def tables(name: str) -> dict[str, str]:
     """Return the CSV files that a TOML file names itself, by the name of the table."""
     found = {key: value["table"] for key, value in plain(name).items() if _are_tables(value) and "table" in value}
     return found | {
         key: plain(name)[key]["file"] for key in ("measured_casts", "measured_operations") if key in plain(name)
     }
+
+
+def row_of(number: Number) -> Mapping[str, str]:
+    """Return the row of a CSV table in which a number stands."""
+    return _read(number.file)[number.row]
 
 
 def cells(name: str, table: str, file: str) -> list[Number]:
@@ -162,7 +207,7 @@ def sampled(found: list[Number], per_column: int, seed: int) -> list[Number]:
 def others(value: Leaf) -> list[Leaf]:
     """Return other values for a number, the nearest first; all of its own kind and none negative unless it is."""
     if isinstance(value, str):
-        match = re.fullmatch(r"([A-Za-z]+)(\d+)", value)
+        match = re.fullmatch(r"([A-Za-z]*)(\d+)", value)
         assert match is not None
         return [f"{match[1]}{number}" for number in others(int(match[2]))]
     steps: list[int | Decimal] = [
@@ -172,7 +217,7 @@ def others(value: Leaf) -> list[Leaf]:
         value - 1,
     ]
     steps += [value + 3, value * 16, 1, 0]
-    steps = [1, *steps] if value >= 1 << 20 else steps  # no limit at all: a little more is none either
+    steps = [1, *steps] if value >= 10**6 else steps  # no limit at all: a little more is none either
     found = dict.fromkeys(step for step in steps if step != value and (step >= 0 or value < 0))
     return [Decimal(int(step)) if isinstance(step, Decimal) and step == int(step) else step for step in found]
 

@@ -52,7 +52,7 @@ def outcome(observation: Observation, target: Any) -> object:
 @cache
 def programs(name: str) -> tuple[Path, ...]:
     """Return the sample programs of a target, small ones first."""
-    found = PROGRAMS.glob("*.pto")
+    found = (path for path in PROGRAMS.iterdir() if path.suffix in (".pto", ".tpc"))
     return tuple(sorted((path for path in found if _runs_on(path, name)), key=lambda path: path.stat().st_size))
 
 
@@ -169,6 +169,11 @@ def many_bursts(rows: int, target: Any) -> object:
 def transfer_cycles(pitch: int, target: Any) -> object:
     """Cycles of a load of 16 blocks of one bank group."""
     return simulate(engine_trees.singly(engine_trees.load(0, 32, bursts=16, pitch=pitch)), target).total
+
+
+def lifted_transfer(limit: str, target: Any) -> object:
+    """Cycles of such a load with a limit lifted."""
+    return transfer_cycles(256, lifted(target, limit))
 
 
 def flags(event: int, target: Any) -> object:
@@ -298,6 +303,7 @@ def function_cycles(work: TileWork, target: Any) -> object:
 def observations(name: str) -> tuple[tuple[str, Observation], ...]:
     """Return all observations of a target with what they are about, the cheap ones first."""
     found: list[tuple[str, Observation]] = [("frequency", seconds), ("options", settings)]
+    found += [(f"what_if.{limit}", partial(lifted_transfer, limit)) for limit in load_target(name).what_if]
     for path in programs(name):
         found.append(("cycles", partial(cycles, path)))
         found += [(f"what_if.{limit}", partial(lifting, path, limit)) for limit in load_target(name).what_if]
@@ -307,6 +313,7 @@ def observations(name: str) -> tuple[tuple[str, Observation], ...]:
 
 GROUPS = {
     "timing": ("cycles", "work cycles", "estimates"),
+    "options": ("options", "casts", "values", "cycles"),
     "kernels": ("estimates", "casts", "cycles", "values"),
     "profiled_sequences": ("cycles", "estimates"),
     "arithmetic": ("work cycles",),

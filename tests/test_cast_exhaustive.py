@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import product
 
 import numpy as np
@@ -14,6 +15,7 @@ from castsim.isa import IllegalError, Overflow, Rounding, format_named
 from castsim.numerics import abstract_policy, cast_codes, round_to_integral_codes
 
 SOURCES = [name for name in FORMATS if oracle.fmt(name).bits <= 16]
+THOROUGH = "CASTSIM_THOROUGH" in os.environ
 EVERY_MODE = [mode.value for mode in Rounding]
 
 
@@ -100,6 +102,8 @@ def test_defaults(src: str) -> None:
 def test_round_to_integral(name: str) -> None:
     row = format_named(name)
     source = every_code(name)
+    if source.size > 1 << 12 and not THOROUGH:  # all with few digits, so that ties are among them, and every 7th
+        source = source[(np.arange(source.size) % 7 == 0) | (source & 15 == 0)]
     modes = oracle.HIF8_MODES[:-1] if name == "hif8" else oracle.MODES
     for mode, overflow in product(modes, ("saturate", "special")):
         policy = abstract_policy(row, row, Rounding(mode), Overflow(overflow))

@@ -6,6 +6,7 @@ the second calculator (`published_latency`).
 
 from __future__ import annotations
 
+import os
 import random
 from collections import defaultdict
 from dataclasses import replace
@@ -26,7 +27,7 @@ from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
 from castsim.machines.vliw.registers import Held
 from castsim.machines.vliw.tensors import GlobalMemory
 
-PAIRS = 2000 // len(GENERATIONS)
+PAIRS = (2000 if "CASTSIM_THOROUGH" in os.environ else 1000) // len(GENERATIONS)
 HOT, SOURCE, DEST = 4, 2, 6
 """Numbers of the register that both use, of other sources and of other destinations; groups begin at multiples of 4."""
 GROUP_SOURCE, GROUP_DEST = 8, 12

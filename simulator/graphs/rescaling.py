@@ -22,6 +22,7 @@ from castsim.isa.modes import Rounding
 from castsim.numerics import code_dtype
 from castsim.specifications import Rescale
 from castsim.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND
+from castsim.targets.specification import RescaleRules
 
 _LIMB = 11
 _RADIX = 1 << _LIMB
@@ -30,7 +31,7 @@ _LIMBS = 6
 _I32 = FORMATS["i32"]
 
 
-def rescaled(bench: Bench, operator: Rescale, x: Tensor) -> Tensor:
+def rescaled(bench: Bench, operator: Rescale, x: Tensor, rules: RescaleRules) -> Tensor:
     """Execute RESCALE by programs, one per pair of multiplier and shift.
 
     Raises:
@@ -43,12 +44,13 @@ def rescaled(bench: Bench, operator: Rescale, x: Tensor) -> Tensor:
     codes = x.codes.astype(code_dtype(src))
     pairs = list(zip(operator.multiplier, operator.shift, strict=True))
     if not operator.per_channel:
-        return Tensor(dst, _scaled(bench, operator, pairs[0], codes.reshape(-1), src, dst).reshape(codes.shape))
+        return Tensor(dst, _scaled(bench, operator, rules, pairs[0], codes.reshape(-1), src, dst).reshape(codes.shape))
     result = np.zeros(codes.shape, code_dtype(dst))
     for pair in dict.fromkeys(pairs):
         channels = [place for place, other in enumerate(pairs) if other == pair]
         part = codes[..., channels]
-        result[..., channels] = _scaled(bench, operator, pair, part.reshape(-1), src, dst).reshape(part.shape)
+        part_result = _scaled(bench, operator, rules, pair, part.reshape(-1), src, dst)
+        result[..., channels] = part_result.reshape(part.shape)
     if len(set(pairs)) > 1:
         bench.remark("per channel: one program for all channels of equal multiplier and shift, gathered before it")
     return Tensor(dst, result)
@@ -61,12 +63,18 @@ def _read_as(name: str, unsigned: bool) -> IntFormat:
 
 
 def _scaled(
-    bench: Bench, operator: Rescale, pair: tuple[int, int], codes: Codes, src: IntFormat, dst: IntFormat
+    bench: Bench,
+    operator: Rescale,
+    rules: RescaleRules,
+    pair: tuple[int, int],
+    codes: Codes,
+    src: IntFormat,
+    dst: IntFormat,
 ) -> Codes:
     one = replace(operator, multiplier=(pair[0],), shift=(pair[1],), per_channel=False)
     title = f"RESCALE {operator.src} -> {operator.dst}, multiplier {pair[0]}, shift {pair[1]}, {operator.rounding_mode}"
     kernel, value = bench.unary(title, src)
-    writer = _Writer(bench, kernel, one, src, dst)
+    writer = _Writer(bench, kernel, one, rules, src, dst)
     result = writer.approximate(value) if operator.rounding_mode == INEXACT_ROUND else writer.exact(value)
     return bench.finish(kernel, result, codes, dst)
 
@@ -74,10 +82,13 @@ def _scaled(
 class _Writer:
     """Appends the instructions of one RESCALE to a kernel."""
 
-    def __init__(self, bench: Bench, kernel: Kernel, operator: Rescale, src: IntFormat, dst: IntFormat) -> None:
+    def __init__(
+        self, bench: Bench, kernel: Kernel, operator: Rescale, rules: RescaleRules, src: IntFormat, dst: IntFormat
+    ) -> None:
         self.bench = bench
         self.kernel = kernel
         self.operator = operator
+        self.rules = rules
         self.src = src
         self.dst = dst
         self.multiplier, self.shift = operator.multiplier[0], operator.shift[0]
@@ -104,8 +115,9 @@ class _Writer:
                     self._add(totals, place + other, self.kernel.combine("mul", factor, f32(constant)))
         place, bit = divmod(self.shift - 1, _LIMB)
         self._add_constant(totals, place, 1 << bit, factors[0])
-        if self.operator.rounding_mode == DOUBLE_ROUND and self.shift > 31:
-            self._add(totals, 2, self._sign_term(value))
+        if self.operator.rounding_mode == DOUBLE_ROUND and self.shift > self.rules.double_round_above_shift:
+            place, bit = divmod(self.rules.double_round_bit, _LIMB)
+            self._add(totals, place, self._sign_term(value, bit))
         return self._shifted(totals, factors[0])
 
     # --------------------------------------------------------------------------------------------------------- input
@@ -133,11 +145,11 @@ class _Writer:
         middle = self._floor(low, _LIMB)
         return [self._less(low, middle, _RADIX), middle, upper]
 
-    def _sign_term(self, value: Value) -> Value:
-        """Return 2**30 with the sign of the input as a limb of 2**22; zero counts as positive."""
+    def _sign_term(self, value: Value, bit: int) -> Value:
+        """Return 2**bit with the sign of the input; zero counts as positive."""
         doubled = self.kernel.combine("mul", self._number(value), f32(2.0))
         sign = clamped(self.kernel, self.kernel.combine("add", doubled, f32(1.0)), -1.0, 1.0)
-        return self.kernel.combine("mul", sign, f32(1 << (30 - 2 * _LIMB)))
+        return self.kernel.combine("mul", sign, f32(1 << bit))
 
     # -------------------------------------------------------------------------------------------------------- limbs
 

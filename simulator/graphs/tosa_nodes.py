@@ -12,7 +12,8 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.planning.answering import Answer
 from castsim.specifications import AcceptanceSets, Outcome, Rescale, acceptance, rescale
-from castsim.specifications.rescale import DOUBLE_ROUND, SINGLE_ROUND
+from castsim.specifications.rescale import DOUBLE_ROUND, SINGLE_ROUND, operand_violations
+from castsim.targets import load_specification
 
 _CAST_ATTRIBUTES = ("input_unsigned",)
 
@@ -72,14 +73,16 @@ def _rescaled(
     bench: Bench, graph: Graph, node: Node, x: Tensor, inputs: Sequence[Tensor | None]
 ) -> tuple[list[Tensor], None, AcceptanceSets | None]:
     operator = rescale_of(graph, node)
-    demanded = rescale(operator, x.codes)
+    demanded = rescale(operator, x.codes, graph.spec)
+    rules = load_specification(graph.spec).rescale
+    assert rules is not None  # without, the operator has been refused
     if demanded.outcome is Outcome.ERROR:
         raise IllegalError(f"RESCALE is illegal: {'; '.join(demanded.reasons)}")
     if demanded.outcome is Outcome.UNPREDICTABLE:
         bench.remark(f"unpredictable: {'; '.join(demanded.reasons)}; every result is accepted")
-        if any(number < 0 for number in operator.multiplier) or any(not 2 <= each <= 62 for each in operator.shift):
+        if operand_violations(operator, rules):
             raise IllegalError(f"RESCALE is unpredictable: {'; '.join(demanded.reasons)}")
-    result = rescaled(bench, operator, x)
+    result = rescaled(bench, operator, x, rules)
     declared = node.results[0][0]
     return [Tensor(declared, result.codes)], None, demanded.sets
 

@@ -5,7 +5,7 @@ Definitions: type_conversion.adoc and RESCALE.tosac of the TOSA specification (d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -43,7 +43,7 @@ class Rescale:
 
     `src` and `dst` are the signless types `i8`, `i16`, `i32`, `i48`. `multiplier` and `shift` hold one number, or with
     `per_channel` one per entry of the last dimension. Zero points are mathematical values (0 to 255 for an unsigned
-    i8).
+    i8). A rounding mode may also be given by its number.
     """
 
     src: str
@@ -51,7 +51,7 @@ class Rescale:
     multiplier: tuple[int, ...]
     shift: tuple[int, ...]
     scale32: bool = True
-    rounding_mode: str = SINGLE_ROUND
+    rounding_mode: str | int = SINGLE_ROUND
     per_channel: bool = False
     input_zp: int = 0
     output_zp: int = 0
@@ -85,6 +85,7 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
     rules = found.rescale
     if rules is None:
         raise IllegalError(f"{found.name} has no RESCALE")
+    operator = _named(operator, rules)
     mode = _mode(operator, rules)
     _check_operands(operator, rules)
     src = _read_as(operator.src, operator.input_unsigned)
@@ -95,7 +96,7 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
         return Rescaled(Outcome.ERROR, errors, requires, None)
     values = _values(codes, src) - operator.input_zp
     multiplier, shift = (np.array(operand, np.int64) for operand in (operator.multiplier, operator.shift))
-    reasons = tuple(_operand_violations(operator, rules))
+    reasons = tuple(operand_violations(operator, rules))
     if not reasons:
         scaled = _apply_scale(values, multiplier, shift, operator, rules)
         reasons = tuple(_value_violations(values, shift, scaled, operator))
@@ -110,10 +111,18 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
     )
 
 
+def _named(operator: Rescale, rules: RescaleRules) -> Rescale:
+    """Return the operator with the name of its rounding mode where it has the number."""
+    names = {mode.number: name for name, mode in rules.rounding_modes.items()}
+    mode = operator.rounding_mode
+    return operator if isinstance(mode, str) else replace(operator, rounding_mode=names.get(mode, str(mode)))
+
+
 def _mode(operator: Rescale, rules: RescaleRules) -> RescaleRounding:
-    if operator.rounding_mode not in rules.rounding_modes:
+    mode = rules.rounding_modes.get(str(operator.rounding_mode))
+    if mode is None:
         raise ReadError(f"unknown rounding mode '{operator.rounding_mode}'", legal=rules.rounding_modes)
-    return rules.rounding_modes[operator.rounding_mode]
+    return mode
 
 
 def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
@@ -173,7 +182,7 @@ def _errors(operator: Rescale, mode: RescaleRounding, rules: RescaleRules, shape
     return found
 
 
-def _operand_violations(operator: Rescale, rules: RescaleRules) -> list[str]:
+def operand_violations(operator: Rescale, rules: RescaleRules) -> list[str]:
     """Return the REQUIRE conditions on multiplier and shift that are violated."""
     found = [f"multiplier {number} is negative" for number in sorted({m for m in operator.multiplier if m < 0})]
     low, high = rules.min_shift, rules.max_shift
