@@ -6,7 +6,7 @@ cycles from the start of the program. The causes of a pipe partition [0, total):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar, runtime_checkable
@@ -88,8 +88,12 @@ class Timing:
     facts: frozenset[str]
 
 
+ProgressCallback = Callable[[str, int, int], None]
+"""Receives the name of a stage, the work done and the work in all (0: unknown)."""
+
+
 class Listener(Protocol):
-    """Hears how far an engine has come."""
+    """Receives the progress of an engine."""
 
     def progress(self, cycle: int, operations: int) -> None:
         """Called now and then: the simulation has reached `cycle` and finished `operations` operations."""

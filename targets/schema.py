@@ -68,7 +68,7 @@ class Frequency(Fact):
     megahertz: Count
 
 
-class Memory(Fact):
+class OnChipMemory(Fact):
     """An on-chip buffer. Addresses of tiles are multiples of `alignment_bytes`."""
 
     capacity_bytes: Count
@@ -76,7 +76,7 @@ class Memory(Fact):
     alignment_bytes: Count
 
     @model_validator(mode="after")
-    def _allocator_fits(self) -> Memory:
+    def _allocator_fits(self) -> OnChipMemory:
         if self.allocatable_bytes > self.capacity_bytes:
             raise ValueError(f"allocatable_bytes {self.allocatable_bytes} exceeds capacity_bytes {self.capacity_bytes}")
         return self
@@ -122,7 +122,7 @@ class WhatIf(Table):
     set: Annotated[dict[str, int | Decimal | bool | str], Field(min_length=1)]
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     """Chips run programs; specifications only say what is legal and what is acceptable."""
 
     CHIP = "chip"
@@ -145,12 +145,12 @@ class TargetHeader(Table):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: str
-    kind: Literal[Kind.CHIP] = Kind.CHIP
+    kind: Literal[TargetKind.CHIP] = TargetKind.CHIP
     mechanism: str
     languages: tuple[str, ...]
     architectures: tuple[str, ...]
     frequency: Frequency
-    memories: dict[str, Memory]
+    memories: dict[str, OnChipMemory]
     options: dict[str, Option]
     measured_casts: Measurements | None = None
     """Published cycles of casts; None: there are none."""

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
-from castsim.targets.schema import Fact, Kind, Table
+from castsim.targets.schema import Fact, Table, TargetKind
 
 TEXT = "string"
 """Name of the type of text among the types of casts; it is no number format."""
@@ -110,7 +110,7 @@ class AcceptanceRule(Fact):
         return self
 
 
-class Attribute(Fact):
+class CastAttribute(Fact):
     """An attribute of the cast operator: its legal values, the default first, and from which version it exists."""
 
     values: Annotated[tuple[int | str, ...], Field(min_length=1)]
@@ -145,7 +145,7 @@ class TypeRow(Table):
     since: Version
 
 
-class CastRow(Table):
+class LegalCasts(Table):
     """Legal casts from every type of `src` to every other type of `dst`, names or classes.
 
     `requires` are profiles or extensions, all of them; `when` restricts the row to values of attributes.
@@ -204,17 +204,17 @@ class Specification(Table):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: str
-    kind: Literal[Kind.SPECIFICATION]
+    kind: Literal[TargetKind.SPECIFICATION]
     same_type: bool
     """Whether a type may be cast to itself."""
     versions: Versions
     classes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     types: tuple[TypeRow, ...] = ()
     types_fact: Fact | None = None
-    casts: tuple[CastRow, ...]
+    casts: tuple[LegalCasts, ...]
     casts_fact: Fact
     rules: dict[str, AcceptanceRule]
-    attributes: dict[str, Attribute] = Field(default_factory=dict)
+    attributes: dict[str, CastAttribute] = Field(default_factory=dict)
     subnormals: Subnormals | None = None
     rescale: RescaleRules | None = None
 
@@ -225,7 +225,7 @@ class Specification(Table):
             found.update(dict.fromkeys(tuple(FORMATS) if name == ALL else self.classes.get(name, (name,))))
         return tuple(found)
 
-    def pairs(self, row: CastRow) -> Iterator[tuple[str, str]]:
+    def pairs(self, row: LegalCasts) -> Iterator[tuple[str, str]]:
         """Yield the (source, destination) pairs of a row."""
         for src, dst in product(self.members(row.src), self.members(row.dst)):
             if self.same_type or src != dst:
@@ -235,7 +235,7 @@ class Specification(Table):
         """Return the place of a version in the order of versions."""
         return self.versions.known.index(version)
 
-    def since(self, row: CastRow, src: str, dst: str) -> str:
+    def since(self, row: LegalCasts, src: str, dst: str) -> str:
         """Return the first version in which a pair of a row is legal."""
         introduced = {entry.name: entry.since for entry in self.types}
         first = [row.since, *(introduced[name] for name in (src, dst) if name in introduced)]

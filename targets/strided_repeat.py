@@ -42,7 +42,7 @@ class NarrowStrideField(Fact):
     repeat_stride_field_bits: Count
 
 
-class ControlBits(Fact):
+class StridedControlBits(Fact):
     """Bits of the CTRL register that conversions read, and their state when a kernel starts."""
 
     integer_saturation_off: Count
@@ -92,7 +92,7 @@ class VectorTiming(Fact):
     """
 
 
-class Timing(DataflowTiming):
+class StridedTiming(DataflowTiming):
     """All timing facts."""
 
     buffer_read: BufferRead
@@ -221,10 +221,10 @@ class StridedRepeatTarget(DataflowTarget):
     banks: BufferPorts
     repeat: RepeatInstruction
     narrow_strides: tuple[NarrowStrideField, ...]
-    control: ControlBits
+    control: StridedControlBits
     byte_storage: ByteStorage
     dequantisation_scale: DequantisationScale
-    timing: Timing
+    timing: StridedTiming
     casts_fact: Fact
     casts: tuple[StridedCast, ...]
     scratch_sequences: tuple[ScratchSequence, ...]

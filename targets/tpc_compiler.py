@@ -20,7 +20,7 @@ _CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_ma
 _BETWEEN = {">": True, "~": False}
 
 
-class Reading(StrEnum):
+class ChainReading(StrEnum):
     """Whose account of a chain is meant, where two differ."""
 
     COMPILER = "compiler"
@@ -31,7 +31,7 @@ class Reading(StrEnum):
     """What the compiler's lowering does to scalars, where that is something else."""
 
 
-class How(StrEnum):
+class Decomposition(StrEnum):
     """What a pair without an instruction of its own becomes."""
 
     CHAIN = "chain"
@@ -48,7 +48,7 @@ class How(StrEnum):
     """Unsigned to float through signed: large numbers are halved before and doubled after."""
 
 
-class Kind(StrEnum):
+class LoweringKind(StrEnum):
     """How the compiler lowers a vector cast."""
 
     HARD = "Hard"
@@ -86,8 +86,8 @@ class ChainRow(Table):
 
     src: str
     dst: str
-    reading: Annotated[Reading | None, BeforeValidator(lambda text: None if text == "any" else text)]
-    how: How
+    reading: Annotated[ChainReading | None, BeforeValidator(lambda text: None if text == "any" else text)]
+    how: Decomposition
     steps: Annotated[tuple[tuple[str, bool], ...], BeforeValidator(_stepped)]
     status: Status
     source: Annotated[str, Field(min_length=1)]
@@ -109,7 +109,7 @@ class LoweringRow(Table):
     generation: str
     src: str
     dst: str
-    kind: Kind
+    kind: LoweringKind
     counts: Annotated[tuple[tuple[int, int], ...], BeforeValidator(_counted)]
 
 

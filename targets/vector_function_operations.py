@@ -34,7 +34,7 @@ Structure = Literal[
 """Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
 
 
-class Arithmetic(Fact):
+class ComputeInstruction(Fact):
     """One compute instruction.
 
     Latencies are those on lanes of 32 bits and more, and of 16 bits and less. `port`: `any` is never short, `serial`

@@ -35,7 +35,7 @@ _Row = TypeVar("_Row")
 TENSOR_ROLES = ("load_number", "store_number", "load_range", "store_range", "store_merge")
 
 
-class Registers(Fact):
+class RegisterCounts(Fact):
     """Numbers of registers. SP0 and VP0 are constant true; D, A and Z are groups of V and S."""
 
     V: Count
@@ -198,7 +198,7 @@ class IntegerConvertRow(Table):
     note: str | None
 
 
-class GlobalMemory(Fact):
+class GlobalMemoryRate(Fact):
     """Sustained rate of tensor accesses: one of `access_bytes` per `cycles_per_access`, on average."""
 
     access_bytes: Count
@@ -212,7 +212,7 @@ class VliwTarget(EncodedHeader):
     has_tiles: ClassVar[Literal[False]] = False
     casts_use_scratch: ClassVar[Literal[False]] = False
     has_builtins: ClassVar[Literal[True]] = True
-    registers: Registers
+    registers: RegisterCounts
     features: Features
     elements: ElementFormats
     tensor_registers: TensorRegisters
@@ -240,7 +240,7 @@ class VliwTarget(EncodedHeader):
     jump_rules: JumpRules
     loop_rules: LoopRules
     end_rules: EndRules
-    global_memory: GlobalMemory
+    global_memory: GlobalMemoryRate
 
     @property
     def casts(self) -> tuple[ConvertRow, ...]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
-from castsim.isa.errors import CastsimError, Span
+from castsim.isa.errors import CastsimError
+from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
-
-NOWHERE = Span("<none>", 1, 1)
 
 
 class RoundMode(IntEnum):
@@ -101,15 +100,8 @@ Type = ScalarType | PointerType | TileType | ViewType | PartitionType
 # Values are named without their leading '%'.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """Anything with a place in the source."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
-
 @dataclass(frozen=True, slots=True)
-class Constant(Node):
+class Constant(Located):
     """`%r = arith.constant 16 : index`.
 
     `value` is a signed int for an integer type, a bool for `i1`, a float for a decimal of a float type (not yet rounded
@@ -122,7 +114,7 @@ class Constant(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Arith(Node):
+class Arith(Located):
     """Integer arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...)."""
 
     result: str
@@ -132,7 +124,7 @@ class Arith(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(Node):
+class Compare(Located):
     """`%r = arith.cmpi slt, %a, %b : index`."""
 
     result: str
@@ -142,7 +134,7 @@ class Compare(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Convert(Node):
+class Convert(Located):
     """A scalar width or type change: `index_cast`, `index_castui`, `extui`, `extsi`, `trunci`, `bitcast`."""
 
     result: str
@@ -153,7 +145,7 @@ class Convert(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class AllocTile(Node):
+class AllocTile(Located):
     """`%t = pto.alloc_tile [addr = %a] [valid_row = %r] [valid_col = %c] : !pto.tile_buf<...>`."""
 
     result: str
@@ -164,7 +156,7 @@ class AllocTile(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class MakeView(Node):
+class MakeView(Located):
     """`%v = pto.make_tensor_view %p, shape = [...], strides = [...] {layout = ...} : type`; strides in elements."""
 
     result: str
@@ -176,7 +168,7 @@ class MakeView(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionView(Node):
+class PartitionView(Located):
     """`%p = pto.partition_view %v, offsets = [...], sizes = [...] : type -> type`; both lists in elements."""
 
     result: str
@@ -188,7 +180,7 @@ class PartitionView(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class TileOperation(Node):
+class TileOperation(Located):
     """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
 
     `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs.
@@ -203,7 +195,7 @@ class TileOperation(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Tcvt(Node):
+class Tcvt(Located):
     """One tile cast. `rounding` and `saturation` are None where the text gives none.
 
     `defines_dst` is True for the SSA spellings, in which the instruction itself creates its destination tile.
@@ -221,7 +213,7 @@ class Tcvt(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class SetFlag(Node):
+class SetFlag(Located):
     """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished."""
 
     src: Pipe
@@ -230,7 +222,7 @@ class SetFlag(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitFlag(Node):
+class WaitFlag(Located):
     """`pto.wait_flag[src, dst, id]`: holds `dst` until the matching signal arrives, and consumes it."""
 
     src: Pipe
@@ -239,14 +231,14 @@ class WaitFlag(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier(Node):
+class Barrier(Located):
     """`pto.barrier <PIPE>`: later instructions of the pipe wait until all earlier ones retired."""
 
     pipe: Pipe
 
 
 @dataclass(frozen=True, slots=True)
-class SetValidShape(Node):
+class SetValidShape(Located):
     """`pto.set_validshape %t, %r, %c : type`: gives a tile with dynamic valid extents new ones."""
 
     tile: str
@@ -256,7 +248,7 @@ class SetValidShape(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class For(Node):
+class For(Located):
     """`scf.for %i = %lo to %hi step %s [iter_args(%x = %init) -> (types)] [: type] { ... }`; bounds of one type."""
 
     variable: str
@@ -272,7 +264,7 @@ class For(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class If(Node):
+class If(Located):
     """`scf.if %c [-> (types)] { ... } [else { ... }]`."""
 
     condition: str
@@ -283,7 +275,7 @@ class If(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Yield(Node):
+class Yield(Located):
     """`scf.yield %a, %b : types`."""
 
     values: tuple[str, ...] = ()
@@ -291,7 +283,7 @@ class Yield(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Return(Node):
+class Return(Located):
     """`return` or `func.return`; an entry function returns nothing."""
 
     values: tuple[str, ...] = ()
@@ -299,7 +291,7 @@ class Return(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Section(Node):
+class Section(Located):
     """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube` or `vecscope`."""
 
     kind: str
@@ -329,7 +321,7 @@ Operation = (
 
 
 @dataclass(frozen=True, slots=True)
-class Argument(Node):
+class Argument(Located):
     """A function argument; the name is empty in a declaration that gives the type alone."""
 
     name: str
@@ -338,7 +330,7 @@ class Argument(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Function(Node):
+class Function(Located):
     """`func.func @name(args) attributes {...} { body }`; `body` is None for a declaration."""
 
     name: str
@@ -363,7 +355,7 @@ class RefusedFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Program(Node):
+class Program(Located):
     """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality.
 
     `refused` are the functions that could not be read, if the reader was asked to go past them.

@@ -7,7 +7,7 @@ from typing import NoReturn, TypeVar
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
-from castsim.isa.pto.lexer import Kind, Source, scan
+from castsim.isa.pto.lexer import PtoSource, TokenKind, scan
 from castsim.isa.pto.program import Type
 from castsim.isa.pto.scope import Definition, Scope
 from castsim.isa.pto.types import format_type, read_type
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
 
 
-class Reader:
+class PtoReader:
     """A position in the tokens of one file, the scope of the function being read, and the warnings so far.
 
     Readers of statements take tokens through it. `position` is the index of the next token; places are given as
@@ -28,7 +28,7 @@ class Reader:
         "unknown",
     )  # fmt: skip
 
-    def __init__(self, source: Source, max_statements: int = MAX_STATEMENTS) -> None:
+    def __init__(self, source: PtoSource, max_statements: int = MAX_STATEMENTS) -> None:
         tokens = scan(source, max_statements)
         self.source = source
         self.kinds = tokens.kinds
@@ -55,7 +55,7 @@ class Reader:
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
         """Refuse the next token, which is not what was expected."""
         found = self.texts[self.position]
-        shown = "the end of the file" if self.kinds[self.position] is Kind.END else f"'{found[:40]}'"
+        shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
         raise self.error(f"expected {expected}, found {shown}", legal=legal)
 
     def warn(self, message: str, span: Span) -> None:
@@ -88,7 +88,7 @@ class Reader:
         self.position = index + 1
         return index
 
-    def next_of(self, kind: Kind, expected: str, legal: Iterable[str] = ()) -> str:
+    def next_of(self, kind: TokenKind, expected: str, legal: Iterable[str] = ()) -> str:
         """Go past a token of a kind and return its text, or refuse what stands there instead."""
         index = self.position
         if self.kinds[index] is not kind:
@@ -134,7 +134,7 @@ class Reader:
     def new_name(self) -> tuple[str, int]:
         """Take the name of one value about to be defined; return it without '%', and its index."""
         index = self.position
-        text = self.next_of(Kind.VALUE, "a value name such as %x")
+        text = self.next_of(TokenKind.VALUE, "a value name such as %x")
         if ":" in text or "#" in text:
             raise self.error(f"'{text}' names several results where one is defined", index)
         return text[1:], index
@@ -142,7 +142,7 @@ class Reader:
     def operand(self) -> tuple[str, int]:
         """Take the use of a value, which must be defined; return its name and its index."""
         index = self.position
-        text = self.next_of(Kind.VALUE, "a value such as %x")
+        text = self.next_of(TokenKind.VALUE, "a value such as %x")
         if ":" in text:
             raise self.error(f"'{text}': a result count may stand only where the results are defined", index)
         name = self.scope.resolve(text[1:])
@@ -176,10 +176,10 @@ class Reader:
         text = self.texts[index]
         found = self._types.get(text)
         if found is None:
-            if self.kinds[index] not in (Kind.TYPE, Kind.WORD):
+            if self.kinds[index] not in (TokenKind.TYPE, TokenKind.WORD):
                 self.unexpected("a type")
             if self.texts[index + 1] == "<":
-                if self.kinds[index] is Kind.TYPE:
+                if self.kinds[index] is TokenKind.TYPE:
                     raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
                 raise self.error(f"type '{text}<...>' is not supported", index)
             found = read_type(self.source, self.starts[index], text, self.warn)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.program import Type
 from castsim.isa.pto.spelling import closest
 
@@ -27,7 +27,7 @@ class Definition:
 class Scope:
     """The values of one function that are visible at the point reached."""
 
-    source: Source
+    source: PtoSource
     _visible: dict[str, Definition] = field(default_factory=dict)
     _groups: dict[str, int] = field(default_factory=dict)
     _regions: list[list[str]] = field(default_factory=lambda: [[]])

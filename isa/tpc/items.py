@@ -36,7 +36,7 @@ class Setting:
 
 
 @dataclass(slots=True)
-class Parts:
+class InstructionParts:
     """An instruction taken apart."""
 
     head: Word
@@ -46,7 +46,7 @@ class Parts:
     operands: list[Given] = field(default_factory=list)
 
 
-def take_apart(source: Source, words: list[Word], dialect: Dialect) -> Parts:
+def take_apart(source: Source, words: list[Word], dialect: Dialect) -> InstructionParts:
     """Sort the words of one instruction.
 
     Raises:
@@ -57,7 +57,7 @@ def take_apart(source: Source, words: list[Word], dialect: Dialect) -> Parts:
     mnemonic = ALIASES.get(name, name)
     if not forms_of(mnemonic):
         raise _unknown_mnemonic(source, head, name)
-    parts = Parts(head, mnemonic, suffixes)
+    parts = InstructionParts(head, mnemonic, suffixes)
     _take_variant(parts, words)
     switch_words = {word for form in forms_of(parts.mnemonic) for switch in form.switches for word in switch.bare()}
     for suffix in parts.suffixes:
@@ -68,7 +68,7 @@ def take_apart(source: Source, words: list[Word], dialect: Dialect) -> Parts:
     return parts
 
 
-def _take_variant(parts: Parts, words: list[Word]) -> None:
+def _take_variant(parts: InstructionParts, words: list[Word]) -> None:
     """Make `mov_dg.all` of `mov_dg` where its variant stands as a suffix or as the first word."""
     for suffix in parts.suffixes:
         if forms_of(f"{parts.mnemonic}.{suffix}"):
@@ -89,7 +89,7 @@ class _Items:
     """Sorts the words behind the mnemonic into switches and operands."""
 
     def __init__(
-        self, source: Source, words: list[Word], dialect: Dialect, parts: Parts, switch_words: frozenset[str]
+        self, source: Source, words: list[Word], dialect: Dialect, parts: InstructionParts, switch_words: frozenset[str]
     ) -> None:
         self.source = source
         self.words = words

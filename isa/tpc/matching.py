@@ -11,7 +11,7 @@ from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import available, forms_of
-from castsim.isa.tpc.items import Given, Parts, Setting, take_apart
+from castsim.isa.tpc.items import Given, InstructionParts, Setting, take_apart
 from castsim.isa.tpc.program import (
     Comparison,
     DimensionMask,
@@ -75,7 +75,7 @@ def read_in_slot(source: Source, words: list[Word], slot: Slot, dialect: Dialect
 
 
 def _try(
-    source: Source, rows: list[Form], parts: Parts, dialect: Dialect
+    source: Source, rows: list[Form], parts: InstructionParts, dialect: Dialect
 ) -> tuple[dict[Slot, Instruction], list[_Misfit]]:
     """Fit rows; the first that fits serves each of its slots."""
     found: dict[Slot, Instruction] = {}
@@ -97,7 +97,7 @@ def _try(
 _OPERANDS, _PREDICATE, _TYPE, _SWITCHES = range(4)
 
 
-def _match(source: Source, form: Form, parts: Parts, dialect: Dialect) -> Instruction:
+def _match(source: Source, form: Form, parts: InstructionParts, dialect: Dialect) -> Instruction:
     """Fit one row.
 
     Raises:
@@ -111,7 +111,9 @@ def _match(source: Source, form: Form, parts: Parts, dialect: Dialect) -> Instru
     return Instruction(form, kind, switches, operands, predicate, span=span)
 
 
-def _match_operands(form: Form, parts: Parts, dialect: Dialect) -> tuple[tuple[Operand, ...], Predicate | None]:
+def _match_operands(
+    form: Form, parts: InstructionParts, dialect: Dialect
+) -> tuple[tuple[Operand, ...], Predicate | None]:
     given = parts.operands
     specs = form.operands
     for position, (spec, item) in enumerate(zip(specs, given, strict=False)):
@@ -194,7 +196,7 @@ def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _match_suffixes(form: Form, parts: Parts) -> tuple[str | None, list[Setting]]:
+def _match_suffixes(form: Form, parts: InstructionParts) -> tuple[str | None, list[Setting]]:
     """Split the suffixes into the type and switches."""
     kind: str | None = None
     settings = list(parts.settings)
@@ -218,7 +220,7 @@ def _match_suffixes(form: Form, parts: Parts) -> tuple[str | None, list[Setting]
 
 
 def _match_switches(
-    source: Source, form: Form, parts: Parts, settings: list[Setting], dialect: Dialect
+    source: Source, form: Form, parts: InstructionParts, settings: list[Setting], dialect: Dialect
 ) -> tuple[tuple[str, Value], ...]:
     chosen: dict[str, Value] = {}
     places: dict[str, Word] = {}
@@ -240,7 +242,7 @@ def _match_switches(
 
 
 def _completed(
-    form: Form, parts: Parts, chosen: dict[str, Value], places: dict[str, Word], dialect: Dialect
+    form: Form, parts: InstructionParts, chosen: dict[str, Value], places: dict[str, Word], dialect: Dialect
 ) -> tuple[tuple[str, Value], ...]:
     """Fill in the defaults, leave out what does not apply, in canonical order."""
     found: list[tuple[str, Value]] = []
@@ -309,7 +311,7 @@ def _names(form: Form, dialect: Dialect) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------------- refusals
 
 
-def _refusal(source: Source, parts: Parts, misfits: list[_Misfit], dialect: Dialect) -> CastsimError:
+def _refusal(source: Source, parts: InstructionParts, misfits: list[_Misfit], dialect: Dialect) -> CastsimError:
     """Return the refusal of an instruction that fits no row of this generation."""
     for form in forms_of(parts.mnemonic):
         if not available(form, dialect) and _fits_elsewhere(source, form, parts, dialect):
@@ -326,7 +328,7 @@ def _refusal(source: Source, parts: Parts, misfits: list[_Misfit], dialect: Dial
     return ReadError(first.message, span=source.word_span(first.word), legal=legal)
 
 
-def _fits_elsewhere(source: Source, form: Form, parts: Parts, dialect: Dialect) -> bool:
+def _fits_elsewhere(source: Source, form: Form, parts: InstructionParts, dialect: Dialect) -> bool:
     """Whether a form that this generation lacks would fit the text."""
     try:
         _match(source, form, parts, dialect)

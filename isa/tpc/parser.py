@@ -17,7 +17,7 @@ from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.tpc.declarations import declared_target, read_declarations
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.matching import read_in_slot, read_instruction
-from castsim.isa.tpc.program import Bundle, Directive, Instruction, Item, Label, LabelUse, Program, Slot
+from castsim.isa.tpc.program import Bundle, Directive, Instruction, Item, LabelDefinition, LabelUse, Program, Slot
 from castsim.isa.tpc.text import Source, Word
 
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
@@ -77,7 +77,7 @@ class _Reader:
             text = self.source.lines[self.line]
             start = 0
             while match := _LABEL.match(text, start):
-                yield Label(match[1], span=self.source.span(self.line, match.start(1), len(match[1])))
+                yield LabelDefinition(match[1], span=self.source.span(self.line, match.start(1), len(match[1])))
                 start = match.end()
             yield from self._rest(text, start)
             self.line += 1
@@ -202,9 +202,9 @@ def _assign(choices: list[dict[Slot, Instruction]], taken: frozenset[Slot]) -> t
 
 def _check_labels(program: Program, source: Source) -> None:
     """Refuse labels defined twice and uses of undefined ones."""
-    places: dict[str, Label] = {}
+    places: dict[str, LabelDefinition] = {}
     for item in program.items:
-        if isinstance(item, Label):
+        if isinstance(item, LabelDefinition):
             if item.name in places:
                 message = f"label '{item.name}' is defined twice, first in line {places[item.name].span.line}"
                 raise ReadError(message, span=item.span)

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import cached_property
 
-from castsim.isa.errors import Span
+from castsim.isa.located import Located
 from castsim.isa.tpc.forms import Form, Value
-
-NOWHERE = Span("<none>", 1, 1)
 
 WORD_BITS = 32
 """Bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
@@ -135,15 +133,8 @@ class Predicate:
 # ---------------------------------------------------------------------------------------------------- instructions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """Anything with a place in the source."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
-
 @dataclass(frozen=True, slots=True)
-class Instruction(Node):
+class Instruction(Located):
     """One instruction.
 
     `form` is its row in the instruction table; `operands` stand in the order of `form.operands`; `type` is the type
@@ -175,7 +166,7 @@ class Instruction(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle(Node):
+class Bundle(Located):
     """What is issued in one cycle; an empty slot (NOP) is None.
 
     `written` counts the slots that the text spells out, where it says them by their order (None: it does not).
@@ -194,14 +185,14 @@ class Bundle(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Label(Node):
+class LabelDefinition(Located):
     """`name:`, the address of the bundle that follows."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Directive(Node):
+class Directive(Located):
     """A line that begins with a dot (`.text`, `.globl main`); kept, without meaning here."""
 
     text: str
@@ -211,14 +202,14 @@ class Directive(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class TargetDeclaration(Node):
+class TargetDeclaration(Located):
     """`// castsim: target gaudi2`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class TensorDeclaration(Node):
+class TensorDeclaration(Located):
     """`// castsim: tensor 0 x in f32 [64, 1024]`.
 
     `shape` counts elements, dimension 0, the fastest, first; one to five dimensions. `format` is a name of
@@ -233,7 +224,7 @@ class TensorDeclaration(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterDeclaration(Node):
+class RegisterDeclaration(Located):
     """`// castsim: reg S0 = 128`, the value at start; an index register takes `[c0, c1, c2, c3, c4]`."""
 
     register: Register
@@ -241,7 +232,7 @@ class RegisterDeclaration(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class VlmDeclaration(Node):
+class VlmDeclaration(Located):
     """`// castsim: vlm 0x100 x f32 [64]`: named data in vector local memory at a byte address.
 
     An optional direction before the format (in, out, inout) as for tensors; in is assumed.
@@ -255,7 +246,7 @@ class VlmDeclaration(Node):
 
 
 Declaration = TargetDeclaration | TensorDeclaration | RegisterDeclaration | VlmDeclaration
-Item = Bundle | Label | Directive
+Item = Bundle | LabelDefinition | Directive
 
 
 @dataclass(frozen=True)
@@ -276,7 +267,7 @@ class Program:
         found: dict[str, int] = {}
         index = 0
         for item in self.items:
-            if isinstance(item, Label):
+            if isinstance(item, LabelDefinition):
                 found[item.name] = index
             index += isinstance(item, Bundle)
         return found

@@ -52,7 +52,7 @@ class Command(Protocol):
         ...
 
 
-class Execution(Protocol):
+class CommandModule(Protocol):
     """What the module that does the work of a command offers."""
 
     def execute(self, options: Namespace) -> Outcome:
@@ -124,7 +124,7 @@ def execute(name: str, options: Namespace) -> Outcome:
     Raises:
         CastsimError, EngineError: as the command tells.
     """
-    execution: Execution = import_module(f"castsim.commands.execution.{name}")
+    execution: CommandModule = import_module(f"castsim.commands.execution.{name}")
     return execution.execute(options)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,8 +22,7 @@ from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import search
 from castsim.planning.steps import Step, run_chain
 from castsim.targets import Target
-
-Heard = Callable[[str, int, int], None]
+from castsim.timing import ProgressCallback
 
 F32 = FORMATS["f32"]
 _LONGEST = 3
@@ -37,7 +35,7 @@ class Chip:
     """A target with the plans and conversions that were found for it; `given` are options that stay as they are."""
 
     target: Target
-    heard: Heard = lambda *_: None
+    progress: ProgressCallback = lambda *_: None
     given: Setting = ()
     _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
     _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
@@ -53,7 +51,7 @@ class Chip:
             request = CastRequest(
                 src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes, steps=_LONGEST
             )
-            self._answers[key] = answer(request, self.heard, options=dict(self.given), alternatives=False)
+            self._answers[key] = answer(request, self.progress, options=dict(self.given), alternatives=False)
         return self._answers[key]
 
     def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:

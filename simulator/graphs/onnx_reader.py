@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.graphs.model import Dimension, Graph, Input, Language, Node, Tensor
+from castsim.graphs.model import Dimension, Graph, GraphInput, GraphNode, GraphTensor, Language
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.reading import MAX_MODEL_BYTES, check_size, read_bytes
@@ -212,26 +212,26 @@ def _element_names(node: NodeProto, attribute: AttributeProto, onnx: ModuleType)
     return [known.Name(number)] if number in known.values() else []
 
 
-def _input(path: Path, value: ValueInfoProto, onnx: ModuleType) -> Input:
+def _input(path: Path, value: ValueInfoProto, onnx: ModuleType) -> GraphInput:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         raise ReadError(f"graph '{path}': input '{value.name}' is no tensor of known rank")
     shape: list[Dimension] = []
     for place, dim in enumerate(kind.shape.dim):
         shape.append(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}.{place}")
-    return Input(value.name, format_of(kind.elem_type, f"input '{value.name}'", onnx), tuple(shape))
+    return GraphInput(value.name, format_of(kind.elem_type, f"input '{value.name}'", onnx), tuple(shape))
 
 
-def _tensor(path: Path, proto: TensorProto, onnx: ModuleType) -> Tensor:
+def _tensor(path: Path, proto: TensorProto, onnx: ModuleType) -> GraphTensor:
     fmt = format_of(proto.data_type, f"constant '{proto.name}'", onnx)
     try:
         array = onnx.numpy_helper.to_array(proto)
-        return Tensor.of(array, fmt)
+        return GraphTensor.of(array, fmt)
     except (ValueError, TypeError) as error:
         raise ReadError(f"graph '{path}': constant '{proto.name}': {_first_line(error)}") from None
 
 
-def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> Tensor:
+def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> GraphTensor:
     attribute = node.attribute[0]
     if attribute.name == "value":
         return _tensor(path, attribute.t, onnx)
@@ -243,15 +243,15 @@ def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> Tensor:
     if attribute.name not in dtypes:
         raise ReadError(f"graph '{path}': a Constant by {attribute.name} has no format", legal=("value", *dtypes))
     dtype, name = dtypes[attribute.name]
-    return Tensor.of(np.array(value, dtype), FORMATS[name])
+    return GraphTensor.of(np.array(value, dtype), FORMATS[name])
 
 
-def _node(node: NodeProto, place: int, onnx: ModuleType) -> Node:
+def _node(node: NodeProto, place: int, onnx: ModuleType) -> GraphNode:
     attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
     plain = {
         key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in attributes.items()
     }
-    return Node(
+    return GraphNode(
         name=label_of(node, place),
         op=node.op_type,
         inputs=tuple(name or None for name in node.input),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from castsim.graphs.bench import Stage
-from castsim.graphs.comparison import Comparison
-from castsim.graphs.model import Graph, Node, Tensor
+from castsim.graphs.comparison import OutputComparison
+from castsim.graphs.kernel_runner import KernelRun
+from castsim.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.graphs.verdict import NodeVerdict, verdict_of_plan
 from castsim.planning import Plan
 from castsim.planning.answering import Answer
@@ -23,16 +23,16 @@ class NodeRun:
     not be run: then nothing behind it was either.
     """
 
-    node: Node
+    node: GraphNode
     shapes: tuple[tuple[int, ...], ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[KernelRun, ...]
     remarks: tuple[str, ...]
     answer: Answer | None
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[OutputComparison, ...]
     refusal: str | None = None
     unjudged: str | None = None
     """Why nothing says whether it is right, though it ran."""
-    trial: tuple[Comparison, ...] = ()
+    trial: tuple[OutputComparison, ...] = ()
 
     @property
     def cycles(self) -> int:
@@ -82,8 +82,8 @@ class GraphRun:
     graph: Graph
     target: Target
     nodes: tuple[NodeRun, ...]
-    outputs: Mapping[str, Tensor]
-    comparisons: tuple[Comparison, ...]
+    outputs: Mapping[str, GraphTensor]
+    comparisons: tuple[OutputComparison, ...]
     unjudged: str | None = None
     """Why the outputs are not compared with the reference of the whole graph."""
 

@@ -17,7 +17,7 @@ from castsim.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceValue:
     """One value to cast: the text given, the code of the source format it stands for.
 
     `exact` is False if the text names a number that the source format does not have.
@@ -30,7 +30,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ValueCastRequest:
     """What to cast, and how; empty modes ask for the default.
 
     `abstract` asks for the cast without a chip, beside those of `targets` if there are any. If `lenient`, targets that
@@ -39,7 +39,7 @@ class Request:
 
     src: Format
     dst: Format
-    sources: tuple[Source, ...]
+    sources: tuple[SourceValue, ...]
     targets: tuple[Target, ...]
     roundings: tuple[str, ...]
     overflows: tuple[Overflow, ...]
@@ -51,7 +51,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class CastRow:
+class CastResultRow:
     """One value under one target and mode; `target` None is the abstract cast.
 
     `asked` is the rounding that was asked for (None: the default); the other modes are those in force. `ulps` is the
@@ -59,7 +59,7 @@ class CastRow:
     each specification whether it accepts the result.
     """
 
-    source: Source
+    source: SourceValue
     target: str | None
     asked: str | None
     rounding: str
@@ -80,7 +80,7 @@ class CastRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedTarget:
     """A target that was passed over, and why."""
 
     target: str
@@ -88,25 +88,25 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class CastTable:
+class CastResults:
     """All rows, value by value, what targets did not do as asked, which did nothing, and what specifications accept."""
 
-    request: Request
-    rows: tuple[CastRow, ...]
+    request: ValueCastRequest
+    rows: tuple[CastResultRow, ...]
     warnings: tuple[str, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedTarget, ...] = ()
     accepted: tuple[Accepted, ...] = ()
 
-    def differences(self) -> list[tuple[CastRow, ...]]:
+    def differences(self) -> list[tuple[CastResultRow, ...]]:
         """Return the groups of rows of one value and one rounding asked for whose results are not all the same."""
-        groups: dict[tuple[int, str | None], list[CastRow]] = {}
+        groups: dict[tuple[int, str | None], list[CastResultRow]] = {}
         for row in self.rows:
             groups.setdefault((id(row.source), row.asked), []).append(row)
         found = [tuple(group) for group in groups.values() if len({row.code for row in group}) > 1]
         return found if self.request.targets else []
 
 
-def cast_document(table: CastTable) -> Document:
+def cast_document(table: CastResults) -> Document:
     """Return the table as JSON. A finite value is a number, others are `nan`, `inf`, `-inf`."""
     request = table.request
     return {
@@ -132,7 +132,7 @@ def cast_document(table: CastTable) -> Document:
     }
 
 
-def spread(group: Sequence[CastRow], fmt: Format) -> int | None:
+def spread(group: Sequence[CastResultRow], fmt: Format) -> int | None:
     """Return the largest distance in ulps within a group of results, None if some are NaN and some are not."""
     places = [ordinal(row.code, fmt) for row in group]
     known = [place for place in places if place is not None]
@@ -141,7 +141,7 @@ def spread(group: Sequence[CastRow], fmt: Format) -> int | None:
     return None if known else 0
 
 
-def _difference(group: Sequence[CastRow], request: Request) -> Document:
+def _difference(group: Sequence[CastResultRow], request: ValueCastRequest) -> Document:
     return {
         "input_bits": bits_text(group[0].source.code, request.src),
         "rounding_asked": group[0].asked,

@@ -4,14 +4,14 @@
 """
 
 from castsim.specifications.acceptance import acceptance, accepts
-from castsim.specifications.rescale import Outcome, Rescale, Rescaled, rescale
+from castsim.specifications.rescale import GraphValidity, Rescale, Rescaled, rescale
 from castsim.specifications.sets import AcceptanceSets
 from castsim.specifications.specified import SpecifiedCast, parse_specification, specified_cast
 from castsim.specifications.text import accepts_text, text_acceptance
 
 __all__ = [
     "AcceptanceSets",
-    "Outcome",
+    "GraphValidity",
     "Rescale",
     "Rescaled",
     "SpecifiedCast",

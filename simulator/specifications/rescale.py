@@ -26,7 +26,7 @@ _I64 = NDArray[np.int64]
 SINGLE_ROUND, INEXACT_ROUND, DOUBLE_ROUND = "SINGLE_ROUND", "INEXACT_ROUND", "DOUBLE_ROUND"
 
 
-class Outcome(StrEnum):
+class GraphValidity(StrEnum):
     """What becomes of a TOSA graph."""
 
     VALID = "valid"
@@ -67,7 +67,7 @@ class Rescaled:
     every output is acceptable.
     """
 
-    outcome: Outcome
+    outcome: GraphValidity
     reasons: tuple[str, ...]
     requires: tuple[str, ...]
     sets: AcceptanceSets | None
@@ -92,7 +92,7 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
     codes = check_codes(codes, src)
     requires = tuple(dict.fromkeys((*rules.inputs[operator.src], *mode.requires)))
     if errors := tuple(_errors(operator, mode, rules, codes.shape)):
-        return Rescaled(Outcome.ERROR, errors, requires, None)
+        return Rescaled(GraphValidity.ERROR, errors, requires, None)
     values = _values(codes, src) - operator.input_zp
     multiplier, shift = (np.array(operand, np.int64) for operand in (operator.multiplier, operator.shift))
     reasons = tuple(_operand_violations(operator, rules))
@@ -100,13 +100,13 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
         scaled = _apply_scale(values, multiplier, shift, operator, rules)
         reasons = tuple(_value_violations(values, shift, scaled, operator))
     if reasons:
-        return Rescaled(Outcome.UNPREDICTABLE, reasons, requires, _anything(dst, codes.shape))
+        return Rescaled(GraphValidity.UNPREDICTABLE, reasons, requires, _anything(dst, codes.shape))
     if operator.rounding_mode == INEXACT_ROUND:
         low, high = _bounds(values, multiplier, shift, operator.output_zp, rules)
     else:
         low = high = np.clip(scaled + operator.output_zp, *_limits(FORMATS["i32"]))
     return Rescaled(
-        Outcome.VALID, (), requires, _between(dst, np.clip(low, *_limits(dst)), np.clip(high, *_limits(dst)))
+        GraphValidity.VALID, (), requires, _between(dst, np.clip(low, *_limits(dst)), np.clip(high, *_limits(dst)))
     )
 
 

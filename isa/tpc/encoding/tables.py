@@ -23,7 +23,7 @@ _BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FieldBits:
     """Bits `low` .. of a field stand at bit `start` of the bundle, `bits` of them."""
 
     start: int
@@ -40,9 +40,9 @@ class Layout:
 
     name: str
     size_bytes: int
-    fields: Mapping[tuple[str, str], tuple[Part, ...]]
+    fields: Mapping[tuple[str, str], tuple[FieldBits, ...]]
 
-    def parts(self, slot: Slot | None, field: str) -> tuple[Part, ...]:
+    def parts(self, slot: Slot | None, field: str) -> tuple[FieldBits, ...]:
         """Return where a field stands that a slot uses (None: the bundle as a whole); empty if it has none."""
         owners = ["all"] if slot is None else [slot.name.lower(), "all"]
         if slot in (Slot.LOAD, Slot.STORE):
@@ -83,7 +83,7 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class ItemPlacement:
     """Where an operand, a switch or another property (`item`) of some instructions stands.
 
     `bits` bits of `field` from bit `low`; `codes` maps values to numbers (None: the number itself). `assumed` says that
@@ -128,7 +128,7 @@ class Encoding:
     loop: Layout
     halves: tuple[Half, ...]
     opcodes: Mapping[tuple[Slot, str], int]
-    placements: tuple[Placement, ...]
+    placements: tuple[ItemPlacement, ...]
     scalar_files: Mapping[File, int]
     vector_files: Mapping[File, int]
     specials: Mapping[str, tuple[File, int]]
@@ -138,10 +138,10 @@ class Encoding:
     machines: tuple[int, ...]
 
     @cached_property
-    def _by_item(self) -> dict[tuple[Slot, str, str], Placement | None]:
+    def _by_item(self) -> dict[tuple[Slot, str, str], ItemPlacement | None]:
         return {}
 
-    def placement(self, slot: Slot, mnemonic: str, item: str) -> Placement | None:
+    def placement(self, slot: Slot, mnemonic: str, item: str) -> ItemPlacement | None:
         """Return where an item of an instruction stands; None if the tables say nothing."""
         key = slot, mnemonic, item
         if key not in self._by_item:

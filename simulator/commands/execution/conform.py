@@ -27,7 +27,7 @@ def execute(options: Namespace) -> Outcome:
     workers = integer_from("--workers", options.workers)
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
-    with watching(quiet=options.quiet) as heard:
+    with watching(quiet=options.quiet) as progress:
         found = conform(
             spec,
             names,
@@ -36,7 +36,7 @@ def execute(options: Namespace) -> Outcome:
             dst=options.dst,
             prove=options.prove,
             workers=workers,
-            heard=heard,
+            heard=progress,
             options=values,
         )
 

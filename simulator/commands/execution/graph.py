@@ -59,8 +59,8 @@ def execute(options: Namespace) -> Outcome:
     sizes = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     inputs = make_tensors(graph, assignments("--in", options.inputs), sizes, most)
     folder, programs = output_folder(options.out), output_folder(options.emit)
-    with watching(quiet=options.quiet) as heard:
-        found = run_graph(graph, target, inputs, heard, options.engine, held, limits_of(options), most)
+    with watching(quiet=options.quiet) as progress:
+        found = run_graph(graph, target, inputs, progress, options.engine, held, limits_of(options), most)
     files = _write_outputs(found, folder)
     emitted = _write_programs(found, programs)
 

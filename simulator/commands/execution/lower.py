@@ -67,10 +67,10 @@ def _request(options: Namespace) -> CastRequest:
 
 def _answered(options: Namespace, request: CastRequest) -> Answer:
     values = assignments("--option", options.options)
-    with watching(quiet=options.quiet) as heard:
+    with watching(quiet=options.quiet) as progress:
         if options.via:
-            return planned(request, lambda one: answer_through(one, options.via, heard, options=values))
-        return planned(request, lambda one: answer(one, heard, options=values))
+            return planned(request, lambda one: answer_through(one, options.via, progress, options=values))
+        return planned(request, lambda one: answer(one, progress, options=values))
 
 
 def _steps(text: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from castsim.commands.delivery import tell
 from castsim.commands.outcome import Outcome
 from castsim.commands.words import integer_from, take_words
-from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, Record, required_parts, verify
+from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, VerificationRecord, required_parts, verify
 from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.planning import plan
 from castsim.isa.errors import ReadError
@@ -71,24 +71,24 @@ def _record_path(options: Namespace) -> Path | None:
     return path
 
 
-def _started(options: Namespace) -> Record:
+def _started(options: Namespace) -> VerificationRecord:
     """Return a new record of what is asked for, after trying one code of each part."""
     if options.matrix:
         _check_alone("--matrix", options)
-        return Record.of(required_parts())
+        return VerificationRecord.of(required_parts())
     parts = _requested(options)
     for part in parts:
         probe(part)
-    return Record.of(parts)
+    return VerificationRecord.of(parts)
 
 
-def _resumed(options: Namespace, path: Path) -> Record:
+def _resumed(options: Namespace, path: Path) -> VerificationRecord:
     """Return the record to go on with.
 
     Raises:
         ReadError: it holds other parts than asked for, or the sources have changed since.
     """
-    record = Record.load(path)
+    record = VerificationRecord.load(path)
     held = [one.part for one in record.progress]
     if options.pair:
         wanted = list(_requested(options))
@@ -143,7 +143,7 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
     )
 
 
-def _tell_interrupted(record: Record, path: Path | None) -> None:
+def _tell_interrupted(record: VerificationRecord, path: Path | None) -> None:
     checked = sum(one.checked for one in record.progress)
     total = sum(one.size for one in record.progress)
     kept = f"saved in {path}; go on with --resume" if path is not None else "not kept: there was no --record FILE"

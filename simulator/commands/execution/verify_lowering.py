@@ -37,8 +37,8 @@ def execute(options: Namespace, path: Path | None) -> Outcome:
         samples = None if options.samples is None else integer_from("--samples", options.samples)
         seed = 0 if options.seed is None else integer_from("--seed", options.seed, least=0)
         record = started(spec, chosen, cells, samples, seed)
-    with watching(quiet=options.quiet) as heard:
-        verify_lowering(record, spec, None if path is None else lambda: record.save(path), heard)
+    with watching(quiet=options.quiet) as progress:
+        verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress)
 
     def text(_: int) -> Any:
         from castsim.reports.lowering import lowering_text  # noqa: PLC0415 - rich, only if printed

@@ -40,9 +40,9 @@ def execute(options: Namespace, path: Path | None, workers: int) -> Outcome:
         record = _resumed(path, wanted)
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
-    with watching(quiet=options.quiet) as heard:
+    with watching(quiet=options.quiet) as progress:
         save = None if path is None else lambda: record.save(path)
-        substitutions.verify_substitutions(record, wanted, save, heard, workers)
+        substitutions.verify_substitutions(record, wanted, save, progress, workers)
 
     def text(_: int) -> Any:
         from castsim.reports.substitutions import substitutions_text  # noqa: PLC0415 - rich, only if printed

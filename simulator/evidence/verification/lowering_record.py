@@ -18,11 +18,10 @@ from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
 from castsim.planning.conformance import Cell
 from castsim.targets import Specification
+from castsim.timing import ProgressCallback
 
 KIND = "castsim lowering record"
 SCHEMA_VERSION = 1
-
-Heard = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)
@@ -122,7 +121,10 @@ class LoweringRecord:
 
 
 def verify_lowering(
-    record: LoweringRecord, spec: Specification, save: Callable[[], None] | None, heard: Heard = lambda *_: None
+    record: LoweringRecord,
+    spec: Specification,
+    save: Callable[[], None] | None,
+    progress: ProgressCallback = lambda *_: None,
 ) -> None:
     """Run every cell of a record that is not done yet."""
     record.sources = planner_digest()
@@ -130,7 +132,7 @@ def verify_lowering(
     for cell in record.cells:
         if cell in record.done:
             continue
-        heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(record.done), len(record.cells))
+        progress(f"{cell.src} -> {cell.dst} on {cell.target}", len(record.done), len(record.cells))
         record.done[cell] = check_cell(cell, spec, record.version, record.samples, record.seed)
         if save is not None:
             save()

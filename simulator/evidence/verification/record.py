@@ -32,7 +32,7 @@ HASH_RULE = (
 
 
 @dataclass(slots=True)
-class Progress:
+class PartProgress:
     """How far one part has come. `done` holds disjoint, rising stretches of positions, stop excluded."""
 
     part: VerificationPart
@@ -88,14 +88,14 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Record:
+class VerificationRecord:
     """The progress of all parts of a verification.
 
     `files` are the digests of the sources it is about, None until somebody asks for them by `sources`: they take longer
     than a small verification that nobody keeps. `runs` tell when and with which versions it was worked on.
     """
 
-    progress: list[Progress]
+    progress: list[PartProgress]
     files: Mapping[str, str] | None = None
     runs: list[dict[str, Any]] = field(default_factory=list)
 
@@ -106,7 +106,7 @@ class Record:
         Raises:
             IllegalError: an input set that cannot be tried.
         """
-        progress = [Progress(part, input_set(part).size) for part in parts]
+        progress = [PartProgress(part, input_set(part).size) for part in parts]
         return cls(progress)
 
     def sources(self) -> Mapping[str, str]:
@@ -203,7 +203,7 @@ class Record:
             raise ReadError(f"'{path}' is no record of castsim verify: {error}") from None
 
 
-def progress_document(one: Progress) -> dict[str, Any]:
+def progress_document(one: PartProgress) -> dict[str, Any]:
     """Return one part and its progress as JSON; codes are numbers."""
     rate = one.codes_per_second
     return {
@@ -232,7 +232,7 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def _read_progress(entry: Mapping[str, Any]) -> Progress:
+def _read_progress(entry: Mapping[str, Any]) -> PartProgress:
     part = VerificationPart(
         src=entry["src"],
         dst=entry["dst"],
@@ -250,7 +250,7 @@ def _read_progress(entry: Mapping[str, Any]) -> Progress:
     edges = [0, *(edge for stretch in done for edge in stretch), size]
     if entry["codes"] != size or edges != sorted(edges):
         raise ReadError(f"the stretches done of {part} do not lie in its {size} codes")
-    return Progress(
+    return PartProgress(
         part,
         size,
         done,

@@ -25,6 +25,7 @@ from castsim.planning.primitives import Arithmetic
 from castsim.planning.steps import TileWorkForm, VectorForm
 from castsim.planning.substitution import Identity, Substitute, disagreeing, substitute_of
 from castsim.targets import load_target, target_names
+from castsim.timing import ProgressCallback
 
 KIND = "castsim substitution record"
 SCHEMA_VERSION = 1
@@ -46,8 +47,6 @@ NEEDED = (
 specifications on the shipped targets rest on. The operands follow from the cast."""
 
 _PIECE = 1 << 24
-
-Heard = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)
@@ -181,7 +180,7 @@ def verify_substitutions(
     record: SubstitutionRecord,
     substitutes: Iterable[Substitute],
     save: Callable[[], None] | None,
-    heard: Heard = lambda *_: None,
+    progress: ProgressCallback = lambda *_: None,
     workers: int = 1,
 ) -> None:
     """Try what a record still lacks of the given substitutes, piece by piece, saving after each."""
@@ -192,7 +191,7 @@ def verify_substitutions(
         for trial in waiting:
             substitute = by_identity[trial.identity]
             while not trial.done:
-                heard(trial.identity.name, trial.tried, trial.codes)
+                progress(trial.identity.name, trial.tried, trial.codes)
                 _take(trial, substitute, pool, workers)
                 if save is not None:
                     save()

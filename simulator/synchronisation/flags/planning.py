@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Flag:
+class PlannedFlag:
     """Set behind item `after`, waited for before item `before` of the same block."""
 
     pair: Pair
@@ -60,7 +60,7 @@ class LoopPlan:
 class BlockPlan:
     """What is planned for a block: `barriers` and `drains` are items with a vector or a full barrier before them."""
 
-    flags: list[Flag] = field(default_factory=list)
+    flags: list[PlannedFlag] = field(default_factory=list)
     barriers: set[int] = field(default_factory=set)
     drains: set[int] = field(default_factory=set)
     loops: dict[int, LoopPlan] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class _Planner:
                 self.found.barriers.add(number)
                 self.known.drain(waiter, number)
             else:
-                self.found.flags.append(Flag((signaller, waiter), item, number))
+                self.found.flags.append(PlannedFlag((signaller, waiter), item, number))
                 self.known.learn(waiter, number, signaller, item)
 
     def _matters(self, earlier: Touch, later: Touch) -> bool:
@@ -136,7 +136,7 @@ class _Planner:
         edges: dict[Pair, int] = {}
         apart: list[tuple[int, int]] = []
         earlier_trips = Knowledge()
-        waits: dict[int, list[Flag]] = {}
+        waits: dict[int, list[PlannedFlag]] = {}
         for flag in self.found.flags:
             waits.setdefault(flag.before, []).append(flag)
         for number, here in enumerate(items):

@@ -12,7 +12,7 @@ _SHOWN = 5
 """Findings that a refusal spells out."""
 
 
-class Kind(StrEnum):
+class RaceKind(StrEnum):
     """What is wrong."""
 
     DEADLOCK = "deadlock"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class RaceRegion:
     """Bytes [start, end) of an address space; in the first trips, where loops move them."""
 
     space: str
@@ -45,11 +45,11 @@ class Finding:
     those of the instructions, or signaller and waiter of a flag. `missing` says what would put it right.
     """
 
-    kind: Kind
+    kind: RaceKind
     message: str
     spans: tuple[Span, ...]
     pipes: tuple[str, ...]
-    region: Region | None = None
+    region: RaceRegion | None = None
     missing: str = ""
 
     @property
@@ -64,6 +64,6 @@ def refusal(findings: Sequence[Finding]) -> RaceError | EngineError:
     more = len(findings) - len(spelt)
     message = "\n  ".join(spelt) + (f"\n  and {more} more" if more else "")
     span = findings[0].spans[-1]
-    if findings[0].kind is Kind.DEADLOCK:
+    if findings[0].kind is RaceKind.DEADLOCK:
         return EngineError(message, span=span)
     return RaceError(message, span=span, legal=("--races report", "--races ignore"))

@@ -23,7 +23,7 @@ from castsim.timing import Timing
 from castsim.tpc_compiler.builtins.lookup import builtin_target, find_builtin
 from castsim.tpc_compiler.builtins.sequences import INPUT, OUTPUT, Built, build
 from castsim.tpc_compiler.builtins.signature import Vectors
-from castsim.tpc_compiler.emission import Execution, Kernel, execute, issue, schedule
+from castsim.tpc_compiler.emission import KernelResult, ScheduledKernel, execute, issue, schedule
 
 _LANE_RULE = "unpacked_lane_order"
 
@@ -37,8 +37,8 @@ class Builtin:
 
     built: Built
     target: VliwTarget
-    kernel: Kernel
-    issued: Execution
+    kernel: ScheduledKernel
+    issued: KernelResult
     timing: Timing
 
     @property

@@ -17,7 +17,7 @@ from castsim.machines.vliw.assembled import execute as run_assembled
 from castsim.machines.vliw.findings import StaleRead
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission.kernel import Kernel
+from castsim.tpc_compiler.emission.kernel import ScheduledKernel
 
 _MAX_BUNDLES = 10**9
 _UNCOUNTED = ("mov", "halt")
@@ -25,7 +25,7 @@ _UNCOUNTED = ("mov", "halt")
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class KernelResult:
     """What a run of a kernel left.
 
     `outputs` are codes by name, shape (tiles, elements of a tile). `vector_operations` counts what was issued in the
@@ -42,13 +42,13 @@ class Execution:
 
 
 def execute(
-    kernel: Kernel,
+    kernel: ScheduledKernel,
     inputs: Mapping[str, Codes],
     scalars: Mapping[str, int | float] | None = None,
     *,
     target: VliwTarget | None = None,
     checked: bool = True,
-) -> Execution:
+) -> KernelResult:
     """Run a kernel over arrays, as many tiles as they take.
 
     Args:
@@ -80,19 +80,19 @@ def execute(
         for placed in kernel.ports
         if placed.direction == "out"
     }
-    return Execution(outputs, tiles, operations // tiles, ran.stale_reads, ran.warnings, ran.tree, text)
+    return KernelResult(outputs, tiles, operations // tiles, ran.stale_reads, ran.warnings, ran.tree, text)
 
 
-def issue(kernel: Kernel, *, target: VliwTarget | None = None) -> Execution:
+def issue(kernel: ScheduledKernel, *, target: VliwTarget | None = None) -> KernelResult:
     """Run one tile of a kernel without values: what it issues, its counts; no inputs, no outputs."""
     text = kernel.text()
     chosen = kernel.target if target is None else target
     ran, operations = _ran(kernel, text, chosen, {}, values=False, checked=False)
-    return Execution({}, 1, operations, ran.stale_reads, ran.warnings, ran.tree, text)
+    return KernelResult({}, 1, operations, ran.stale_reads, ran.warnings, ran.tree, text)
 
 
 def _ran(
-    kernel: Kernel, text: str, target: VliwTarget, inputs: Mapping[str, Codes], *, values: bool, checked: bool
+    kernel: ScheduledKernel, text: str, target: VliwTarget, inputs: Mapping[str, Codes], *, values: bool, checked: bool
 ) -> tuple[Ran, int]:
     """Run a program; also return the vector operations that it issued."""
     assembled = assemble(text, f"<{kernel.name}>", target, {})
@@ -119,7 +119,7 @@ def _issued(node: Node, trips: int) -> Iterator[tuple[int, Lowered]]:
             yield from _issued(item, trips)
 
 
-def _codes(kernel: Kernel, name: str, array: Codes) -> Codes:
+def _codes(kernel: ScheduledKernel, name: str, array: Codes) -> Codes:
     """Return the codes of an input, flat."""
     formats = {placed.port.name: placed.port.format for placed in kernel.ports if placed.direction == "in"}
     if name not in formats:
@@ -136,7 +136,7 @@ def _codes(kernel: Kernel, name: str, array: Codes) -> Codes:
         raise ReadError(f"input '{name}': {error.message}", legal=error.legal) from None
 
 
-def _tiled(kernel: Kernel, name: str, codes: Codes, size: int) -> Codes:
+def _tiled(kernel: ScheduledKernel, name: str, codes: Codes, size: int) -> Codes:
     fmt = next(format_named(placed.port.format) for placed in kernel.ports if placed.port.name == name)
     filled = np.zeros(size, code_dtype(fmt))
     filled[: codes.size] = codes

@@ -33,7 +33,7 @@ class Unsuited(Exception):  # noqa: N818 - it is an answer, not a fault
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class VectorAccess:
     """A load or store of a vector: instruction, place among all of the block, width of an element in bytes."""
 
     instruction: Instruction
@@ -52,8 +52,8 @@ class Analysis:
     """
 
     terms: Terms = field(default_factory=Terms)
-    loads: list[Access] = field(default_factory=list)
-    stores: list[Access] = field(default_factory=list)
+    loads: list[VectorAccess] = field(default_factory=list)
+    stores: list[VectorAccess] = field(default_factory=list)
     others: list[tuple[int, Slot, Instruction]] = field(default_factory=list)
     moves: list[Instruction] = field(default_factory=list)
     registers: dict[int, Bytes] = field(default_factory=dict)
@@ -219,12 +219,12 @@ class _Reader:
         width = bits // _BYTE_BITS
         if instruction.mnemonic == "st_tnsr":
             value = self._register(instruction, instruction.operand("src_c"))
-            self.found.stores.append(Access(instruction, slot, place, width, value))
+            self.found.stores.append(VectorAccess(instruction, slot, place, width, value))
             return lambda: None
         load = len(self.found.loads)
         leaves = [self.terms.number(Term("load", width, (load, e))) for e in range(self.size // width)]
         value = self.terms.register(leaves)
-        self.found.loads.append(Access(instruction, slot, place, width, value))
+        self.found.loads.append(VectorAccess(instruction, slot, place, width, value))
         return self._into(instruction, value)
 
     def _moved(self, instruction: Instruction) -> Bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Bundle, Immediate, Instruction, Label, Program, Slot, print_bundle
+from castsim.isa.tpc import Bundle, Immediate, Instruction, LabelDefinition, Program, Slot, print_bundle
 from castsim.isa.tpc.program import Item
 from castsim.machines.vliw.lint.unread import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, prepared
@@ -17,7 +17,7 @@ _BYTE_BITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ProgramPiece:
     """Consecutive items of a program; `straight` if they are bundles without control flow, entered at the top only."""
 
     items: tuple[Item, ...]
@@ -44,15 +44,15 @@ class Piece:
         return self.items[0].span.line, self.items[-1].span.line
 
 
-def pieces(program: Program, target: VliwTarget) -> tuple[Piece, ...]:
+def pieces(program: Program, target: VliwTarget) -> tuple[ProgramPiece, ...]:
     """Cut a program at labels, directives, jumps, loops, their delay bundles and HALT."""
-    found: list[Piece] = []
+    found: list[ProgramPiece] = []
     straight: list[Item] = []
     delay = 0
 
     def flush() -> None:
         if straight:
-            found.append(Piece(tuple(straight), straight=True))
+            found.append(ProgramPiece(tuple(straight), straight=True))
             straight.clear()
 
     for item in program.items:
@@ -61,7 +61,7 @@ def pieces(program: Program, target: VliwTarget) -> tuple[Piece, ...]:
             straight.append(item)
             continue
         flush()
-        found.append(Piece((item,), straight=False))
+        found.append(ProgramPiece((item,), straight=False))
         if isinstance(item, Bundle):
             delay = max(delay - 1, 0)
             delay = max(delay, _delay(item, target))
@@ -102,7 +102,7 @@ def plans_of(bundles: tuple[Bundle, ...], target: VliwTarget) -> list[Instructio
     ]
 
 
-def entering(piece: Piece, target: VliwTarget, elsewhere: frozenset[str]) -> frozenset[str]:
+def entering(piece: ProgramPiece, target: VliwTarget, elsewhere: frozenset[str]) -> frozenset[str]:
     """Return the vector registers and predicates whose values from before the piece matter in it.
 
     What a partial write leaves of a register counts if other pieces, which write the registers `elsewhere`, wrote it.
@@ -120,7 +120,7 @@ def entering(piece: Piece, target: VliwTarget, elsewhere: frozenset[str]) -> fro
     return frozenset(filter(_is_vector, found))
 
 
-def written(piece: Piece, target: VliwTarget) -> frozenset[str]:
+def written(piece: ProgramPiece, target: VliwTarget) -> frozenset[str]:
     """Return the vector registers and predicates that a piece writes."""
     results = (cell.name for plan in plans_of(piece.bundles, target) for cell in plan.results)
     return frozenset(filter(_is_vector, results))
@@ -130,7 +130,7 @@ def _is_vector(name: str) -> bool:
     return name.startswith("V") and name.strip("VP").isdecimal()
 
 
-def text_of(piece: Piece) -> list[str]:
+def text_of(piece: ProgramPiece) -> list[str]:
     """Return the items of a piece as canonical text, a line each."""
     return [_item(item) for item in piece.items]
 
@@ -138,4 +138,4 @@ def text_of(piece: Piece) -> list[str]:
 def _item(item: Item) -> str:
     if isinstance(item, Bundle):
         return print_bundle(item)
-    return f"{item.name}:" if isinstance(item, Label) else item.text
+    return f"{item.name}:" if isinstance(item, LabelDefinition) else item.text
