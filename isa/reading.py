@@ -21,7 +21,7 @@ MAX_TEXT_BYTES = 16 << 20
 """Largest program, table, record or binary unless told otherwise: some 400,000 lines, a minute of reading them."""
 
 MAX_MODEL_BYTES = 256 << 20
-"""Largest ONNX model unless told otherwise: it holds its constants, which are no text."""
+"""Largest ONNX model unless told otherwise: it holds its constants, which are not text."""
 
 OPTION = "--max-file-bytes"
 """The option of the command line that sets the limit for both."""
@@ -70,7 +70,7 @@ def read_text(path: str | Path, what: str, *, encoding: str = "utf-8") -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
-        raise ReadError(f"{what} '{path}': is no UTF-8 text") from None
+        raise ReadError(f"{what} '{path}': is not UTF-8 text") from None
 
 
 def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) -> bytes:

@@ -1,6 +1,6 @@
 """Schema of specifications: which casts are legal, and which results of them are acceptable.
 
-A specification is no chip. It has versions, attributes of its cast operator, a table of legal casts and named rules
+A specification is not a chip. It has versions, attributes of its cast operator, a table of legal casts and named rules
 of acceptance: exact (one result), interval (in units in the last place), class (any NaN), any (undefined).
 """
 
@@ -20,7 +20,7 @@ from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
 from castsim.targets.schema import Fact, Table, TargetKind
 
 TEXT = "string"
-"""Name of the type of text among the types of casts; it is no number format."""
+"""Name of the type of text among the types of casts; it is not a number format."""
 
 ALL = "all"
 """Stands for every number format."""
@@ -255,7 +255,7 @@ class Specification(Table):
         versions = {*(row.since for row in self.casts), *(entry.since for entry in self.types)}
         versions |= {attribute.since for attribute in self.attributes.values()}
         if stray := sorted(versions - set(self.versions.known)):
-            raise ValueError(f"since {', '.join(stray)} is no known version")
+            raise ValueError(f"since {', '.join(stray)} is not a known version")
         return self
 
     @model_validator(mode="after")

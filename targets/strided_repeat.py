@@ -290,7 +290,7 @@ class StridedRepeatTarget(DataflowTarget):
                 raise ValueError(f"cast {rule.src} -> {rule.dst}: fallback {rule.fallback} has no suffix")
         for sequence in self.scratch_sequences:
             if (sequence.src, sequence.dst) not in pairs:
-                raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is no legal cast")
+                raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is not a legal cast")
         for operation in self.tile_operations:
             check_kernel(operation, operation.structure, STRUCTURES[operation.structure])
             missing = [name for name in operation.instructions if name not in self.timing.vector]

@@ -44,7 +44,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Read a description; numbers with a point come as `Decimal`.
 
     Raises:
-        TargetDataError: it cannot be read, is no TOML, or holds what no description can; names file, line and column.
+        TargetDataError: it cannot be read, is not TOML, or holds what no description can; names file, line and column.
     """
     text = _text(path)
     try:

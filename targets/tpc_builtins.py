@@ -76,7 +76,7 @@ def _steps(cell: object) -> object:
     for text in filter(None, (part.strip() for part in cell.split(";"))):
         match = _STEP.fullmatch(text)
         if match is None:
-            raise ValueError(f"'{text}' is no step: HEAD x, or HEAD x, OPERAND")
+            raise ValueError(f"'{text}' is not a step: HEAD x, or HEAD x, OPERAND")
         found.append(StepText(head=match["head"], operand=match["operand"]))
     return tuple(found)
 
@@ -110,7 +110,7 @@ class BuiltinRow(Table):
 
 
 class SpecialFunction(Table):
-    """A builtin that is no cast. It is listed, and not modelled."""
+    """A builtin that is not a cast. It is listed, and not modelled."""
 
     builtin: str
     signature: str
@@ -138,7 +138,7 @@ def all_builtins() -> tuple[BuiltinRow, ...]:
 
 
 def special_functions() -> tuple[SpecialFunction, ...]:
-    """Return the builtins that are no casts; the source gives them for no particular generation."""
+    """Return the builtins that are not casts; the source gives them for no particular generation."""
     return csv_rows(_SPECIAL, SpecialFunction)
 
 

@@ -72,7 +72,7 @@ def _stepped(text: object) -> object:
     words = text.split()
     separators = words[1::2]
     if any(separator not in _BETWEEN for separator in separators) or len(separators) + 1 != len(words[::2]):
-        raise ValueError(f"'{text}' is no chain of types joined by > (converted) or ~ (bits kept)")
+        raise ValueError(f"'{text}' is not a chain of types joined by > (converted) or ~ (bits kept)")
     return ((words[0], True), *zip(words[2::2], (_BETWEEN[each] for each in separators), strict=True))
 
 

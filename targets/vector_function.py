@@ -284,7 +284,7 @@ class VectorFunctionTarget(DataflowTarget):
         rows: tuple[VectorVariant | ProfiledSequence, ...] = (*self.variants, *self.profiled_sequences)
         for row in rows:
             if (row.src, row.dst) not in pairs:
-                raise ValueError(f"a variant for {row.src} -> {row.dst}, which is no legal cast")
+                raise ValueError(f"a variant for {row.src} -> {row.dst}, which is not a legal cast")
             if row.kernel not in kernels:
                 raise ValueError(f"{row.src} -> {row.dst}: no kernel '{row.kernel}'")
         for profiled in self.profiled_sequences:

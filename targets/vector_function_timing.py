@@ -98,7 +98,7 @@ class MemoryFloorTiming(Fact):
 class UnpackHeadTiming(Fact):
     """The head penalty of 1D kernels with an unpacking load, by source bytes S.
 
-    It applies if S is no multiple of `line_bytes` and the bit `bank_bit` of S is 0, and falls linearly per whole
+    It applies if S is not a multiple of `line_bytes` and the bit `bank_bit` of S is 0, and falls linearly per whole
     `step_bytes` of S from `first_cycles` over `second_cycles` to 0.
     """
 

@@ -307,7 +307,7 @@ class VliwTarget(EncodedHeader):
         if self.small_vector_memory.capacity_bytes > self.memories["vlm"].capacity_bytes:
             raise ValueError("small_vector_memory is larger than memories.vlm")
         if self.registers.vector_bytes % self.registers.dual_group_bytes:
-            raise ValueError("registers.vector_bytes is no multiple of dual_group_bytes")
+            raise ValueError("registers.vector_bytes is not a multiple of dual_group_bytes")
         return self
 
 

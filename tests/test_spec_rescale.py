@@ -274,11 +274,11 @@ def test_profiles_and_extensions(change: dict[str, Any], expected: tuple[str, ..
         ({"src": "i64"}, "RESCALE has no type 'i64' there"),
         ({"dst": "i48"}, "RESCALE has no type 'i48' there"),
         ({"rounding_mode": "HALF"}, "unknown rounding mode 'HALF'"),
-        ({"multiplier": (1 << 31,)}, "multiplier 2147483648 is no value of i32"),
-        ({"scale32": False}, "multiplier 1073741824 is no value of i16"),
-        ({"shift": (200,)}, "shift 200 is no value of i8"),
-        ({"input_zp": 200}, "input_zp 200 is no value of i8"),
-        ({"output_zp": -1, "output_unsigned": True}, "output_zp -1 is no value of u8"),
+        ({"multiplier": (1 << 31,)}, "multiplier 2147483648 is not a value of i32"),
+        ({"scale32": False}, "multiplier 1073741824 is not a value of i16"),
+        ({"shift": (200,)}, "shift 200 is not a value of i8"),
+        ({"input_zp": 200}, "input_zp 200 is not a value of i8"),
+        ({"output_zp": -1, "output_unsigned": True}, "output_zp -1 is not a value of u8"),
     ],
 )
 def test_what_no_graph_can_hold(change: dict[str, Any], message: str) -> None:

@@ -269,16 +269,16 @@ def test_a_record_comes_back(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("castsim verification record", "shopping list", "is no record"),
+        ("castsim verification record", "shopping list", "is not a record"),
         ('"schema_version": 1', '"schema_version": 9', "schema version 9"),
         ('"parts": [', '"pieces": [', "lacks 'parts'"),
         ('"dst": "e2m1"', '"dst": "e2m9"', "unknown format 'e2m9'"),
-        ('"rounding": "rint"', '"rounding": "up"', "is no record"),
+        ('"rounding": "rint"', '"rounding": "up"', "is not a record"),
         ('"codes": 65536', '"codes": 65535', "stretches done"),
         ('"done": [[0, 5]]', '"done": [[0, 70000]]', "stretches done"),
         ('"done": [[0, 5]]', '"done": [[0, 5], [3, 8]]', "stretches done"),
-        ('"done": [[0, 5]]', '"done": 5', "is no record"),
-        ("{", "[", "is no record"),
+        ('"done": [[0, 5]]', '"done": 5', "is not a record"),
+        ("{", "[", "is not a record"),
     ],
 )
 def test_what_is_no_record_is_refused(saved: Path, old: str, new: str, message: str) -> None:

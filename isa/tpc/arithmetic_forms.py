@@ -131,7 +131,7 @@ def _compare(condition: str) -> tuple[Form, ...]:
 
 
 def _select(mnemonic: str, dest: str, *switches: Switch) -> tuple[Form, ...]:
-    """Rows of a selection: of its second and fourth source at most one is no vector."""
+    """Rows of a selection: of its second and fourth source at most one is not a vector."""
     a, c = operand("src_a", "V"), operand("src_c", "V")
     return tuple(
         Form(

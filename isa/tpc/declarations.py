@@ -158,11 +158,11 @@ def _number(text: str, register: Register, span: Span) -> int:
     if register.file is File.AD:
         if re.fullmatch(r"0[xX][0-9A-Fa-f]{1,16}|\d{1,20}", text) and int(text, 0) < 1 << _ADDRESS_BITS:
             return int(text, 0)
-        raise ReadError(f"'{text[:40]}' is no address of {_ADDRESS_BITS} bits", span=span)
+        raise ReadError(f"'{text[:40]}' is not an address of {_ADDRESS_BITS} bits", span=span)
     try:
         immediate = values.read_immediate(text)
     except ValueError as error:
         raise ReadError(str(error), span=span) from None
     if immediate is None or (register.file is File.SP and immediate.value > 1):
-        raise ReadError(f"'{text[:40]}' is no value for {register}", span=span)
+        raise ReadError(f"'{text[:40]}' is not a value for {register}", span=span)
     return immediate.signed if register.file is File.I else immediate.value

@@ -156,7 +156,7 @@ class _Items:
             return LabelUse(text)
         switches = sorted(self.switch_words)
         near = get_close_matches(text.lower()[:64], switches, n=3) or (switches if len(switches) <= 24 else [])
-        raise self.error(f"'{text[:40]}' is no switch or operand of {self.parts.mnemonic}", word, tuple(near))
+        raise self.error(f"'{text[:40]}' is not a switch or operand of {self.parts.mnemonic}", word, tuple(near))
 
 
 def _unknown_mnemonic(source: Source, head: Word, name: str) -> ReadError:

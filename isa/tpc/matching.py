@@ -40,7 +40,7 @@ class _Misfit(Exception):  # noqa: N818  never leaves this module
 
 
 def read_instruction(source: Source, words: list[Word], dialect: Dialect) -> dict[Slot, Instruction]:
-    """Read one instruction that is no NOP; return it for every slot it may stand in.
+    """Read one instruction that is not a NOP; return it for every slot it may stand in.
 
     Raises:
         ReadError: unknown mnemonic, switch or register, a wrong register class, a missing operand or type.
@@ -55,7 +55,7 @@ def read_instruction(source: Source, words: list[Word], dialect: Dialect) -> dic
 
 
 def read_in_slot(source: Source, words: list[Word], slot: Slot, dialect: Dialect) -> Instruction:
-    """Read one instruction that is no NOP and stands in a given slot.
+    """Read one instruction that is not a NOP and stands in a given slot.
 
     Raises:
         ReadError: as `read_instruction`; also an instruction that this slot does not execute.

@@ -34,7 +34,7 @@ def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
         return file, data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ReadError(
-            f"program '{file}': byte {error.start} is no UTF-8 text; is it a binary? `castsim disasm` reads those",
+            f"program '{file}': byte {error.start} is not UTF-8 text; is it a binary? `castsim disasm` reads those",
             legal=legal,
         ) from None
 

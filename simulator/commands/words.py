@@ -87,7 +87,7 @@ def limits_of(options: Namespace) -> Limits:
     """Return the limits that were typed.
 
     Raises:
-        ReadError: one is no positive integer.
+        ReadError: one is not a positive integer.
     """
     walk = None if options.max_walk is None else positive("--max-walk", options.max_walk)
     limits = Limits(statements_of(options), walk)
@@ -99,7 +99,7 @@ def statements_of(options: Namespace) -> int:
     """Return how many statements may be read.
 
     Raises:
-        ReadError: what was typed is no positive integer.
+        ReadError: what was typed is not a positive integer.
     """
     return MAX_STATEMENTS if options.max_statements is None else positive("--max-statements", options.max_statements)
 

@@ -223,6 +223,6 @@ def _dequantised(
     if attributes.get("output_dtype"):
         dst = format_of(attributes["output_dtype"], f"node '{node.name}'", library())
     if isinstance(dst, IntFormat):
-        raise ReadError(f"node '{node.name}': a scale of {dst.name} is no float")
+        raise ReadError(f"node '{node.name}': a scale of {dst.name} is not a float")
     zeros = _integer_zero(zero_point, node)
     return dequantised(runner, x, scale, zeros, dst, attributes.get("axis", 1), attributes.get("block_size", 0))

@@ -100,7 +100,7 @@ def format_of(number: int, what: str, onnx: ModuleType) -> Format:
 
     Raises:
         ReadError: an unknown one.
-        IllegalError: one that is no number, such as STRING.
+        IllegalError: one that is not a number, such as STRING.
     """
     known = onnx.TensorProto.DataType
     name = known.Name(number) if number in known.values() else str(number)
@@ -122,9 +122,9 @@ def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
     try:
         model: ModelProto = onnx.load_model_from_string(data)
     except (DecodeError, ValueError) as error:
-        raise ReadError(f"graph '{path}' is no ONNX model: {_first_line(error)}") from None
+        raise ReadError(f"graph '{path}' is not an ONNX model: {_first_line(error)}") from None
     if not data or not model.HasField("graph"):
-        raise ReadError(f"graph '{path}' is no ONNX model: it holds no graph")
+        raise ReadError(f"graph '{path}' is not an ONNX model: it holds no graph")
     _check_external_data(path, model, onnx)
     try:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
@@ -184,7 +184,7 @@ def _check_operators(path: Path, model: ModelProto) -> None:
 
 
 def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType) -> None:
-    """Refuse the first node that meets texts or other elements that are no numbers."""
+    """Refuse the first node that meets texts or other elements that are not numbers."""
     known = onnx.TensorProto.DataType
     kinds = {each.name: each.type.tensor_type.elem_type for each in graph.input}
     kinds |= {each.name: each.data_type for each in graph.initializer}
@@ -215,7 +215,7 @@ def _element_names(node: NodeProto, attribute: AttributeProto, onnx: ModuleType)
 def _input(path: Path, value: ValueInfoProto, onnx: ModuleType) -> GraphInput:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
-        raise ReadError(f"graph '{path}': input '{value.name}' is no tensor of known rank")
+        raise ReadError(f"graph '{path}': input '{value.name}' is not a tensor of known rank")
     shape: list[Dimension] = []
     for place, dim in enumerate(kind.shape.dim):
         shape.append(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}.{place}")

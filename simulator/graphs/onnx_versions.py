@@ -129,7 +129,7 @@ def _repeated(node: GraphNode, first: Shape, second: Shape) -> Shape:
     axis = attributes.get("axis", behind)
     if not 0 <= axis <= behind or first[axis : axis + len(second)] != second:
         raise IllegalError(
-            f"with axis={axis} shape {list(second)} is no part of {list(first)}; before opset {_BROADCASTING} "
+            f"with axis={axis} shape {list(second)} is not part of {list(first)}; before opset {_BROADCASTING} "
             f"{node.op} repeats only such, and single elements"
         )
     return (*second, *(1,) * (behind - axis))

@@ -211,7 +211,7 @@ def _by_parts(
         factor = _number(int(scale_code), scale.format)
         zero = 0.0 if zero_point is None else _number(int(zero_code), zero_point.format)
         if not (np.isfinite(factor) and factor != 0):
-            raise IllegalError(f"scale {factor} is no number to multiply and divide by")
+            raise IllegalError(f"scale {factor} is not a number to multiply and divide by")
         result[where] = part(flat[where], factor, zero)
     return result.reshape(x.shape)
 

@@ -69,7 +69,7 @@ def checked_attributes(
         rule = _RULES[name]
         if not rule.accepts(found.value):
             said = f"'{found.value}'" if isinstance(found.value, str | int | float) else "this"
-            raise reader.error(f"{said} is no {name} of {operator}", found.index, _shown(name, rule))
+            raise reader.error(f"{said} is not a value of {name} of {operator}", found.index, _shown(name, rule))
     for name in required:
         if name not in own:
             raise reader.error(f"{operator} needs attribute '{name}'", index, _shown(name, _RULES[name]))

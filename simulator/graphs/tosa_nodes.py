@@ -47,7 +47,7 @@ def rescale_of(graph: Graph, node: GraphNode) -> Rescale:
 
     Raises:
         ReadError: a zero point that is several numbers.
-        IllegalError: a multiplier, shift or zero point that is no constant.
+        IllegalError: a multiplier, shift or zero point that is not a constant.
     """
     given = node.attributes
     src, dst = _source_name(graph, node), node.results[0][0].name
@@ -109,7 +109,7 @@ def _operand(graph: Graph, node: GraphNode, place: int, name: str) -> list[int]:
     if len(node.inputs) > place:
         tensor = graph.constants.get(str(node.inputs[place]))
         if tensor is None:
-            raise IllegalError(f"{name} %{node.inputs[place]} is no constant; only constants are supported")
+            raise IllegalError(f"{name} %{node.inputs[place]} is not a constant; only constants are supported")
         return [int(value) for value in tensor.array.reshape(-1).tolist()]
     value = node.attributes[name]
     return value if isinstance(value, list) else [value]

@@ -157,7 +157,7 @@ class TosaReader:
             return TensorType(FORMATS["i64"], (int(shape.group(1)),))
         match = _TENSOR.fullmatch(text)
         if match is None:
-            raise self.error(f"'{text[:60]}' is no ranked tensor type", index, ("tensor<4x8xf32>", "!tosa.shape<2>"))
+            raise self.error(f"'{text[:60]}' is not a ranked tensor type", index, ("tensor<4x8xf32>", "!tosa.shape<2>"))
         dims = [part.strip() for part in match.group(1).split("x") if part.strip()]
         if any(len(part) > _LONGEST for part in dims):
             raise self.error("an extent is too long", index)
@@ -237,7 +237,7 @@ class TosaReader:
             if found:
                 self.expect(",")
             if self.at("["):
-                raise self.error("lists within lists are no attribute of these operators")
+                raise self.error("lists within lists are not an attribute of these operators")
             found.append(self._value())
         return found
 
@@ -287,7 +287,7 @@ class TosaReader:
                 )
         except ValueError:
             pass
-        raise self.error(f"'{text[:40]}' is no number", index)
+        raise self.error(f"'{text[:40]}' is not a number", index)
 
     def _codes(self, values: list[int | float | bool], fmt: Format, index: int) -> Codes:
         """Return the codes of numbers; a whole number for a float is its bits, as MLIR prints what has no decimal."""
@@ -307,7 +307,7 @@ class TosaReader:
         if isinstance(fmt, IntFormat):
             low = fmt.minimum if not fmt.boolean else 0
             if not isinstance(value, int) or not low <= value <= max(fmt.maximum, (1 << fmt.bits) - 1):
-                raise self.error(f"{value} is no {fmt.name}", index, (f"{low} to {fmt.maximum}",))
+                raise self.error(f"{value} is not a value of {fmt.name}", index, (f"{low} to {fmt.maximum}",))
             # A number written without its sign means the same bits; a code of i48 has its sign in the upper ones too.
             number = value - (1 << fmt.bits) if value > fmt.maximum and fmt.signed else value
             return int(number) & ((1 << code_bits(fmt)) - 1)

@@ -41,7 +41,7 @@ def _notes(found: Matrix) -> tuple[str, ...]:
     """Return what the table needs said: the legend, and what of the specification is not in it."""
     if found.spec.rescale is None:
         return (LEGEND,)
-    return LEGEND, f"RESCALE of {found.spec.name} is not in the table: it is no cast; `castsim graph` runs it."
+    return LEGEND, f"RESCALE of {found.spec.name} is not in the table: it is not a cast; `castsim graph` runs it."
 
 
 def _totals(found: Matrix) -> RenderableType:

@@ -55,7 +55,7 @@ def disassembled_text(found: Disassembly, file: str, target: str, output: Path |
     lines = [f"{file}: {target}", *_listing(found)] if output is None else [f"{output}: assembly for {target}"]
     unknown = sum(not line.known for line in found.lines)
     if unknown:
-        lines += ["", f"unknown: {unknown} of {len(found.lines)} lines are no bundles of {target}"]
+        lines += ["", f"unknown: {unknown} of {len(found.lines)} lines are not bundles of {target}"]
     return plain_text("\n".join(lines))
 
 

@@ -15,7 +15,7 @@ PATIENCE_SECONDS = 1.0
 
 @contextmanager
 def following(tree: Tree | None) -> Iterator[RunProgress | None]:
-    """Show the progress of a run while the block lasts; None, at no cost, if standard error is no terminal.
+    """Show the progress of a run while the block lasts; None, at no cost, if standard error is not a terminal.
 
     `tree` is what will be issued, if that is known before the run.
     """

@@ -131,7 +131,7 @@ def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
         low, high = _limits(format_named(name))
         for number in numbers:
             if not low <= number <= high:
-                raise ReadError(f"{what} {number} is no value of {name}", legal=(f"{low} to {high}",))
+                raise ReadError(f"{what} {number} is not a value of {name}", legal=(f"{low} to {high}",))
 
 
 def _read_as(name: str, unsigned: bool) -> IntFormat:

@@ -86,7 +86,7 @@ def accepts_text(
 def _shown(text: Any) -> str:
     shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     if not isinstance(shown, str):
-        raise ReadError(f"{text!r} is no text", legal=("str", "bytes"))
+        raise ReadError(f"{text!r} is not text", legal=("str", "bytes"))
     return str(shown)
 
 

@@ -1,6 +1,6 @@
 """Programs to binaries: addresses, labels, and the directives that the disassembler writes.
 
-`.byte 0x.., ..` stands for bytes that are no bundle. `.compressed FIRST SECOND` stores the next two bundles in half
+`.byte 0x.., ..` stands for bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
 the room each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
 text keeps a choice that it cannot spell, such as a long immediate where a short one would do. Other directives have
 no meaning here; those that would put data into the program are refused. Source of addresses: docs/reference/tpc.md

@@ -55,7 +55,7 @@ def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
     fields = struct.unpack_from(shape.header, data)
     machine, table, (size, count, names) = fields[1], fields[5], fields[10:]
     if machine not in machines:
-        message = f"{file}: ELF machine {machine} is no TPC; --machine accepts another number"
+        message = f"{file}: ELF machine {machine} is not a TPC; --machine accepts another number"
         raise ReadError(message, legal=map(str, machines))
     if count == 0 or names >= count:
         raise ReadError(f"{file}: the ELF file has no section names, so no section {_SECTION}")

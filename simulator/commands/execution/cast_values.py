@@ -52,7 +52,7 @@ def parse_request(
     """Read a request from words.
 
     Raises:
-        ReadError: an unknown word, a value that is no number and no code, options that contradict each other.
+        ReadError: an unknown word, a value that is neither a number nor a code, options that contradict each other.
         IllegalError: a specification does not have the cast.
         TargetDataError: a bad target description.
     """
@@ -87,7 +87,7 @@ def read_value(text: str, fmt: Format) -> SourceValue:
     """Read a number or `0x` bits of the format.
 
     Raises:
-        ReadError: neither, or bits that are no code of the format.
+        ReadError: neither, or bits that are not a code of the format.
     """
     if not text.lower().startswith("0x"):
         encoded = encode_value(text, fmt)

@@ -99,7 +99,7 @@ class LoweringRecord:
         try:
             held = json.loads(read_text(path, "record"))
             if held.get("kind") != KIND or held.get("schema_version") != SCHEMA_VERSION:
-                raise ReadError(f"'{path}' is no {KIND}")
+                raise ReadError(f"'{path}' is not a {KIND}")
             done = {_cell(row): _checked(row) for row in held["results"]}
             found = cls(
                 spec=held["specification"],

@@ -178,12 +178,12 @@ class VerificationRecord:
         """Read a record.
 
         Raises:
-            ReadError: the file is missing or is no record.
+            ReadError: the file is missing or is not a record.
         """
         try:
             document = json.loads(read_text(path, "record"))
             if not isinstance(document, dict) or document.get("kind") != KIND:
-                raise ReadError(f"'{path}' is no record of castsim verify")
+                raise ReadError(f"'{path}' is not a record of castsim verify")
             if document["schema_version"] != SCHEMA_VERSION:
                 raise ReadError(
                     f"record '{path}' has schema version {document['schema_version']}", legal=(str(SCHEMA_VERSION),)
@@ -200,7 +200,7 @@ class VerificationRecord:
         except KeyError as error:
             raise ReadError(f"record '{path}' lacks {error}") from None
         except (ValueError, TypeError, AttributeError) as error:
-            raise ReadError(f"'{path}' is no record of castsim verify: {error}") from None
+            raise ReadError(f"'{path}' is not a record of castsim verify: {error}") from None
 
 
 def progress_document(one: PartProgress) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class SubstitutionRecord:
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
             if held.get("kind") != KIND or held.get("schema_version") != SCHEMA_VERSION:
-                raise ReadError(f"'{path}' is no {KIND}")
+                raise ReadError(f"'{path}' is not a {KIND}")
             return cls([_trial(part) for part in held["parts"]], dict(held["sources"]["files"]), list(held["runs"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ReadError(f"record '{path}' cannot be read: {error}") from None

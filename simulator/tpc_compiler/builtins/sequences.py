@@ -139,7 +139,7 @@ class _Writer:
         try:
             return int(text, 0)
         except ValueError:
-            raise TargetDataError(f"{self.row.builtin}: '{text}' is no operand", legal=named or ("0x0",)) from None
+            raise TargetDataError(f"{self.row.builtin}: '{text}' is not an operand", legal=named or ("0x0",)) from None
 
 
 def widened_half(sequence: Sequence, source: Value) -> Value:

@@ -60,7 +60,7 @@ def read_signature(row: BuiltinRow, target: VliwTarget) -> Signature:
     scalars = [_SCALARS[argument] for argument in arguments if argument in _SCALARS]
     vectors = [argument for argument in arguments if argument not in _SCALARS]
     if match is None or not vectors or len(scalars) > 1:
-        raise TargetDataError(f"{row.builtin}: '{row.signature}' is no signature of a cast")
+        raise TargetDataError(f"{row.builtin}: '{row.signature}' is not a signature of a cast")
     return Signature(
         text=row.signature,
         source=replace(_vectors(row, vectors, row.source, target), held=_HELD.get(row.recipe)),
@@ -74,7 +74,7 @@ def _vectors(row: BuiltinRow, types: list[str], fmt: str, target: VliwTarget) ->
     for name in types:
         match = _VECTOR.fullmatch(name)
         if match is None:
-            raise TargetDataError(f"{row.builtin}: '{name}' is no vector type")
+            raise TargetDataError(f"{row.builtin}: '{name}' is not a vector type")
         elements += int(match["elements"]) * (2 if match["pair"] else 1)
     lanes = target.registers.vector_bytes * _BYTE_BITS // format_named(fmt).bits
     return Vectors(fmt, elements // lanes, lanes)

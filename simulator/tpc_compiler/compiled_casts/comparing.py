@@ -124,7 +124,7 @@ def _results(cast: CompiledCast, codes: Codes) -> Codes:
     if cast.form is SourceForm.REINTERPRET:
         if codes.size * before % after:
             raise ReadError(
-                f"{codes.size} elements of {cast.src.element} are no whole number of {cast.dst.element}",
+                f"{codes.size} elements of {cast.src.element} are not a whole number of {cast.dst.element}",
                 legal=(f"a multiple of {after // before} values",),
             )
         return cast.values(codes).reshape(-1, max(1, before // after))

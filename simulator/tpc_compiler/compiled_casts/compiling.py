@@ -235,7 +235,7 @@ def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
         ReadError: no such target. IllegalError: another kind of chip.
     """
     found = load_target(target) if isinstance(target, str | File) else target
-    return assembly.tpc_target(found, f"{found.name} is no TPC: its compiler's casts are not known")
+    return assembly.tpc_target(found, f"{found.name} is not a TPC: its compiler's casts are not known")
 
 
 def _word(name: str, kind: type[_Word], text: _Word | str) -> _Word:
@@ -302,7 +302,7 @@ def _mode(path: Path, form: SourceForm, asked: str | None, target: VliwTarget) -
     """Return the rounding mode in force, None where nothing on the path takes one.
 
     Raises:
-        ReadError: the word is no mode. IllegalError: the path, or the form, does not have it.
+        ReadError: the word is not a mode. IllegalError: the path, or the form, does not have it.
     """
     modes = path.modes(target)
     if asked is None:

@@ -74,7 +74,7 @@ def vector_type(text: str) -> VectorType:
             raise IllegalError(message, legal=(name.partition("@")[0],))
     except ReadError:
         legal = (*(f"{name}N" for name in rows), "or a format: f32, bf16, i16, ...")
-        raise ReadError(f"'{text}' is no vector type of TPC-C and no format", legal=legal) from None
+        raise ReadError(f"'{text}' is neither a vector type of TPC-C nor a format", legal=legal) from None
     return VectorType(name)
 
 

@@ -21,7 +21,7 @@ from castsim.tpc_compiler.emission.kernel import ScheduledKernel
 
 _MAX_BUNDLES = 10**9
 _UNCOUNTED = ("mov", "halt")
-"""VPU instructions that are no operations of a cast: copies and zeroing of registers, the end."""
+"""VPU instructions that are not operations of a cast: copies and zeroing of registers, the end."""
 
 
 @dataclass(frozen=True, slots=True)

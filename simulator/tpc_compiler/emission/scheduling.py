@@ -74,7 +74,7 @@ def _body(plan: AccessPlan, texts: list[str], target: VliwTarget) -> tuple[tuple
 def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple[tuple[Line, ...], list[int]]:
     """Return bundles for instructions in program order, given as slot and text, and the bundle of each.
 
-    Memory is no dependence: loads and stores of one place must not depend on their order.
+    Memory is not a dependence: loads and stores of one place must not depend on their order.
 
     Raises:
         ReadError, IllegalError: an instruction that cannot be read, or that the target lacks.

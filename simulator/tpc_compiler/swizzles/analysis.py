@@ -134,7 +134,7 @@ class _Reader:
         if mnemonic in KINDS or mnemonic.startswith(("cmp_", "sel_")):
             return self._into(instruction, self._lanewise(instruction))
         if not mnemonic.startswith(("convert", "nearbyint", "pack", "unpack", "mov_")):
-            raise self._unsuited(instruction, "is no element-wise work")
+            raise self._unsuited(instruction, "is not element-wise work")
         unit = prepare(instruction, self.target).unit
         if isinstance(unit, Rearrange):
             return self._into(instruction, self._rearranged(instruction, unit))

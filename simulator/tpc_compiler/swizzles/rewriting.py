@@ -123,7 +123,7 @@ class Rewriter:
         return tuple(results)
 
     def _copy(self, result: Value, source: Value) -> None:
-        """Append a copy of a register in the LOAD slot, which is no operation of the vector slot."""
+        """Append a copy of a register in the LOAD slot, which is not an operation of the vector slot."""
         self.sequence.add(Slot.LOAD, "mov", result, source)
 
     # ------------------------------------------------------------------------------------------------- conversions
