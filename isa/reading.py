@@ -34,7 +34,7 @@ _limit: ContextVar[int | None] = ContextVar("file limit", default=None)
 
 @contextmanager
 def file_limit(limit: int | None) -> Iterator[None]:
-    """Refuse files of more than `limit` bytes while the block lasts; None takes the defaults.
+    """Reject files of more than `limit` bytes while the block lasts; None takes the defaults.
 
     Raises:
         ReadError: a limit below 1.
@@ -94,7 +94,7 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
 
 
 def check_size(size: int, what: str, *, default: int = MAX_TEXT_BYTES) -> None:
-    """Refuse what is larger than the limit, `default` unless `file_limit` says otherwise.
+    """Reject what is larger than the limit, `default` unless `file_limit` says otherwise.
 
     Raises:
         ReadError: as said.

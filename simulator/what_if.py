@@ -64,7 +64,7 @@ def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def gains(target: Target, names: Sequence[str], timing: Timing, rerun: Callable[[Lift], Timing]) -> tuple[Gain, ...]:
-    """Return what lifting each limit gains, largest gain first.
+    """Return the gain of lifting each limit, largest first.
 
     Args:
         target: where the program ran.

@@ -168,7 +168,7 @@ def _described(path: Path) -> tuple[dict[str, Any], Overlay]:
 
 
 def _check_said(overlay: Overlay) -> None:
-    """Refuse the first changed fact of which nobody says where it is from."""
+    """Reject the first changed fact of which nobody says where it is from."""
     if overlay.unsaid:
         raise overlay.unsaid[0]
 
@@ -229,7 +229,7 @@ def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> Tar
 
 
 def _place(path: Path, finding: ErrorDetails, data: Mapping[str, Any]) -> str:
-    """Return where a finding is: a line and column of a CSV file, or a key of the description."""
+    """Return the place of a finding: a line and column of a CSV file, or a key of the description."""
     context = finding.get("ctx", {})
     table, row, *keys = (context["table"], context["row"]) if "row" in context else (*finding["loc"], None, None)[:3]
     rows = data.get(str(table))

@@ -19,7 +19,7 @@ Count = Annotated[int, Field(gt=0, strict=True)]
 
 
 def built_for(number: int, why: str) -> AfterValidator:
-    """Return what refuses every other number than the one that a machine model is built for, saying so."""
+    """Return a validator that rejects every number but the one that a machine model is built for."""
 
     def check(value: int) -> int:
         if value != number:
@@ -176,7 +176,7 @@ class TargetHeader(Table):
         raise IllegalError(f"{self.name} knows no convention of measurement, not '{convention}' either")
 
     def meaning_of(self, convention: str) -> str:
-        """Return what published cycles of a convention of measurement count, '' if nothing is said of it."""
+        """Return the description of a measuring convention for published cycles, '' if there is none."""
         return ""
 
     @property

@@ -236,7 +236,7 @@ class StridedRepeatTarget(DataflowTarget):
         return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 
     def meaning_of(self, convention: str) -> str:
-        """Return what published cycles of a convention of measurement count, '' if nothing is said of it."""
+        """Return the description of a measuring convention for published cycles, '' if there is none."""
         found = self.measured_conventions.get(convention)
         return "" if found is None else found.meaning
 

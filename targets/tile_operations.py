@@ -71,7 +71,7 @@ MANY = 16
 
 
 def check_kernel(operation: TileOperation, name: str, structure: StructureOf) -> None:
-    """Refuse a kernel whose structure, called `name`, is not one of its operation's kind, or has other instructions.
+    """Reject a kernel whose structure, called `name`, is not one of its operation's kind, or has other instructions.
 
     Raises:
         ValueError: names the operation, what it has and what it may have.

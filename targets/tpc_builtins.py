@@ -143,6 +143,6 @@ def special_functions() -> tuple[SpecialFunction, ...]:
 
 
 def builtin_rounding(target: VliwTarget) -> BuiltinRounding | None:
-    """Return how the builtins of a target round; None: it is of no known generation."""
+    """Return the rounding of a target's builtins; None if its generation is unknown."""
     rows = csv_rows(_ROUNDING, BuiltinRounding)
     return next((row for row in rows if row.generation in target.architectures), None)

@@ -18,7 +18,7 @@ _REGISTER = re.compile(r"([A-Z]+)(\d+)")
 
 
 def encoding_of(target: VliwTarget) -> Encoding:
-    """Return what the assembler and disassembler of a target need.
+    """Return the tables for the assembler and disassembler of a target.
 
     Raises:
         TargetDataError: a layout, slot, register file or code table that the description names but does not have.
@@ -54,7 +54,7 @@ def encoding_of(target: VliwTarget) -> Encoding:
 
 
 def _check_features(target: VliwTarget) -> None:
-    """Refuse tables that give what the list of features denies, or the other way round."""
+    """Reject tables that give what the list of features denies, or the other way round."""
     codes = target.encoding
     for feature, given in (
         (Feature.COMPRESSED_BUNDLES, bool(codes.halves)),

@@ -94,7 +94,7 @@ class KernelVariants(Fact):
 
 
 def by_column(name: str) -> BeforeValidator:
-    """Return what turns the rows of a table into a mapping by one of their columns; no value may occur twice."""
+    """Return a validator that maps the rows of a table by one of their columns, whose values must be distinct."""
 
     def mapped(rows: Any) -> Any:
         if isinstance(rows, Mapping):

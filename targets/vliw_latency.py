@@ -163,7 +163,7 @@ class Latencies:
         self._distances: dict[OperandKey, Distances] = {}
 
     def commit(self, key: OperandKey) -> Commit:
-        """Return when a result becomes visible; the same object for the same key."""
+        """Return the time at which a result becomes visible; the same object for the same key."""
         found = self._commits.get(key)
         if found is None:
             row = self.row(key)
@@ -242,7 +242,7 @@ class Latencies:
         return max(found, self._longest_exception(rows))
 
     def _longest_exception(self, rows: Iterable[StageRow]) -> int:
-        """Return what the rules that add to the stages come to at most."""
+        """Return the maximum total of the rules that add to the stages."""
         rules, found = self.rules, 0
         events = rules.event
         accumulators = [row for row in rows if self._takes_accumulator(OperandKey(*row.key))]
@@ -362,7 +362,7 @@ class Latencies:
 
 
 def _place(row: StageRow) -> str:
-    """Return what is written or read: a register file, or a named register."""
+    """Return the place that is written or read: a register file, or a named register."""
     return row.operand.partition("_")[2] if row.register_file == "hw" else row.register_file
 
 

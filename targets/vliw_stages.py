@@ -226,7 +226,7 @@ class LatencyRules(Table):
 
 
 def refuse_unknown_instructions(rules: LatencyRules, known: Set[tuple[str, str]]) -> None:
-    """Refuse rules that name an instruction that its slot does not have; `known` are slots and mnemonics.
+    """Reject rules that name an instruction that its slot does not have; `known` are slots and mnemonics.
 
     Raises:
         ValueError: names the rule and the instruction.
@@ -247,7 +247,7 @@ def _instructions_of(rule: Fact | None) -> Iterator[str]:
 
 
 def refuse_bad_rows(stages: tuple[StageRow, ...], ports: tuple[EntryPort, ...]) -> None:
-    """Refuse rows that only the whole tables show to be wrong: the same key twice, an operand without a known port.
+    """Reject rows that only the whole tables show to be wrong: the same key twice, an operand without a known port.
 
     Raises:
         PydanticCustomError: names the table and the row, counted from 0, as `table` and `row` of its context.

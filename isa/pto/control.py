@@ -81,7 +81,7 @@ def read_region(reader: PtoReader, terminator: type[Yield] | type[Return] | None
 
 
 def _generic_handler(reader: PtoReader) -> Handler:
-    """Return the reader of `pto.NAME ins(...) outs(...)`, or refuse what stands here."""
+    """Return the reader of `pto.NAME ins(...) outs(...)`, or reject what stands here."""
     index = reader.position
     name, kind = reader.texts[index], reader.kinds[index]
     follows = reader.texts[index + 1] if index + 1 < len(reader.texts) else ""
@@ -173,7 +173,7 @@ def _read_loop_type(reader: PtoReader) -> ScalarType:
 
 
 def _check_yield(reader: PtoReader, body: tuple[Operation, ...], kinds: tuple[Type, ...], statement: Statement) -> None:
-    """Refuse a region that does not hand on exactly the values its owner returns."""
+    """Reject a region that does not hand on exactly the values its owner returns."""
     last = body[-1] if body else None
     given = last.types if isinstance(last, Yield) else ()
     if given == kinds:

@@ -95,7 +95,7 @@ class _Module:
             self._function()
 
     def _check_characters(self, end: int) -> None:
-        """Refuse the first unknown character of the tokens before `end`, those of refused functions left out.
+        """Reject the first unknown character of the tokens before `end`, those of refused functions left out.
 
         Raises:
             ReadError: there is one.

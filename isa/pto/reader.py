@@ -53,7 +53,7 @@ class PtoReader:
         return ReadError(message, span=self.span(self.position if index is None else index), legal=legal)
 
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
-        """Refuse the next token, which is not what was expected."""
+        """Reject the next token, which is not what was expected."""
         found = self.texts[self.position]
         shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
         raise self.error(f"expected {expected}, found {shown}", legal=legal)
@@ -81,7 +81,7 @@ class PtoReader:
         return False
 
     def expect(self, text: str) -> int:
-        """Go past this word or sign and return its index, or refuse what stands there instead."""
+        """Go past this word or sign and return its index, or reject what stands there instead."""
         index = self.position
         if self.texts[index] != text:
             self.unexpected(f"'{text}'", (text,))
@@ -89,7 +89,7 @@ class PtoReader:
         return index
 
     def next_of(self, kind: TokenKind, expected: str, legal: Iterable[str] = ()) -> str:
-        """Go past a token of a kind and return its text, or refuse what stands there instead."""
+        """Go past a token of a kind and return its text, or reject what stands there instead."""
         index = self.position
         if self.kinds[index] is not kind:
             self.unexpected(expected, legal)
@@ -110,13 +110,13 @@ class PtoReader:
         return items
 
     def nest(self) -> None:
-        """Go one level deeper; refuse nesting that no real program has."""
+        """Go one level deeper; reject nesting that no real program has."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self.error(f"nested more than {_DEEPEST} deep")
 
     def count_statement(self) -> None:
-        """Count the statement that stands here; refuse the first one beyond the limit."""
+        """Count the statement that stands here; reject the first one beyond the limit."""
         self._left -= 1
         if self._left < 0:
             raise too_many_statements(self._limit, self.span(self.position))
@@ -150,7 +150,7 @@ class PtoReader:
         return name, index
 
     def definition(self, use: tuple[str, int]) -> Definition:
-        """Return what a used value is."""
+        """Return the definition of a used value."""
         return self.scope.find(use[0], self.starts[use[1]])
 
     def define(self, name: str, kind: Type, index: int, constant: int | None = None) -> None:
@@ -158,7 +158,7 @@ class PtoReader:
         self.scope.define(name, kind, self.starts[index], constant)
 
     def check_use(self, use: tuple[str, int], kind: Type, type_index: int | None = None) -> None:
-        """Refuse a use under another type than the definition's; the type's token is shown if there is one."""
+        """Reject a use under another type than the definition's; the type's token is shown if there is one."""
         defined = self.definition(use).type
         if defined != kind:
             index = use[1] if type_index is None else type_index

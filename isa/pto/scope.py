@@ -78,7 +78,7 @@ class Scope:
         return f"{base}#0" if base in self._groups else written
 
     def find(self, name: str, start: int) -> Definition:
-        """Return what a name stands for.
+        """Return the definition of a name.
 
         Raises:
             ReadError: nothing visible has this name; the nearest names are listed.

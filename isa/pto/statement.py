@@ -30,16 +30,16 @@ class Statement:
     results: tuple[ResultItem, ...]
 
     def no_result(self, reader: PtoReader) -> None:
-        """Refuse results."""
+        """Reject results."""
         if self.results:
             raise reader.error(f"{self.name} has no result", self.results[0].index)
 
     def define_one(self, reader: PtoReader, kind: Type, constant: int | None = None) -> str:
-        """Make the one result visible and return its name; refuse any other number of results."""
+        """Make the one result visible and return its name; reject any other number of results."""
         return self.define(reader, (kind,), constant)[0]
 
     def define(self, reader: PtoReader, kinds: tuple[Type, ...], constant: int | None = None) -> tuple[str, ...]:
-        """Make the results visible and return their names; refuse any number but that of the types."""
+        """Make the results visible and return their names; reject any number but that of the types."""
         count = sum(result.count for result in self.results)
         if count != len(kinds):
             index = self.results[0].index if self.results else self.index

@@ -127,7 +127,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
 def _check_operands(
     reader: PtoReader, statement: Statement, known: VectorOperation, inputs: OperandList, outputs: OperandList
 ) -> None:
-    """Refuse operands of a number or kind that the operation is not written with."""
+    """Reject operands of a number or kind that the operation is not written with."""
     typed = zip((*inputs.types, *outputs.types), (*inputs.type_indices, *outputs.type_indices), strict=True)
     for kind, index in typed:
         if not isinstance(kind, TileType | ScalarType):
@@ -152,7 +152,7 @@ def _fits(form: tuple[Role, ...], types: tuple[Type, ...]) -> bool:
 def _check_attributes(
     reader: PtoReader, statement: Statement, known: VectorOperation, inputs: OperandList, attributes: Attributes
 ) -> None:
-    """Refuse an attribute of another operation and values that it cannot have; warn of names that nobody knows."""
+    """Reject an attribute of another operation and values that it cannot have; warn of names that nobody knows."""
     for key, attribute in attributes.items():
         if key not in _KNOWN_ATTRIBUTES:
             reader.warn(

@@ -71,7 +71,7 @@ def read_declarations(source: Source, dialect: Dialect) -> tuple[Declaration, ..
 
 
 def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
-    """Return what a declaration takes for itself."""
+    """Return the parts that a declaration must not share with another."""
     if isinstance(declaration, TargetDeclaration):
         return (("the target",),)
     if isinstance(declaration, RegisterDeclaration):

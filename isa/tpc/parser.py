@@ -42,7 +42,7 @@ def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int
 
 
 def _counted(items: Iterator[Item], limit: int) -> Iterator[Item]:
-    """Hand items on; refuse the first one beyond a limit."""
+    """Hand items on; reject the first one beyond a limit."""
     for number, item in enumerate(items):
         if number == limit:
             raise too_many_statements(limit, item.span, "bundles, labels and directives")
@@ -166,7 +166,7 @@ class _Reader:
         return {slot.name.lower(): found[slot] for slot, (_, found) in zip(taken, choices, strict=True)}
 
     def _crowded(self, choices: list[tuple[Word, dict[Slot, Instruction]]]) -> ReadError:
-        """Refuse the first instruction for which no slot is left."""
+        """Reject the first instruction for which no slot is left."""
         count = next(n for n in range(1, len(choices) + 1) if _assign([f for _, f in choices[:n]], frozenset()) is None)
         word, found = choices[count - 1]
         message = f"no slot of the bundle is left for {word.text}"
@@ -201,7 +201,7 @@ def _assign(choices: list[dict[Slot, Instruction]], taken: frozenset[Slot]) -> t
 
 
 def _check_labels(program: Program, source: Source) -> None:
-    """Refuse labels defined twice and uses of undefined ones."""
+    """Reject labels defined twice and uses of undefined ones."""
     places: dict[str, LabelDefinition] = {}
     for item in program.items:
         if isinstance(item, LabelDefinition):

@@ -17,7 +17,7 @@ from castsim.targets.vliw import VliwTarget
 
 
 def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
-    """Return what to call a file of assembly in messages, and its text.
+    """Return the name of an assembly file for messages, and its text.
 
     `tiles` says what a tile program is to the command, which does not take one.
 
@@ -40,7 +40,7 @@ def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
 
 
 def named_bytes(name: str) -> tuple[str, bytes]:
-    """Return what to call a file in messages, and its content; `-` is standard input.
+    """Return the name of a file for messages, and its content; `-` is standard input.
 
     Raises:
         ReadError: it is missing, unreadable or too large.

@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises instead of leaving, so that usage errors are reported like all others."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse what was typed.
+        """Reject what was typed.
 
         Raises:
             ReadError: always.
@@ -129,7 +129,7 @@ def execute(name: str, options: Namespace) -> Outcome:
 
 
 def json_destination(arguments: Sequence[str]) -> str | None:
-    """Return what `--json` names, also on a command line that cannot be parsed.
+    """Return the argument of `--json`, also on a command line that cannot be parsed.
 
     None if it is not there, or names a file that another argument names too: that must not be lost.
     """
@@ -158,7 +158,7 @@ def _is_shared(document: str, arguments: Sequence[str]) -> bool:
 
 
 def _check(arguments: Sequence[str]) -> None:
-    """Refuse arguments that are neither a name nor a number, before some library does in words of its own."""
+    """Reject arguments that are neither a name nor a number, before some library does in words of its own."""
     for text in arguments:
         fault = "holds a null character" if "\0" in text else "is too long" if len(text) > LONGEST else None
         if fault is not None:

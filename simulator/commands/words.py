@@ -96,7 +96,7 @@ def limits_of(options: Namespace) -> Limits:
 
 
 def statements_of(options: Namespace) -> int:
-    """Return how many statements may be read.
+    """Return the maximum number of statements to read.
 
     Raises:
         ReadError: what was typed is not a positive integer.

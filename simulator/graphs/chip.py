@@ -150,7 +150,7 @@ class Chip:
 
 
 def _effort(chain: Chain) -> tuple[int, int]:
-    """Return what makes one chain preferable to another of its length: few options, narrow formats."""
+    """Return the sort key among chains of one length: few options, narrow formats."""
     options = sum(len(step.forms[0].options) for step in chain)
     return options, sum(max(step.src.bits, step.dst.bits) for step in chain)
 

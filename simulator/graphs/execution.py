@@ -146,7 +146,7 @@ def _elements(tensors: Sequence[GraphTensor | None]) -> int:
 
 
 def check_size(what: str, elements: int, most: int, span: Span | None = None) -> None:
-    """Refuse a tensor that takes more memory than a simulation should.
+    """Reject a tensor that takes more memory than a simulation should.
 
     Raises:
         IllegalError: as said.

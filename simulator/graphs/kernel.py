@@ -140,7 +140,7 @@ class NodeKernel:
         yield from (instruction.result.format for instruction in self.instructions)
 
     def last_uses(self) -> dict[int, int]:
-        """Return for every value the place of the last instruction that reads it; outputs live to the end."""
+        """Return the place of the last instruction that reads each value; outputs live to the end."""
         found = {port.value.number: -1 for port in self.inputs}
         for place, instruction in enumerate(self.instructions):
             found[instruction.result.number] = place

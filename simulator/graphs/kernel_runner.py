@@ -110,7 +110,7 @@ class KernelRunner:
         return self.through(f"{fmt.name} to {byte.name}", codes, fmt, self.integers(fmt, byte), byte), byte
 
     def packed(self, codes: Codes, fmt: Format, dst: Format) -> Codes:
-        """Return what `unpacked` returned as the narrower format again."""
+        """Convert the result of `unpacked` back to the narrower format."""
         if fmt == dst:
             return codes
         chain = self.integers(fmt, dst, *_limits(dst))
@@ -197,7 +197,7 @@ class KernelRunner:
     def nan_kept(
         self, kernel: NodeKernel, bounded: KernelValue, origin: KernelValue, tested: KernelValue
     ) -> KernelValue:
-        """Return what became of a value between bounds, with NaN put back if maximum and minimum have lost it.
+        """Return a bounded value, with NaN restored if maximum and minimum have lost it.
 
         `tested` is the same number as `origin` in a format that the target compares.
         """

@@ -73,7 +73,7 @@ def placed_operands(graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor 
 
 
 def reference_outputs(graph: Graph, node: GraphNode, inputs: Sequence[Codes | None]) -> list[Codes]:
-    """Return what onnx's reference evaluator gives for one node and its placed operands.
+    """Return the result of onnx's reference evaluator for one node and its placed operands.
 
     It may be judged as a node of a newer version.
 
@@ -95,7 +95,7 @@ def reference_outputs(graph: Graph, node: GraphNode, inputs: Sequence[Codes | No
 
 
 def reference_run(graph: Graph, inputs: dict[str, GraphTensor]) -> dict[str, Codes]:
-    """Return what onnx's reference evaluator gives for the outputs of the whole graph, by name.
+    """Return the outputs of the whole graph by onnx's reference evaluator, by name.
 
     It runs the model itself, or node by node where one is judged as one of a newer version.
 
@@ -128,7 +128,7 @@ def _evaluated(model: Any, given: dict[str, Codes], what: str) -> list[Codes]:
 
 
 def undefined_elements(node: GraphNode, inputs: Sequence[GraphTensor | None], result: GraphTensor) -> NDArray[np.bool_]:
-    """Return where the evaluator's own result says nothing.
+    """Return a mask of the elements where the evaluator's own result is meaningless.
 
     For integers these are quotients that the format of the input or int32, to which it converts them, does not hold.
     For floats it converts by the table of Cast, which defines infinity, overflow and NaN of every format that has a

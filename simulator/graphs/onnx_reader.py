@@ -111,7 +111,7 @@ def format_of(number: int, what: str, onnx: ModuleType) -> Format:
 
 
 def label_of(node: NodeProto, place: int) -> str:
-    """Return what a node is called: its name, else its operator and place."""
+    """Return the label of a node: its name, else its operator and place."""
     return str(node.name) or f"{node.op_type}_{place}"
 
 
@@ -134,7 +134,7 @@ def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
 
 
 def _check_external_data(path: Path, model: ModelProto, onnx: ModuleType) -> None:
-    """Refuse constants in files beside the model that together are larger than a model may be.
+    """Reject constants in files beside the model that together are larger than a model may be.
 
     Raises:
         ReadError: as said.
@@ -161,7 +161,7 @@ def _opset(path: Path, model: ModelProto, onnx: ModuleType) -> int:
 
 
 def _check_operators(path: Path, model: ModelProto) -> None:
-    """Refuse operators that are not run, and what only the body of a function may hold."""
+    """Reject operators that are not run, and what only the body of a function may hold."""
     own = {(function.domain, function.name) for function in model.functions}
     for place, node in enumerate(model.graph.node):
         if (node.domain, node.op_type) in own:
@@ -184,7 +184,7 @@ def _check_operators(path: Path, model: ModelProto) -> None:
 
 
 def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType) -> None:
-    """Refuse the first node that meets texts or other elements that are not numbers."""
+    """Reject the first node that meets texts or other elements that are not numbers."""
     known = onnx.TensorProto.DataType
     kinds = {each.name: each.type.tensor_type.elem_type for each in graph.input}
     kinds |= {each.name: each.data_type for each in graph.initializer}

@@ -79,7 +79,7 @@ def checked_attributes(
 def check_operand_types(
     reader: TosaReader, operands: list[tuple[TensorType, int]], result: TensorType, attributes: Mapping[str, Any]
 ) -> None:
-    """Refuse operands of a RESCALE whose element types are not those that the others and `scale32` call for.
+    """Reject operands of a RESCALE whose element types are not those that the others and `scale32` call for.
 
     Raises:
         ReadError: as said, at the operand.

@@ -119,7 +119,7 @@ class TosaReader:
         return ReadError(message, span=self.span(index), legal=legal)
 
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
-        """Refuse the next token."""
+        """Reject the next token."""
         text = self.texts[self.position]
         found = "the end of the file" if self.kinds[self.position] is TosaTokenKind.END else f"'{text[:40]}'"
         raise self.error(f"expected {expected}, found {found}", legal=legal)
@@ -135,12 +135,12 @@ class TosaReader:
         return found
 
     def expect(self, text: str) -> None:
-        """Go past this token, or refuse what stands there."""
+        """Go past this token, or reject what stands there."""
         if not self.take(text):
             self.unexpected(f"'{text}'")
 
     def next_of(self, kind: TosaTokenKind, what: str) -> str:
-        """Return the next token's text if it is of a kind, or refuse it."""
+        """Return the next token's text if it is of a kind, or reject it."""
         if self.kinds[self.position] is not kind:
             self.unexpected(what)
         self.position += 1

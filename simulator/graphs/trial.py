@@ -98,7 +98,7 @@ def _channels(given: Sequence[GraphTensor | None], count: int) -> list[GraphTens
 
 
 def _multipliers(graph: Graph, node: GraphNode) -> int:
-    """Return how many channels a RESCALE has multipliers for."""
+    """Return the number of channels for which a RESCALE has multipliers."""
     operator = rescale_of(graph, node)
     return len(operator.multiplier) if operator.per_channel else 1
 

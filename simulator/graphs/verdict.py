@@ -32,7 +32,7 @@ class NodeVerdict(StrEnum):
 
 
 def verdict_of_plan(plan: Plan) -> NodeVerdict:
-    """Return what the proof of a lowered cast says of the node."""
+    """Return the verdict on a node that follows from the proof of its lowered cast."""
     if plan.verdict is Verdict.DIFFERS:
         return NodeVerdict.DIFFERS
     if plan.evidence is None or not plan.evidence.proves:

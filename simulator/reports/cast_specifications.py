@@ -38,7 +38,7 @@ class Accepted:
 
 
 def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted:
-    """Return what is accepted for one element of the sets."""
+    """Return the accepted results for one element of the sets."""
     anything, nan = bool(sets.anything[number]), bool(sets.nan[number])
     if anything or not sets.numbers[number]:
         return Accepted(number, cast, None, None, None, nan, anything)

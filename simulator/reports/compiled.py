@@ -14,7 +14,7 @@ from castsim.tpc_compiler.compiled_casts.paths import Path
 
 
 def cast_document(cast: CompiledCast) -> Document:
-    """Return what a cast is: types, path, mode, kind of lowering."""
+    """Return the document of a cast: types, path, mode, kind of lowering."""
     return {
         "target": cast.target.name,
         "src": cast.src.name,

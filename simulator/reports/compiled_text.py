@@ -66,7 +66,7 @@ def _said(found: ResultComparison) -> str:
 
 
 def _entries(found: ResultComparison) -> tuple[MatrixEntry, ...]:
-    """Return what the compiler's matrix says of the two element types; reinterpretations are none of its casts."""
+    """Return the entry of the compiler's matrix for the two element types; it has no reinterpretations."""
     cast = found.cast
     return () if cast.form == SourceForm.REINTERPRET else entries(cast.target, cast.src.element, cast.dst.element)
 

@@ -51,7 +51,7 @@ def graph_text(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tupl
 
 
 def headline(found: GraphRun) -> str:
-    """Return what is known of all nodes together."""
+    """Return the summary of all nodes."""
     if found.conforms:
         return "every node is proven or exhaustively tried"
     if not found.agrees or any(node.verdict is NodeVerdict.DIFFERS for node in found.nodes):

@@ -87,7 +87,7 @@ def buffer_maps(tree: Tree, timing: Timing, target: Target) -> tuple[BufferMap, 
 
 
 def _uses(tree: Tree, timing: Timing, space: str) -> dict[Interval, _Use]:
-    """Return what happens to each elementary stretch of a buffer."""
+    """Return the accesses to each elementary stretch of a buffer."""
     places = _Places(tree, space)
     uses: dict[Interval, _Use] = {}
     for (lowered, deltas), execution in zip(instances(tree), timing.executions, strict=True):

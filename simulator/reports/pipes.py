@@ -28,7 +28,7 @@ class Limiter:
 
 
 def limiter(timing: Timing) -> Limiter | None:
-    """Return what bounds a run, None if no pipe did anything; of equals the pipe named first."""
+    """Return the bottleneck of a run, None if no pipe did anything; of equals the pipe named first."""
     occupied = {name: _occupied(pipe) for name, pipe in timing.pipes.items()}
     pipe = max(occupied, key=lambda name: occupied[name], default=None)
     if pipe is None or not occupied[pipe]:

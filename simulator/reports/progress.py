@@ -30,7 +30,7 @@ def following(tree: Tree | None) -> Iterator[RunProgress | None]:
 
 
 def operation_count(node: Node) -> int:
-    """Return how many operations a tree issues, loops multiplied and not unrolled."""
+    """Return the number of operations that a tree issues, loops multiplied and not unrolled."""
     if isinstance(node, Block):
         return sum(map(operation_count, node.items))
     if isinstance(node, Loop):

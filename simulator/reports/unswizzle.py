@@ -14,7 +14,7 @@ from castsim.tpc_compiler.swizzles.comparing import Compared
 
 
 def unswizzle_document(found: Compared, output: Path | None) -> Document:
-    """Return what was removed, what it saves, and the new program."""
+    """Return the removed instructions, the savings, and the new program."""
     before, after = found.cycles
     return {
         "program": found.file,

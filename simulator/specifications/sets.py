@@ -34,7 +34,7 @@ class AcceptanceSets:
     anything: Mask
 
     def contains(self, codes: Codes) -> Mask:
-        """Return which codes lie in the set of their element.
+        """Return a mask of the codes that lie in the set of their element.
 
         Raises:
             ReadError: not codes of the destination, or another shape.

@@ -63,7 +63,7 @@ def accepts_text(
     version: str | int | None = None,
     attributes: Mapping[str, AttributeValue] | None = None,
 ) -> Mask:
-    """Return which texts conform as results of casting codes of `src` to text: those that read back as the number.
+    """Return a mask of the conforming texts for codes of `src`: those that read back as the number.
 
     Text itself, with `src` the word `string`, must stay as it is.
 

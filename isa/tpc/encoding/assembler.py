@@ -110,7 +110,7 @@ class _Placer:
             self._directive(item)
 
     def finish(self) -> None:
-        """Refuse a directive that no bundle follows."""
+        """Reject a directive that no bundle follows."""
         pending = self._encoded or (self._compressed if self._halves else None)
         if pending is not None:
             raise ReadError("the bundles that this directive speaks of are missing", span=pending.span)

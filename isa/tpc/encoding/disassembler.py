@@ -125,7 +125,7 @@ def _targets(units: list[_Unit], size: int, encoding: Encoding) -> set[int]:
 
 
 def _target(instruction: Instruction | None, address: int, encoding: Encoding) -> int | None:
-    """Return where a jump or loop end points to, None if a register says so or there is none."""
+    """Return the target of a jump or loop end, None if a register says so or there is none."""
     role = {LOOP: "end", "jmpr": "src_a", "jmpa": "src_a"}.get(instruction.mnemonic if instruction else "")
     if instruction is None or role is None:
         return None

@@ -43,7 +43,7 @@ class Layout:
     fields: Mapping[tuple[str, str], tuple[FieldBits, ...]]
 
     def parts(self, slot: Slot | None, field: str) -> tuple[FieldBits, ...]:
-        """Return where a field stands that a slot uses (None: the bundle as a whole); empty if it has none."""
+        """Return the bits of a field that a slot uses (None: the bundle as a whole); empty if it has none."""
         owners = ["all"] if slot is None else [slot.name.lower(), "all"]
         if slot in (Slot.LOAD, Slot.STORE):
             owners.insert(1, "shared")
@@ -142,7 +142,7 @@ class Encoding:
         return {}
 
     def placement(self, slot: Slot, mnemonic: str, item: str) -> ItemPlacement | None:
-        """Return where an item of an instruction stands; None if the tables say nothing."""
+        """Return the placement of an item of an instruction; None if the tables have none."""
         key = slot, mnemonic, item
         if key not in self._by_item:
             self._by_item[key] = next(

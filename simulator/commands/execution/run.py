@@ -127,7 +127,7 @@ def _check_options(options: Namespace, engines: Sequence[str]) -> None:
 
 
 def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
-    """Refuse options that the language of the program gives no meaning.
+    """Reject options that the language of the program gives no meaning.
 
     Raises:
         ReadError: one was given.

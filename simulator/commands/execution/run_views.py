@@ -33,12 +33,12 @@ _SHOWN = 80
 
 
 def wanted(options: Namespace) -> bool:
-    """Return whether the run must be observed in detail."""
+    """Whether the run must be observed in detail."""
     return bool(options.timeline or options.trace or options.kanata)
 
 
 def check_views(options: Namespace) -> None:
-    """Refuse what cannot be shown or written, before anything is simulated.
+    """Reject what cannot be shown or written, before anything is simulated.
 
     Raises:
         ReadError: a window of nothing or without a view, a file that cannot be made or is named twice.
@@ -81,7 +81,7 @@ def window_of(options: Namespace) -> Window:
 
 
 def timeline_of(options: Namespace, result: Result, listener: Listener | None) -> Timeline | None:
-    """Return what happened in the window, None if no view was asked for; `listener` hears how far that has come.
+    """Return the recording of the window, None if no view was requested; `listener` receives the progress.
 
     The event engine tells it, which runs no further than the window; all else is in the result of whatever engine.
 

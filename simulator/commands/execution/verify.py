@@ -110,7 +110,7 @@ def _resumed(options: Namespace, path: Path) -> VerificationRecord:
 
 
 def _check_alone(what: str, options: Namespace) -> None:
-    """Refuse options that choose what is compared."""
+    """Reject options that choose what is compared."""
     given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "samples", "seed")
              if getattr(options, name)]  # fmt: skip
     given += [f"--{name}" for name in ("exhaustive", "structured") if getattr(options, name)]

@@ -75,7 +75,7 @@ def plan(
 
 
 def default_opponent() -> str:
-    """Return what a tier is compared with unless told otherwise: the oracle, the reference tier where it is not here.
+    """Return the default opponent of a tier: the oracle or, where that is not installed, the reference tier.
 
     The oracle is part of the tests, which an installed package does not bring.
     """

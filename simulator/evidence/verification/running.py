@@ -96,7 +96,7 @@ class _Ledger:
 
 
 def _piece(one: PartProgress) -> int:
-    """Return how many codes the next piece of a part should have."""
+    """Return the number of codes for the next piece of a part."""
     rate = one.codes_per_second
     codes = FIRST_PIECE if rate is None else min(int(rate * PIECE_SECONDS), LARGEST_PIECE, 8 * one.checked)
     return max(codes // GRAIN, 1) * GRAIN

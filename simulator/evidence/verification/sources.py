@@ -119,7 +119,7 @@ def stripped(source: str, rows: Collection[int] = ()) -> str:
 
 
 def own_imports(source: str) -> tuple[list[str], set[int]]:
-    """Return what a source takes from our own modules, and the lines that say so.
+    """Return the names that a source imports from our own modules, and the lines of these imports.
 
     A module is told by its last name: one that moves to another folder decides the same bits. Which modules there are
     is told by the list of files.

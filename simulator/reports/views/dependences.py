@@ -76,7 +76,7 @@ def _of_bytes(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
 
 
 def _overlap(one: Access, other: Access) -> bool:
-    """Return whether the extents meet; rows in between that only one of them touches are not told apart."""
+    """Whether the extents meet; rows in between that only one of them touches are not told apart."""
     return one.start < other.end and other.start < one.end
 
 

@@ -69,7 +69,7 @@ def _letter(row: OperationRow, cycle: int) -> str:
 
 
 def _acts(row: OperationRow, timeline: Timeline) -> bool:
-    """Return whether something happens to an operation in the window: it is dispatched, works, ceases to wait."""
+    """Whether something happens to an operation in the window: it is dispatched, works, ceases to wait."""
     moments = (_first(row), row.retired)
     works = row.start < timeline.end and row.end > timeline.start
     return works or any(timeline.start <= moment < timeline.end for moment in moments)
@@ -94,7 +94,7 @@ def _described(row: OperationRow) -> str:
 
 
 def _shortened(name: str, room: int) -> str:
-    """Return what fits into a narrow terminal, marked where it was cut."""
+    """Return the part that fits into a narrow terminal, marked where it was cut."""
     return name if len(name) <= room else f"{name[: max(room - len(_CUT), 0)]}{_CUT}"
 
 

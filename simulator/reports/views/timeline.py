@@ -83,7 +83,7 @@ class Timeline:
     cut: int | None
 
     def holds(self, cycle: int) -> bool:
-        """Return whether what happens at the beginning of a cycle belongs to the window, the end of the run too."""
+        """Whether the beginning of a cycle, or the end of the run, belongs to the window."""
         return self.start <= cycle < self.end or cycle == self.end == self.total
 
     def by_operation(self) -> Mapping[int, list[PipeSegment]]:
@@ -150,7 +150,7 @@ class _Numbered:
         self._known: dict[int, tuple[frozenset[int], bool]] = {}
 
     def waits(self, number: int) -> tuple[frozenset[int], bool]:
-        """Return which operations of an execution, counted from 0, do nothing but wait: for a flag or at a barrier.
+        """Return the operations of an execution, counted from 0, that do nothing but wait: for a flag or at a barrier.
 
         The second item says whether it does nothing but synchronise.
         """

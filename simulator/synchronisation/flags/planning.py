@@ -124,7 +124,7 @@ class _Planner:
                 self.known.learn(waiter, number, signaller, item)
 
     def _matters(self, earlier: Touch, later: Touch) -> bool:
-        """Return whether these two would have to be kept apart if they met."""
+        """Whether these two would have to be kept apart if they met."""
         hazard = hazard_between(earlier.access, later.access)
         if hazard is None or earlier.pipe != later.pipe:
             return hazard is not None
@@ -163,7 +163,7 @@ class _Planner:
         return edges
 
     def _meets(self, earlier: Touch, later: Touch) -> bool:
-        """Return whether `later` touches the same bytes in some trip after that of `earlier`."""
+        """Whether `later` touches the same bytes in some trip after that of `earlier`."""
         trips, step = self.trips[-1], later.steps[-1]
         moves = list(later.moves_against(earlier, self.trips))
         if moves:

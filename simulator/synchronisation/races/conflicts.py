@@ -112,5 +112,5 @@ def _meet(record: _Record, instance: Instance, touch: Touch) -> Bytes | None:
 
 
 def _key(instance: Instance, touch: Touch) -> object:
-    """Return what tells accesses apart: where loops move it, also the trip."""
+    """Return the key that tells accesses apart: where loops move it, also the trip."""
     return (touch, instance.path) if any(touch.steps) else touch

@@ -75,7 +75,7 @@ def _touches(node: Lowered, rows: Rows, instructions: Sequence[Instruction]) -> 
 
 
 def distance(first: Instance, one: Touch, second: Instance, other: Touch) -> tuple[int, tuple[Move, ...]]:
-    """Return how far loops move `other` against `one`, which comes first in the program.
+    """Return the offset that loops give `other` against `one`, which comes first in the program.
 
     Returns:
         A number of bytes, and further moves of which every combination occurs in some pair of trips that these two

@@ -124,7 +124,7 @@ def _linear(
 
 
 def _multiple(path: Path, count: int) -> int | None:
-    """Return how many registers one instruction with x2 or x4 converts here, None if there is no such instruction."""
+    """Return the number of registers that one instruction with x2 or x4 converts here, None if there is none."""
     if len(path.hops) != 1 or path.hops[0].means is not HopMethod.CONVERT:
         return None
     switches = getattr(path.hops[0].row, "switches", ())

@@ -209,7 +209,7 @@ def kept(src: VectorType, dst: VectorType, target: VliwTarget, form: SourceForm)
 
 
 def lowering_kind(src: VectorType, dst: VectorType, target: VliwTarget) -> LoweringKind | None:
-    """Return what the compiler's table calls the lowering between two vector types, None if it has none."""
+    """Return the compiler table's kind of lowering between two vector types, None if it has none."""
     for row in lowering_matrix(target.name):
         if (row.src, row.dst) == (src.element, dst.element) and (src.elements, dst.elements) in row.counts:
             return row.kind
@@ -217,7 +217,7 @@ def lowering_kind(src: VectorType, dst: VectorType, target: VliwTarget) -> Lower
 
 
 def check_ir(src: str, dst: str) -> None:
-    """Refuse pairs that are one type in LLVM IR, whose integers have no sign.
+    """Reject pairs that are one type in LLVM IR, whose integers have no sign.
 
     Raises:
         IllegalError: as said.
@@ -246,7 +246,7 @@ def _word(name: str, kind: type[_Word], text: _Word | str) -> _Word:
 
 
 def _check_reading(reading: ChainReading, order: Order) -> None:
-    """Refuse the document's chains for scalars, which it does not mention, and the scalar ones for vectors.
+    """Reject the document's chains for scalars, which it does not mention, and the scalar ones for vectors.
 
     Raises:
         IllegalError: as said.
@@ -333,7 +333,7 @@ def _spelled(words: Iterable[str]) -> list[str]:
 def compiled_cast(
     codes: Codes | Items[int], src: str, dst: str, *, target: VliwTarget | str | File, **options: Any
 ) -> Codes:
-    """Return what the compiler's cast makes of codes; arguments and errors as `compile_cast`."""
+    """Return the result of the compiler's cast for codes; arguments and errors as `compile_cast`."""
     found = compile_cast(src, dst, target, **options)
     element = found.src.element if found.src.element != "i1" else f"u{bits_of(found.dst.element)}"
     return found.values(np.asarray(codes, code_dtype(FORMATS[element])))

@@ -63,7 +63,7 @@ def opcodes(src: str, dst: str) -> tuple[Opcode, ...]:
 
 
 def defined(codes: Codes, src: str, dst: str) -> tuple[Codes, Mask]:
-    """Return what LLVM IR makes of codes, and where that is poison (any value will do).
+    """Return the result of LLVM IR for codes, and a mask of those that are poison (any value will do).
 
     Codes of `i1` are numbers of any width, each of which stands for whether it is other than zero.
     """
@@ -82,7 +82,7 @@ def defined(codes: Codes, src: str, dst: str) -> tuple[Codes, Mask]:
 
 
 def differs(ours: Codes, defined_codes: Codes, poison: Mask, dst: str) -> Mask:
-    """Return where a result is none that LLVM IR allows; any NaN stands for any other."""
+    """Return a mask of the results that LLVM IR does not allow; any NaN stands for any other."""
     fmt = FORMATS[dst]
     different: Mask = (ours != defined_codes) & ~poison
     if isinstance(fmt, FloatFormat):

@@ -79,12 +79,12 @@ def vector_type(text: str) -> VectorType:
 
 
 def native_elements(element: str, target: VliwTarget) -> int:
-    """Return how many elements a vector register holds."""
+    """Return the number of elements in a vector register."""
     return target.registers.vector_bytes * 8 // bits_of(element)
 
 
 def registers_of(kind: VectorType, target: VliwTarget) -> int:
-    """Return how many vector registers a type fills.
+    """Return the number of vector registers that a type fills.
 
     Raises:
         IllegalError: not whole registers.

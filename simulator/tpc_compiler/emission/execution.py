@@ -101,7 +101,7 @@ def _ran(
 
 
 def vector_operations(tree: Tree, program: Program) -> int:
-    """Return how many instructions a run issued in the vector slot, but moves of whole registers and HALT."""
+    """Return the number of vector instructions that a run issued, without moves of whole registers and HALT."""
     counted = [
         bundle.slots[Slot.VPU] is not None and bundle.slots[Slot.VPU].mnemonic not in _UNCOUNTED  # type: ignore[union-attr]
         for bundle in program.bundles

@@ -120,7 +120,7 @@ class _Reader:
         self.size = target.registers.vector_bytes
 
     def result(self, instruction: Instruction, slot: Slot, place: int) -> Callable[[], None]:
-        """Return what commits the effect of an instruction."""
+        """Return the function that commits the effect of an instruction."""
         mnemonic = instruction.mnemonic
         if mnemonic in ("ld_tnsr", "st_tnsr"):
             return self._access(instruction, slot, place)
@@ -164,7 +164,7 @@ class _Reader:
         return known[operand.index]
 
     def _income(self, register: Register) -> Bytes:
-        """Return what a destination held; of one that nothing wrote every byte is a term of its own."""
+        """Return the old content of a destination; of one that nothing wrote every byte is a term of its own."""
         known = self.found.masks if register.file is File.VP else self.found.registers
         if register.index in known:
             return known[register.index]
@@ -172,7 +172,7 @@ class _Reader:
         return self.terms.register(unknown)
 
     def _into(self, instruction: Instruction, value: Bytes) -> Callable[[], None]:
-        """Return what writes a result to its one register, under the predicate."""
+        """Return the function that writes a result to its one register, under the predicate."""
         dest = instruction.operand("dest")
         assert isinstance(dest, Register)
         if dest.file in GROUPED:

@@ -102,7 +102,7 @@ def _text(program: Program, lines: list[list[str]]) -> str:
 
 
 def _check_neighbours(parts: tuple[ProgramPiece, ...], place: int, target: VliwTarget) -> None:
-    """Refuse a block if another one needs vector registers from before itself; new numbers could overwrite them.
+    """Reject a block if another one needs vector registers from before itself; new numbers could overwrite them.
 
     Raises:
         Unsuited: as said.
@@ -273,7 +273,7 @@ def _padded(
 
 
 def _broken(program: Program, target: VliwTarget) -> int:
-    """Return how often a program breaks an issue rule; a result that nothing reads any more breaks none."""
+    """Return the number of violations of issue rules; a result that nothing reads any more breaks none."""
     return sum(finding.rule != _UNREAD for finding in lint(program, target))
 
 

@@ -59,7 +59,7 @@ class Rewriter:
         return self._made[shape]
 
     def _lanes(self, width: int) -> int:
-        """Return how many registers a value takes; narrower ones stay in lane 0 of the elements loaded."""
+        """Return the number of registers of a value; narrower ones stay in lane 0 of the elements loaded."""
         return max(1, width // self.narrow)
 
     def _write(self, term: Term, shape: int, into: Lanes | None) -> Lanes:
