@@ -1,4 +1,4 @@
-"""Reading files that users name: whole, or refused at once where they are larger than a stated limit.
+"""Reading files that users name: whole, or rejected at once where they are larger than a stated limit.
 
 `castsim COMMAND --max-file-bytes N` sets the limit on the command line, `with file_limit(N):` in Python. `.npy` files
 are mapped into memory, not read, and have none.
@@ -27,7 +27,7 @@ OPTION = "--max-file-bytes"
 """The option of the command line that sets the limit for both."""
 
 STDIN = "-"
-"""What names standard input in place of a file."""
+"""The name that stands for standard input in place of a file."""
 
 _limit: ContextVar[int | None] = ContextVar("file limit", default=None)
 

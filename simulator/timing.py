@@ -1,4 +1,4 @@
-"""What an engine reports: cycles per operation and pipe, each with a named cause.
+"""The report of an engine: cycles per operation and pipe, each with a named cause.
 
 `simulate(tree, target, observer=None) -> Timing` is the contract of every engine and mechanism. Times are whole
 cycles from the start of the program. The causes of a pipe partition [0, total): they add up to `Timing.total`.
@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 
 class Cause(StrEnum):
-    """Why a pipe spent a cycle as it did."""
+    """The reason why a pipe spent a cycle as it did."""
 
     BUSY = "busy"
     FILL = "fill"

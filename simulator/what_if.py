@@ -1,4 +1,4 @@
-"""What a run would take with one limit of its target lifted: which limits matter, and how much.
+"""The cycles of a run with one limit of its target lifted: which limits matter, and how much.
 
 Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
 (`castsim.targets.what_if`); nothing is estimated.

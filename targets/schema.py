@@ -1,4 +1,4 @@
-"""What every target description must say, whatever its mechanism; validated at load.
+"""The content of every target description, whatever its mechanism; validated at load.
 
 Every table that holds hardware facts carries `source` and `status`. Unknown keys, missing sources and contradictions
 are refused. Loaded targets are frozen.
@@ -30,7 +30,7 @@ def built_for(number: int, why: str) -> AfterValidator:
 
 
 class Status(StrEnum):
-    """How well a fact is known."""
+    """The reliability of a fact."""
 
     DOCUMENTED = "documented"
     """Stated or coded by the vendor."""
@@ -109,7 +109,7 @@ class Measurements(Fact):
 
 
 class AccuracyNote(Table):
-    """Why simulated cycles deviate from published ones: `where` gives the cells, by column, of the rows concerned."""
+    """A deviation of simulated from published cycles: `where` gives the cells, by column, of the rows concerned."""
 
     where: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
     reason: Annotated[str, Field(min_length=1)]
@@ -130,7 +130,7 @@ class TargetKind(StrEnum):
 
 
 class TargetHeader(Table):
-    """What all targets have.
+    """The properties of all targets.
 
     `architectures` are the names by which programs ask for it (`pto.target_arch`); `languages` the program texts it
     runs (`pto`, `tpc`); `mechanism` selects the machine model.

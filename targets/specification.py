@@ -50,7 +50,7 @@ class Case(StrEnum):
 
 
 class Beyond(StrEnum):
-    """Which results of an interval overflow."""
+    """The results of an interval that overflow."""
 
     AFTER_ROUNDING = "after_rounding"
     """A source beyond the range is rounded to one of its two neighbours; one beyond the range overflows."""
@@ -72,7 +72,7 @@ Ulps = Annotated[Decimal, Field(ge=0, le=1)]
 
 
 class AcceptanceRule(Fact):
-    """Which results of a cast conform.
+    """A rule that says which results of a cast conform.
 
     `roundings` and `overflow` are those of an exact rule; without, the attributes with that effect or the abstract
     cast decide. NaN conforms as any NaN. `undefined` lists sources for which every result conforms. `flush_source`
@@ -174,7 +174,7 @@ class RescaleRounding(Table):
 
 
 class RescaleRules(Fact):
-    """What TOSA RESCALE permits and computes."""
+    """The rules of TOSA RESCALE."""
 
     inputs: dict[str, Names]
     """Input types and the profile or extension each needs."""

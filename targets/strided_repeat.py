@@ -104,7 +104,7 @@ class StridedTiming(DataflowTiming):
 
 
 class MeasuredConvention(Fact):
-    """What published cycles count. Where they leave out fill and drain, every instruction has the same instead."""
+    """The content of published cycles. Where they leave out fill and drain, every instruction has the same instead."""
 
     meaning: str
     head_cycles: Cycles | None = None
@@ -198,7 +198,7 @@ STRUCTURES = {
     "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
     "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
 }
-"""What the structures of kernels are for."""
+"""The purposes of the structures of kernels."""
 
 
 class BufferPorts(Banks):

@@ -22,7 +22,7 @@ _STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")
 
 
 class ResultOrder(StrEnum):
-    """Where the elements of a result come from; r is the ratio of widths or the number of registers."""
+    """The origin of the elements of a result; r is the ratio of widths or the number of registers."""
 
     LINEAR = "linear"
     """Element i of the result from element i of the sources, all registers laid end to end."""
@@ -35,7 +35,7 @@ class ResultOrder(StrEnum):
 
 
 class Recipe(StrEnum):
-    """How a builtin moves elements between registers; the numbers count VPU operations of that alone."""
+    """The movement of elements between registers by a builtin; the numbers count VPU operations of that alone."""
 
     PACK_TWO_SINGLE = "pack_two_single"
     """Two registers of wide slots into one; MOV_DG of single dual groups: 11."""
@@ -118,7 +118,7 @@ class SpecialFunction(Table):
 
 
 class BuiltinRounding(Table):
-    """How the builtins of a generation round; `build_options` are the modes that a build option can choose instead."""
+    """The rounding of a generation's builtins; `build_options` are the modes that a build option can choose instead."""
 
     generation: str
     mode: str

@@ -1,4 +1,4 @@
-"""What the TPC compiler knows beyond the instruction set: vector types of C, chains of casts, the lowering matrix.
+"""The TPC compiler's knowledge beyond the instruction set: vector types of C, chains of casts, the lowering matrix.
 
 Sources: docs/reference/tpc.md section 4 (lowering of LLVM IR casts, from the compiler's tables and tests) and the
 vendor's document `tpc_builtin_support` (types, promotion order, C-level casts). Each row of the first two tables has
@@ -21,18 +21,18 @@ _BETWEEN = {">": True, "~": False}
 
 
 class ChainReading(StrEnum):
-    """Whose account of a chain is meant, where two differ."""
+    """The source of a chain, where two differ."""
 
     COMPILER = "compiler"
-    """What the compiler's lowering does."""
+    """The compiler's lowering."""
     DOCUMENT = "document"
-    """What the vendor's document on builtin support writes."""
+    """The vendor's document on builtin support."""
     SCALAR = "scalar"
-    """What the compiler's lowering does to scalars, where that is something else."""
+    """The compiler's lowering of scalars, where that differs."""
 
 
 class Decomposition(StrEnum):
-    """What a pair without an instruction of its own becomes."""
+    """The lowering of a pair without an instruction of its own."""
 
     CHAIN = "chain"
     """Several casts, one after the other."""
@@ -49,7 +49,7 @@ class Decomposition(StrEnum):
 
 
 class LoweringKind(StrEnum):
-    """How the compiler lowers a vector cast."""
+    """The compiler's kind of lowering for a vector cast."""
 
     HARD = "Hard"
     HARD_LANE = "HardLane"

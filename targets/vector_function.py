@@ -92,7 +92,7 @@ class ControlClass(Fact):
 
 
 class VariantChoice(Fact):
-    """Which code variant runs: indexed by implementation kind, for contiguous and for padded tiles."""
+    """The code variant that runs: indexed by implementation kind, for contiguous and for padded tiles."""
 
     contiguous: tuple[VariantName, ...]
     padded: tuple[VariantName, ...]

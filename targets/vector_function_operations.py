@@ -83,11 +83,11 @@ STRUCTURES = {
     "move": StructureOf((Kind.MOVE,)),
     "fill": StructureOf((Kind.FILL,)),
 }
-"""What the structures of kernels are for."""
+"""The purposes of the structures of kernels."""
 
 
 class KernelVariants(Fact):
-    """Which code variant runs: indexed by implementation kind, for contiguous and for padded tiles."""
+    """The code variant that runs: indexed by implementation kind, for contiguous and for padded tiles."""
 
     contiguous: tuple[KernelVariant, ...]
     padded: tuple[KernelVariant, ...]

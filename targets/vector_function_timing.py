@@ -83,7 +83,7 @@ class BranchTiming(Fact):
 
 
 class MemoryPathTiming(Fact):
-    """What a trip takes of the path between load and store, where rows of several trips follow each other."""
+    """The time of a trip on the path between load and store, where rows of several trips follow each other."""
 
     trip_cycles: Fitted
 

@@ -55,7 +55,7 @@ class RegisterCounts(Fact):
 
 
 class Features(Fact):
-    """Which abilities the generation has; every ability that the instruction table knows is named."""
+    """The abilities of the generation; every ability that the instruction table knows is named."""
 
     has: dict[Feature, bool]
 
@@ -130,14 +130,14 @@ class RoundingModes(Fact):
 
 
 class IntegerShift(Fact):
-    """How CONVERT_INT* reads its shift: the low bits that count, None for the whole element."""
+    """The reading of CONVERT_INT*'s shift: the low bits that count, None for the whole element."""
 
     scalar_bits: Count | None = None
     vector_bits: Count | None = None
 
 
 class SpecialValues(Fact):
-    """Where the values of some formats are treated unlike those of others.
+    """The formats whose values are treated unlike those of others.
 
     NaN results have every bit but the sign set, save in the conversions of `payload_kept`, which keep sign and payload.
     Conversions between floats narrower than `intermediate` round as if they passed through it.

@@ -1,4 +1,4 @@
-"""How many bundles after a producer an operand sees its result: the stage tables, the rule, and the exceptions.
+"""The latency in bundles from a producer to an operand: the stage tables, the rule, and the exceptions.
 
 With P the stage of the result, C that of the operand and S that of the operand's entry port, the distance is
 
@@ -33,7 +33,7 @@ _VECTOR_SLOT, _SCALAR_SLOT = "vpu", "spu"
 
 
 class Rule(StrEnum):
-    """What decides a distance; in the order in which the rules apply."""
+    """The rule that decides a distance; in the order in which the rules apply."""
 
     RESEED = "a use of the random generator behind a reseed"
     UNLISTED = "the stage tables do not have the pair"
@@ -68,7 +68,7 @@ class OperandKey:
 
     @property
     def row(self) -> RowKey:
-        """What selects its row in the stage table; accumulator and destination take no part."""
+        """The key of its row in the stage table; accumulator and destination take no part."""
         return RowKey(self.slot, self.opcode, self.operand, self.file, self.marks)
 
     @property

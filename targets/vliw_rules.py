@@ -18,7 +18,7 @@ class FieldOverlay(Table):
 
 
 class BundleRules(Fact):
-    """What the instructions of one bundle may not do together."""
+    """The combinations that one bundle may not have."""
 
     immediates: Count
     """Different 32-bit immediates per bundle."""

@@ -33,7 +33,7 @@ _NAMES = {number: name for name, number in _STAGES.items()}
 
 
 class Mark(StrEnum):
-    """What tells two rows of one operand apart."""
+    """The marks that tell two rows of one operand apart."""
 
     FLOAT = "float"
     """The element type is a float."""
@@ -75,7 +75,7 @@ def stage_name(stage: int) -> str:
 
 
 class RowKey(NamedTuple):
-    """What selects a row of the stage table."""
+    """The key of a row of the stage table."""
 
     slot: str
     opcode: int
@@ -101,7 +101,7 @@ class StageRow(Table):
 
     @property
     def key(self) -> RowKey:
-        """What selects this row."""
+        """The key of this row."""
         return RowKey(self.slot, self.opcode, self.operand, self.register_file, self.marks)
 
     @property
@@ -209,7 +209,7 @@ class FloatAccumulator(Fact):
 
 
 class LatencyRules(Table):
-    """What the stages alone do not say about the distance of a pair; a missing table is a rule that does not hold.
+    """The rules on the distance of a pair beyond the stages; a missing table is a rule that does not hold.
 
     The order of the fields is that in which the rules apply (docs/reference/tpc.md section 6.1).
     """

@@ -1,4 +1,4 @@
-"""What the front end refuses beyond grammar: shapes, valid regions, views.
+"""Checks of the front end beyond grammar: shapes, valid regions, views.
 
 Everything here follows from the text alone; what depends on a run's values, on a target or on addresses is checked
 by whoever has them. Source: docs/reference/pto.md sections 3.5 and 4.

@@ -19,7 +19,7 @@ from castsim.isa.spans import SourceText
 
 
 class TokenKind(Enum):
-    """What a token is; the text tells words and punctuation apart further."""
+    """The kind of a token; its text distinguishes words and punctuation further."""
 
     VALUE = "value name"
     TYPE = "type"
@@ -60,7 +60,7 @@ _KINDS: tuple[TokenKind | None, ...] = (None, *(kind for kind, _ in _PATTERNS))
 
 
 class PtoSource(SourceText):
-    """A text under its file name, able to name and to refuse the place of any offset in it."""
+    """A text under its file name, able to name, and to raise an error at, the place of any offset in it."""
 
     __slots__ = ()
 

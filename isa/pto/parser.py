@@ -48,7 +48,7 @@ def parse(
 
 @dataclass(slots=True)
 class _Module:
-    """What has been read of a file."""
+    """The part of a file that has been read."""
 
     reader: PtoReader
     go_past_refused: bool
@@ -56,7 +56,7 @@ class _Module:
     refused: list[RefusedFunction] = field(default_factory=list)
     attributes: Attributes = field(default_factory=dict)
     _seen: int = 0
-    """How many of the unknown characters of the text were inside functions that are refused for them."""
+    """The number of the unknown characters of the text that lie inside functions refused for them."""
 
     def read(self) -> Program:
         """Read the whole file."""

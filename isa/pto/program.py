@@ -1,4 +1,4 @@
-"""What a `.pto` program says, as data: types, operations, functions.
+"""A `.pto` program as data: types, operations, functions.
 
 The parser builds these, the printer writes them, the executor walks them. Every node knows its place in the source
 (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Element types are

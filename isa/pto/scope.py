@@ -1,4 +1,4 @@
-"""Which values are visible, what they are, and which of them are known numbers.
+"""The visible values, their types, and those of them that are known numbers.
 
 Names in a region may not repeat a name visible around it, and are forgotten at its end; a name belongs to one value
 (docs/reference/pto.md section 4).

@@ -45,7 +45,7 @@ Use = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class OperandList:
-    """What stands in the parentheses of `ins` or `outs`: uses, their types, and the tokens of those."""
+    """The content of the parentheses of `ins` or `outs`: uses, their types, and the tokens of those."""
 
     uses: tuple[Use, ...]
     types: tuple[Type, ...]

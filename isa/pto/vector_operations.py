@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What an operand is for."""
+    """The purpose of an operand."""
 
     SOURCE = "a"
     SCALAR = "s"
@@ -23,7 +23,7 @@ class Role(StrEnum):
 
 
 class Kind(StrEnum):
-    """How the shapes of sources and destination belong together."""
+    """The relation between the shapes of sources and destination."""
 
     MOVE = "move"
     """The elements that both tiles have."""

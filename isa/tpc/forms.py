@@ -13,7 +13,7 @@ from enum import Enum
 from castsim.isa.tpc.dialect import Feature
 
 Value = int | str
-"""What a switch may be set to."""
+"""The values that a switch may have."""
 
 TYPES = ("f32", "bf16", "f16", "f8_143", "f8_152", "i32", "u32", "i16", "u16", "i8", "u8", "i4", "u4", "i64", "b")
 """Type suffixes, by castsim's format names; `b` is the one-bit type of predicates."""
@@ -43,7 +43,7 @@ TYPE_ALIASES = {spelling: name for name, spelling in TARGET_SPELLINGS.items()} |
 
 
 class Style(Enum):
-    """How a switch is written in canonical text."""
+    """The spelling of a switch in canonical text."""
 
     DECIMAL = "name=3"
     HEX = "name=0x3"
@@ -131,7 +131,7 @@ class OperandSpec:
 
 
 class Predication(Enum):
-    """Which predicates an instruction takes."""
+    """The predicates that an instruction takes."""
 
     NONE = "none"
     SCALAR = "SP"

@@ -29,7 +29,7 @@ from castsim.isa.tpc.text import Source, Word
 
 
 class _Misfit(Exception):  # noqa: N818  never leaves this module
-    """Why a row does not fit: how far it did (larger is further), where it stopped, what would be legal there."""
+    """The mismatch of a row: how far it fits (larger is further), where it stops, what would be legal there."""
 
     def __init__(self, rank: tuple[int, int], word: Word, message: str, legal: tuple[str, ...] = ()) -> None:
         super().__init__(message)

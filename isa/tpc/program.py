@@ -1,4 +1,4 @@
-"""What a TPC assembly program says, as data: registers, instructions, bundles, declarations.
+"""A TPC assembly program as data: registers, instructions, bundles, declarations.
 
 The parser builds these, the printer writes them, the executor and the encoder read them. Every node knows its place in
 the source (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Source of
@@ -88,7 +88,7 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class DimensionMask:
-    """Which dimensions of an index register are written, `b00010`; bit 0 is dimension 0."""
+    """The dimensions of an index register that are written, `b00010`; bit 0 is dimension 0."""
 
     bits: int
 
@@ -167,7 +167,7 @@ class Instruction(Located):
 
 @dataclass(frozen=True, slots=True)
 class Bundle(Located):
-    """What is issued in one cycle; an empty slot (NOP) is None.
+    """The instructions issued in one cycle; an empty slot (NOP) is None.
 
     `written` counts the slots that the text spells out, where it says them by their order (None: it does not).
     """

@@ -16,7 +16,7 @@ from castsim.files import whole_file
 from castsim.isa.escaping import escaped
 
 STDOUT = "-"
-"""What names standard output in place of a file."""
+"""The name that stands for standard output in place of a file."""
 
 UNWRITABLE = 2
 """Exit code if a result was found but cannot be written where it was asked for."""

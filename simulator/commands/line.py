@@ -43,7 +43,7 @@ _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
 class Command(Protocol):
-    """What the module that declares a command offers."""
+    """The interface of a module that declares a command."""
 
     SUMMARY: str
 
@@ -53,7 +53,7 @@ class Command(Protocol):
 
 
 class CommandModule(Protocol):
-    """What the module that does the work of a command offers."""
+    """The interface of a module that executes a command."""
 
     def execute(self, options: Namespace) -> Outcome:
         """Do it."""

@@ -1,4 +1,4 @@
-"""What the options that several commands share mean: assignments, numbers, limits, folders."""
+"""The meaning of the options that several commands share: assignments, numbers, limits, folders."""
 
 from __future__ import annotations
 

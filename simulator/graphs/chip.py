@@ -1,4 +1,4 @@
-"""What a target offers to the kernels of graphs: planned casts, conversions proven on a small domain, arithmetic."""
+"""The services of a target for graph kernels: planned casts, conversions proven on a small domain, arithmetic."""
 
 from __future__ import annotations
 

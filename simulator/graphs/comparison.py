@@ -30,7 +30,7 @@ class WrongElement:
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """How many elements of an output are wrong.
+    """The number of wrong elements of an output.
 
     `against` says what they were compared with, `undefined` how many it leaves open: those are never wrong.
     """
@@ -44,7 +44,7 @@ class OutputComparison:
     sets: bool = False
     """Whether they were compared with sets of a specification, `against` being its label."""
     passed: int = 0
-    """How many differ from the reference and are not wrong: left open, or a zero or NaN that is as good."""
+    """The number that differ from the reference and are not wrong: left open, or a zero or NaN that is as good."""
     because: tuple[str, ...] = ()
     """Of a whole graph: the nodes before the output with such elements, which may be why it differs."""
 

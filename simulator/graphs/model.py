@@ -19,7 +19,7 @@ Dimension = int | str
 
 
 class Language(Enum):
-    """What a graph was written in."""
+    """The language of a graph."""
 
     ONNX = "ONNX model"
     TOSA = "TOSA text"

@@ -1,4 +1,4 @@
-"""What became of a graph and of its nodes."""
+"""The results of a graph and of its nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from castsim.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class NodeRun:
-    """What became of a node.
+    """The result of a node.
 
     `answer` is that of the lowering, for a cast; `comparisons` judge the outputs of this run, `trial` those for every
     combination of codes that the node may read, where these are few (see `all_operands`). `refusal` says why it could
@@ -31,7 +31,7 @@ class NodeRun:
     comparisons: tuple[OutputComparison, ...]
     refusal: str | None = None
     unjudged: str | None = None
-    """Why nothing says whether it is right, though it ran."""
+    """The reason why the node ran but could not be judged."""
     trial: tuple[OutputComparison, ...] = ()
 
     @property
@@ -53,7 +53,7 @@ class NodeRun:
 
     @property
     def verdict(self) -> NodeVerdict:
-        """What is known of the node: for a cast by its proof, for others by the trial of all codes, else by the run.
+        """The verdict on the node: for a cast by its proof, for others by the trial of all codes, else by the run.
 
         A wrong element refutes whatever else there is.
         """
@@ -85,7 +85,7 @@ class GraphRun:
     outputs: Mapping[str, GraphTensor]
     comparisons: tuple[OutputComparison, ...]
     unjudged: str | None = None
-    """Why the outputs are not compared with the reference of the whole graph."""
+    """The reason why the outputs are not compared with the reference of the whole graph."""
 
     def __repr__(self) -> str:
         verdict = "conforms" if self.conforms else "does not conform"

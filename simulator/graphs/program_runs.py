@@ -17,7 +17,7 @@ from castsim.running import LoadedProgram, computed, load_text, run_loaded
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """What a run of a program gave: codes by output, cycles of all of it, loads and stores included."""
+    """The result of running a program: codes by output, cycles of all of it, loads and stores included."""
 
     outputs: Mapping[str, Codes]
     cycles: int

@@ -23,7 +23,7 @@ OPERANDS = ("input", "multiplier", "shift", "input_zp", "output_zp")
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What an attribute may be: a test, and how it is written."""
+    """The legal values of an attribute: a test, and their spelling."""
 
     accepts: Callable[[Any], bool]
     shown: tuple[str, ...]

@@ -73,7 +73,7 @@ def _default_version() -> str:
 
 @dataclass
 class _Function:
-    """What has been read of a function; `known` are the types of the values so far."""
+    """The part of a function that has been read; `known` are the types of the values so far."""
 
     reader: TosaReader
     name: str = ""

@@ -25,7 +25,7 @@ from castsim.numerics.unpack import code_bits
 
 
 class TosaTokenKind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     TYPE = "type"
     DENSE = "dense value"

@@ -1,4 +1,4 @@
-"""What can be said of a node: more than that a run met no difference only where something proves more."""
+"""The verdicts on a node: stronger than that a run met no difference only where something proves more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from castsim.planning import Method, Plan, Verdict
 
 
 class NodeVerdict(StrEnum):
-    """What became of a node."""
+    """The verdict on a node."""
 
     PROVEN = "proven"
     """Its cast is proven for every code of the source, by an argument."""

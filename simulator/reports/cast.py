@@ -1,4 +1,4 @@
-"""What single values become: the table of `castsim cast` as data and as JSON."""
+"""The results of casting single values: the table of `castsim cast` as data and as JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SourceValue:
 
 @dataclass(frozen=True, slots=True)
 class ValueCastRequest:
-    """What to cast, and how; empty modes ask for the default.
+    """The values to cast and the modes; empty modes mean the default.
 
     `abstract` asks for the cast without a chip, beside those of `targets` if there are any. If `lenient`, targets that
     do not have the cast are passed over. `specified` are the specifications to judge by.

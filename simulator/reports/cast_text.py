@@ -1,4 +1,4 @@
-"""What single values become, as text."""
+"""The results of casting single values, as text."""
 
 from __future__ import annotations
 

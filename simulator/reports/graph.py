@@ -25,7 +25,7 @@ CONVENTIONS = (
     "after the other, without launch overhead",
     "tensors are flat and filled up with zeros to whole tiles or registers; tiles are not double-buffered",
 )
-"""How cycles are to be read."""
+"""The note on reading cycles."""
 
 
 def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:

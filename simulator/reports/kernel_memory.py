@@ -1,4 +1,4 @@
-"""What lies in the on-chip buffers of a program, cycle by cycle.
+"""The content of the on-chip buffers of a program, cycle by cycle.
 
 The bytes from the first to the last that an access touches are taken as one stretch. Data live from the start of the
 instruction that writes them until the end of the last one that reads them before they are written again.
@@ -66,7 +66,7 @@ class BufferMap:
 
 @dataclass(slots=True)
 class _Use:
-    """What happens to one stretch: (start, end, write) in cycles, the lines that do it."""
+    """The accesses to one stretch: (start, end, write) in cycles, the lines that do it."""
 
     events: list[tuple[int, int, bool]] = field(default_factory=list)
     written_by: set[int] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Where the cycles of a run went, by source instruction."""
+"""The cycles of a run by source instruction."""
 
 from __future__ import annotations
 

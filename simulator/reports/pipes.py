@@ -1,4 +1,4 @@
-"""Who limits a run: the pipe that works the largest part of the time, and on what."""
+"""The bottleneck of a run: the pipe that works the largest part of the time, and on what."""
 
 from __future__ import annotations
 

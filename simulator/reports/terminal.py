@@ -1,4 +1,4 @@
-"""How text reports look: one style of table, and rendering for a terminal or for a pipe."""
+"""The appearance of text reports: one style of table, and rendering for a terminal or for a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two results are apart: in steps from one number of the format to the next."""
+"""The distance between two results, in steps from one number of the format to the next."""
 
 from __future__ import annotations
 

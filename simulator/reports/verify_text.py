@@ -1,4 +1,4 @@
-"""What a verification found, as text."""
+"""The findings of a verification, as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS: dict[str, Callable[[VerificationPart], str]] = {
     "rounding": lambda part: str(part.rounding),
     "overflow": lambda part: str(part.overflow),
 }
-"""What tells the parts of a record from each other."""
+"""The properties that tell the parts of a record apart."""
 
 
 def verify_text(record: VerificationRecord, path: Path | None) -> RenderableType:

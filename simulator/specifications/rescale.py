@@ -27,12 +27,12 @@ SINGLE_ROUND, INEXACT_ROUND, DOUBLE_ROUND = "SINGLE_ROUND", "INEXACT_ROUND", "DO
 
 
 class GraphValidity(StrEnum):
-    """What becomes of a TOSA graph."""
+    """The validity of a TOSA graph."""
 
     VALID = "valid"
     """The result is defined."""
     ERROR = "error"
-    """The graph is illegal; an implementation must refuse it."""
+    """The graph is illegal; an implementation must reject it."""
     UNPREDICTABLE = "unpredictable"
     """A requirement on the values is violated; an implementation may return anything."""
 

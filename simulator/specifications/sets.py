@@ -51,7 +51,7 @@ class AcceptanceSets:
 
     @property
     def single(self) -> Mask:
-        """Which sets hold one code only."""
+        """A mask of the sets that hold one code only."""
         one = self.numbers & (self.lowest == self.highest) & (self.further == self.lowest)
         alone: Mask = one & ~self.nan & ~self.anything
         return alone

@@ -32,7 +32,7 @@ class SpecifiedCast:
 
     @property
     def rule(self) -> AcceptanceRule:
-        """What conforms."""
+        """The rule that says which results conform."""
         return self.spec.rules[self.rule_name]
 
     @property

@@ -1,4 +1,4 @@
-"""Which accesses may depend on each other, and how."""
+"""The accesses that may depend on each other, and the hazards between them."""
 
 from __future__ import annotations
 

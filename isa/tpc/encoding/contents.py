@@ -1,4 +1,4 @@
-"""What an instruction puts into the fields of its slot: one number per operand, switch and derived property.
+"""The field contents of an instruction in its slot: one number per operand, switch and derived property.
 
 The encoder writes these numbers, the decoder looks for the form whose numbers are found. Source: docs/reference/tpc.md
 section 8.

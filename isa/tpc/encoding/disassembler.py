@@ -53,7 +53,7 @@ class Disassembly:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What lies at one step of program addresses: bundles, or bytes with the reason why they are none."""
+    """The content at one step of program addresses: bundles, or bytes with the reason why they are none."""
 
     address: int
     code: bytes

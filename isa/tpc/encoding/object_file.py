@@ -19,7 +19,7 @@ _NO_BITS = 8  # a section type: it takes no room in the file
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Where fields stand in files of one class: header, section header as struct formats."""
+    """The places of fields in files of one class: header, section header as struct formats."""
 
     header: str
     section: str

@@ -105,7 +105,7 @@ class _View:
 
 
 class _Unfit(Exception):  # noqa: N818  never leaves this module
-    """Why a form does not fit the bits."""
+    """The reason why a form does not fit the bits."""
 
 
 def _read_loop(view: _View, encoding: Encoding) -> Bundle:

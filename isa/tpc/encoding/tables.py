@@ -33,7 +33,7 @@ class FieldBits:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the fields of one kind of bundle stand; bit 0 is the lowest bit of byte 0.
+    """The places of the fields of one kind of bundle; bit 0 is the lowest bit of byte 0.
 
     `fields` are keyed by owner and name; an owner is a slot in lower case, `shared` (LOAD and STORE) or `all`.
     """
@@ -84,7 +84,7 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class ItemPlacement:
-    """Where an operand, a switch or another property (`item`) of some instructions stands.
+    """The place of an operand, a switch or another property (`item`) of some instructions.
 
     `bits` bits of `field` from bit `low`; `codes` maps values to numbers (None: the number itself). `assumed` says that
     no source states the position or the numbers.

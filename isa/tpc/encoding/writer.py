@@ -1,4 +1,4 @@
-"""Writing bundles: numbers into fields, with every clash refused by name.
+"""Writing bundles: numbers into fields, with every clash rejected by name.
 
 Source: docs/reference/tpc.md section 1 (bundle conflicts) and 8 (encoding).
 """

@@ -1,4 +1,4 @@
-"""What `castsim builtin` does."""
+"""The execution of `castsim builtin`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `castsim builtin NAME` does: the assembly of one builtin, and its values."""
+"""The execution of `castsim builtin NAME`: the assembly of one builtin, and its values."""
 
 from __future__ import annotations
 

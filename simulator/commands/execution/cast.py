@@ -1,4 +1,4 @@
-"""What `castsim cast` does."""
+"""The execution of `castsim cast`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `castsim conform` does."""
+"""The execution of `castsim conform`."""
 
 from __future__ import annotations
 

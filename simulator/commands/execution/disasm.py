@@ -1,4 +1,4 @@
-"""What `castsim disasm` does."""
+"""The execution of `castsim disasm`."""
 
 from __future__ import annotations
 

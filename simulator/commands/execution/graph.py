@@ -1,4 +1,4 @@
-"""What `castsim graph` does."""
+"""The execution of `castsim graph`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `castsim lint` does."""
+"""The execution of `castsim lint`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `castsim lower` does."""
+"""The execution of `castsim lower`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `castsim run` does."""
+"""The execution of `castsim run`."""
 
 from __future__ import annotations
 

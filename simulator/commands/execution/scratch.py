@@ -1,4 +1,4 @@
-"""What `castsim scratch` does."""
+"""The execution of `castsim scratch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `castsim unswizzle` does."""
+"""The execution of `castsim unswizzle`."""
 
 from __future__ import annotations
 

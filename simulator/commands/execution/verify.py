@@ -1,4 +1,4 @@
-"""What `castsim verify` does."""
+"""The execution of `castsim verify`."""
 
 from __future__ import annotations
 

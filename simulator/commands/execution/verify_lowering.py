@@ -1,4 +1,4 @@
-"""What `castsim verify --lowering` does: planned casts are run again from the text of their programs."""
+"""The execution of `castsim verify --lowering`: planned casts are run again from the text of their programs."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """What came out for one target and one table."""
+    """The result for one target and one table."""
 
     target: Target
     table: MeasuredTable

@@ -37,7 +37,7 @@ _ALL, _SAMPLED, _COUNTEREXAMPLE = "all", "samples", "counterexample"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What running a lowered cast again gave.
+    """The result of running a lowered cast again.
 
     `inputs` says which codes were tried: `all`, `samples`, or the `counterexample` of a refuted chain, for which a
     wrong result is what was claimed. `wrong` counts results against the claim, `first` is the first such code.

@@ -33,7 +33,7 @@ HASH_RULE = (
 
 @dataclass(slots=True)
 class PartProgress:
-    """How far one part has come. `done` holds disjoint, rising stretches of positions, stop excluded."""
+    """The progress of one part. `done` holds disjoint, rising stretches of positions, stop excluded."""
 
     part: VerificationPart
     size: int
@@ -46,7 +46,7 @@ class PartProgress:
 
     @property
     def checked(self) -> int:
-        """How many codes have been tried."""
+        """The number of codes tried."""
         return sum(stop - start for start, stop in self.done)
 
     @property
@@ -120,7 +120,7 @@ class VerificationRecord:
 
     @property
     def mismatches(self) -> int:
-        """How many codes differed in all."""
+        """The number of codes that differed in all."""
         return sum(one.mismatches for one in self.progress)
 
     @property

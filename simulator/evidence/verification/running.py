@@ -18,7 +18,7 @@ from castsim.evidence.verification.inputs import GRAIN
 from castsim.evidence.verification.record import PartProgress, VerificationRecord
 
 PIECE_SECONDS = 0.5
-"""How long one piece of work should take: an interrupt waits for it, and progress moves by it."""
+"""The intended duration of one piece of work: an interrupt waits for it, and progress moves by it."""
 
 FIRST_PIECE = 1 << 14
 LARGEST_PIECE = 1 << 28
@@ -28,7 +28,7 @@ SAVE_SECONDS = 5.0
 
 
 class VerificationObserver(Protocol):
-    """Is told how the work proceeds."""
+    """Receives the progress of the work."""
 
     def advance(self, one: PartProgress, codes: int) -> None:
         """Some more codes of a part have been tried."""

@@ -1,4 +1,4 @@
-"""Which source files a proof is about, and their digests.
+"""The source files that a proof is about, and their digests.
 
 A proof concerns the modules that compute casts and those that choose the inputs and compare. They are found by
 following imports, also those inside functions, from the modules that start it all. A digest leaves out what cannot
@@ -25,13 +25,13 @@ PACKAGES = {
     "castsim.targets": Path(castsim.targets.__file__).resolve().parent,
     "castsim": Path(castsim.__file__).resolve().parent,
 }
-"""Where modules lie, the longest name first: a checkout has three folders side by side, an installation one.
+"""The folders of modules, the longest name first: a checkout has three folders side by side, an installation one.
 
 Modules of any other name are somebody else's, whose sources a proof is not about.
 """
 
 PROVEN = ("castsim.numerics.tiers", "castsim.evidence.verification.comparison")
-"""Where following the imports starts."""
+"""The modules at which following the imports starts."""
 
 _OWN = frozenset({"castsim", "simulator", "isa", "targets"})
 """Today's name, and those of the three folders, by which sources imported each other before."""
@@ -58,7 +58,7 @@ SUBSTITUTED = (
     "castsim.planning.tile_arithmetic",
     "castsim.planning.vector_steps",
 )
-"""Where following the imports starts for proofs that a function may stand in for an instruction."""
+"""The modules at which following the imports starts for proofs that a function may stand in for an instruction."""
 
 LEFT_OUT = (
     *("castsim.isa.pto.", "castsim.isa.tpc.", "castsim.targets"),

@@ -51,7 +51,7 @@ _PIECE = 1 << 24
 
 @dataclass(slots=True)
 class Trial:
-    """How far one substitution has been tried, from code 0 on."""
+    """The progress of trying one substitution, from code 0 on."""
 
     identity: Identity
     tried: int = 0
@@ -62,7 +62,7 @@ class Trial:
 
     @property
     def codes(self) -> int:
-        """How many there are to try."""
+        """The number of codes to try."""
         return CODES
 
     @property
@@ -86,7 +86,7 @@ class SubstitutionRecord:
 
     @property
     def mismatches(self) -> int:
-        """How many codes differed in all."""
+        """The number of codes that differed in all."""
         return sum(trial.mismatches for trial in self.trials)
 
     def extend(self, identities: Iterable[Identity]) -> None:

@@ -1,4 +1,4 @@
-"""What the rest of a program does with bytes first, seen without running it."""
+"""The first use of bytes by the rest of a program, found without running it."""
 
 from __future__ import annotations
 

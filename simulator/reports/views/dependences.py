@@ -1,4 +1,4 @@
-"""Which operation of a window waited for which: flags and the bytes of buffers and tensors, as the tree tells."""
+"""The dependences between the operations of a window: flags and the bytes of buffers and tensors, as the tree tells."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class ExecutionSpan:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened in cycles [start, end) of a run of `total` cycles.
+    """The events in cycles [start, end) of a run of `total` cycles.
 
     `rows` are the operations dispatched before the end of the window and not retired before its start, in issue order;
     `sent` are those that the scalar unit was only about to dispatch at its end. `spans` are the instructions of both.

@@ -16,7 +16,7 @@ _ALL = "ALL"
 
 
 class Place(StrEnum):
-    """Where an inserted instruction stands, seen from the source line that it belongs to."""
+    """The place of an inserted instruction, seen from the source line that it belongs to."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -76,9 +76,9 @@ class _Builder:
     instructions: list[Instruction]
     target: DataflowTarget
     notes: dict[tuple[int, Place, Span], int] = field(default_factory=dict)
-    """How often each inserted instruction is executed at each place."""
+    """The number of executions of each inserted instruction at each place."""
     numbers: dict[tuple[Operation, Span], Lowered] = field(default_factory=dict)
-    """What was emitted for each operation at each line: walked loops repeat both."""
+    """The instructions emitted for each operation at each line: walked loops repeat both."""
 
     def block(self, block: Block, plan: LoopPlan, times: int) -> tuple[list[Node], list[int | None]]:
         """Return the items of a block with what is planned for it, and for each new element the old one's number.

@@ -1,4 +1,4 @@
-"""What pipes have waited for at each item of a block, directly or because whom they waited for had."""
+"""The items that pipes have waited for at each item of a block, directly or transitively."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where flags and barriers have to stand, block by block.
+"""The places of flags and barriers, block by block.
 
 A loop counts as one item of the block around it, and a flag between two items is set behind the first and waited for
 before the second, so set and wait always pair in one block. Inside, a loop is planned on its own; what one trip must
@@ -48,7 +48,7 @@ class BackEdge:
 
 @dataclass(slots=True)
 class LoopPlan:
-    """What is planned for a loop: its body, and what one trip waits for of those before it."""
+    """The plan of a loop: its body, and what one trip waits for of those before it."""
 
     body: BlockPlan
     back_edges: list[BackEdge] = field(default_factory=list)
@@ -58,7 +58,7 @@ class LoopPlan:
 
 @dataclass(slots=True)
 class BlockPlan:
-    """What is planned for a block: `barriers` and `drains` are items with a vector or a full barrier before them."""
+    """The plan of a block: `barriers` and `drains` are items with a vector or a full barrier before them."""
 
     flags: list[PlannedFlag] = field(default_factory=list)
     barriers: set[int] = field(default_factory=set)

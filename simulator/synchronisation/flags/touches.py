@@ -1,4 +1,4 @@
-"""Which bytes each part of a tree touches, by pipe; a loop as a whole touches what all of its trips do."""
+"""The bytes that each part of a tree touches, by pipe; a loop as a whole touches what all of its trips do."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Clocks:
         self.numbers = {name: pipe.number for name, pipe in self.pipes.items()}
         self.scalar = self.pipes[pipes.scalar]
         self.stuck: tuple[Instance, WaitFlag | Barrier] | None = None
-        """What the scalar unit itself waits for in vain."""
+        """The flags that the scalar unit itself waits for in vain."""
         self._start = start
         self._signals: dict[Key, deque[Clock]] = {}
         self._waiting: dict[Key, _Pipe] = {}

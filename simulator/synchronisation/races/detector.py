@@ -28,7 +28,7 @@ def find_races(tree: Tree, target: DataflowTarget) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """What the operations of an instruction mean for the order: actions before and behind its work, control writes."""
+    """The effect of an instruction's operations on the order: actions before and behind its work, control writes."""
 
     before: tuple[Action, ...]
     works: bool
@@ -59,7 +59,7 @@ def _profile(body: Block) -> _Profile:
 
 @dataclass(slots=True)
 class _FlagUse:
-    """How often a flag is set and waited for in program order, and where last."""
+    """The numbers of sets and waits of a flag in program order, and the places of the last ones."""
 
     pending: int = 0
     sets: int = 0

@@ -1,4 +1,4 @@
-"""What the detector finds, in words and as data."""
+"""The findings of the detector, in words and as data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 5
 
 
 class RaceKind(StrEnum):
-    """What is wrong."""
+    """The kind of a finding."""
 
     DEADLOCK = "deadlock"
     UNMATCHED = "unmatched flag"
@@ -59,7 +59,7 @@ class Finding:
 
 
 def refusal(findings: Sequence[Finding]) -> RaceError | EngineError:
-    """Return the error that refuses a program for its findings, of which there is at least one."""
+    """Return the error that rejects a program for its findings, of which there is at least one."""
     spelt = [finding.sentence for finding in findings[:_SHOWN]]
     more = len(findings) - len(spelt)
     message = "\n  ".join(spelt) + (f"\n  and {more} more" if more else "")

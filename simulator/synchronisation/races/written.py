@@ -23,7 +23,7 @@ _PLACES = 65536
 
 
 class WrittenBytes:
-    """What has been written so far, per buffer; `capacities` are their sizes in bytes."""
+    """The bytes written so far, per buffer; `capacities` are their sizes in bytes."""
 
     def __init__(self, capacities: Mapping[str, int], instructions: Sequence[Instruction]) -> None:
         self._written = {name: np.zeros(size, bool) for name, size in capacities.items()}

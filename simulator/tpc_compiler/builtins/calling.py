@@ -59,7 +59,7 @@ class Builtin:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BuiltinResult:
-    """What calls of a builtin gave.
+    """The results of calls of a builtin.
 
     `outputs` maps `y` to an array, native or codes: as many elements as a call gives, or a row of them per call.
     """

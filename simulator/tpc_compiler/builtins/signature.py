@@ -14,7 +14,7 @@ _SIGNATURE = re.compile(r"(?P<result>\w+) \((?P<arguments>[^)]*)\)")
 _VECTOR = re.compile(r"[a-z]+(?P<elements>\d+)(?P<pair>_pair_t)?")
 _BYTE_BITS = 8
 _SCALARS = {"int": ("shift", "i32"), "float": ("scale", "f32")}
-"""What the scalar argument of a cast builtin is for, and its format, by its type."""
+"""The purpose of a cast builtin's scalar argument, and its format, by its type."""
 _HELD = {Recipe.HALF_IN_WIDE_LANES: "f16"}
 
 
@@ -38,7 +38,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a cast builtin takes and gives; `scalar` is name and format of its number, if it takes one.
+    """The arguments and result of a cast builtin; `scalar` is name and format of its number, if it takes one.
 
     All sources have one format, so that they are one array: first all elements of the first register, and so on.
     """

@@ -51,7 +51,7 @@ _PREFIX = "sw_"
 
 
 class SourceForm(StrEnum):
-    """What the program says."""
+    """The form of a cast in the source program."""
 
     AS = "as"
     """`as_T(x)` and `as_T(x, mode)`."""

@@ -1,4 +1,4 @@
-"""Which instructions a cast of the compiler goes through on a generation: one hop per instruction or small sequence.
+"""The instructions of a compiler's cast on a generation: one hop per instruction or small sequence.
 
 A pair that the vector unit converts goes directly; integers narrow by CONVERT_INT with shift 0, except where CONVERT
 covers that family too; everything else is in the table of chains, whose links are found in the same way. Source:
@@ -21,7 +21,7 @@ _NARROWEST = 8
 
 
 class HopMethod(StrEnum):
-    """How one hop is done."""
+    """The method of one hop."""
 
     CONVERT = "CONVERT"
     NARROW = "CONVERT_INT"

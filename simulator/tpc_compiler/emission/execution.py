@@ -26,7 +26,7 @@ _UNCOUNTED = ("mov", "halt")
 
 @dataclass(frozen=True, slots=True)
 class KernelResult:
-    """What a run of a kernel left.
+    """The result of running a kernel.
 
     `outputs` are codes by name, shape (tiles, elements of a tile). `vector_operations` counts what was issued in the
     vector slot per tile, moves of whole registers aside. `tree` is what was issued, ready for an engine.

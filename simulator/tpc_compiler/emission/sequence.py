@@ -12,7 +12,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.program import File, Slot
 
 _GROUPS = {1: File.V, 2: File.D, 4: File.A}
-"""How a vector register and aligned groups of them are spelled, by their number of registers."""
+"""The spelling of a vector register and of aligned groups of them, by their number of registers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a block of bundles stores, as terms of what it loads.
+"""The values that a block of bundles stores, as terms of those that it loads.
 
 Bundles are taken in order: a block that reads early has another meaning than this, and is not given here.
 """
@@ -45,7 +45,7 @@ class VectorAccess:
 
 @dataclass(slots=True)
 class Analysis:
-    """What a block does.
+    """The effects of a block.
 
     `others` are the instructions that touch no vector, with their places; `work` the instructions of the vector slot
     that are not lane moves; `moves` the lane moves. `registers` and `masks` are what is known at the end.

@@ -36,7 +36,7 @@ _MEMORY = ("ld_", "st_", "gen_addr", "cache_")
 
 @dataclass(frozen=True, slots=True)
 class BlockResult:
-    """What became of a block: `reason` says why it stayed, None if it was written anew.
+    """The result for a block: `reason` says why it stayed, None if it was written anew.
 
     `removed` counts the lane moves that went, by mnemonic; operations are those of the vector slot.
     """
