@@ -196,7 +196,7 @@ def test_files_that_are_no_tables(tmp_path):
     with pytest.raises(ReadError, match="No such file"):
         read_table(tmp_path / "absent.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ReadError, match="no UTF-8"):
+    with pytest.raises(ReadError, match="not UTF-8"):
         read_table(tmp_path / "bytes.csv")
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(ReadError, match="is empty"):

@@ -231,7 +231,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         read_graph(tmp_path / "missing.onnx")
     with pytest.raises(ReadError, match="No such file"):
         read_graph(tmp_path / "missing.mlir")
-    with pytest.raises(ReadError, match="no UTF-8"):
+    with pytest.raises(ReadError, match="not UTF-8"):
         read(tmp_path, b"\xff\xfe", ".mlir")
 
 
