@@ -18,10 +18,10 @@ from typing import BinaryIO
 from castsim.isa.errors import ReadError
 
 MAX_TEXT_BYTES = 16 << 20
-"""Largest program, table, record or binary unless told otherwise: some 400,000 lines, a minute of reading them."""
+"""Largest program, table, record or binary by default: some 400,000 lines, a minute of reading them."""
 
 MAX_MODEL_BYTES = 256 << 20
-"""Largest ONNX model unless told otherwise: it holds its constants, which are not text."""
+"""Largest ONNX model by default: it holds its constants, which are not text."""
 
 OPTION = "--max-file-bytes"
 """The option of the command line that sets the limit for both."""
@@ -94,7 +94,7 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
 
 
 def check_size(size: int, what: str, *, default: int = MAX_TEXT_BYTES) -> None:
-    """Reject what is larger than the limit, `default` unless `file_limit` says otherwise.
+    """Reject files larger than the limit, `default` unless `file_limit` says otherwise.
 
     Raises:
         ReadError: as said.

@@ -101,7 +101,7 @@ class Listener(Protocol):
 
 @runtime_checkable
 class Observer(Listener, Protocol):
-    """Listens to an engine in detail. Every method may ignore what it hears; none can alter the simulation."""
+    """Receives the events of an engine in detail. Every method may ignore them; none can alter the simulation."""
 
     def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
         """Cycles [start, end) of `pipe` went to `cause`, on behalf of operation `operation` (None: nothing to do)."""
@@ -111,11 +111,11 @@ class Observer(Listener, Protocol):
 
 
 class Watcher(Observer, Protocol):
-    """Listens to the beginning of a run only."""
+    """Receives the events of the beginning of a run only."""
 
     @property
     def until(self) -> int | None:
-        """The first cycle it does not want to hear of, None for the end; it may come nearer while it listens."""
+        """The first cycle whose events it does not want, None for the end; it may decrease during the run."""
 
 
 Record = TypeVar("Record")

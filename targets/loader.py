@@ -168,7 +168,7 @@ def _described(path: Path) -> tuple[dict[str, Any], Overlay]:
 
 
 def _check_said(overlay: Overlay) -> None:
-    """Reject the first changed fact of which nobody says where it is from."""
+    """Reject the first changed fact without a source."""
     if overlay.unsaid:
         raise overlay.unsaid[0]
 

@@ -86,8 +86,8 @@ class Option(Fact):
     """A named choice: `value` is the default, `legal` what it may be set to.
 
     Most options stand for a doubtful point: what the hardware does where sources disagree or are silent; no user can
-    choose that. `set_by` tells the others: who in software sets it, the program or what launches it, and the source
-    that says so; '' where nobody does. Source and status are those of the default and of the meaning.
+    choose that. `set_by` names the others: who in software sets it, the program or its launcher, and the source
+    that says so; '' where no software does. Source and status are those of the default and of the meaning.
     """
 
     value: int | str

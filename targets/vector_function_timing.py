@@ -1,6 +1,6 @@
 """Timing facts of chips that run vector functions (docs/reference/a5.md sections 1, 6 and 7).
 
-Constants may have two decimals: they average over alternations nobody documented.
+Constants may have two decimals: they average over undocumented alternations.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class OperandKey:
 class Commit:
     """The stage in which a result becomes visible, with what exceptions ask about the producer.
 
-    One object per target and kind of result, so that it may key the distances of an operand. `listed` tells whether
+    One object per target and kind of result, so that it may key the distances of an operand. `listed` says whether
     the stage tables have it; otherwise `number` is the stage that the default distance amounts to.
     """
 

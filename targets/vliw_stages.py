@@ -22,7 +22,7 @@ FileName = Literal["V", "S", "I", "AD", "SP", "VP", "imm", "hw"]
 
 RESULT = "dst"
 DESTINATION_KINDS = 4
-"""Most kinds of destinations that a rule tells apart, by their number modulo this."""
+"""Maximum number of kinds of destinations that a rule distinguishes, by their number modulo this."""
 WHOLE_SLOT = "*"
 PREDICATE = "predicate"
 
@@ -180,7 +180,7 @@ class IntegerAccumulator(Fact):
 
 def _told_apart(count: int) -> int:
     if count not in (1, 2, DESTINATION_KINDS):
-        raise ValueError(f"{count} is not simulated: destinations are told apart by their number modulo 4, 2 or 1")
+        raise ValueError(f"{count} is not simulated: destinations are distinguished by their number modulo 4, 2 or 1")
     return count
 
 
@@ -190,8 +190,8 @@ class FloatAccumulator(Fact):
     `products` take the accumulator as operand c; `sums` as operand a, if their type is among `sum_types` or they take
     pairs. All of them and `factors` pass it on. Behind one of `late_producers` an accumulator comes `added` bundles
     later; a pair of accumulators at distance `direct` is at `forwarded` if the forwarding fits, else at `otherwise`.
-    `f8_destinations` and `half_destinations` are the counts of destinations that forwarding in the VPU tells apart, by
-    mark; for other floats 1.
+    `f8_destinations` and `half_destinations` are the counts of destinations that forwarding in the VPU distinguishes,
+    by mark; for other floats 1.
     """
 
     products: tuple[InstructionName, ...]

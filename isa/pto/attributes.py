@@ -120,7 +120,7 @@ def layout_from(reader: PtoReader, attribute: Attribute) -> str:
 
 
 def check_keys(reader: PtoReader, attributes: Attributes, legal: tuple[str, ...], owner: str) -> None:
-    """Reject unknown keys; a key of another dialect (with a dot) only brings a warning, as it binds nobody."""
+    """Reject unknown keys; a key of another dialect (with a dot) only brings a warning, as it has no effect here."""
     for key, attribute in attributes.items():
         if key in legal:
             continue

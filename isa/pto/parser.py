@@ -32,7 +32,7 @@ def parse(
         text: the whole file. The module around the functions is optional.
         file: its name, for the places in messages.
         max_statements: operations that it may have.
-        go_past_refused: a function that cannot be read is kept as refused, as long as the text tells where it ends.
+        go_past_refused: a function that cannot be read is kept as refused, as long as the text shows where it ends.
 
     Returns:
         The program with every function of the file; `warnings` lists what was accepted but deserves a look.
@@ -145,7 +145,7 @@ class _Module:
 def _end_of_function(reader: PtoReader, start: int) -> int | None:
     """Return the token behind a function: where every bracket is closed, and a function, '}' or the end follows.
 
-    None: the brackets do not match, so that nothing tells what belongs to the function.
+    None: the brackets do not match, so that the end of the function is unknown.
     """
     kinds, texts = reader.kinds, reader.texts
     opened: list[str] = []

@@ -15,7 +15,7 @@ from castsim.isa.pto.spelling import closest
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A value: its type and where its name was written; its number, or a view's extents, as far as the text tells."""
+    """A value: its type and where its name was written; its number, or a view's extents, where the text gives them."""
 
     type: Type
     start: int

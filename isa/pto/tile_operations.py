@@ -152,7 +152,7 @@ def _fits(form: tuple[Role, ...], types: tuple[Type, ...]) -> bool:
 def _check_attributes(
     reader: PtoReader, statement: Statement, known: VectorOperation, inputs: OperandList, attributes: Attributes
 ) -> None:
-    """Reject an attribute of another operation and values that it cannot have; warn of names that nobody knows."""
+    """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
         if key not in _KNOWN_ATTRIBUTES:
             reader.warn(

@@ -1,6 +1,6 @@
 """The vector operations on tiles: one row each, which says all that is true of an operation on every chip.
 
-Parser, values, accesses, checks and the lowerings of both mechanisms read the rows; nothing is told from a mnemonic.
+Parser, values, accesses, checks and the lowerings of both mechanisms read the rows; nothing is derived from a mnemonic.
 What a chip adds is its own row of `targets/*_operations.csv`: element types, scratch, the kernel that runs.
 
 Source: docs/reference/pto.md section 7.

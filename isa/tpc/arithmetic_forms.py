@@ -98,7 +98,7 @@ def _shift(mnemonic: str, scalar: tuple[Switch, ...] = (), vector: tuple[Switch,
     )
 
 
-# ASH saturates to the left unless told otherwise.
+# ASH saturates to the left by default.
 _ASH_SATURATE = flag("st", aliases=("sat",), default=1)
 _RHU = flag("rhu")
 _RHAZ_RS = flag("rhaz_rs", Feature.PRODUCT_ROUNDING)

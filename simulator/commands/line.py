@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises instead of leaving, so that usage errors are reported like all others."""
 
     def error(self, message: str) -> NoReturn:
-        """Reject what was typed.
+        """Reject the command line.
 
         Raises:
             ReadError: always.
@@ -122,7 +122,7 @@ def execute(name: str, options: Namespace) -> Outcome:
     """Do what a command is for; only now what it needs is imported.
 
     Raises:
-        CastsimError, EngineError: as the command tells.
+        CastsimError, EngineError: as raised by the command.
     """
     execution: CommandModule = import_module(f"castsim.commands.execution.{name}")
     return execution.execute(options)

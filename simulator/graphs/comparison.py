@@ -85,7 +85,7 @@ def against_sets(
 
 
 def number_of(code: int, fmt: Format) -> str:
-    """Return a code as a number, as short as tells it from others."""
+    """Return a code as the shortest number that distinguishes it from others."""
     value = value_of(code, fmt)
     if isinstance(value, float):
         return "-0" if value == 0 else str(value)

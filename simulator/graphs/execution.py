@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from castsim.running import LoadedProgram
 
 MOST_ELEMENTS = 1 << 25
-"""Elements of the largest tensor that is run unless told otherwise: 128 MiB of f32, of which a node holds several."""
+"""Default limit on the elements of a tensor: 128 MiB of f32, of which a node holds several."""
 
 
 def read_graph(path: Path, version: str | None = None) -> Graph:
@@ -64,7 +64,7 @@ def make_tensors(
     """Return the inputs of a graph: arrays, files, `random:SEED` or `zeros`; `sizes` are extents by name.
 
     Raises:
-        ReadError: an unknown, missing or misshapen input, or a dynamic extent that nobody gives.
+        ReadError: an unknown, missing or misshapen input, or a dynamic extent that is not given.
         IllegalError: an input of over `most_elements` elements.
     """
     names = [port.name for port in graph.inputs]

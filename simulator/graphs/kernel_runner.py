@@ -58,7 +58,7 @@ class KernelRunner:
     def run(self, kernel: NodeKernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
         """Run a kernel on flat codes of one length; return the codes of its outputs.
 
-        `answered` tells with which options of the target a planned chain is to be run.
+        `answered` gives the options of the target with which a planned chain is run.
 
         Raises:
             IllegalError, TileError: the target has no program for it.

@@ -15,7 +15,7 @@ from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, codes_from_array
 
 Dimension = int | str
-"""An extent, or the name of one that whoever runs the graph chooses."""
+"""An extent, or the name of one that is chosen when the graph is run."""
 
 
 class Language(Enum):

@@ -18,7 +18,7 @@ from castsim.targets import Target
 from castsim.timing import Timing
 
 _MOST_PLACES = 512
-"""Different places of accesses that are told apart; beyond, all places of an operand count as one stretch."""
+"""Different places of accesses that are kept apart; beyond, all places of an operand count as one stretch."""
 
 Interval = tuple[int, int]
 """Cycles [start, end)."""

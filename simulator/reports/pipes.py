@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from castsim.timing import Cause, PipeTiming, Timing
 
 WAITING = frozenset({Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER})
-"""Causes for which a pipe waits for somebody else; in all others it is occupied itself."""
+"""Causes for which a pipe waits for another unit; in all others it is occupied itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A progress bar on standard error for runs that last, and only if somebody watches."""
+"""A progress bar on standard error for long runs, only on a terminal."""
 
 from __future__ import annotations
 

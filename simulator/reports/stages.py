@@ -1,4 +1,4 @@
-"""A progress bar on standard error for work in stages, shown only to somebody who watches, once it lasts."""
+"""A progress bar on standard error for work in stages, only on a terminal and only once it lasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_SECONDS = 1.0
 
 @contextmanager
 def watching(*, quiet: bool) -> Iterator[ProgressCallback]:
-    """Give something to report progress to while the block lasts."""
+    """Yield a callback for progress while the block lasts."""
     if quiet or not sys.stderr.isatty():
         yield lambda *_: None
         return

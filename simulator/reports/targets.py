@@ -49,5 +49,5 @@ def facts_below(target: Target, prefix: str) -> list[NamedFact]:
 
 
 def _header(target: Target) -> Document:
-    told = document(target, "name", "title", "mechanism", "languages", "architectures")
-    return {**told, "casts": len(target.casts)}
+    head = document(target, "name", "title", "mechanism", "languages", "architectures")
+    return {**head, "casts": len(target.casts)}

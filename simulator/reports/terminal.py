@@ -32,7 +32,7 @@ _WORDY = 16
 """Columns that a text of several words gets at least, if it has as many, before a table is broken."""
 
 _LONGEST_WORD = 200
-"""Columns of a word that is not folded: longer ones are names that nobody reads."""
+"""Columns of a word that is not folded: longer ones are names that are rarely read."""
 
 
 class FittingTable(Table):

@@ -1,4 +1,4 @@
-"""A progress bar on standard error for verifications, and only if somebody watches."""
+"""A progress bar on standard error for verifications, only on a terminal."""
 
 from __future__ import annotations
 

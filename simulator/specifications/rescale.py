@@ -117,7 +117,7 @@ def _mode(operator: Rescale, rules: RescaleRules) -> RescaleRounding:
 
 
 def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
-    """Reject what no TOSA graph can hold: other types, and numbers that their operands cannot store."""
+    """Reject operands that no TOSA graph can hold: other types, and numbers that their operands cannot store."""
     for name, legal in ((operator.src, tuple(rules.inputs)), (operator.dst, rules.outputs)):
         if name not in legal:
             raise ReadError(f"RESCALE has no type '{name}' there", legal=legal)

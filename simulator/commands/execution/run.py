@@ -57,7 +57,7 @@ def execute(options: Namespace) -> Outcome:
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
     result, gains, timeline = _simulate(options, loaded, limits)
-    told = [] if timeline is None else write_views(options, result, timeline)
+    written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
@@ -68,7 +68,7 @@ def execute(options: Namespace) -> Outcome:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed
 
         shown = run_text(report, width)
-        return Group(shown, *([] if timeline is None else timeline_text(options, timeline, told, width)))
+        return Group(shown, *([] if timeline is None else timeline_text(options, timeline, written, width)))
 
     return Outcome(
         run_document(report), text, code=1 if result.races or any(found.certain for found in findings or ()) else 0

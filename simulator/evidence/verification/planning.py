@@ -17,7 +17,7 @@ from castsim.numerics.policy import legal_overflows, legal_roundings
 from castsim.numerics.tiers import Tier
 
 SAMPLE_COUNT = 1 << 20
-"""Samples taken for all modes of a pair together where nobody says how many: so that a pair takes some seconds."""
+"""Default number of samples for all modes of a pair together: so that a pair takes some seconds."""
 
 LEAST_SAMPLES = 1 << 16
 """Samples taken at least for each mode."""

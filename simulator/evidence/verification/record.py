@@ -91,8 +91,8 @@ class PartProgress:
 class VerificationRecord:
     """The progress of all parts of a verification.
 
-    `files` are the digests of the sources it is about, None until somebody asks for them by `sources`: they take longer
-    than a small verification that nobody keeps. `runs` tell when and with which versions it was worked on.
+    `files` are the digests of the sources it is about, None until `sources` computes them: they take longer
+    than a small verification that is not saved. `runs` lists the times and versions of the work on it.
     """
 
     progress: list[PartProgress]

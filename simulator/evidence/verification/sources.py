@@ -27,7 +27,7 @@ PACKAGES = {
 }
 """The folders of modules, the longest name first: a checkout has three folders side by side, an installation one.
 
-Modules of any other name are somebody else's, whose sources a proof is not about.
+Modules of any other name are third-party, and their sources are not part of a proof.
 """
 
 PROVEN = ("castsim.numerics.tiers", "castsim.evidence.verification.comparison")
@@ -121,8 +121,8 @@ def stripped(source: str, rows: Collection[int] = ()) -> str:
 def own_imports(source: str) -> tuple[list[str], set[int]]:
     """Return the names that a source imports from our own modules, and the lines of these imports.
 
-    A module is told by its last name: one that moves to another folder decides the same bits. Which modules there are
-    is told by the list of files.
+    A module is identified by its last name: one that moves to another folder decides the same bits. The list
+    of files gives the modules.
     """
     taken, rows = [], set()
     for node in ast.walk(ast.parse(source)):

@@ -79,9 +79,9 @@ def _left_out(rows: Sequence[OperationRow], timeline: Timeline) -> Iterator[str]
     """Yield a line about the operations that wait all the time, if there are any."""
     queued = sum(row.end > timeline.start for row in rows)
     counts = ((queued, "in a queue"), (len(rows) - queued, "to retire"))
-    told = [f"{count} {where}" for count, where in counts if count]
-    if told:
-        yield f"not shown, as they only wait in these cycles: {', '.join(told)}"
+    notes = [f"{count} {where}" for count, where in counts if count]
+    if notes:
+        yield f"not shown, as they only wait in these cycles: {', '.join(notes)}"
 
 
 def _first(row: OperationRow) -> int:

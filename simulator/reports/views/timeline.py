@@ -194,7 +194,7 @@ def _rows(
 
 
 def _dispatched(operation: OperationTiming, recorder: Recorder) -> int:
-    """Return the cycle in which an operation was dispatched; that of its start, if nothing tells of another."""
+    """Return the cycle in which an operation was dispatched; that of its start, if no other is known."""
     segment = recorder.first.get(operation.index)
     if segment is None or segment.start >= operation.start:
         return operation.start

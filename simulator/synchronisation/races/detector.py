@@ -185,7 +185,7 @@ class _Detector:
         return Finding(RaceKind.DEADLOCK, "; ".join(reasons), spans, tuple(name for name, _, _ in blocked))
 
     def _signal(self, action: WaitFlag) -> str:
-        """Say what has become of a signal that is waited for in vain."""
+        """Describe the fate of a signal that is waited for and never set."""
         use = self.flags[action.signaller, action.pipe, action.event]
         if use.sets >= use.waits:
             return f"set behind what {action.signaller} waits for"

@@ -43,7 +43,7 @@ class ScheduledKernel:
     def text(self, tiles: int = 1, scalars: Mapping[str, int | float] | None = None) -> str:
         """Return the program for a number of tiles, one after the other.
 
-        `scalars` are the numbers by name; None leaves them to whoever runs the program, and says where they go.
+        `scalars` are the numbers by name; None leaves them to the caller of the program, and says where they go.
 
         Raises:
             ReadError: fewer than one tile, an unknown or missing scalar, or a number that its format does not hold.

@@ -19,7 +19,7 @@ _GROUPS = {1: File.V, 2: File.D, 4: File.A}
 class Value:
     """A register of a sequence, or an aligned pair or quad of vector registers.
 
-    `number` tells the groups of a sequence apart; `part` is the place within the group, None for all of it.
+    `number` identifies the groups of a sequence; `part` is the place within the group, None for all of it.
     """
 
     number: int
