@@ -106,7 +106,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("pydantic", ("castsim.targets",)),
         ("rich", ("castsim.reports", "castsim.commands", "castsim.__main__")),
         ("numba", ("castsim.numerics", "castsim.engines.fast_dataflow.compiling")),
-        ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.tpc")),
+        ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.codes")),
         ("gfloat", ()),
         ("en_dtypes", ()),
         ("hypothesis", ()),
