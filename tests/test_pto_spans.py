@@ -12,7 +12,7 @@ from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS
 from castsim.isa.pto import parse
 from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.tpc.text import Source as AssemblySource
+from castsim.isa.tpc.text import AssemblySource
 
 
 def one_line(constants: int) -> str:

@@ -22,7 +22,7 @@ from castsim.isa.tpc.program import (
     TensorDeclaration,
     VlmDeclaration,
 )
-from castsim.isa.tpc.text import Comment, Source
+from castsim.isa.tpc.text import AssemblySource, Comment
 
 _DIRECTIONS = ("in", "out", "inout")
 _NUMBER = r"(?P<number>0[xX][0-9A-Fa-f]{1,16}|\d{1,20})"
@@ -42,7 +42,7 @@ _SHAPES = {
 }
 
 
-def declared_target(source: Source) -> str | None:
+def declared_target(source: AssemblySource) -> str | None:
     """Return the target that a text names, before anything else of it is read."""
     for comment in source.comments:
         word, _, rest = comment.text.strip().partition(" ")
@@ -51,7 +51,7 @@ def declared_target(source: Source) -> str | None:
     return None
 
 
-def read_declarations(source: Source, dialect: Dialect) -> tuple[Declaration, ...]:
+def read_declarations(source: AssemblySource, dialect: Dialect) -> tuple[Declaration, ...]:
     """Read all declarations of a text.
 
     Raises:
@@ -81,7 +81,7 @@ def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
     return (("vlm address", declaration.address), ("name", declaration.name))
 
 
-def _read(source: Source, comment: Comment, dialect: Dialect) -> Declaration:
+def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declaration:
     text = comment.text.strip()
     indent = len(comment.text) - len(comment.text.lstrip())
     span = source.span(comment.line, comment.column + indent, max(1, len(text)))

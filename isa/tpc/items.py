@@ -11,7 +11,7 @@ from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, forms_of, mnemonics
 from castsim.isa.tpc.program import Comparison, LabelUse, Operand
-from castsim.isa.tpc.text import Source, Word
+from castsim.isa.tpc.text import AssemblySource, Word
 
 _SIGNS = frozenset((">", ">=", "<", "<=", "==", "!="))
 
@@ -46,7 +46,7 @@ class InstructionParts:
     operands: list[Given] = field(default_factory=list)
 
 
-def take_apart(source: Source, words: list[Word], dialect: Dialect) -> InstructionParts:
+def take_apart(source: AssemblySource, words: list[Word], dialect: Dialect) -> InstructionParts:
     """Sort the words of one instruction.
 
     Raises:
@@ -89,7 +89,12 @@ class _Items:
     """Sorts the words behind the mnemonic into switches and operands."""
 
     def __init__(
-        self, source: Source, words: list[Word], dialect: Dialect, parts: InstructionParts, switch_words: frozenset[str]
+        self,
+        source: AssemblySource,
+        words: list[Word],
+        dialect: Dialect,
+        parts: InstructionParts,
+        switch_words: frozenset[str],
     ) -> None:
         self.source = source
         self.words = words
@@ -159,7 +164,7 @@ class _Items:
         raise self.error(f"'{text[:40]}' is not a switch or operand of {self.parts.mnemonic}", word, tuple(near))
 
 
-def _unknown_mnemonic(source: Source, head: Word, name: str) -> ReadError:
+def _unknown_mnemonic(source: AssemblySource, head: Word, name: str) -> ReadError:
     span = source.word_span(head)
     if name in UNMODELLED:
         return ReadError(f"instruction {name} is not modelled: no cast needs it", span=span)

@@ -25,7 +25,7 @@ from castsim.isa.tpc.program import (
     Slot,
     Special,
 )
-from castsim.isa.tpc.text import Source, Word
+from castsim.isa.tpc.text import AssemblySource, Word
 
 
 class _Misfit(Exception):  # noqa: N818  never leaves this module
@@ -39,7 +39,7 @@ class _Misfit(Exception):  # noqa: N818  never leaves this module
         self.legal = legal
 
 
-def read_instruction(source: Source, words: list[Word], dialect: Dialect) -> dict[Slot, Instruction]:
+def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, Instruction]:
     """Read one instruction that is not a NOP; return it for every slot it may stand in.
 
     Raises:
@@ -54,7 +54,7 @@ def read_instruction(source: Source, words: list[Word], dialect: Dialect) -> dic
     return found
 
 
-def read_in_slot(source: Source, words: list[Word], slot: Slot, dialect: Dialect) -> Instruction:
+def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> Instruction:
     """Read one instruction that is not a NOP and stands in a given slot.
 
     Raises:
@@ -75,7 +75,7 @@ def read_in_slot(source: Source, words: list[Word], slot: Slot, dialect: Dialect
 
 
 def _try(
-    source: Source, rows: list[Form], parts: InstructionParts, dialect: Dialect
+    source: AssemblySource, rows: list[Form], parts: InstructionParts, dialect: Dialect
 ) -> tuple[dict[Slot, Instruction], list[_Misfit]]:
     """Fit rows; the first that fits serves each of its slots."""
     found: dict[Slot, Instruction] = {}
@@ -97,7 +97,7 @@ def _try(
 _OPERANDS, _PREDICATE, _TYPE, _SWITCHES = range(4)
 
 
-def _match(source: Source, form: Form, parts: InstructionParts, dialect: Dialect) -> Instruction:
+def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> Instruction:
     """Fit one row.
 
     Raises:
@@ -220,7 +220,7 @@ def _match_suffixes(form: Form, parts: InstructionParts) -> tuple[str | None, li
 
 
 def _match_switches(
-    source: Source, form: Form, parts: InstructionParts, settings: list[Setting], dialect: Dialect
+    source: AssemblySource, form: Form, parts: InstructionParts, settings: list[Setting], dialect: Dialect
 ) -> tuple[tuple[str, Value], ...]:
     chosen: dict[str, Value] = {}
     places: dict[str, Word] = {}
@@ -297,7 +297,7 @@ def _value(switch: Switch, setting: Setting) -> Value:
     raise _Misfit((_SWITCHES, 1), setting.word, message, legal)
 
 
-def _check_rounding(source: Source, switch: Switch, value: Value, setting: Setting, dialect: Dialect) -> None:
+def _check_rounding(source: AssemblySource, switch: Switch, value: Value, setting: Setting, dialect: Dialect) -> None:
     if switch.rounding is not None and value not in dialect.roundings[switch.rounding]:
         message = f"{dialect.name} has no rounding mode {value} on this instruction"
         span = source.word_span(setting.word)
@@ -311,7 +311,7 @@ def _names(form: Form, dialect: Dialect) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------------- refusals
 
 
-def _refusal(source: Source, parts: InstructionParts, misfits: list[_Misfit], dialect: Dialect) -> CastsimError:
+def _refusal(source: AssemblySource, parts: InstructionParts, misfits: list[_Misfit], dialect: Dialect) -> CastsimError:
     """Return the refusal of an instruction that fits no row of this generation."""
     for form in forms_of(parts.mnemonic):
         if not available(form, dialect) and _fits_elsewhere(source, form, parts, dialect):
@@ -328,7 +328,7 @@ def _refusal(source: Source, parts: InstructionParts, misfits: list[_Misfit], di
     return ReadError(first.message, span=source.word_span(first.word), legal=legal)
 
 
-def _fits_elsewhere(source: Source, form: Form, parts: InstructionParts, dialect: Dialect) -> bool:
+def _fits_elsewhere(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> bool:
     """Whether a form that this generation lacks would fit the text."""
     try:
         _match(source, form, parts, dialect)

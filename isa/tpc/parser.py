@@ -18,7 +18,7 @@ from castsim.isa.tpc.declarations import declared_target, read_declarations
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.matching import read_in_slot, read_instruction
 from castsim.isa.tpc.program import Bundle, Directive, Instruction, Item, LabelDefinition, LabelUse, Program, Slot
-from castsim.isa.tpc.text import Source, Word
+from castsim.isa.tpc.text import AssemblySource, Word
 
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
 _SEPARATOR = re.compile(r";|\|\|")
@@ -34,7 +34,7 @@ def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int
             for one slot, an undefined or redefined label, a bad declaration.
         IllegalError: an instruction, form, switch or mode that this generation lacks.
     """
-    source = Source(text, file)
+    source = AssemblySource(text, file)
     declarations = read_declarations(source, dialect)
     program = Program(declarations, tuple(_counted(_Reader(source, dialect).items(), max_statements)))
     _check_labels(program, source)
@@ -51,7 +51,7 @@ def _counted(items: Iterator[Item], limit: int) -> Iterator[Item]:
 
 def target_named_in(text: str, file: str = "<text>") -> str | None:
     """Return the target that a text declares (`// castsim: target NAME`), None if it names none."""
-    return declared_target(Source(text, file))
+    return declared_target(AssemblySource(text, file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class _Segment:
 class _Reader:
     """Goes through the lines of one text."""
 
-    def __init__(self, source: Source, dialect: Dialect) -> None:
+    def __init__(self, source: AssemblySource, dialect: Dialect) -> None:
         self.source = source
         self.dialect = dialect
         self.line = 0
@@ -200,7 +200,7 @@ def _assign(choices: list[dict[Slot, Instruction]], taken: frozenset[Slot]) -> t
     return None
 
 
-def _check_labels(program: Program, source: Source) -> None:
+def _check_labels(program: Program, source: AssemblySource) -> None:
     """Reject labels defined twice and uses of undefined ones."""
     places: dict[str, LabelDefinition] = {}
     for item in program.items:

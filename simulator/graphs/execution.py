@@ -17,7 +17,7 @@ from castsim.graphs import onnx_nodes
 from castsim.graphs.chip import Chip
 from castsim.graphs.comparison import OutputComparison, against_reference, against_sets
 from castsim.graphs.kernel_runner import KernelRunner
-from castsim.graphs.model import Graph, GraphInput, GraphNode, GraphTensor, Language
+from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.graphs.onnx_reader import read_onnx
 from castsim.graphs.onnx_versions import judged as judged_by_version
 from castsim.graphs.outcome import GraphRun, NodeRun
@@ -129,7 +129,7 @@ def run_graph(
         check_size(f"output '{name}'", math.prod(tensor.shape), most_elements)
     whole: tuple[OutputComparison, ...] = ()
     unjudged = None
-    if graph.language is Language.ONNX and ran:
+    if graph.language is GraphLanguage.ONNX and ran:
         try:
             whole = _whole(graph, inputs, results, done)
         except IllegalError as error:
@@ -203,7 +203,7 @@ def _judged(
     runner: KernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], Answer | None, list[OutputComparison], str | None]:
     """Run a node; return its outputs, the lowering's answer, comparisons, and why there are none if there should be."""
-    if graph.language is Language.TOSA:
+    if graph.language is GraphLanguage.TOSA:
         outputs, found, sets = run_tosa_node(runner, graph, node, given)
         label = f"{graph.spec}@{graph.version}"
         judged = [] if sets is None else [_against(node.outputs[0], outputs[0], sets, list(given[:1]), label)]

@@ -18,7 +18,7 @@ Dimension = int | str
 """An extent, or the name of one that is chosen when the graph is run."""
 
 
-class Language(Enum):
+class GraphLanguage(Enum):
     """The language of a graph."""
 
     ONNX = "ONNX model"
@@ -85,7 +85,7 @@ class Graph:
 
     file: str
     name: str
-    language: Language
+    language: GraphLanguage
     spec: str
     version: str
     inputs: tuple[GraphInput, ...]

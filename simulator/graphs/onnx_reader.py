@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.graphs.model import Dimension, Graph, GraphInput, GraphNode, GraphTensor, Language
+from castsim.graphs.model import Dimension, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.reading import MAX_MODEL_BYTES, check_size, read_bytes
@@ -84,7 +84,7 @@ def read_onnx(path: Path) -> Graph:
     return Graph(
         file=str(path),
         name=graph.name or path.stem,
-        language=Language.ONNX,
+        language=GraphLanguage.ONNX,
         spec="onnx",
         version=str(opset),
         inputs=tuple(_input(path, each, onnx) for each in graph.input if each.name not in constants),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from castsim.graphs.model import Graph, GraphInput, GraphNode, GraphTensor, Language
+from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.graphs.tosa_attributes import OPERANDS, RESCALE, check_operand_types, checked_attributes
 from castsim.graphs.tosa_text import TensorType, TosaAttribute, TosaReader, TosaTokenKind
 from castsim.isa.errors import IllegalError, ReadError, Span
@@ -57,7 +57,7 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
     return Graph(
         file=str(path),
         name=function.name,
-        language=Language.TOSA,
+        language=GraphLanguage.TOSA,
         spec="tosa",
         version=version or _default_version(),
         inputs=tuple(function.inputs),

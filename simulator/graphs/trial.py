@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from castsim.graphs.model import Graph, GraphNode, GraphTensor, Language
+from castsim.graphs.model import Graph, GraphLanguage, GraphNode, GraphTensor
 from castsim.graphs.tosa_nodes import rescale_of
 from castsim.isa.codes import Codes
 from castsim.planning.samples import all_codes
@@ -31,7 +31,7 @@ def all_operands(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | No
     x = given[0]
     if x is None:
         return None
-    if graph.language is Language.TOSA:
+    if graph.language is GraphLanguage.TOSA:
         return _channels(given, _multipliers(graph, node)) if node.op == "tosa.rescale" else None
     if node.op in _PAIRS and len(given) == 2:
         return _pairs(graph, node, given)
