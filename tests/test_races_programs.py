@@ -10,7 +10,7 @@ import pytest
 from expected_files import PROGRAMS
 
 from castsim.__main__ import main
-from castsim.commands.words import assignments, scalar
+from castsim.commands.option_values import assignments, scalar
 from castsim.isa.errors import EngineError, RaceError
 from castsim.running import load_program
 from castsim.synchronisation.races import Finding, RaceKind, find_races

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 
-PATIENCE_SECONDS = 1.0
+BAR_DELAY_SECONDS = 1.0
 """A run shorter than this shows nothing."""
 
 
 @contextmanager
-def following(tree: Tree | None) -> Iterator[RunProgress | None]:
+def run_progress(tree: Tree | None) -> Iterator[RunProgress | None]:
     """Show the progress of a run while the block lasts; None, at no cost, if standard error is not a terminal.
 
     `tree` is what will be issued, if that is known before the run.
@@ -50,7 +50,7 @@ class RunProgress:
         self._lock = threading.Lock()
         self._shown = False
         self._closed = False
-        self._timer = threading.Timer(PATIENCE_SECONDS, self._show)
+        self._timer = threading.Timer(BAR_DELAY_SECONDS, self._show)
         self._timer.daemon = True
         self._timer.start()
 

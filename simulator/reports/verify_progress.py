@@ -17,7 +17,7 @@ _MANY = 1_000_000
 
 
 @contextmanager
-def watching(record: VerificationRecord, *, quiet: bool) -> Iterator[VerificationProgress | None]:
+def verification_progress(record: VerificationRecord, *, quiet: bool) -> Iterator[VerificationProgress | None]:
     """Show the progress of a record while the block lasts; None if standard error is not a terminal or on `quiet`.
 
     Work that takes longer than some seconds is announced: which sets of codes, and how many.

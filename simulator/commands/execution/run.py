@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
+from castsim.commands.option_values import (
+    GRAPHS,
+    assignments,
+    limits_of,
+    machine_number,
+    output_folder,
+    positive,
+    scalar,
+)
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import GRAPHS, assignments, limits_of, machine_number, output_folder, positive, scalar
 from castsim.engines import ENGINES
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
@@ -19,7 +27,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
-from castsim.reports.progress import following
+from castsim.reports.progress import run_progress
 from castsim.reports.run import run_document, run_text
 from castsim.reports.run_report import RunReport
 from castsim.running import MAX_CYCLES, load, run_loaded
@@ -81,7 +89,7 @@ def _simulate(
     """Run the program, and once more with each limit lifted; also return what the views show."""
     inputs = assignments("--in", options.inputs)
     limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
-    with following(loaded.tree) as progress:
+    with run_progress(loaded.tree) as progress:
 
         def simulated(program: LoadedProgram, observer: Listener | None) -> Result:
             return run_loaded(

@@ -6,16 +6,16 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from castsim.commands.delivery import tell
+from castsim.commands.option_values import integer_from, take_words
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import integer_from, take_words
+from castsim.commands.output import tell
 from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, VerificationRecord, required_parts, verify
 from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.planning import plan
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.reports.verify import verify_document
-from castsim.reports.verify_progress import watching
+from castsim.reports.verify_progress import verification_progress
 
 
 def execute(options: Namespace) -> Outcome:
@@ -43,7 +43,7 @@ def execute(options: Namespace) -> Outcome:
     try:
         if path is not None:
             record.save(path)  # now, so that a long run does not end with nowhere to write
-        with watching(record, quiet=options.quiet) as observer:
+        with verification_progress(record, quiet=options.quiet) as observer:
             verify(record, workers=workers, save=None if path is None else lambda: record.save(path), observer=observer)
     except KeyboardInterrupt:
         _tell_interrupted(record, path)

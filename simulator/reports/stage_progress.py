@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 from castsim.timing import ProgressCallback
 
-PATIENCE_SECONDS = 1.0
+BAR_DELAY_SECONDS = 1.0
 """Work shorter than this shows nothing."""
 
 
 @contextmanager
-def watching(*, quiet: bool) -> Iterator[ProgressCallback]:
+def stage_progress(*, quiet: bool) -> Iterator[ProgressCallback]:
     """Yield a callback for progress while the block lasts."""
     if quiet or not sys.stderr.isatty():
         yield lambda *_: None
@@ -26,7 +26,7 @@ def watching(*, quiet: bool) -> Iterator[ProgressCallback]:
     began = time.monotonic()
 
     def progress(stage: str, done: int, total: int) -> None:
-        if not shown.live.is_started and time.monotonic() - began > PATIENCE_SECONDS:
+        if not shown.live.is_started and time.monotonic() - began > BAR_DELAY_SECONDS:
             shown.start()
         shown.update(task, description=stage, completed=done, total=total or None)
 
