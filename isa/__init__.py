@@ -1,4 +1,4 @@
-"""What software can say: number formats, modes, programs and the errors they raise. Knows no chip."""
+"""Number formats, modes, programs and the errors they raise, independent of any chip."""
 
 from castsim.isa.errors import (
     CastsimError,

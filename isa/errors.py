@@ -1,4 +1,4 @@
-"""The ways in which castsim refuses input, each with its exit code, its place and what would be legal."""
+"""The errors by which castsim rejects input, each with its exit code, its place and what would be legal."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 def on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package (PEP 562); `homes` says in which of its modules each name lives.
 
-    The package also gets a `__dir__` that tells of these names, for who looks what there is.
+    The package also gets a `__dir__` that lists these names.
     """
     module = vars(sys.modules[package])
     module["__dir__"] = lambda: sorted({*module, *homes})

@@ -1,4 +1,4 @@
-"""Reading files that users name: whole, or refused at once where they are larger than a stated limit.
+"""Reading files that users name: whole, or rejected at once where they are larger than a stated limit.
 
 `castsim COMMAND --max-file-bytes N` sets the limit on the command line, `with file_limit(N):` in Python. `.npy` files
 are mapped into memory, not read, and have none.
@@ -18,23 +18,23 @@ from typing import BinaryIO
 from castsim.isa.errors import ReadError
 
 MAX_TEXT_BYTES = 16 << 20
-"""Largest program, table, record or binary unless told otherwise: some 400,000 lines, a minute of reading them."""
+"""Largest program, table, record or binary by default: some 400,000 lines, a minute of reading them."""
 
 MAX_MODEL_BYTES = 256 << 20
-"""Largest ONNX model unless told otherwise: it holds its constants, which are no text."""
+"""Largest ONNX model by default: it holds its constants, which are not text."""
 
 OPTION = "--max-file-bytes"
 """The option of the command line that sets the limit for both."""
 
 STDIN = "-"
-"""What names standard input in place of a file."""
+"""The name that stands for standard input in place of a file."""
 
 _limit: ContextVar[int | None] = ContextVar("file limit", default=None)
 
 
 @contextmanager
 def file_limit(limit: int | None) -> Iterator[None]:
-    """Refuse files of more than `limit` bytes while the block lasts; None takes the defaults.
+    """Reject files of more than `limit` bytes while the block lasts; None takes the defaults.
 
     Raises:
         ReadError: a limit below 1.
@@ -70,7 +70,7 @@ def read_text(path: str | Path, what: str, *, encoding: str = "utf-8") -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
-        raise ReadError(f"{what} '{path}': is no UTF-8 text") from None
+        raise ReadError(f"{what} '{path}': is not UTF-8 text") from None
 
 
 def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) -> bytes:
@@ -94,7 +94,7 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
 
 
 def check_size(size: int, what: str, *, default: int = MAX_TEXT_BYTES) -> None:
-    """Refuse what is larger than the limit, `default` unless `file_limit` says otherwise.
+    """Reject files larger than the limit, `default` unless `file_limit` says otherwise.
 
     Raises:
         ReadError: as said.

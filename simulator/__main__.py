@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from castsim.commands import line
+from castsim.commands import command_line
 from castsim.commands.interruption import kept_interrupts
 
 if TYPE_CHECKING:
@@ -48,21 +48,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        from castsim.commands.delivery import forget_stdout  # noqa: PLC0415 - only a failing run pays for it
+        from castsim.commands.output import forget_stdout  # noqa: PLC0415 - only a failing run pays for it
 
         forget_stdout()
         return 0
     except OSError as error:  # the help or the version: all else is flushed where it is printed
-        from castsim.commands.delivery import refuse_stdout  # noqa: PLC0415 - as above
+        from castsim.commands.output import refuse_stdout  # noqa: PLC0415 - as above
 
         return refuse_stdout(error)
     return code
 
 
 def _run(arguments: list[str]) -> int:
-    destination = line.json_destination(arguments)
+    destination = command_line.json_destination(arguments)
     try:
-        name, options = line.parse(arguments)
+        name, options = command_line.parse(arguments)
         outcome = _executed(name, options)
     except (KeyboardInterrupt, BrokenPipeError):
         raise
@@ -72,18 +72,18 @@ def _run(arguments: list[str]) -> int:
         from castsim.commands.failure import report_failure  # noqa: PLC0415 - only a failing run pays for it
 
         return report_failure(error, destination)
-    from castsim.commands.delivery import deliver  # noqa: PLC0415 - only a command that found something needs it
+    from castsim.commands.output import deliver  # noqa: PLC0415 - only a command that found something needs it
 
     return deliver(outcome, options.json, quiet=options.quiet)
 
 
 def _executed(name: str, options: Namespace) -> Outcome:
     if options.max_file_bytes is None:
-        return line.execute(name, options)
+        return command_line.execute(name, options)
     from castsim.isa.reading import file_limit, limit_of  # noqa: PLC0415 - only who sets a limit pays for it
 
     with file_limit(limit_of(options.max_file_bytes)):
-        return line.execute(name, options)
+        return command_line.execute(name, options)
 
 
 if __name__ == "__main__":

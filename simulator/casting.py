@@ -128,7 +128,7 @@ def cast_on_target(
     """Convert codes of any shape as a tile cast on the chip does.
 
     Raises:
-        ReadError: a word that is no rounding mode.
+        ReadError: a word that is not a rounding mode.
         IllegalError: a pair that the chip does not have, or a mode that its instructions cannot name.
     """
     asked = CastAsked(src, dst, rounding, saturation, scratch)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 PARTIAL = ".partial"
 """Suffix of a file that is still being written: `.NAME.castsim-XXXXXXXX.partial` beside NAME. A writer that is killed
-leaves it behind; nobody else needs it."""
+leaves it behind; no other process needs it."""
 
 _LONGEST_NAME = 200
 """Bytes of NAME in it: a name has 255 on most file systems."""
@@ -83,7 +83,7 @@ def whole_file(path: Path, *, synchronised: bool = False) -> Iterator[BinaryIO]:
 
 
 def _new_beside(path: Path) -> tuple[int, Path]:
-    """Create a file beside `path`; the system takes the umask off its permissions, so that nobody has to ask for it."""
+    """Create a file beside `path`; the system applies the umask to its permissions, so that it need not be read."""
     name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     for _ in range(_ATTEMPTS):

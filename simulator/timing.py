@@ -1,4 +1,4 @@
-"""What an engine reports: cycles per operation and pipe, each with a named cause.
+"""The report of an engine: cycles per operation and pipe, each with a named cause.
 
 `simulate(tree, target, observer=None) -> Timing` is the contract of every engine and mechanism. Times are whole
 cycles from the start of the program. The causes of a pipe partition [0, total): they add up to `Timing.total`.
@@ -6,14 +6,14 @@ cycles from the start of the program. The causes of a pipe partition [0, total):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar, runtime_checkable
 
 
 class Cause(StrEnum):
-    """Why a pipe spent a cycle as it did."""
+    """The reason why a pipe spent a cycle as it did."""
 
     BUSY = "busy"
     FILL = "fill"
@@ -88,8 +88,12 @@ class Timing:
     facts: frozenset[str]
 
 
+ProgressCallback = Callable[[str, int, int], None]
+"""Receives the name of a stage, the work done and the work in all (0: unknown)."""
+
+
 class Listener(Protocol):
-    """Hears how far an engine has come."""
+    """Receives the progress of an engine."""
 
     def progress(self, cycle: int, operations: int) -> None:
         """Called now and then: the simulation has reached `cycle` and finished `operations` operations."""
@@ -97,7 +101,7 @@ class Listener(Protocol):
 
 @runtime_checkable
 class Observer(Listener, Protocol):
-    """Listens to an engine in detail. Every method may ignore what it hears; none can alter the simulation."""
+    """Receives the events of an engine in detail. Every method may ignore them; none can alter the simulation."""
 
     def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
         """Cycles [start, end) of `pipe` went to `cause`, on behalf of operation `operation` (None: nothing to do)."""
@@ -107,11 +111,11 @@ class Observer(Listener, Protocol):
 
 
 class Watcher(Observer, Protocol):
-    """Listens to the beginning of a run only."""
+    """Receives the events of the beginning of a run only."""
 
     @property
     def until(self) -> int | None:
-        """The first cycle it does not want to hear of, None for the end; it may come nearer while it listens."""
+        """The first cycle whose events it does not want, None for the end; it may decrease during the run."""
 
 
 Record = TypeVar("Record")

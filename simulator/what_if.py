@@ -1,4 +1,4 @@
-"""What a run would take with one limit of its target lifted: which limits matter, and how much.
+"""The cycles of a run with one limit of its target lifted: which limits matter, and how much.
 
 Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
 (`castsim.targets.what_if`); nothing is estimated.
@@ -64,7 +64,7 @@ def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def gains(target: Target, names: Sequence[str], timing: Timing, rerun: Callable[[Lift], Timing]) -> tuple[Gain, ...]:
-    """Return what lifting each limit gains, largest gain first.
+    """Return the gain of lifting each limit, largest first.
 
     Args:
         target: where the program ran.

@@ -1,4 +1,4 @@
-"""What a chip is: one TOML description each, its schema and the loader; likewise specifications of casts."""
+"""Descriptions of chips: one TOML file each, its schema and the loader; likewise specifications of casts."""
 
 from castsim.targets.loader import (
     Target,

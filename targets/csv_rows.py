@@ -13,7 +13,7 @@ from castsim.isa.errors import TargetDataError
 from castsim.targets.schema import Table
 
 FOLDER = Path(__file__).parent
-"""Where the tables are."""
+"""The folder of the tables."""
 
 _Row = TypeVar("_Row", bound=Table)
 

@@ -20,7 +20,7 @@ _MOST_BYTES = 16 << 20
 _MOST_DIGITS = 18
 
 
-class Rows(list[dict[str, Any]]):
+class CsvRows(list[dict[str, Any]]):
     """The rows of a CSV file, with its name and their lines, so that what is wrong in one can be placed."""
 
     def __init__(self, rows: list[dict[str, Any]], file: str, lines: list[int]) -> None:
@@ -37,7 +37,7 @@ class TableFile:
     table: str
     name: object
 
-    def rows(self) -> Rows:
+    def rows(self) -> CsvRows:
         """Read the rows.
 
         Raises:
@@ -53,7 +53,7 @@ class TableFile:
                     typed[text] = _cell(text, Span(str(path), line, 1))
             lines.append(line)
             rows.append({key: typed[text] for key, text in row.items()})
-        return Rows(rows, path.name, lines)
+        return CsvRows(rows, path.name, lines)
 
     def _path(self) -> Path:
         name = self.name

@@ -29,7 +29,7 @@ Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
 
 
 class Pipes(Fact):
-    """Which pipe executes what; the names are those of flags and barriers without the prefix PIPE_."""
+    """The pipes and the work that each executes; the names are those of flags and barriers without the prefix PIPE_."""
 
     scalar: str
     vector: str
@@ -42,7 +42,7 @@ class Pipes(Fact):
 
 
 class Hazard(StrEnum):
-    """How two instructions may depend on each other's bytes: what the second does after what the first did."""
+    """A dependence between the bytes of two instructions: the access of the second after that of the first."""
 
     READ_AFTER_WRITE = "read after write"
     WRITE_AFTER_READ = "write after read"
@@ -50,7 +50,7 @@ class Hazard(StrEnum):
 
 
 class Synchronisation(Fact):
-    """What keeps instructions in order, beside flags.
+    """The mechanisms that keep instructions in order, beside flags.
 
     Between two instructions of the vector pipe with a hazard in `required_barriers`, a program needs a barrier of that
     pipe; between those with one in `inserted_barriers`, the vendor's tool puts one where a program has no flags.

@@ -105,5 +105,5 @@ def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are one: a truth value is no number."""
+    """Whether two values are one: a truth value is not a number."""
     return isinstance(one, bool) == isinstance(other, bool) and one == other

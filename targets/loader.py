@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
-from castsim.targets.csv_tables import SHIPPED, Rows, TableFile
+from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile
 from castsim.targets.inheritance import Overlay
-from castsim.targets.schema import Kind
+from castsim.targets.schema import TargetKind
 from castsim.targets.specification import Specification
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.targets.toml_text import place_of, read_toml
@@ -40,12 +40,12 @@ _MOST_FINDINGS = 20
 
 def target_names() -> tuple[str, ...]:
     """Return the names of the shipped targets, sorted; specifications, on which nothing runs, are not among them."""
-    return tuple(name for name, kind in _shipped() if kind == Kind.CHIP)
+    return tuple(name for name, kind in _shipped() if kind == TargetKind.CHIP)
 
 
 def specification_names() -> tuple[str, ...]:
     """Return the names of the shipped specifications, sorted."""
-    return tuple(name for name, kind in _shipped() if kind == Kind.SPECIFICATION)
+    return tuple(name for name, kind in _shipped() if kind == TargetKind.SPECIFICATION)
 
 
 def load_target(name: str | Path) -> Target:
@@ -88,7 +88,7 @@ def is_specification(name: str | Path) -> bool:
     path = Path(name) if str(name).endswith(".toml") else None
     if path is None:
         return str(name).lower() in specification_names()
-    return path.is_file() and read_toml(path).get("kind") == Kind.SPECIFICATION
+    return path.is_file() and read_toml(path).get("kind") == TargetKind.SPECIFICATION
 
 
 def _user_file(name: str | Path, legal: tuple[str, ...]) -> Path | None:
@@ -114,7 +114,7 @@ def _shipped() -> tuple[tuple[str, str], ...]:
     found = []
     for path in sorted(SHIPPED.glob("*.toml")):
         kind = _KIND.search(path.read_text(encoding="utf-8"))
-        found.append((path.stem, kind[1] if kind else Kind.CHIP.value))
+        found.append((path.stem, kind[1] if kind else TargetKind.CHIP.value))
     return tuple(found)
 
 
@@ -135,7 +135,7 @@ def _load_shipped_specification(name: str) -> Specification:
 
 def _load_specification(path: Path) -> Specification:
     data, overlay = _described(path)
-    if data.get("kind") != Kind.SPECIFICATION:
+    if data.get("kind") != TargetKind.SPECIFICATION:
         raise TargetDataError(f"{path.name}: is the description of a chip, not of a specification")
     try:
         found = Specification.model_validate(data)
@@ -147,7 +147,7 @@ def _load_specification(path: Path) -> Specification:
 
 def _load(path: Path) -> Target:
     data, overlay = _described(path)
-    if data.get("kind") == Kind.SPECIFICATION:
+    if data.get("kind") == TargetKind.SPECIFICATION:
         raise _not_runnable(path.name)
     mechanism = data.get("mechanism")
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
@@ -168,7 +168,7 @@ def _described(path: Path) -> tuple[dict[str, Any], Overlay]:
 
 
 def _check_said(overlay: Overlay) -> None:
-    """Refuse the first changed fact of which nobody says where it is from."""
+    """Reject the first changed fact without a source."""
     if overlay.unsaid:
         raise overlay.unsaid[0]
 
@@ -229,10 +229,10 @@ def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> Tar
 
 
 def _place(path: Path, finding: ErrorDetails, data: Mapping[str, Any]) -> str:
-    """Return where a finding is: a line and column of a CSV file, or a key of the description."""
+    """Return the place of a finding: a line and column of a CSV file, or a key of the description."""
     context = finding.get("ctx", {})
     table, row, *keys = (context["table"], context["row"]) if "row" in context else (*finding["loc"], None, None)[:3]
     rows = data.get(str(table))
-    if isinstance(rows, Rows) and isinstance(row, int) and 0 <= row < len(rows):
+    if isinstance(rows, CsvRows) and isinstance(row, int) and 0 <= row < len(rows):
         return ": ".join([f"{rows.file}:{rows.lines[row]}", *(str(key) for key in keys if key is not None)])
     return f"{path.name}: {'.'.join(str(part) for part in finding['loc']) or 'the whole file'}"

@@ -133,7 +133,7 @@ def parse_instruction(text: str) -> RegisterInstruction:
 
 
 def check_registers(instructions: Iterable[RegisterInstruction], counters: Iterable[str]) -> None:
-    """Refuse a register that is read before it is written.
+    """Reject a register that is read before it is written.
 
     Raises:
         ValueError: names register and instruction.

@@ -1,4 +1,4 @@
-"""What every target description must say, whatever its mechanism; validated at load.
+"""The content of every target description, whatever its mechanism; validated at load.
 
 Every table that holds hardware facts carries `source` and `status`. Unknown keys, missing sources and contradictions
 are refused. Loaded targets are frozen.
@@ -19,7 +19,7 @@ Count = Annotated[int, Field(gt=0, strict=True)]
 
 
 def built_for(number: int, why: str) -> AfterValidator:
-    """Return what refuses every other number than the one that a machine model is built for, saying so."""
+    """Return a validator that rejects every number but the one that a machine model is built for."""
 
     def check(value: int) -> int:
         if value != number:
@@ -30,7 +30,7 @@ def built_for(number: int, why: str) -> AfterValidator:
 
 
 class Status(StrEnum):
-    """How well a fact is known."""
+    """The reliability of a fact."""
 
     DOCUMENTED = "documented"
     """Stated or coded by the vendor."""
@@ -68,7 +68,7 @@ class Frequency(Fact):
     megahertz: Count
 
 
-class Memory(Fact):
+class OnChipMemory(Fact):
     """An on-chip buffer. Addresses of tiles are multiples of `alignment_bytes`."""
 
     capacity_bytes: Count
@@ -76,7 +76,7 @@ class Memory(Fact):
     alignment_bytes: Count
 
     @model_validator(mode="after")
-    def _allocator_fits(self) -> Memory:
+    def _allocator_fits(self) -> OnChipMemory:
         if self.allocatable_bytes > self.capacity_bytes:
             raise ValueError(f"allocatable_bytes {self.allocatable_bytes} exceeds capacity_bytes {self.capacity_bytes}")
         return self
@@ -86,8 +86,8 @@ class Option(Fact):
     """A named choice: `value` is the default, `legal` what it may be set to.
 
     Most options stand for a doubtful point: what the hardware does where sources disagree or are silent; no user can
-    choose that. `set_by` tells the others: who in software sets it, the program or what launches it, and the source
-    that says so; '' where nobody does. Source and status are those of the default and of the meaning.
+    choose that. `set_by` names the others: who in software sets it, the program or its launcher, and the source
+    that says so; '' where no software does. Source and status are those of the default and of the meaning.
     """
 
     value: int | str
@@ -109,7 +109,7 @@ class Measurements(Fact):
 
 
 class AccuracyNote(Table):
-    """Why simulated cycles deviate from published ones: `where` gives the cells, by column, of the rows concerned."""
+    """A deviation of simulated from published cycles: `where` gives the cells, by column, of the rows concerned."""
 
     where: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
     reason: Annotated[str, Field(min_length=1)]
@@ -122,7 +122,7 @@ class WhatIf(Table):
     set: Annotated[dict[str, int | Decimal | bool | str], Field(min_length=1)]
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     """Chips run programs; specifications only say what is legal and what is acceptable."""
 
     CHIP = "chip"
@@ -130,7 +130,7 @@ class Kind(StrEnum):
 
 
 class TargetHeader(Table):
-    """What all targets have.
+    """The properties of all targets.
 
     `architectures` are the names by which programs ask for it (`pto.target_arch`); `languages` the program texts it
     runs (`pto`, `tpc`); `mechanism` selects the machine model.
@@ -145,12 +145,12 @@ class TargetHeader(Table):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: str
-    kind: Literal[Kind.CHIP] = Kind.CHIP
+    kind: Literal[TargetKind.CHIP] = TargetKind.CHIP
     mechanism: str
     languages: tuple[str, ...]
     architectures: tuple[str, ...]
     frequency: Frequency
-    memories: dict[str, Memory]
+    memories: dict[str, OnChipMemory]
     options: dict[str, Option]
     measured_casts: Measurements | None = None
     """Published cycles of casts; None: there are none."""
@@ -176,7 +176,7 @@ class TargetHeader(Table):
         raise IllegalError(f"{self.name} knows no convention of measurement, not '{convention}' either")
 
     def meaning_of(self, convention: str) -> str:
-        """Return what published cycles of a convention of measurement count, '' if nothing is said of it."""
+        """Return the description of a measuring convention for published cycles, '' if there is none."""
         return ""
 
     @property

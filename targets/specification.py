@@ -1,6 +1,6 @@
 """Schema of specifications: which casts are legal, and which results of them are acceptable.
 
-A specification is no chip. It has versions, attributes of its cast operator, a table of legal casts and named rules
+A specification is not a chip. It has versions, attributes of its cast operator, a table of legal casts and named rules
 of acceptance: exact (one result), interval (in units in the last place), class (any NaN), any (undefined).
 """
 
@@ -17,10 +17,10 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
-from castsim.targets.schema import Fact, Kind, Table
+from castsim.targets.schema import Fact, Table, TargetKind
 
 TEXT = "string"
-"""Name of the type of text among the types of casts; it is no number format."""
+"""Name of the type of text among the types of casts; it is not a number format."""
 
 ALL = "all"
 """Stands for every number format."""
@@ -50,7 +50,7 @@ class Case(StrEnum):
 
 
 class Beyond(StrEnum):
-    """Which results of an interval overflow."""
+    """The results of an interval that overflow."""
 
     AFTER_ROUNDING = "after_rounding"
     """A source beyond the range is rounded to one of its two neighbours; one beyond the range overflows."""
@@ -72,7 +72,7 @@ Ulps = Annotated[Decimal, Field(ge=0, le=1)]
 
 
 class AcceptanceRule(Fact):
-    """Which results of a cast conform.
+    """A rule that says which results of a cast conform.
 
     `roundings` and `overflow` are those of an exact rule; without, the attributes with that effect or the abstract
     cast decide. NaN conforms as any NaN. `undefined` lists sources for which every result conforms. `flush_source`
@@ -110,7 +110,7 @@ class AcceptanceRule(Fact):
         return self
 
 
-class Attribute(Fact):
+class CastAttribute(Fact):
     """An attribute of the cast operator: its legal values, the default first, and from which version it exists."""
 
     values: Annotated[tuple[int | str, ...], Field(min_length=1)]
@@ -145,7 +145,7 @@ class TypeRow(Table):
     since: Version
 
 
-class CastRow(Table):
+class LegalCasts(Table):
     """Legal casts from every type of `src` to every other type of `dst`, names or classes.
 
     `requires` are profiles or extensions, all of them; `when` restricts the row to values of attributes.
@@ -174,7 +174,7 @@ class RescaleRounding(Table):
 
 
 class RescaleRules(Fact):
-    """What TOSA RESCALE permits and computes."""
+    """The rules of TOSA RESCALE."""
 
     inputs: dict[str, Names]
     """Input types and the profile or extension each needs."""
@@ -204,17 +204,17 @@ class Specification(Table):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: str
-    kind: Literal[Kind.SPECIFICATION]
+    kind: Literal[TargetKind.SPECIFICATION]
     same_type: bool
     """Whether a type may be cast to itself."""
     versions: Versions
     classes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     types: tuple[TypeRow, ...] = ()
     types_fact: Fact | None = None
-    casts: tuple[CastRow, ...]
+    casts: tuple[LegalCasts, ...]
     casts_fact: Fact
     rules: dict[str, AcceptanceRule]
-    attributes: dict[str, Attribute] = Field(default_factory=dict)
+    attributes: dict[str, CastAttribute] = Field(default_factory=dict)
     subnormals: Subnormals | None = None
     rescale: RescaleRules | None = None
 
@@ -225,7 +225,7 @@ class Specification(Table):
             found.update(dict.fromkeys(tuple(FORMATS) if name == ALL else self.classes.get(name, (name,))))
         return tuple(found)
 
-    def pairs(self, row: CastRow) -> Iterator[tuple[str, str]]:
+    def pairs(self, row: LegalCasts) -> Iterator[tuple[str, str]]:
         """Yield the (source, destination) pairs of a row."""
         for src, dst in product(self.members(row.src), self.members(row.dst)):
             if self.same_type or src != dst:
@@ -235,7 +235,7 @@ class Specification(Table):
         """Return the place of a version in the order of versions."""
         return self.versions.known.index(version)
 
-    def since(self, row: CastRow, src: str, dst: str) -> str:
+    def since(self, row: LegalCasts, src: str, dst: str) -> str:
         """Return the first version in which a pair of a row is legal."""
         introduced = {entry.name: entry.since for entry in self.types}
         first = [row.since, *(introduced[name] for name in (src, dst) if name in introduced)]
@@ -255,7 +255,7 @@ class Specification(Table):
         versions = {*(row.since for row in self.casts), *(entry.since for entry in self.types)}
         versions |= {attribute.since for attribute in self.attributes.values()}
         if stray := sorted(versions - set(self.versions.known)):
-            raise ValueError(f"since {', '.join(stray)} is no known version")
+            raise ValueError(f"since {', '.join(stray)} is not a known version")
         return self
 
     @model_validator(mode="after")

@@ -42,7 +42,7 @@ class NarrowStrideField(Fact):
     repeat_stride_field_bits: Count
 
 
-class ControlBits(Fact):
+class StridedControlBits(Fact):
     """Bits of the CTRL register that conversions read, and their state when a kernel starts."""
 
     integer_saturation_off: Count
@@ -92,7 +92,7 @@ class VectorTiming(Fact):
     """
 
 
-class Timing(DataflowTiming):
+class StridedTiming(DataflowTiming):
     """All timing facts."""
 
     buffer_read: BufferRead
@@ -104,7 +104,7 @@ class Timing(DataflowTiming):
 
 
 class MeasuredConvention(Fact):
-    """What published cycles count. Where they leave out fill and drain, every instruction has the same instead."""
+    """The content of published cycles. Where they leave out fill and drain, every instruction has the same instead."""
 
     meaning: str
     head_cycles: Cycles | None = None
@@ -198,7 +198,7 @@ STRUCTURES = {
     "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
     "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
 }
-"""What the structures of kernels are for."""
+"""The purposes of the structures of kernels."""
 
 
 class BufferPorts(Banks):
@@ -221,10 +221,10 @@ class StridedRepeatTarget(DataflowTarget):
     banks: BufferPorts
     repeat: RepeatInstruction
     narrow_strides: tuple[NarrowStrideField, ...]
-    control: ControlBits
+    control: StridedControlBits
     byte_storage: ByteStorage
     dequantisation_scale: DequantisationScale
-    timing: Timing
+    timing: StridedTiming
     casts_fact: Fact
     casts: tuple[StridedCast, ...]
     scratch_sequences: tuple[ScratchSequence, ...]
@@ -236,7 +236,7 @@ class StridedRepeatTarget(DataflowTarget):
         return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 
     def meaning_of(self, convention: str) -> str:
-        """Return what published cycles of a convention of measurement count, '' if nothing is said of it."""
+        """Return the description of a measuring convention for published cycles, '' if there is none."""
         found = self.measured_conventions.get(convention)
         return "" if found is None else found.meaning
 
@@ -290,7 +290,7 @@ class StridedRepeatTarget(DataflowTarget):
                 raise ValueError(f"cast {rule.src} -> {rule.dst}: fallback {rule.fallback} has no suffix")
         for sequence in self.scratch_sequences:
             if (sequence.src, sequence.dst) not in pairs:
-                raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is no legal cast")
+                raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is not a legal cast")
         for operation in self.tile_operations:
             check_kernel(operation, operation.structure, STRUCTURES[operation.structure])
             missing = [name for name in operation.instructions if name not in self.timing.vector]

@@ -58,7 +58,7 @@ class TileOperation(Fact):
 
 @dataclass(frozen=True, slots=True)
 class StructureOf:
-    """What a structure of kernels is for: kinds of operations, and how many instructions it takes at least, at most."""
+    """The purpose of a structure of kernels: kinds of operations, and its least and greatest number of instructions."""
 
     kinds: tuple[Kind, ...]
     least: int = 0
@@ -71,7 +71,7 @@ MANY = 16
 
 
 def check_kernel(operation: TileOperation, name: str, structure: StructureOf) -> None:
-    """Refuse a kernel whose structure, called `name`, is not one of its operation's kind, or has other instructions.
+    """Reject a kernel whose structure, called `name`, is not one of its operation's kind, or has other instructions.
 
     Raises:
         ValueError: names the operation, what it has and what it may have.
@@ -103,7 +103,7 @@ class BroadcastScratch(Fact):
 
 
 class TileArithmetic(Fact):
-    """Where the vector operations of chips differ in what they compute or touch."""
+    """The differences between the vector operations of chips in what they compute or touch."""
 
     saturating_formats: tuple[str, ...]
     """Results of these formats clamp overflow and infinity and turn NaN into 0, while `saturates_while` holds."""
@@ -132,6 +132,6 @@ class TileArithmetic(Fact):
     piece_bytes: Count
     """Bytes that one instruction of a row reduction takes."""
     row_pieces: Literal["tree", "accumulator"]
-    """How the pieces of a row are joined: neighbours in pairs, or one after the other onto a neutral start value."""
+    """The joining of the pieces of a row: neighbours in pairs, or one after the other onto a neutral start value."""
     columns_only: tuple[str, ...] = ()
     """Operations that compare only the valid columns of their tiles."""

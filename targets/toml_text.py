@@ -44,7 +44,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Read a description; numbers with a point come as `Decimal`.
 
     Raises:
-        TargetDataError: it cannot be read, is no TOML, or holds what no description can; names file, line and column.
+        TargetDataError: it cannot be read, is not TOML, or holds what no description can; names file, line and column.
     """
     text = _text(path)
     try:
@@ -68,7 +68,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def place_of(path: Path, keys: Sequence[str | int]) -> Span | None:
-    """Return where the innermost table or key on the way of `keys` stands in a file, None if it has none of them."""
+    """Return the place in a file of the innermost table or key on the path `keys`, None if it has none of them."""
     try:
         text = _text(path)
     except TargetDataError:
@@ -111,7 +111,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _check_values(path: Path, text: str, data: dict[str, Any]) -> None:
-    """Refuse numbers beyond 64 bits and what stands too deep."""
+    """Reject numbers beyond 64 bits and what stands too deep."""
     waiting: list[tuple[Path_, object]] = [((), data)]
     while waiting:
         keys, value = waiting.pop()

@@ -22,7 +22,7 @@ _STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")
 
 
 class ResultOrder(StrEnum):
-    """Where the elements of a result come from; r is the ratio of widths or the number of registers."""
+    """The origin of the elements of a result; r is the ratio of widths or the number of registers."""
 
     LINEAR = "linear"
     """Element i of the result from element i of the sources, all registers laid end to end."""
@@ -35,7 +35,7 @@ class ResultOrder(StrEnum):
 
 
 class Recipe(StrEnum):
-    """How a builtin moves elements between registers; the numbers count VPU operations of that alone."""
+    """The movement of elements between registers by a builtin; the numbers count VPU operations of that alone."""
 
     PACK_TWO_SINGLE = "pack_two_single"
     """Two registers of wide slots into one; MOV_DG of single dual groups: 11."""
@@ -76,7 +76,7 @@ def _steps(cell: object) -> object:
     for text in filter(None, (part.strip() for part in cell.split(";"))):
         match = _STEP.fullmatch(text)
         if match is None:
-            raise ValueError(f"'{text}' is no step: HEAD x, or HEAD x, OPERAND")
+            raise ValueError(f"'{text}' is not a step: HEAD x, or HEAD x, OPERAND")
         found.append(StepText(head=match["head"], operand=match["operand"]))
     return tuple(found)
 
@@ -110,7 +110,7 @@ class BuiltinRow(Table):
 
 
 class SpecialFunction(Table):
-    """A builtin that is no cast. It is listed, and not modelled."""
+    """A builtin that is not a cast. It is listed, and not modelled."""
 
     builtin: str
     signature: str
@@ -118,7 +118,7 @@ class SpecialFunction(Table):
 
 
 class BuiltinRounding(Table):
-    """How the builtins of a generation round; `build_options` are the modes that a build option can choose instead."""
+    """The rounding of a generation's builtins; `build_options` are the modes that a build option can choose instead."""
 
     generation: str
     mode: str
@@ -138,11 +138,11 @@ def all_builtins() -> tuple[BuiltinRow, ...]:
 
 
 def special_functions() -> tuple[SpecialFunction, ...]:
-    """Return the builtins that are no casts; the source gives them for no particular generation."""
+    """Return the builtins that are not casts; the source gives them for no particular generation."""
     return csv_rows(_SPECIAL, SpecialFunction)
 
 
 def builtin_rounding(target: VliwTarget) -> BuiltinRounding | None:
-    """Return how the builtins of a target round; None: it is of no known generation."""
+    """Return the rounding of a target's builtins; None if its generation is unknown."""
     rows = csv_rows(_ROUNDING, BuiltinRounding)
     return next((row for row in rows if row.generation in target.architectures), None)

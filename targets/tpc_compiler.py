@@ -1,4 +1,4 @@
-"""What the TPC compiler knows beyond the instruction set: vector types of C, chains of casts, the lowering matrix.
+"""The TPC compiler's knowledge beyond the instruction set: vector types of C, chains of casts, the lowering matrix.
 
 Sources: docs/reference/tpc.md section 4 (lowering of LLVM IR casts, from the compiler's tables and tests) and the
 vendor's document `tpc_builtin_support` (types, promotion order, C-level casts). Each row of the first two tables has
@@ -20,19 +20,19 @@ _CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_ma
 _BETWEEN = {">": True, "~": False}
 
 
-class Reading(StrEnum):
-    """Whose account of a chain is meant, where two differ."""
+class ChainReading(StrEnum):
+    """The source of a chain, where two differ."""
 
     COMPILER = "compiler"
-    """What the compiler's lowering does."""
+    """The compiler's lowering."""
     DOCUMENT = "document"
-    """What the vendor's document on builtin support writes."""
+    """The vendor's document on builtin support."""
     SCALAR = "scalar"
-    """What the compiler's lowering does to scalars, where that is something else."""
+    """The compiler's lowering of scalars, where that differs."""
 
 
-class How(StrEnum):
-    """What a pair without an instruction of its own becomes."""
+class Decomposition(StrEnum):
+    """The lowering of a pair without an instruction of its own."""
 
     CHAIN = "chain"
     """Several casts, one after the other."""
@@ -48,8 +48,8 @@ class How(StrEnum):
     """Unsigned to float through signed: large numbers are halved before and doubled after."""
 
 
-class Kind(StrEnum):
-    """How the compiler lowers a vector cast."""
+class LoweringKind(StrEnum):
+    """The compiler's kind of lowering for a vector cast."""
 
     HARD = "Hard"
     HARD_LANE = "HardLane"
@@ -72,7 +72,7 @@ def _stepped(text: object) -> object:
     words = text.split()
     separators = words[1::2]
     if any(separator not in _BETWEEN for separator in separators) or len(separators) + 1 != len(words[::2]):
-        raise ValueError(f"'{text}' is no chain of types joined by > (converted) or ~ (bits kept)")
+        raise ValueError(f"'{text}' is not a chain of types joined by > (converted) or ~ (bits kept)")
     return ((words[0], True), *zip(words[2::2], (_BETWEEN[each] for each in separators), strict=True))
 
 
@@ -86,8 +86,8 @@ class ChainRow(Table):
 
     src: str
     dst: str
-    reading: Annotated[Reading | None, BeforeValidator(lambda text: None if text == "any" else text)]
-    how: How
+    reading: Annotated[ChainReading | None, BeforeValidator(lambda text: None if text == "any" else text)]
+    how: Decomposition
     steps: Annotated[tuple[tuple[str, bool], ...], BeforeValidator(_stepped)]
     status: Status
     source: Annotated[str, Field(min_length=1)]
@@ -109,7 +109,7 @@ class LoweringRow(Table):
     generation: str
     src: str
     dst: str
-    kind: Kind
+    kind: LoweringKind
     counts: Annotated[tuple[tuple[int, int], ...], BeforeValidator(_counted)]
 
 

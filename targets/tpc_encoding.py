@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from castsim.isa.errors import TargetDataError
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.encoding.tables import Encoding, Half, Layout, Part, Placement
+from castsim.isa.tpc.encoding.tables import Encoding, FieldBits, Half, ItemPlacement, Layout
 from castsim.isa.tpc.program import File, Slot
 from castsim.targets.schema import Status
 from castsim.targets.vliw import VliwTarget
@@ -18,7 +18,7 @@ _REGISTER = re.compile(r"([A-Z]+)(\d+)")
 
 
 def encoding_of(target: VliwTarget) -> Encoding:
-    """Return what the assembler and disassembler of a target need.
+    """Return the tables for the assembler and disassembler of a target.
 
     Raises:
         TargetDataError: a layout, slot, register file or code table that the description names but does not have.
@@ -54,7 +54,7 @@ def encoding_of(target: VliwTarget) -> Encoding:
 
 
 def _check_features(target: VliwTarget) -> None:
-    """Refuse tables that give what the list of features denies, or the other way round."""
+    """Reject tables that give what the list of features denies, or the other way round."""
     codes = target.encoding
     for feature, given in (
         (Feature.COMPRESSED_BUNDLES, bool(codes.halves)),
@@ -66,12 +66,12 @@ def _check_features(target: VliwTarget) -> None:
 
 
 def _layout(target: VliwTarget, name: str, size_bytes: int) -> Layout:
-    fields: dict[tuple[str, str], tuple[Part, ...]] = {}
+    fields: dict[tuple[str, str], tuple[FieldBits, ...]] = {}
     for row in target.encoding_fields:
         if row.layout == name and row.variant in (None, *target.encoding.variants):
             split = _SPLIT.fullmatch(row.field)
             field, low = (split[1], int(split[3])) if split else (row.field, 0)
-            part = Part(row.start_bit, low, row.size_bits)
+            part = FieldBits(row.start_bit, low, row.size_bits)
             fields[row.slot, field] = (*fields.get((row.slot, field), ()), part)
     if not fields:
         legal = dict.fromkeys(row.layout for row in target.encoding_fields)
@@ -87,13 +87,13 @@ def _slot(target: VliwTarget, word: str) -> Slot:
         raise TargetDataError(f"{target.name}: the encoding tables name a slot '{word}'", legal=legal) from None
 
 
-def _placement(target: VliwTarget, row: PlacementRow, tables: Mapping[str, Mapping[str, int]]) -> Placement:
+def _placement(target: VliwTarget, row: PlacementRow, tables: Mapping[str, Mapping[str, int]]) -> ItemPlacement:
     codes = row.codes
     if isinstance(codes, str):
         if codes not in tables:
             raise TargetDataError(f"{target.name}: placements: {row.item} names codes '{codes}'", legal=tables)
         codes = dict(tables[codes])
-    return Placement(
+    return ItemPlacement(
         slots=tuple(_slot(target, word) for word in row.slots),
         mnemonics=row.mnemonics,
         item=row.item,

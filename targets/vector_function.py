@@ -18,7 +18,7 @@ from castsim.targets.schema import Count, Cycles, Fact, Table
 from castsim.targets.tile_operations import check_kernel
 from castsim.targets.vector_function_operations import (
     STRUCTURES,
-    Arithmetic,
+    ComputeInstruction,
     KernelVariants,
     VectorFunctionOperation,
     by_column,
@@ -35,7 +35,7 @@ def _instruction(text: object) -> object:
 Line = Annotated[RegisterInstruction, BeforeValidator(_instruction)]
 
 
-class Registers(Fact):
+class VectorRegisters(Fact):
     """The register file. A predicate has one bit per byte of a register."""
 
     register_bytes: VectorBytes
@@ -53,7 +53,7 @@ class BufferPorts(Banks):
     """Writes of one group in a cycle."""
 
 
-class ControlBits(Fact):
+class FunctionControlBits(Fact):
     """Bits of the CTRL register that conversions read.
 
     While `saturation_global` is 0 every instruction follows its own operand, which the kernels set to not saturating;
@@ -92,7 +92,7 @@ class ControlClass(Fact):
 
 
 class VariantChoice(Fact):
-    """Which code variant runs: indexed by implementation kind, for contiguous and for padded tiles."""
+    """The code variant that runs: indexed by implementation kind, for contiguous and for padded tiles."""
 
     contiguous: tuple[VariantName, ...]
     padded: tuple[VariantName, ...]
@@ -180,9 +180,9 @@ class VectorFunctionTarget(DataflowTarget):
 
     mechanism: Literal["vector-function"]
     casts_use_scratch: ClassVar[Literal[False]] = False
-    registers: Registers
+    registers: VectorRegisters
     banks: BufferPorts
-    control: ControlBits
+    control: FunctionControlBits
     control_classes: dict[str, ControlClass]
     variant_choice: VariantChoice
     kernels: Kernels
@@ -195,7 +195,7 @@ class VectorFunctionTarget(DataflowTarget):
     tile_operations: tuple[VectorFunctionOperation, ...]
     kernel_variants: dict[str, KernelVariants]
     arithmetic_fact: Fact
-    arithmetic: Annotated[dict[str, Arithmetic], by_column("mnemonic")]
+    arithmetic: Annotated[dict[str, ComputeInstruction], by_column("mnemonic")]
 
     @property
     def block_bytes(self) -> int:
@@ -284,7 +284,7 @@ class VectorFunctionTarget(DataflowTarget):
         rows: tuple[VectorVariant | ProfiledSequence, ...] = (*self.variants, *self.profiled_sequences)
         for row in rows:
             if (row.src, row.dst) not in pairs:
-                raise ValueError(f"a variant for {row.src} -> {row.dst}, which is no legal cast")
+                raise ValueError(f"a variant for {row.src} -> {row.dst}, which is not a legal cast")
             if row.kernel not in kernels:
                 raise ValueError(f"{row.src} -> {row.dst}: no kernel '{row.kernel}'")
         for profiled in self.profiled_sequences:

@@ -39,7 +39,7 @@ Structure = Literal[
 """Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
 
 
-class Arithmetic(Fact):
+class ComputeInstruction(Fact):
     """One compute instruction.
 
     Latencies are those on lanes of 32 bits and more, and of 16 bits and less. `port`: `any` is never short, `serial`
@@ -88,18 +88,18 @@ STRUCTURES = {
     "move": StructureOf((Kind.MOVE,)),
     "fill": StructureOf((Kind.FILL,)),
 }
-"""What the structures of kernels are for."""
+"""The purposes of the structures of kernels."""
 
 
 class KernelVariants(Fact):
-    """Which code variant runs: indexed by implementation kind, for contiguous and for padded tiles."""
+    """The code variant that runs: indexed by implementation kind, for contiguous and for padded tiles."""
 
     contiguous: tuple[KernelVariant, ...]
     padded: tuple[KernelVariant, ...]
 
 
 def by_column(name: str) -> BeforeValidator:
-    """Return what turns the rows of a table into a mapping by one of their columns; no value may occur twice."""
+    """Return a validator that maps the rows of a table by one of their columns, whose values must be distinct."""
 
     def mapped(rows: Any) -> Any:
         if isinstance(rows, Mapping):

@@ -1,6 +1,6 @@
 """Timing facts of chips that run vector functions (docs/reference/a5.md sections 1, 6 and 7).
 
-Constants may have two decimals: they average over alternations nobody documented.
+Constants may have two decimals: they average over undocumented alternations.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class BranchTiming(Fact):
 
 
 class MemoryPathTiming(Fact):
-    """What a trip takes of the path between load and store, where rows of several trips follow each other."""
+    """The time of a trip on the path between load and store, where rows of several trips follow each other."""
 
     trip_cycles: Fitted
 
@@ -98,7 +98,7 @@ class MemoryFloorTiming(Fact):
 class UnpackHeadTiming(Fact):
     """The head penalty of 1D kernels with an unpacking load, by source bytes S.
 
-    It applies if S is no multiple of `line_bytes` and the bit `bank_bit` of S is 0, and falls linearly per whole
+    It applies if S is not a multiple of `line_bytes` and the bit `bank_bit` of S is 0, and falls linearly per whole
     `step_bytes` of S from `first_cycles` over `second_cycles` to 0.
     """
 

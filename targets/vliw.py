@@ -35,7 +35,7 @@ _Row = TypeVar("_Row")
 TENSOR_ROLES = ("load_number", "store_number", "load_range", "store_range", "store_merge")
 
 
-class Registers(Fact):
+class RegisterCounts(Fact):
     """Numbers of registers. SP0 and VP0 are constant true; D, A and Z are groups of V and S."""
 
     V: Count
@@ -55,7 +55,7 @@ class Registers(Fact):
 
 
 class Features(Fact):
-    """Which abilities the generation has; every ability that the instruction table knows is named."""
+    """The abilities of the generation; every ability that the instruction table knows is named."""
 
     has: dict[Feature, bool]
 
@@ -130,14 +130,14 @@ class RoundingModes(Fact):
 
 
 class IntegerShift(Fact):
-    """How CONVERT_INT* reads its shift: the low bits that count, None for the whole element."""
+    """The reading of CONVERT_INT*'s shift: the low bits that count, None for the whole element."""
 
     scalar_bits: Count | None = None
     vector_bits: Count | None = None
 
 
 class SpecialValues(Fact):
-    """Where the values of some formats are treated unlike those of others.
+    """The formats whose values are treated unlike those of others.
 
     NaN results have every bit but the sign set, save in the conversions of `payload_kept`, which keep sign and payload.
     Conversions between floats narrower than `intermediate` round as if they passed through it.
@@ -213,7 +213,7 @@ def _refuse_lanes_without_form(lane_sel_max: int | None, lanes: tuple[str, ...])
         raise ValueError(f"lane_sel_max {lane_sel_max} is of the single_lane form, which the pair lacks")
 
 
-class GlobalMemory(Fact):
+class GlobalMemoryRate(Fact):
     """Sustained rate of tensor accesses: one of `access_bytes` per `cycles_per_access`, on average."""
 
     access_bytes: Count
@@ -227,7 +227,7 @@ class VliwTarget(EncodedHeader):
     has_tiles: ClassVar[Literal[False]] = False
     casts_use_scratch: ClassVar[Literal[False]] = False
     has_builtins: ClassVar[Literal[True]] = True
-    registers: Registers
+    registers: RegisterCounts
     features: Features
     elements: ElementFormats
     tensor_registers: TensorRegisters
@@ -255,7 +255,7 @@ class VliwTarget(EncodedHeader):
     jump_rules: JumpRules
     loop_rules: LoopRules
     end_rules: EndRules
-    global_memory: GlobalMemory
+    global_memory: GlobalMemoryRate
 
     @property
     def casts(self) -> tuple[ConvertRow, ...]:
@@ -328,7 +328,7 @@ class VliwTarget(EncodedHeader):
         if self.small_vector_memory.capacity_bytes > self.memories["vlm"].capacity_bytes:
             raise ValueError("small_vector_memory is larger than memories.vlm")
         if self.registers.vector_bytes % self.registers.dual_group_bytes:
-            raise ValueError("registers.vector_bytes is no multiple of dual_group_bytes")
+            raise ValueError("registers.vector_bytes is not a multiple of dual_group_bytes")
         return self
 
 

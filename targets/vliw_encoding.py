@@ -67,7 +67,7 @@ class ObjectFiles(Fact):
 
 
 class FieldRow(Table):
-    """Where a field, or the bits of it in brackets, stands in a layout."""
+    """The place of a field, or of the bits of it in brackets, in a layout."""
 
     layout: str
     slot: str
@@ -86,7 +86,7 @@ class OpcodeRow(Table):
 
 
 class PlacementRow(Table):
-    """Where an operand or switch stands: bits of a field; `codes` is a code table by name, or values and numbers."""
+    """The place of an operand or switch: bits of a field; `codes` is a code table by name, or values and numbers."""
 
     slots: Listed
     mnemonics: Listed
@@ -100,7 +100,7 @@ class PlacementRow(Table):
 
 
 class EncodedHeader(TargetHeader):
-    """What a target with a binary encoding has besides."""
+    """The additional properties of a target with a binary encoding."""
 
     encoding: EncodingCodes
     object_files: ObjectFiles

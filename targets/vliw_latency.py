@@ -1,4 +1,4 @@
-"""How many bundles after a producer an operand sees its result: the stage tables, the rule, and the exceptions.
+"""The latency in bundles from a producer to an operand: the stage tables, the rule, and the exceptions.
 
 With P the stage of the result, C that of the operand and S that of the operand's entry port, the distance is
 
@@ -33,7 +33,7 @@ _VECTOR_SLOT, _SCALAR_SLOT = "vpu", "spu"
 
 
 class Rule(StrEnum):
-    """What decides a distance; in the order in which the rules apply."""
+    """The rule that decides a distance; in the order in which the rules apply."""
 
     RESEED = "a use of the random generator behind a reseed"
     UNLISTED = "the stage tables do not have the pair"
@@ -68,7 +68,7 @@ class OperandKey:
 
     @property
     def row(self) -> RowKey:
-        """What selects its row in the stage table; accumulator and destination take no part."""
+        """The key of its row in the stage table; accumulator and destination take no part."""
         return RowKey(self.slot, self.opcode, self.operand, self.file, self.marks)
 
     @property
@@ -81,7 +81,7 @@ class OperandKey:
 class Commit:
     """The stage in which a result becomes visible, with what exceptions ask about the producer.
 
-    One object per target and kind of result, so that it may key the distances of an operand. `listed` tells whether
+    One object per target and kind of result, so that it may key the distances of an operand. `listed` says whether
     the stage tables have it; otherwise `number` is the stage that the default distance amounts to.
     """
 
@@ -163,7 +163,7 @@ class Latencies:
         self._distances: dict[OperandKey, Distances] = {}
 
     def commit(self, key: OperandKey) -> Commit:
-        """Return when a result becomes visible; the same object for the same key."""
+        """Return the time at which a result becomes visible; the same object for the same key."""
         found = self._commits.get(key)
         if found is None:
             row = self.row(key)
@@ -242,7 +242,7 @@ class Latencies:
         return max(found, self._longest_exception(rows))
 
     def _longest_exception(self, rows: Iterable[StageRow]) -> int:
-        """Return what the rules that add to the stages come to at most."""
+        """Return the maximum total of the rules that add to the stages."""
         rules, found = self.rules, 0
         events = rules.event
         accumulators = [row for row in rows if self._takes_accumulator(OperandKey(*row.key))]
@@ -362,7 +362,7 @@ class Latencies:
 
 
 def _place(row: StageRow) -> str:
-    """Return what is written or read: a register file, or a named register."""
+    """Return the place that is written or read: a register file, or a named register."""
     return row.operand.partition("_")[2] if row.register_file == "hw" else row.register_file
 
 

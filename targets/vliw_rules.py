@@ -10,7 +10,7 @@ from castsim.targets.schema import Count, Cycles, Fact, Table
 from castsim.targets.vliw_stages import SlotName
 
 
-class Overlay(Table):
+class FieldOverlay(Table):
     """Two operand fields that share bits of the bundle, so that only one of them may be used."""
 
     first: str
@@ -18,13 +18,13 @@ class Overlay(Table):
 
 
 class BundleRules(Fact):
-    """What the instructions of one bundle may not do together."""
+    """The combinations that one bundle may not have."""
 
     immediates: Count
     """Different 32-bit immediates per bundle."""
     shared_predicate: tuple[SlotName, ...]
     """Slots with one common predicate field."""
-    overlays: tuple[Overlay, ...]
+    overlays: tuple[FieldOverlay, ...]
     vector_scalar_excludes_load: bool
     """A VPU instruction with an S operand excludes LD_L_V and MOV from S to V or VP in the LOAD slot."""
     minifloat_excludes_tensor_store: bool

@@ -22,7 +22,7 @@ FileName = Literal["V", "S", "I", "AD", "SP", "VP", "imm", "hw"]
 
 RESULT = "dst"
 DESTINATION_KINDS = 4
-"""Most kinds of destinations that a rule tells apart, by their number modulo this."""
+"""Maximum number of kinds of destinations that a rule distinguishes, by their number modulo this."""
 WHOLE_SLOT = "*"
 PREDICATE = "predicate"
 
@@ -33,7 +33,7 @@ _NAMES = {number: name for name, number in _STAGES.items()}
 
 
 class Mark(StrEnum):
-    """What tells two rows of one operand apart."""
+    """The marks that tell two rows of one operand apart."""
 
     FLOAT = "float"
     """The element type is a float."""
@@ -75,7 +75,7 @@ def stage_name(stage: int) -> str:
 
 
 class RowKey(NamedTuple):
-    """What selects a row of the stage table."""
+    """The key of a row of the stage table."""
 
     slot: str
     opcode: int
@@ -101,7 +101,7 @@ class StageRow(Table):
 
     @property
     def key(self) -> RowKey:
-        """What selects this row."""
+        """The key of this row."""
         return RowKey(self.slot, self.opcode, self.operand, self.register_file, self.marks)
 
     @property
@@ -180,7 +180,7 @@ class IntegerAccumulator(Fact):
 
 def _told_apart(count: int) -> int:
     if count not in (1, 2, DESTINATION_KINDS):
-        raise ValueError(f"{count} is not simulated: destinations are told apart by their number modulo 4, 2 or 1")
+        raise ValueError(f"{count} is not simulated: destinations are distinguished by their number modulo 4, 2 or 1")
     return count
 
 
@@ -213,7 +213,7 @@ class FloatAccumulator(Fact):
 
 
 class LatencyRules(Table):
-    """What the stages alone do not say about the distance of a pair; a missing table is a rule that does not hold.
+    """The rules on the distance of a pair beyond the stages; a missing table is a rule that does not hold.
 
     The order of the fields is that in which the rules apply (docs/reference/tpc.md section 6.1).
     """
@@ -230,7 +230,7 @@ class LatencyRules(Table):
 
 
 def refuse_unknown_instructions(rules: LatencyRules, known: Set[tuple[str, str]]) -> None:
-    """Refuse rules that name an instruction that its slot does not have; `known` are slots and mnemonics.
+    """Reject rules that name an instruction that its slot does not have; `known` are slots and mnemonics.
 
     Raises:
         ValueError: names the rule and the instruction.
@@ -251,7 +251,7 @@ def _instructions_of(rule: Fact | None) -> Iterator[str]:
 
 
 def refuse_bad_rows(stages: tuple[StageRow, ...], ports: tuple[EntryPort, ...]) -> None:
-    """Refuse rows that only the whole tables show to be wrong: the same key twice, an operand without a known port.
+    """Reject rows that only the whole tables show to be wrong: the same key twice, an operand without a known port.
 
     Raises:
         PydanticCustomError: names the table and the row, counted from 0, as `table` and `row` of its context.

@@ -173,9 +173,9 @@ def test_the_target_is_guessed_by_the_columns(tmp_path, capsys):
         (["a,b"], "no column src, dst, rows, cols, measured_cycles", (1, 1)),
         (["src,dst,rows,cols,cols,measured_cycles"], "column cols twice", (1, 1)),
         (["src,dst,rows,cols,measured_cycles", "", "f32,f17,1,64,53"], "unknown format 'f17'", (3, 5)),
-        (["src,dst,rows,cols,measured_cycles", "f32,f16,1,-64,53"], "cols '-64' is no positive integer", (2, 11)),
-        (["src,dst,rows,cols,measured_cycles", "f32,f16,0,64,53"], "rows '0' is no positive", (2, 9)),
-        (["src,dst,rows,cols,measured_cycles", "f32,f16,1,64,5e1"], "measured_cycles '5e1' is no positive", (2, 14)),
+        (["src,dst,rows,cols,measured_cycles", "f32,f16,1,-64,53"], "cols '-64' is not a positive integer", (2, 11)),
+        (["src,dst,rows,cols,measured_cycles", "f32,f16,0,64,53"], "rows '0' is not a positive", (2, 9)),
+        (["src,dst,rows,cols,measured_cycles", "f32,f16,1,64,5e1"], "measured_cycles '5e1' is not a positive", (2, 14)),
         (["src,dst,rows,cols,measured_cycles", "f32,f16,1,64"], "4 cells, the header names 5 columns", (2, 1)),
         (["src,dst,rows,cols,measured_cycles", '"f32,f16,1,64,5'], "malformed CSV", (2, 1)),
         (
@@ -196,7 +196,7 @@ def test_files_that_are_no_tables(tmp_path):
     with pytest.raises(ReadError, match="No such file"):
         read_table(tmp_path / "absent.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ReadError, match="no UTF-8"):
+    with pytest.raises(ReadError, match="not UTF-8"):
         read_table(tmp_path / "bytes.csv")
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(ReadError, match="is empty"):

@@ -130,8 +130,8 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Non
 def test_unknown_bytes_are_counted(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "k.bin").write_bytes(packed("gen12_256") + packed("gen12_256", vpu__opcode=0x21))
     text = shown(capsys, "disasm", str(tmp_path / "k.bin"), "--target", "goya")
-    assert "(unknown)  // unknown: VPU opcode 0x21 is no instruction of goya" in text
-    assert text.endswith("unknown: 1 of 2 lines are no bundles of goya\n")
+    assert "(unknown)  // unknown: VPU opcode 0x21 is not an instruction of goya" in text
+    assert text.endswith("unknown: 1 of 2 lines are not bundles of goya\n")
     source = shown(capsys, "disasm", str(tmp_path / "k.bin"), "--target", "goya", "--text")
     assert source.splitlines()[0] == "// castsim: target goya"
     assert ".byte 0x3f, 0x00, 0x00, 0x00, 0x00, 0x08, 0x01" in source
@@ -143,7 +143,7 @@ def test_object_files(tmp_path: Path, capsys: Capture) -> None:
     assert "halt; halt" in shown(capsys, "disasm", str(path), "--target", "goya", "--machine", "0x1234")
     code, message = refused(capsys, "disasm", str(path), "--target", "goya")
     assert code == 2
-    assert "ELF machine 4660 is no TPC; --machine accepts another number\n  legal: 0" in message
+    assert "ELF machine 4660 is not a TPC; --machine accepts another number\n  legal: 0" in message
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_object_files(tmp_path: Path, capsys: Capture) -> None:
         ("asm KERNEL --target nowhere", 2, "unknown target 'nowhere'"),
         ("asm KERNEL --target a2a3", 1, "a2a3 has no TPC assembly\n  legal: gaudi, gaudi2, gaudib, goya, greco"),
         ("asm LATER --target goya", 1, "later.tpc:1:6: goya has no mov S, PC"),
-        ("asm BINARY --target goya", 2, "is no UTF-8 text; is it a binary?"),
+        ("asm BINARY --target goya", 2, "is not UTF-8 text; is it a binary?"),
         ("asm PLAIN", 2, "declares no target; name one by --target"),
         ("asm PLAIN --target goya --out nowhere/k.bin", 2, "--out nowhere/k.bin: No such file"),
         ("asm CLASH", 1, "clash.tpc:2:28: the bundle has room for one 32-bit immediate; 0x4 is beside 0x3"),
         ("disasm nowhere.bin --target goya", 2, "program 'nowhere.bin': No such file"),
         ("disasm BINARY", 2, "required: --target"),
-        ("disasm BINARY --target goya", 2, "33 bytes are no whole number of bundles of 32 bytes; 1 are left at 0x20"),
+        ("disasm BINARY --target goya", 2, "33 bytes are not a whole number of bundles of 32 bytes; 1 are left at"),
         ("disasm BINARY --target goya --machine many", 2, "--machine many: not a number"),
         ("disasm BINARY --target goya --machine 1_0", 2, "--machine 1_0: not a number"),
         ("disasm BINARY --target goya --machine -1", 2, "--machine -1: no ELF machine number"),

@@ -12,7 +12,7 @@ import oracle_a2a3
 import pytest
 
 from castsim.__main__ import main
-from castsim.commands.words import listed
+from castsim.commands.option_values import listed
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
-from castsim.commands.line import COMMANDS
+from castsim.commands.command_line import COMMANDS
 
 Capture = pytest.CaptureFixture[str]
 PROGRAMS = Path(__file__).parent.parent / "programs"

@@ -14,7 +14,7 @@ from cli_programs import written
 
 from castsim import __version__
 from castsim.__main__ import main
-from castsim.commands import line
+from castsim.commands import command_line
 from castsim.commands.failure import report_failure
 
 Capture = pytest.CaptureFixture[str]
@@ -25,14 +25,14 @@ HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "dataclasse
 @pytest.fixture(scope="module")
 def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with castsim as an installation lays it out, by links into this checkout."""
-    checkout, folder = Path(line.__file__).parents[2], tmp_path_factory.mktemp("installed")
+    checkout, folder = Path(command_line.__file__).parents[2], tmp_path_factory.mktemp("installed")
     (folder / "castsim").mkdir()
     for entry in (*(checkout / "simulator").iterdir(), checkout / "isa", checkout / "targets"):
         (folder / "castsim" / entry.name).symlink_to(entry)
     return folder
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in line.COMMANDS)])
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in command_line.COMMANDS)])
 def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) -> None:
     script = (
         "import sys; from castsim.__main__ import main; code = main(sys.argv[1:]); "
@@ -49,7 +49,7 @@ def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) 
 def test_help_names_every_command(capsys: Capture) -> None:
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert all(f"\n  {name} " in out for name in line.COMMANDS)
+    assert all(f"\n  {name} " in out for name in command_line.COMMANDS)
 
 
 def test_version(capsys: Capture) -> None:
@@ -69,7 +69,7 @@ def test_version(capsys: Capture) -> None:
     ],
 )
 def test_the_json_destination_is_found_whatever_else_is_wrong(argv: list[str], destination: str | None) -> None:
-    assert line.json_destination(argv) == destination
+    assert command_line.json_destination(argv) == destination
 
 
 @pytest.mark.parametrize("argv", [["--json", "-", "targets"], ["targets", "--json", "-"], ["targets", "--json=-"]])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tpc_text import GENERATIONS, table
 
-from castsim.commands import line
+from castsim.commands import command_line
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.reports.terminal import rendered
 
@@ -42,7 +42,7 @@ ROUNDINGS = ("SW_RZ", "rhne", "csr", "sr", "rhaz", "rd")
 def outcome(arguments: Sequence[str]) -> int:
     """Run a command with its text and its document, and return the exit code; anything but a refusal is raised."""
     try:
-        found = line.execute(*line.parse(arguments))
+        found = command_line.execute(*command_line.parse(arguments))
         rendered(found.text(100), io.StringIO())
         json.dumps(found.document, allow_nan=False)
     except (CastsimError, EngineError) as refusal:
@@ -136,9 +136,9 @@ def test_compiled_predicates_fill_as_many_registers_as_the_result(capsys: pytest
     ],
 )
 def test_compiled_refusals(arguments: str, message: str) -> None:
-    name, options = line.parse(["compiled", *arguments.split(), "--target", "gaudi2"])
+    name, options = command_line.parse(["compiled", *arguments.split(), "--target", "gaudi2"])
     with pytest.raises(CastsimError, match=message.replace("(", r"\(")) as refusal:
-        line.execute(name, options)
+        command_line.execute(name, options)
     assert refusal.value.exit_code == 1
     assert refusal.value.legal
 

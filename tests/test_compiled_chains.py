@@ -8,9 +8,9 @@ import pytest
 from castsim.isa.errors import IllegalError
 from castsim.targets import load_target
 from castsim.targets.schema import Status
-from castsim.targets.tpc_compiler import How, Reading, c_types, chains
+from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.paths import Means, Path, path_of
+from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, path_of
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
 
 SCALAR_TESTS = {
@@ -39,7 +39,7 @@ VECTOR_CHAINS = {
 }
 
 
-def path(generation: str, src: str, dst: str, reading: Reading = Reading.COMPILER) -> Path:
+def path(generation: str, src: str, dst: str, reading: ChainReading = ChainReading.COMPILER) -> Path:
     target = load_target(generation)
     assert isinstance(target, VliwTarget)
     return path_of(src, dst, target, reading)
@@ -52,7 +52,7 @@ def test_vectors_go_the_documented_way(case: tuple[str, str, str], types: tuple[
 
 @pytest.mark.parametrize(("case", "types"), SCALAR_TESTS.items())
 def test_scalars_go_the_way_of_the_vendors_tests(case: tuple[str, str, str], types: tuple[str, ...]) -> None:
-    assert path(*case, Reading.SCALAR).types == types
+    assert path(*case, ChainReading.SCALAR).types == types
 
 
 def test_no_pair_is_listed_twice() -> None:
@@ -65,7 +65,7 @@ def test_every_chain_is_taken_by_some_generation() -> None:
     taken = set()
     for generation in oracle.GENERATIONS:
         for row in chains():
-            reading = row.reading or Reading.COMPILER
+            reading = row.reading or ChainReading.COMPILER
             try:
                 found = path(generation, row.src, row.dst, reading)
             except IllegalError:
@@ -78,10 +78,10 @@ def test_every_chain_is_taken_by_some_generation() -> None:
 def test_chains_begin_and_end_with_their_pair_and_know_their_widths() -> None:
     for row in chains():
         assert (row.steps[0][0], row.steps[-1][0]) == (row.src, row.dst)
-        if row.how is How.EXTEND:
+        if row.how is Decomposition.EXTEND:
             assert row.src.startswith("u")
             assert bits_of(row.src) < bits_of(row.dst)
-        if row.how is How.CLAMP:
+        if row.how is Decomposition.CLAMP:
             assert bits_of(row.src) == bits_of(row.dst)
         for (before, _), (after, converted) in zip(row.steps, row.steps[1:], strict=False):
             assert converted or bits_of(before) == bits_of(after)
@@ -90,7 +90,7 @@ def test_chains_begin_and_end_with_their_pair_and_know_their_widths() -> None:
 def test_one_assumed_link_makes_a_path_assumed() -> None:
     assert path("gaudi", "f32", "u16").status is Status.DOCUMENTED
     assert path("gaudib", "u8", "f16").status is Status.ASSUMED
-    assert [hop.means for hop in path("gaudi", "u16", "i8").hops] == [Means.NARROW, Means.CLAMP]
+    assert [hop.means for hop in path("gaudi", "u16", "i8").hops] == [HopMethod.NARROW, HopMethod.CLAMP]
 
 
 def test_what_nothing_leads_to_is_refused_with_what_is_possible() -> None:

@@ -13,14 +13,19 @@ import pytest
 
 from castsim.isa.errors import IllegalError
 from castsim.targets import load_target
-from castsim.targets.tpc_compiler import Kind
+from castsim.targets.tpc_compiler import LoweringKind
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts import Entry, Order, entries, lowered
+from castsim.tpc_compiler.compiled_casts import MatrixEntry, Order, entries, lowered
 from castsim.tpc_compiler.compiled_casts.matrix import order_of
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 
-INSTRUCTIONS = {Kind.HARD_LANE: 1, Kind.INT_HARD: 1, Kind.HARD_OR_INT_HARD: 1, Kind.SKIP: 0}
+INSTRUCTIONS = {
+    LoweringKind.HARD_LANE: 1,
+    LoweringKind.INT_HARD: 1,
+    LoweringKind.HARD_OR_INT_HARD: 1,
+    LoweringKind.SKIP: 0,
+}
 """VPU operations of the kinds that are one instruction, where one register becomes one register."""
 
 
@@ -30,7 +35,7 @@ def target(generation: str) -> VliwTarget:
     return found
 
 
-def known(generation: str) -> list[Entry]:
+def known(generation: str) -> list[MatrixEntry]:
     """Return the entries that say what they convert, between types that the generation has."""
     chip = target(generation)
     has = {*chip.elements.formats, "i1"}
@@ -41,7 +46,7 @@ def known(generation: str) -> list[Entry]:
     ]
 
 
-def linear(entry: Entry, generation: str, codes: np.ndarray) -> np.ndarray:
+def linear(entry: MatrixEntry, generation: str, codes: np.ndarray) -> np.ndarray:
     """Return the converted elements in the order of the source."""
     src, dst = entry.src.element, entry.dst.element
     if src == "i1":
@@ -54,7 +59,7 @@ def one(dst: str) -> int:
     return int(oracle.step(np.array([1], np.uint16), "u16", dst, "RHNE")[0])
 
 
-def inputs(entry: Entry) -> np.ndarray:
+def inputs(entry: MatrixEntry) -> np.ndarray:
     """Return one vector of the source type."""
     if entry.src.element == "i1":
         codes = cases.sample("u8", "i8")[: entry.dst.elements].astype(cases.storage(f"u{entry.dst.bits}"))
@@ -62,10 +67,10 @@ def inputs(entry: Entry) -> np.ndarray:
     return np.resize(cases.sample(entry.src.element, "i8" if entry.dst.element == "i1" else "i16"), entry.src.elements)
 
 
-def expected(entry: Entry, order: Order, generation: str, codes: np.ndarray) -> tuple[np.ndarray, slice]:
+def expected(entry: MatrixEntry, order: Order, generation: str, codes: np.ndarray) -> tuple[np.ndarray, slice]:
     """Return the elements that the result must have, and where."""
     found = linear(entry, generation, codes)
-    if entry.kind is Kind.SKIP:
+    if entry.kind is LoweringKind.SKIP:
         return found[: entry.dst.elements], slice(None)
     if order is Order.LANE:
         ratio = max(entry.src.bits, entry.dst.bits) // min(entry.src.bits, entry.dst.bits)
@@ -91,8 +96,8 @@ def test_the_matrix_is_the_vendors() -> None:
 @pytest.mark.parametrize("generation", oracle.GENERATIONS)
 def test_every_entry_with_a_meaning_computes_it(generation: str) -> None:
     chip, kinds = target(generation), set()
-    entries_run = [entry for entry in known(generation) if entry.kind is not Kind.SPLIT]
-    split = [entry for entry in known(generation) if entry.kind is Kind.SPLIT]
+    entries_run = [entry for entry in known(generation) if entry.kind is not LoweringKind.SPLIT]
+    split = [entry for entry in known(generation) if entry.kind is LoweringKind.SPLIT]
     for entry in entries_run + split[:: 1 if THOROUGH else 5]:
         order, codes = order_of(entry, chip), inputs(entry)
         assert order is not None
@@ -105,12 +110,12 @@ def test_every_entry_with_a_meaning_computes_it(generation: str) -> None:
             assert ran.vector_operations == INSTRUCTIONS[entry.kind], str(entry)
         kinds.add(entry.kind)
     # On Gaudi2 the table has these two kinds only between unequal numbers of elements, which say nothing.
-    silent = {Kind.SOFT, Kind.CHAIN} if generation == "gaudi2" else set()
+    silent = {LoweringKind.SOFT, LoweringKind.CHAIN} if generation == "gaudi2" else set()
     assert kinds == {entry.kind for entry in entries(chip)} - silent
 
 
 def test_every_kind_occurs() -> None:
-    assert {entry.kind for name in oracle.GENERATIONS for entry in known(name)} == set(Kind)
+    assert {entry.kind for name in oracle.GENERATIONS for entry in known(name)} == set(LoweringKind)
 
 
 @pytest.mark.parametrize("generation", ["greco", "gaudi2"])
@@ -119,7 +124,7 @@ def test_hard_is_one_instruction_where_the_instruction_set_has_the_pair(generati
     missing = set()
     for entry in known(generation):
         pair = (entry.src.element, entry.dst.element)
-        if entry.kind is not Kind.HARD or order_of(entry, chip) is not Order.LANE:
+        if entry.kind is not LoweringKind.HARD or order_of(entry, chip) is not Order.LANE:
             continue
         if pair not in oracle.direct(generation):
             missing.add(pair)
@@ -137,7 +142,7 @@ def test_hard_is_one_instruction_where_the_instruction_set_has_the_pair(generati
 def test_one_instruction_converts_several_registers_by_x2_and_x4(generation: str) -> None:
     chip = target(generation)
     for entry in known(generation):
-        if entry.kind is Kind.MULTIPLE and entry.src.element in ("i32", "u32"):
+        if entry.kind is LoweringKind.MULTIPLE and entry.src.element in ("i32", "u32"):
             kernel = lowered(entry, chip).kernel
             assert len(kernel.vector_instructions) == 1
             assert f" x{entry.src.elements // 64} " in kernel.vector_instructions[0]
@@ -148,7 +153,7 @@ def test_entries_without_a_documented_meaning_are_refused(generation: str) -> No
     chip = target(generation)
     unknown = [each for each in entries(chip) if order_of(each, chip) is None]
     kinds = Counter(each.kind for each in unknown)
-    assert kinds[Kind.SPLIT] > kinds[Kind.SOFT] > 0
+    assert kinds[LoweringKind.SPLIT] > kinds[LoweringKind.SOFT] > 0
     for entry in unknown[::40]:
         with pytest.raises(IllegalError, match="not documented"):
             lowered(entry, chip)
@@ -161,7 +166,7 @@ def test_entries_of_types_that_the_generation_lacks_are_refused(generation: str)
         each for each in entries(chip) if not {each.src.element, each.dst.element} <= {*chip.elements.formats, "i1"}
     ]
     assert absent
-    assert {each.kind for each in absent} == {Kind.SPLIT}
+    assert {each.kind for each in absent} == {LoweringKind.SPLIT}
     for entry in absent:
         if order_of(entry, chip) is not None:
             with pytest.raises(IllegalError, match="has no elements of"):

@@ -143,9 +143,9 @@ def test_reinterpretation_needs_equal_sizes_and_takes_no_mode() -> None:
     ("arguments", "code", "text"),
     [
         (("f32", "f16", "--target", "goya"), 1, "goya has no elements of f16"),
-        (("f32", "quux", "--target", "goya"), 2, "no vector type of TPC-C"),
+        (("f32", "quux", "--target", "goya"), 2, "neither a vector type of TPC-C"),
         (("float0", "short128", "--target", "goya"), 2, "has no elements"),
-        (("f32", "i16", "--target", "a5"), 1, "a5 is no TPC"),
+        (("f32", "i16", "--target", "a5"), 1, "a5 is not a TPC"),
         (("f32", "i16", "--target", "gaudi", "--form", "static"), 2, "unknown form 'static'"),
         (("f32", "i16", "--target", "gaudi", "--reading", "mine"), 2, "unknown reading 'mine'"),
         (("f32", "i16", "--target", "gaudi", "--order", "up"), 2, "unknown order 'up'"),
@@ -153,7 +153,7 @@ def test_reinterpretation_needs_equal_sizes_and_takes_no_mode() -> None:
         (("f32", "i16", "--target", "gaudi", "--table"), 2, "do not go with it"),
         (("i32", "u32", "--target", "gaudi", "--form", "ir"), 1, "one type in LLVM IR"),
         (("f32", "i16", "many", "--target", "gaudi"), 2, "many"),
-        (("short128", "float64", "1", "--form", "reinterpret", "--target", "gaudi"), 2, "no whole number of f32"),
+        (("short128", "float64", "1", "--form", "reinterpret", "--target", "gaudi"), 2, "not a whole number of f32"),
     ],
 )
 def test_bad_command_lines(

@@ -11,10 +11,10 @@ from tpc_text import GENERATIONS, target
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc import Slot, parse
 from castsim.machines.vliw.lint import lint
-from castsim.tpc_compiler.emission import Execution, Kernel, Sequence, execute, schedule
+from castsim.tpc_compiler.emission import KernelResult, ScheduledKernel, Sequence, execute, schedule
 
 
-def quantiser(name: str) -> Kernel:
+def quantiser(name: str) -> ScheduledKernel:
     """Two registers of f32, scaled, clamped and converted, each into lane 0 of a register of i16."""
     sequence = Sequence()
     sources = sequence.input("x", "f32", 2)
@@ -30,7 +30,7 @@ def quantiser(name: str) -> Kernel:
     return schedule(sequence, target(name))
 
 
-def clean(found: Execution, name: str) -> None:
+def clean(found: KernelResult, name: str) -> None:
     assert found.stale_reads == ()
     assert found.warnings == ()
     assert lint(parse(found.text, target(name).dialect), target(name)) == ()

@@ -80,11 +80,11 @@ def test_the_axis_of_a_square_is_not_the_last_one(tmp_path: Path, opset: int, fu
     ("first", "second", "attributes", "said"),
     [
         ((2, 3), (3,), {}, "only with broadcast=1"),
-        ((2, 3), (3,), {"broadcast": 1, "axis": 0}, "axis=0 shape [3] is no part of [2, 3]"),
-        ((2, 3), (2,), {"broadcast": 1}, "axis=1 shape [2] is no part"),
+        ((2, 3), (3,), {"broadcast": 1, "axis": 0}, "axis=0 shape [3] is not part of [2, 3]"),
+        ((2, 3), (2,), {"broadcast": 1}, "axis=1 shape [2] is not part"),
         ((2, 3), (3,), {"broadcast": 1, "axis": -1}, "axis=-1"),
-        ((2, 3), (2, 1), {"broadcast": 1}, "axis=0 shape [2, 1] is no part"),
-        ((2, 3), (2, 3, 1), {"broadcast": 1}, "is no part"),
+        ((2, 3), (2, 1), {"broadcast": 1}, "axis=0 shape [2, 1] is not part"),
+        ((2, 3), (2, 3, 1), {"broadcast": 1}, "is not part"),
         ((2, 3), (3,), {"broadcast": 2}, "broadcast=2"),
     ],
 )

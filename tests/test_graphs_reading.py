@@ -103,8 +103,8 @@ RESCALE = """func.func @main(%x: tensor<4xi8>) -> tensor<4xi16> {
         (" per_channel = false,", "", (7, 8), "needs attribute 'per_channel'", "per_channel = true"),
         ("rounding_mode = SINGLE_ROUND, ", "", (7, 8), "needs attribute 'rounding", "rounding_mode = SINGLE_ROUND"),
         ("output_unsigned = false, ", "", (7, 8), "needs attribute 'output_unsigned'", "output_unsigned = true"),
-        ("scale32 = true", "scale32 = 1", (8, 35), "'1' is no scale32", "scale32 = true"),
-        ("SINGLE_ROUND", "UP", (8, 5), "'UP' is no rounding_mode", "rounding_mode = SINGLE_ROUND"),
+        ("scale32 = true", "scale32 = 1", (8, 35), "'1' is not a value of scale32", "scale32 = true"),
+        ("SINGLE_ROUND", "UP", (8, 5), "'UP' is not a value of rounding_mode", "rounding_mode = SINGLE_ROUND"),
         ("scale32 = true", "scale32 = true, shift = array<i8: 3>", (8, 51), "'shift' with 5 operands", "scale32"),
         ("scale32 = true", "scale32 = false", (7, 25), "multiplier of i32 with scale32 = false", "i16"),
         ("%x, %m, %s, %a, %b {", "%x, %n, %s, %a, %b {", (7, 25), "multiplier of i16 with scale32 = true", "i32"),
@@ -143,7 +143,7 @@ def test_attributes_and_operands_of_rescale_are_those_of_tosa(
     [
         ("tosa.cast %arg0", "tosa.cast %arg0 {input_unsinged = true}", "no attribute 'input_unsinged'"),
         ("tosa.cast %arg0", "tosa.cast %arg0 {saturate}", "no attribute 'saturate'"),
-        ("tosa.cast %arg0", "tosa.cast %arg0 {input_unsigned = 2}", "'2' is no input_unsigned"),
+        ("tosa.cast %arg0", "tosa.cast %arg0 {input_unsigned = 2}", "'2' is not a value of input_unsigned"),
         ("tosa.cast %arg0", '"tosa.cast"(%arg0) <{a = 1}> {a = 2}', "'a' is given twice"),
     ],
 )
@@ -225,13 +225,13 @@ def test_models_with_anything_in_them_are_read_or_refused(tmp_path: Path) -> Non
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
     for content in (b"", b"no model at all", SAMPLE.read_bytes()):
-        with pytest.raises(ReadError, match="is no ONNX model"):
+        with pytest.raises(ReadError, match="is not an ONNX model"):
             read(tmp_path, content, ".onnx")
     with pytest.raises(ReadError, match="No such file"):
         read_graph(tmp_path / "missing.onnx")
     with pytest.raises(ReadError, match="No such file"):
         read_graph(tmp_path / "missing.mlir")
-    with pytest.raises(ReadError, match="no UTF-8"):
+    with pytest.raises(ReadError, match="not UTF-8"):
         read(tmp_path, b"\xff\xfe", ".mlir")
 
 

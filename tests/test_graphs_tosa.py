@@ -11,7 +11,7 @@ import pytest
 from golden import VECTORS, as_codes
 from numpy.typing import NDArray
 
-from castsim.graphs import GraphRun, Tensor, make_tensors, read_graph, run_graph, trial
+from castsim.graphs import GraphRun, GraphTensor, make_tensors, read_graph, run_graph, trial
 from castsim.isa.formats import format_named
 from castsim.targets import load_target
 
@@ -29,7 +29,7 @@ def ran(tmp_path: Path, text: str, target: str, *codes: NDArray[np.generic]) -> 
     path = tmp_path / "graph.mlir"
     path.write_text(text, encoding="utf-8")
     graph = read_graph(path)
-    inputs = {port.name: Tensor(port.format, array) for port, array in zip(graph.inputs, codes, strict=True)}
+    inputs = {port.name: GraphTensor(port.format, array) for port, array in zip(graph.inputs, codes, strict=True)}
     return run_graph(graph, load_target(target), inputs)
 
 
@@ -65,7 +65,7 @@ def test_golden_casts_of_the_reference_model(tmp_path: Path, src: str, dst: str,
     assert found.agrees
     assert found.nodes[0].plan is not None
     source, expected, got = (
-        Tensor(format_named(name), array.view(f"u{array.dtype.itemsize}")).array.astype(np.float64)
+        GraphTensor(format_named(name), array.view(f"u{array.dtype.itemsize}")).array.astype(np.float64)
         for name, array in ((src, given), (dst, wanted), (dst, result.codes))
     )
     nan = np.isnan(source) if not dst.startswith("int") else np.zeros(source.shape, bool)
@@ -206,7 +206,7 @@ def test_the_sample_text_with_rescale_per_channel_in_exact_arithmetic() -> None:
     sums = rng.integers(-(1 << 31), 1 << 31, (16, 4), dtype=np.int64)
     branch = (rng.standard_normal((16, 4)) * 90).astype(np.float32)
     inputs = {"arg0": sums.astype(np.uint32), "arg1": branch.view(np.uint32)}
-    tensors = {port.name: Tensor(port.format, inputs[port.name]) for port in graph.inputs}
+    tensors = {port.name: GraphTensor(port.format, inputs[port.name]) for port in graph.inputs}
     found = run_graph(graph, load_target("a2a3"), tensors)
     assert found.agrees
     multiplier, shift = [1073741824, 1717986918, 1374389535, 2147483647], [37, 38, 40, 33]

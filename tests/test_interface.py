@@ -14,7 +14,7 @@ import castsim.__main__
 import castsim.isa.pto
 import castsim.tpc_compiler.builtins
 from castsim import cast, estimate, run
-from castsim.evidence.verification import Record, sources
+from castsim.evidence.verification import VerificationRecord, sources
 from castsim.evidence.verification.planning import plan
 from castsim.isa.errors import ReadError
 from castsim.targets import load_target
@@ -104,4 +104,4 @@ def test_without_the_oracle_the_reference_is_the_opponent(monkeypatch: pytest.Mo
     assert {part.against for part in plan("bf16", "e4m3fn")} == {"oracle"}
     monkeypatch.setattr("castsim.evidence.verification.planning.oracle_folder", lambda: None)
     assert {part.against for part in plan("bf16", "e4m3fn")} == {"reference"}
-    assert Record.of(plan("bf16", "e4m3fn")).progress
+    assert VerificationRecord.of(plan("bf16", "e4m3fn")).progress

@@ -5,44 +5,45 @@ import time
 import pytest
 
 from castsim.isa.errors import ReadError
-from castsim.isa.pto.lexer import Kind, Source, tokenize
+from castsim.isa.pto.lexer import PtoSource, TokenKind, tokenize
 
 
-def tokens(text: str) -> list[tuple[Kind, str]]:
-    found = tokenize(Source("t.pto", text))
+def tokens(text: str) -> list[tuple[TokenKind, str]]:
+    found = tokenize(PtoSource("t.pto", text))
     return list(zip(found.kinds, found.texts, strict=True))[:-1]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("%7{rmode", [(Kind.VALUE, "%7"), (Kind.PUNCTUATION, "{"), (Kind.WORD, "rmode")]),
-        ("%a__b.c$d-e", [(Kind.VALUE, "%a__b.c$d-e")]),
-        ("%a->", [(Kind.VALUE, "%a"), (Kind.PUNCTUATION, "->")]),
-        ("%r:2", [(Kind.VALUE, "%r:2")]),
-        ("%r#1", [(Kind.VALUE, "%r#1")]),
-        ("%x: i32", [(Kind.VALUE, "%x"), (Kind.PUNCTUATION, ":"), (Kind.WORD, "i32")]),
-        ("%x:i32", [(Kind.VALUE, "%x"), (Kind.PUNCTUATION, ":"), (Kind.WORD, "i32")]),
-        ("-127.0", [(Kind.NUMBER, "-127.0")]),
-        ("1.000000e+00", [(Kind.NUMBER, "1.000000e+00")]),
-        ("0x7F800000", [(Kind.NUMBER, "0x7F800000")]),
-        ("#pto<round_mode ROUND>", [(Kind.ATTRIBUTE, "#pto<round_mode ROUND>")]),
-        ("#pto.layout<nd>", [(Kind.ATTRIBUTE, "#pto.layout<nd>")]),
-        ("#rmode=FLOOR", [(Kind.ATTRIBUTE, "#rmode"), (Kind.PUNCTUATION, "="), (Kind.WORD, "FLOOR")]),
-        ("<PIPE_V>", [(Kind.PUNCTUATION, "<"), (Kind.WORD, "PIPE_V"), (Kind.PUNCTUATION, ">")]),
-        ('"PIPE_V"', [(Kind.STRING, '"PIPE_V"')]),
-        ("!pto.tile_buf<vec, 4x256xf32, valid=4x200>", [(Kind.TYPE, "!pto.tile_buf<vec, 4x256xf32, valid=4x200>")]),
+        ("%7{rmode", [(TokenKind.VALUE, "%7"), (TokenKind.PUNCTUATION, "{"), (TokenKind.WORD, "rmode")]),
+        ("%a__b.c$d-e", [(TokenKind.VALUE, "%a__b.c$d-e")]),
+        ("%a->", [(TokenKind.VALUE, "%a"), (TokenKind.PUNCTUATION, "->")]),
+        ("%r:2", [(TokenKind.VALUE, "%r:2")]),
+        ("%r#1", [(TokenKind.VALUE, "%r#1")]),
+        ("%x: i32", [(TokenKind.VALUE, "%x"), (TokenKind.PUNCTUATION, ":"), (TokenKind.WORD, "i32")]),
+        ("%x:i32", [(TokenKind.VALUE, "%x"), (TokenKind.PUNCTUATION, ":"), (TokenKind.WORD, "i32")]),
+        ("-127.0", [(TokenKind.NUMBER, "-127.0")]),
+        ("1.000000e+00", [(TokenKind.NUMBER, "1.000000e+00")]),
+        ("0x7F800000", [(TokenKind.NUMBER, "0x7F800000")]),
+        ("#pto<round_mode ROUND>", [(TokenKind.ATTRIBUTE, "#pto<round_mode ROUND>")]),
+        ("#pto.layout<nd>", [(TokenKind.ATTRIBUTE, "#pto.layout<nd>")]),
+        ("#rmode=FLOOR", [(TokenKind.ATTRIBUTE, "#rmode"), (TokenKind.PUNCTUATION, "="), (TokenKind.WORD, "FLOOR")]),
+        ("<PIPE_V>", [(TokenKind.PUNCTUATION, "<"), (TokenKind.WORD, "PIPE_V"), (TokenKind.PUNCTUATION, ">")]),
+        ('"PIPE_V"', [(TokenKind.STRING, '"PIPE_V"')]),
+        ("!pto.tile_buf<vec, 4x256xf32, valid=4x200>", [
+            (TokenKind.TYPE, "!pto.tile_buf<vec, 4x256xf32, valid=4x200>")]),
         ("!pto.tensor_view<?x?xf32> -> i8", [
-            (Kind.TYPE, "!pto.tensor_view<?x?xf32>"), (Kind.PUNCTUATION, "->"), (Kind.WORD, "i8")]),
-        ("^bb0", [(Kind.BLOCK, "^bb0")]),
-        ("a // b\nc", [(Kind.WORD, "a"), (Kind.WORD, "c")]),
-        ("a // to the end", [(Kind.WORD, "a")]),
+            (TokenKind.TYPE, "!pto.tensor_view<?x?xf32>"), (TokenKind.PUNCTUATION, "->"), (TokenKind.WORD, "i8")]),
+        ("^bb0", [(TokenKind.BLOCK, "^bb0")]),
+        ("a // b\nc", [(TokenKind.WORD, "a"), (TokenKind.WORD, "c")]),
+        ("a // to the end", [(TokenKind.WORD, "a")]),
         ("// only a comment", []),
         (" \t\r\n ", []),
         ("", []),
     ],
 )  # fmt: skip
-def test_tokens(text: str, expected: list[tuple[Kind, str]]) -> None:
+def test_tokens(text: str, expected: list[tuple[TokenKind, str]]) -> None:
     assert tokens(text) == expected
 
 
@@ -73,7 +74,7 @@ def test_what_begins_no_token_is_refused_where_it_stands(text: str, line: int, c
 
 
 def test_places_count_lines_and_columns_from_one_and_stay_on_the_line() -> None:
-    source = Source("t.pto", "ab\r\n\ncdef\n")
+    source = PtoSource("t.pto", "ab\r\n\ncdef\n")
     assert str(source.span(0)) == "t.pto:1:1"
     assert source.span(1, 50).length == 1
     assert source.span(0).text == "ab"

@@ -7,12 +7,12 @@ import tracemalloc
 
 import pytest
 
-from castsim.graphs.tosa_text import Reader as TosaReader
+from castsim.graphs.tosa_text import TosaReader
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS
 from castsim.isa.pto import parse
-from castsim.isa.pto.lexer import Source
-from castsim.isa.tpc.text import Source as AssemblySource
+from castsim.isa.pto.lexer import PtoSource
+from castsim.isa.tpc.text import AssemblySource
 
 
 def one_line(constants: int) -> str:
@@ -51,7 +51,7 @@ def test_spans_of_assembly_hold_no_lines():
 
 def test_spans_of_tosa_text_hold_no_lines():
     text = " ".join(f"%v{number}" for number in range(20_000))
-    reader = TosaReader(Source("g.mlir", text))
+    reader = TosaReader(PtoSource("g.mlir", text))
     spans: list[Span] = []
     assert peak_of(lambda: spans.extend(map(reader.span, range(5000)))) < 5 * len(text)
     assert spans[3].column == len("%v0 %v1 %v2 ") + 1
@@ -65,7 +65,7 @@ def test_a_long_word_is_held_a_few_times_not_once_per_place(attribute: str):
 
 
 def test_a_span_says_what_it_said_before():
-    span = Source("k.pto", "ab\r\ncd ef\n").span(7, 50)
+    span = PtoSource("k.pto", "ab\r\ncd ef\n").span(7, 50)
     assert (span.file, span.line, span.column, span.length, span.text) == ("k.pto", 2, 4, 2, "cd ef")
     assert span == Span("k.pto", 2, 4, "cd ef", 2)
     assert hash(span) == hash(Span("k.pto", 2, 4, "cd ef", 2))
@@ -77,9 +77,9 @@ def test_a_span_says_what_it_said_before():
 
 
 def test_a_long_line_is_shown_from_the_place_on():
-    span = Source("k.pto", "  short  \n" + "y" * 300 + "x" * 300).span(10 + 300, 5)
+    span = PtoSource("k.pto", "  short  \n" + "y" * 300 + "x" * 300).span(10 + 300, 5)
     assert span.excerpt() == "x" * 200
-    assert Source("k.pto", "  short  \n").span(4).excerpt() == "short"
+    assert PtoSource("k.pto", "  short  \n").span(4).excerpt() == "short"
 
 
 DEPTH = 10_000

@@ -12,20 +12,20 @@ from race_trees import Builder, access, programs, steps_of
 from castsim.execution.dataflow.operations import ControlWrite
 from castsim.execution.tree import Block, GlobalSpace, Loop, Role, Tree
 from castsim.isa.errors import EngineError, RaceError
-from castsim.synchronisation.races import Finding, Kind, find_races, refusal
-from castsim.synchronisation.races.findings import Region
+from castsim.synchronisation.races import Finding, RaceKind, find_races, refusal
+from castsim.synchronisation.races.findings import RaceRegion
 from castsim.targets import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")
 
 
-def kinds(tree: Tree, target=A3) -> list[Kind]:
+def kinds(tree: Tree, target=A3) -> list[RaceKind]:
     return [finding.kind for finding in found(tree, target)]
 
 
 def found(tree: Tree, target=A3) -> list[Finding]:
     """Return the findings; what nothing wrote has tests of its own."""
-    return [finding for finding in find_races(tree, target) if finding.kind is not Kind.UNWRITTEN]
+    return [finding for finding in find_races(tree, target) if finding.kind is not RaceKind.UNWRITTEN]
 
 
 def pair(first, second, *between) -> tuple[Builder, Tree]:
@@ -48,7 +48,7 @@ MTE2_V = (lambda b: b.set("MTE2", "V"), lambda b: b.wait("MTE2", "V"))
 def test_a_race_says_who_where_and_what_is_missing():
     _, tree = pair(LOAD, CAST)
     (race,) = found(tree)
-    assert race.kind is Kind.RACE
+    assert race.kind is RaceKind.RACE
     assert race.message == (
         "work on V (k.pto:2:3) on V reads ub bytes 0 .. 63 while work on MTE2 (k.pto:1:3) on MTE2 may still write them "
         "(read after write)"
@@ -56,7 +56,7 @@ def test_a_race_says_who_where_and_what_is_missing():
     assert race.missing == (
         "set_flag MTE2 -> V behind line 1 and wait_flag MTE2 -> V before line 2, or a barrier on all pipes"
     )
-    assert (race.pipes, race.region) == (("MTE2", "V"), Region("ub", 0, 64))
+    assert (race.pipes, race.region) == (("MTE2", "V"), RaceRegion("ub", 0, 64))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_what_orders_two_pipes(between):
     ],
 )
 def test_what_does_not(between):
-    assert kinds(pair(LOAD, CAST, *between)[1]) == [Kind.RACE]
+    assert kinds(pair(LOAD, CAST, *between)[1]) == [RaceKind.RACE]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ WRITES_READS = [
 def test_dependent_vector_instructions_need_a_barrier_where_the_target_says_so(first, second, words):
     _, tree = pair(("V", first), ("V", second))
     (missing,) = found(tree)
-    assert (missing.kind, missing.missing) == (Kind.MISSING_BARRIER, "barrier V before line 2")
+    assert (missing.kind, missing.missing) == (RaceKind.MISSING_BARRIER, "barrier V before line 2")
     assert words in missing.message
     assert kinds(tree, A5) == []
     assert kinds(pair(("V", first), ("V", second), lambda b: b.barrier("V"))[1]) == []
@@ -142,7 +142,7 @@ def test_scratch_of_one_cast_written_by_the_next():
     scratch = (access(512, 64), access(512, 64, True))
     casts = ("V", access(0, 32, True), access(64, 32), *scratch), ("V", access(128, 32, True), access(64, 32), *scratch)
     (missing,) = found(pair(*casts)[1])
-    assert missing.kind is Kind.MISSING_BARRIER
+    assert missing.kind is RaceKind.MISSING_BARRIER
     load = ("MTE2", access(540, 4, True))
     (race,) = found(pair(casts[0], load)[1])
     assert "writes ub bytes 540 .. 543" in race.message
@@ -196,7 +196,7 @@ def test_a_flag_never_waited_for_and_one_set_twice():
     )
     builder = Builder()
     twice = builder.tree(builder.set("V", "MTE2"), builder.set("V", "MTE2"), builder.wait("V", "MTE2"))
-    assert kinds(twice) == [Kind.UNMATCHED, Kind.PENDING_TWICE]
+    assert kinds(twice) == [RaceKind.UNMATCHED, RaceKind.PENDING_TWICE]
     assert "(k.pto:2:3) comes before anything has waited for the one before it (k.pto:1:3)" in found(twice)[1].message
     builder = Builder()
     others = [
@@ -273,7 +273,7 @@ def test_time_does_not_grow_with_trips():
 
 
 def unwritten(*items, builder: Builder) -> list[Finding]:
-    return [f for f in find_races(builder.tree(*items), A3) if f.kind is Kind.UNWRITTEN]
+    return [f for f in find_races(builder.tree(*items), A3) if f.kind is RaceKind.UNWRITTEN]
 
 
 def test_bytes_that_nothing_wrote():
@@ -340,7 +340,7 @@ def test_a_refusal_spells_out_the_first_findings():
 # ------------------------------------------------------------------------------------------------ against brute force
 
 
-def lines(findings: list[Finding], kind: Kind) -> set[tuple[int, ...]]:
+def lines(findings: list[Finding], kind: RaceKind) -> set[tuple[int, ...]]:
     return {tuple(sorted(span.line - 1 for span in f.spans)) for f in findings if f.kind is kind}
 
 
@@ -350,14 +350,14 @@ def test_random_programs_are_judged_as_by_unrolling_them(tree, target):
     verdict = judge(tree, tuple(str(hazard) for hazard in target.synchronisation.required_barriers))
     findings = found(tree, target)
     seen = {finding.kind for finding in findings}
-    assert (Kind.DEADLOCK in seen) == verdict.deadlock
-    assert (Kind.PENDING_TWICE in seen) == verdict.pending_twice
+    assert (RaceKind.DEADLOCK in seen) == verdict.deadlock
+    assert (RaceKind.PENDING_TWICE in seen) == verdict.pending_twice
     # Pairs of signal and wait are those of program order only while no signal is pending twice.
     if verdict.deadlock or verdict.pending_twice:
         return
-    assert (Kind.UNMATCHED in seen) == verdict.left_over
-    assert (Kind.UNFINISHED in seen) == verdict.unfinished
-    for kind, expected in ((Kind.RACE, verdict.races), (Kind.MISSING_BARRIER, verdict.barriers)):
+    assert (RaceKind.UNMATCHED in seen) == verdict.left_over
+    assert (RaceKind.UNFINISHED in seen) == verdict.unfinished
+    for kind, expected in ((RaceKind.RACE, verdict.races), (RaceKind.MISSING_BARRIER, verdict.barriers)):
         pairs = lines(findings, kind)
         assert bool(pairs) == bool(expected)
         assert pairs <= {tuple(sorted(each)) for each in expected}

@@ -10,10 +10,10 @@ import pytest
 from expected_files import PROGRAMS
 
 from castsim.__main__ import main
-from castsim.commands.words import assignments, scalar
+from castsim.commands.option_values import assignments, scalar
 from castsim.isa.errors import EngineError, RaceError
 from castsim.running import load_program
-from castsim.synchronisation.races import Finding, Kind, find_races
+from castsim.synchronisation.races import Finding, RaceKind, find_races
 
 FLAG = re.compile(r"pto\.(set|wait)_flag\s*\[\W*PIPE_(\w+?)\W+PIPE_(\w+?)\W+EVENT_ID(\d)")
 BARRIER = re.compile(r"pto\.barrier\s*\W*PIPE_(\w+)")
@@ -56,7 +56,7 @@ def names(finding: Finding, line: str) -> bool:
         return "barrier" in finding.missing or "barriers" in finding.missing
     _, signaller, waiter, event = flag.groups()
     return f"{signaller} -> {waiter}" in finding.sentence and (
-        f"id {event}" in finding.sentence or finding.kind is Kind.RACE
+        f"id {event}" in finding.sentence or finding.kind is RaceKind.RACE
     )
 
 
@@ -90,7 +90,7 @@ def test_the_command_line_refuses_it_or_reports_it(name, line, tmp_path, capsys)
     assert refused.startswith("error: ")
     first = findings(path, scalars(name))[0]
     assert first.sentence.replace(f" ({first.spans[-1]})", "") in refused  # the place stands before the message
-    stuck = first.kind is Kind.DEADLOCK
+    stuck = first.kind is RaceKind.DEADLOCK
     assert main(["run", str(path), "--timing-only", "--races", "report", *args]) == 1
     told = capsys.readouterr()
     assert ("deadlock" in told.err) if stuck else (f"{first.kind}: " in told.out)

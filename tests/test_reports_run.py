@@ -241,13 +241,13 @@ def test_following_a_run_changes_nothing(
     assert main(["run", path, "--timing-only"]) == 0
     alone = capsys.readouterr().out
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("castsim.reports.progress.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 0.0)
     assert main(["run", path, "--timing-only"]) == 0
     assert capsys.readouterr().out == alone
 
 
 def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("castsim.reports.progress.PATIENCE_SECONDS", 3600.0)
+    monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 3600.0)
     progress = RunProgress(10)
     progress.stage("time")
     progress.progress(100, 5)

@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from castsim.commands import line
+from castsim.commands import command_line
 from castsim.reports.terminal import rendered, table
 
 ROOT = Path(__file__).parent.parent
@@ -80,7 +80,7 @@ class _Pipe(io.StringIO):
 def test_no_word_of_a_table_is_cut(command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", str(width))
-    outcome = line.execute(*line.parse(shlex.split(command)))
+    outcome = command_line.execute(*command_line.parse(shlex.split(command)))
     shown = outcome.text(width)
     found = Counter(rendered(shown, _Pipe()).split())
     for each in tables(shown):

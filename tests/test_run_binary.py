@@ -236,15 +236,15 @@ def test_damaged_files(double: Path) -> None:
     code = double.read_bytes()
     cut = refusal(double, code[:-7])
     assert isinstance(cut, ReadError)
-    assert f"{len(code) - 7} bytes are no whole number of bundles of 32 bytes; 25 are left at" in cut.message
+    assert f"{len(code) - 7} bytes are not a whole number of bundles of 32 bytes; 25 are left at" in cut.message
     assert cut.legal == (f"{len(code) - 32} bytes", f"{len(code)} bytes")
     assert "4 are left" in refusal(double, code[:100]).message
     assert "no bundle in it" in refusal(double, b"").message
     assert "cut off" in refusal(double, elf(code)[:200]).message
-    assert "ELF machine 62 is no TPC" in refusal(double, elf(code, machine=62)).message
+    assert "ELF machine 62 is not a TPC" in refusal(double, elf(code, machine=62)).message
     assert "no section .text" in refusal(double, elf(code, name=0)).message
     assert "not little endian" in refusal(double, elf(code, order=2)).message
-    assert "no whole number of bundles" in refusal(double, elf(code[:40])).message
+    assert "not a whole number of bundles" in refusal(double, elf(code[:40])).message
 
 
 def test_another_elf_machine_may_be_admitted(double: Path, capsys: Capture) -> None:
@@ -303,7 +303,7 @@ def test_companions_that_cannot_be_read(double: Path, tmp_path: Path) -> None:
     wrong.write_text("// castsim: tensor 0 x\n")
     assert "malformed declaration of tensor" in refusal(double, code, declare=wrong).message
     wrong.write_bytes(b"\xff\xfe")
-    assert "no UTF-8 text" in refusal(double, code, declare=wrong).message
+    assert "not UTF-8 text" in refusal(double, code, declare=wrong).message
     assert "one entry" in refusal(double, code, entry="main").message
     assert "a5 does not run .tpc programs" in refusal(double, code, target="a5").message
 

@@ -117,7 +117,7 @@ EXACT = 'accept = "exact"\nroundings = ["rint"]'
     [
         ('dst = "f16 i8"', 'dst = "f16 f17"', "'f17' is neither a format nor a class of this file"),
         ('rule = "near"', 'rule = "far"', "rules and casts do not match: far, near"),
-        ("since = 1", "since = 3", "since 3 is no known version"),
+        ("since = 1", "since = 3", "since 3 is not a known version"),
         ("default = 2", "default = 3", "default '3' is not among"),
         (EXACT, INTERVAL, "f32 -> i8: rule near needs a float destination with zero"),
         (EXACT, 'accept = "text"', "rule near is of the form text"),

@@ -177,7 +177,7 @@ def test_refusals_of_text() -> None:
         text_acceptance("onnx", ["1"], "string")
     with pytest.raises(IllegalError, match="no codes on one side"):
         acceptance("onnx", "f32", "string", floats(1.0))
-    with pytest.raises(ReadError, match="is no text"):
+    with pytest.raises(ReadError, match="is not text"):
         text_acceptance("onnx", [1.5], "f32")
     with pytest.raises(ReadError, match=r"texts of shape \(1,\) for codes of shape \(2,\)"):
         accepts_text("onnx", "f32", floats(1.0, 2.0), ["1"])

@@ -15,7 +15,7 @@ import pytest
 from golden import load
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.specifications import Outcome, Rescale, Rescaled, rescale
+from castsim.specifications import GraphValidity, Rescale, Rescaled, rescale
 
 DATA = load("golden_tosa_rescale.npz")
 CASES = [dict(zip(DATA["meta_cols"].tolist(), row, strict=True)) for row in DATA["meta"].tolist()]
@@ -67,7 +67,7 @@ def test_published_outputs(mode: int) -> None:
     for case in (case for case in CASES if case["rounding_mode"] == mode):
         source, result = arrays_of(case)
         done = rescale(operator_of(case), codes_of(source, case["in_bits"]))
-        assert done.outcome is Outcome.VALID, case
+        assert done.outcome is GraphValidity.VALID, case
         assert done.sets is not None
         assert done.sets.contains(codes_of(result, case["out_bits"])).all(), case
         assert done.sets.single.all() or mode == 2
@@ -188,14 +188,14 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 def test_illegal_graphs(change: dict[str, Any], reason: str) -> None:
     operator = replace(SIMPLE, **change)
     done = rescale(operator, np.zeros((2, 3), STORAGE[int(operator.src[1:])]))
-    assert done.outcome is Outcome.ERROR
+    assert done.outcome is GraphValidity.ERROR
     assert reason in done.reasons
     assert done.sets is None
 
 
 def test_per_channel_needs_a_dimension() -> None:
     done = rescale(replace(SIMPLE, per_channel=True), np.array(3, np.uint8))
-    assert (done.outcome, done.reasons) == (Outcome.ERROR, ("per_channel with an input of rank 0",))
+    assert (done.outcome, done.reasons) == (GraphValidity.ERROR, ("per_channel with an input of rank 0",))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_legal_signedness_and_zero_points(signed: tuple[str, str, bool, bool]) -
         output_zp=zero[dst] if to_unsigned or dst == "i8" else 0,
         input_unsigned=from_unsigned, output_unsigned=to_unsigned,
     )  # fmt: skip
-    assert rescale(operator, np.zeros(2, STORAGE[int(src[1:])])).outcome is Outcome.VALID
+    assert rescale(operator, np.zeros(2, STORAGE[int(src[1:])])).outcome is GraphValidity.VALID
 
 
 # ------------------------------------------------------------------------------------------ the outcome UNPREDICTABLE
@@ -233,7 +233,7 @@ REQUIRES: list[tuple[dict[str, Any], int, str]] = [
 def test_violated_requirements(change: dict[str, Any], value: int, reason: str) -> None:
     operator = replace(SIMPLE, **change)
     done = rescale(operator, codes_of(np.array([0, value]), int(operator.src[1:])))
-    assert done.outcome is Outcome.UNPREDICTABLE
+    assert done.outcome is GraphValidity.UNPREDICTABLE
     assert any(reason in given for given in done.reasons)
     assert done.sets is not None
     assert done.sets.anything.all()
@@ -251,7 +251,7 @@ def test_the_edges_of_the_requirements_are_valid() -> None:
         (Rescale("i48", "i8", (32767,), (62,), scale32=False), -(1 << 47)),
     ):
         done = rescale(operator, codes_of(np.array([value]), int(operator.src[1:])))
-        assert (done.outcome, done.reasons) == (Outcome.VALID, ()), operator
+        assert (done.outcome, done.reasons) == (GraphValidity.VALID, ()), operator
 
 
 @pytest.mark.parametrize(
@@ -274,11 +274,11 @@ def test_profiles_and_extensions(change: dict[str, Any], expected: tuple[str, ..
         ({"src": "i64"}, "RESCALE has no type 'i64' there"),
         ({"dst": "i48"}, "RESCALE has no type 'i48' there"),
         ({"rounding_mode": "HALF"}, "unknown rounding mode 'HALF'"),
-        ({"multiplier": (1 << 31,)}, "multiplier 2147483648 is no value of i32"),
-        ({"scale32": False}, "multiplier 1073741824 is no value of i16"),
-        ({"shift": (200,)}, "shift 200 is no value of i8"),
-        ({"input_zp": 200}, "input_zp 200 is no value of i8"),
-        ({"output_zp": -1, "output_unsigned": True}, "output_zp -1 is no value of u8"),
+        ({"multiplier": (1 << 31,)}, "multiplier 2147483648 is not a value of i32"),
+        ({"scale32": False}, "multiplier 1073741824 is not a value of i16"),
+        ({"shift": (200,)}, "shift 200 is not a value of i8"),
+        ({"input_zp": 200}, "input_zp 200 is not a value of i8"),
+        ({"output_zp": -1, "output_unsigned": True}, "output_zp -1 is not a value of u8"),
     ],
 )
 def test_what_no_graph_can_hold(change: dict[str, Any], message: str) -> None:

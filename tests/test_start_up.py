@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from castsim.commands import line
+from castsim.commands import command_line
 from castsim.targets.loader import SHIPPED
 
-ROOT = Path(line.__file__).parents[2]
+ROOT = Path(command_line.__file__).parents[2]
 
 OPTIONAL = ("numba", "llvmlite", "onnx", "google.protobuf", "ml_dtypes")
 """Libraries of extras and of the boundary: for work that needs them."""
@@ -116,19 +116,20 @@ def _with_bases(name: str) -> list[str]:
     return [name, *_with_bases(base)] if base else [name]
 
 
-@pytest.mark.parametrize("name", line.COMMANDS)
+@pytest.mark.parametrize("name", command_line.COMMANDS)
 def test_reading_a_command_line_loads_the_declaration_of_that_command_alone(name: str) -> None:
     script = (
-        "import sys; from castsim.commands import line; from contextlib import suppress\n"
-        "with suppress(Exception): line.parse(sys.argv[1:])\n"  # most are refused without arguments, but loaded by then
-        "print(*(name for name in line.COMMANDS if f'castsim.commands.{name}' in sys.modules), "
+        "import sys; from castsim.commands import command_line; from contextlib import suppress\n"
+        # Most are rejected without arguments, but loaded by then.
+        "with suppress(Exception): command_line.parse(sys.argv[1:])\n"
+        "print(*(name for name in command_line.COMMANDS if f'castsim.commands.{name}' in sys.modules), "
         "*(name for name in sys.modules if name.startswith('castsim.commands.execution')))"
     )
     done = subprocess.run([sys.executable, "-c", script, name], check=True, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.split() == [name]
 
 
-@pytest.mark.parametrize("name", line.COMMANDS)
+@pytest.mark.parametrize("name", command_line.COMMANDS)
 def test_the_help_of_a_command_loads_nothing_else(name: str) -> None:
     script = (
         "import sys; from castsim.__main__ import main; code = main([sys.argv[1], '--help']); "
@@ -136,7 +137,7 @@ def test_the_help_of_a_command_loads_nothing_else(name: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, name], check=True, cwd=ROOT, capture_output=True, text=True)
     _, code, *loaded = done.stdout.splitlines()[-1].split()
-    line_itself = {"castsim", "castsim.__main__", "castsim.commands", "castsim.commands.line"}
+    line_itself = {"castsim", "castsim.__main__", "castsim.commands", "castsim.commands.command_line"}
     line_itself |= {"castsim.commands.interruption", "castsim.commands.limits", f"castsim.commands.{name}"}
     line_itself |= {"castsim.reports", "castsim.reports.sections"} if name == "run" else set()  # names of its reports
     assert code == "0"

@@ -15,7 +15,7 @@ from castsim.engines import simulate
 from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
 from castsim.execution.tree import Block, GlobalSpace, Loop, Lowered, Tree, elements, instances
 from castsim.synchronisation.flags import Place, insert
-from castsim.synchronisation.races import Kind, find_races
+from castsim.synchronisation.races import RaceKind, find_races
 from castsim.targets import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")
@@ -244,7 +244,7 @@ def test_inserted_synchronisation_leaves_no_race_and_no_deadlock(tree, target):
     made = insert(tree, target).tree
     required = tuple(str(hazard) for hazard in target.synchronisation.required_barriers)
     assert judge(made, required).clean
-    assert [f for f in find_races(made, target) if f.kind is not Kind.UNWRITTEN] == []
+    assert [f for f in find_races(made, target) if f.kind is not RaceKind.UNWRITTEN] == []
 
 
 @settings(max_examples=25, deadline=None)

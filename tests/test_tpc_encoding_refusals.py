@@ -59,7 +59,7 @@ def refused(generation: str, text: str) -> CastsimError:
         ("goya", ".byte", "takes numbers of 8 bits"),
         ("goya", ".word 5", ".word would put data into the program"),
         ("goya", ".encoded zz\nnop;nop;nop;nop", "as hexadecimal digits"),
-        ("goya", ".encoded 00\nnop;nop;nop;nop", "1 bytes are no bundle"),
+        ("goya", ".encoded 00\nnop;nop;nop;nop", "1 bytes are not a bundle"),
         ("goya", ".encoded 00", "the bundles that this directive speaks of are missing"),
         ("goya", ".encoded 00\n.encoded 00\nnop;nop;nop;nop", "two .encoded directives"),
         ("goya", ".encoded 00\nL:\nnop;nop;nop;nop", "between .encoded and its bundle"),
@@ -83,7 +83,7 @@ def test_refusals_say_what_would_be_legal() -> None:
     [
         (packed("gen12_256", spu__opcode=0x0E), "SPU opcode 0x0e (cmp_geq): dest 0x0 is none of SP"),
         (packed("gen12_256", vpu__opcode=0x2F), "VPU opcode 0x2f (get_lut_entry_and_interval_start), which is not mod"),
-        (packed("gen12_256", vpu__opcode=0x21), "VPU opcode 0x21 is no instruction of goya"),
+        (packed("gen12_256", vpu__opcode=0x21), "VPU opcode 0x21 is not an instruction of goya"),
         (packed("gen12_256", vpu__opcode=0x35), "VPU opcode 0x35 (convert_int8)"),  # from Greco only
         (packed("gen12_256", vpu__opcode=0x31, vpu__switches=1), "VPU opcode 0x31"),  # MOV_DG all: from Gaudi
         (packed("gen12_256", vpu__opcode=0x16, vpu__switches=7), "rounding 0x7 is unknown"),
@@ -94,7 +94,7 @@ def test_refusals_say_what_would_be_legal() -> None:
         (packed("gen12_256", load__opcode=0x0B, load__src_a=64, load__dest=64, load__src_b=64 << 2), ""),
         (packed("gen12_loop", spu__opcode=0x22, spu__compare_mode=6), "loop: compare mode 6 is unknown"),
         (packed("gen12_loop", spu__opcode=0x22, spu__repeat=2), "loop: repeat 2 is unknown"),
-        (packed("gen12_loop", spu__opcode=0x22, spu__bound=36), "loop: bound 0x24 is no S register"),
+        (packed("gen12_loop", spu__opcode=0x22, spu__bound=36), "loop: bound 0x24 is not an S register"),
         (
             packed("gen12_256", vpu__opcode=0x22, vpu__src_d=1, load__opcode=0x0B, load__dest=64, load__src_a=64),
             "sel_eq and ld_l cannot share a bundle",
@@ -118,7 +118,7 @@ def test_bits_without_a_meaning_are_named() -> None:
 
 @pytest.mark.parametrize("size", [1, 16, 31, 33, 100])
 def test_truncated_binaries(size: int) -> None:
-    with pytest.raises(ReadError, match=f"k.bin: {size} bytes are no whole number of bundles of 32 bytes"):
+    with pytest.raises(ReadError, match=f"k.bin: {size} bytes are not a whole number of bundles of 32 bytes"):
         disassemble(bytes(size), encoding("gaudi2"), "k.bin")
 
 
@@ -156,7 +156,7 @@ def test_text_of_object_files(bits: int) -> None:
 @pytest.mark.parametrize("bits", [32, 64])
 def test_damaged_object_files(bits: int) -> None:
     whole = elf(bytes(64), bits=bits)
-    with pytest.raises(ReadError, match=r"ELF machine 62 is no TPC.*\n.*legal: 0"):
+    with pytest.raises(ReadError, match=r"ELF machine 62 is not a TPC.*\n.*legal: 0"):
         program_bytes(elf(bytes(64), bits=bits, machine=62), (0,))
     with pytest.raises(ReadError, match="not little endian"):
         program_bytes(elf(bytes(64), bits=bits, order=2), (0,))

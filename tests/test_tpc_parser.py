@@ -14,7 +14,7 @@ from castsim.isa.tpc import (
     File,
     Immediate,
     Instruction,
-    Label,
+    LabelDefinition,
     LabelUse,
     Register,
     Special,
@@ -122,7 +122,7 @@ def test_places() -> None:
     vpu = found.bundles[1].vpu
     assert vpu is not None
     assert (vpu.span.line, vpu.span.column) == (2, 13)
-    assert isinstance(program("a: nop").items[0], Label)
+    assert isinstance(program("a: nop").items[0], LabelDefinition)
     assert program("nop") == program("\n\n nop ; ")  # places take no part in equality
 
 

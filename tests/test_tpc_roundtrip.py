@@ -20,7 +20,7 @@ from castsim.isa.tpc import (
     Form,
     Immediate,
     Instruction,
-    Label,
+    LabelDefinition,
     LabelUse,
     Operand,
     OperandSpec,
@@ -106,7 +106,7 @@ def test_every_row_of_the_table_in_every_slot(generation: str) -> None:
         for slot in map(Slot, form.slots):
             for _ in range(6):
                 bundle = Bundle(**{slot.name.lower(): some_instruction(form, language, source)})
-                before = Program((), (bundle, Label("end")))
+                before = Program((), (bundle, LabelDefinition("end")))
                 text = print_program(before)
                 assert parse(text, language) == before, text
                 assert canonical_text(text, language) == text
@@ -123,7 +123,7 @@ def test_full_bundles(generation: str) -> None:
             for slot in Slot
             if source.random() < 0.8
         }
-        before = Program((), (Bundle(**slots), Label("end")))
+        before = Program((), (Bundle(**slots), LabelDefinition("end")))
         assert parse(print_program(before), language) == before
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
-from castsim.evidence.verification import Record, comparison, required_parts, sources
+from castsim.evidence.verification import VerificationRecord, comparison, required_parts, sources
 from castsim.numerics import convert_codes
 
 Capture = pytest.CaptureFixture[str]
@@ -60,7 +60,7 @@ def test_the_samples_that_nobody_counts_are_shared_among_the_modes(
 ) -> None:
     """So that a pair takes seconds, whatever its modes; how many there are is said before they are tried."""
 
-    def interrupted(record: Record, **_: Any) -> None:
+    def interrupted(record: VerificationRecord, **_: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("castsim.commands.execution.verify.verify", interrupted)
@@ -155,7 +155,7 @@ def test_a_finished_record(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "r.json"
     assert main(recorded(path)) == 0
     assert f"recorded in {path}" in " ".join(capsys.readouterr().out.split())
-    record = Record.load(path)
+    record = VerificationRecord.load(path)
     assert record.complete
     document = json.loads(path.read_text())
     assert document["sources"]["files"] == sources.source_digests(oracle=False)
@@ -164,7 +164,7 @@ def test_a_finished_record(tmp_path: Path, capsys: Capture) -> None:
     assert "exists; --resume goes on with it" in capsys.readouterr().err
     assert main([*recorded(path), "--resume"]) == 0  # nothing is left to do
     assert main(["verify", "--resume", "--record", str(path)]) == 0
-    assert len(Record.load(path).runs) == 3
+    assert len(VerificationRecord.load(path).runs) == 3
 
 
 def test_a_record_of_something_else(tmp_path: Path, capsys: Capture) -> None:
@@ -190,13 +190,13 @@ def test_a_stale_record(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(record: Record, **_: Any) -> None:
+    def interrupted(record: VerificationRecord, **_: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("castsim.commands.execution.verify.verify", interrupted)
     path = tmp_path / "f32.json"
     assert main(["verify", "--matrix", "--record", str(path)]) == 130
-    assert tuple(one.part for one in Record.load(path).progress) == required_parts()
+    assert tuple(one.part for one in VerificationRecord.load(path).progress) == required_parts()
     assert main(["verify", "--matrix", "--record", str(path), "--resume"]) == 130
     assert main(["verify", "--record", str(path), "--resume"]) == 130
 
@@ -221,14 +221,14 @@ def test_interrupting_the_command(tmp_path: Path, workers: str, least: int) -> N
     cast = ["f32", "f16", "--tier", "table", "--against", "reference", "--rounding", "rint", "--overflow", "special"]
     few = ["--samples", str(1 << 31), "--record", str(path), "--workers", workers, "--quiet"]
     process = subprocess.Popen([*argv, *cast, *few], stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while process.poll() is None and not (path.exists() and Record.load(path).progress[0].checked >= least):
+    while process.poll() is None and not (path.exists() and VerificationRecord.load(path).progress[0].checked >= least):
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert f"saved in {path}; go on with --resume" in err
-    (one,) = Record.load(path).progress
+    (one,) = VerificationRecord.load(path).progress
     assert least <= one.checked < one.size
     assert err.startswith(f"{one.checked} of {one.size} codes tried, 0 mismatches")
     assert [file.name for file in tmp_path.iterdir()] == ["r.json"]

@@ -13,7 +13,7 @@ import oracle
 import pytest
 
 import castsim.evidence.verification
-from castsim.evidence.verification import Record, required_parts
+from castsim.evidence.verification import VerificationRecord, required_parts
 
 SHIPPED = Path(castsim.evidence.verification.__file__).parent / "records"
 RECORDS = sorted(SHIPPED.glob("*.json"))
@@ -40,7 +40,7 @@ def promised() -> set[Key]:
     return found
 
 
-def keys(record: Record) -> list[Key]:
+def keys(record: VerificationRecord) -> list[Key]:
     return [
         (part.src, part.dst, str(part.rounding), str(part.overflow), part.tier, part.against, part.inputs)
         for part in (one.part for one in record.progress)
@@ -48,20 +48,20 @@ def keys(record: Record) -> list[Key]:
 
 
 def test_the_matrix_is_what_was_promised() -> None:
-    planned = keys(Record.of(required_parts()))
+    planned = keys(VerificationRecord.of(required_parts()))
     assert len(planned) == len(set(planned))
     assert set(planned) == promised()
 
 
 def test_the_promise_is_in_the_records() -> None:
-    held = [key for path in RECORDS for key in keys(Record.load(path))]
+    held = [key for path in RECORDS for key in keys(VerificationRecord.load(path))]
     assert len(held) == len(set(held))
     assert promised() - set(held) == set()
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
 def test_a_record_is_about_the_sources_as_they_are(path: Path) -> None:
-    changed = Record.load(path).changed_files()
+    changed = VerificationRecord.load(path).changed_files()
     assert not changed, (
         f"{path.name} is stale, because these have changed: {', '.join(changed)}. Prove it again:"
         f" rm {path}; castsim verify --matrix --record {path}"
@@ -71,7 +71,7 @@ def test_a_record_is_about_the_sources_as_they_are(path: Path) -> None:
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
 def test_a_record_found_nothing_and_says_how(path: Path) -> None:
     document = json.loads(path.read_text())
-    record = Record.load(path)
+    record = VerificationRecord.load(path)
     counted = {
         status: sum(one.status == status for one in record.progress) for status in ("done", "partial", "pending")
     }
@@ -90,7 +90,7 @@ def test_a_record_found_nothing_and_says_how(path: Path) -> None:
 
 @pytest.mark.parametrize("dst", DESTINATIONS)
 def test_every_promised_part_has_been_run(dst: str) -> None:
-    status = {key: one.status for path in RECORDS for record in [Record.load(path)]
+    status = {key: one.status for path in RECORDS for record in [VerificationRecord.load(path)]
               for key, one in zip(keys(record), record.progress, strict=True)}  # fmt: skip
     waiting = sorted(key for key in promised() if key[1] == dst and status.get(key) != "done")
     if waiting:

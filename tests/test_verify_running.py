@@ -16,9 +16,9 @@ import pytest
 import castsim
 from castsim.evidence.verification import (
     ComparisonResult,
-    Progress,
-    Record,
+    PartProgress,
     VerificationPart,
+    VerificationRecord,
     comparison,
     input_set,
     running,
@@ -50,8 +50,8 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch, codes: int = 4096) -> None:
     monkeypatch.setattr(running, "_piece", lambda one: codes)
 
 
-def of(*parts: VerificationPart) -> Record:
-    record = Record.of(parts)
+def of(*parts: VerificationPart) -> VerificationRecord:
+    record = VerificationRecord.of(parts)
     record.begin_run()
     return record
 
@@ -147,7 +147,7 @@ def test_without_its_tests_castsim_has_no_oracle(monkeypatch: pytest.MonkeyPatch
 
 
 def test_stretches_are_merged_and_none_counts_twice() -> None:
-    one = Progress(HALF, 100)
+    one = PartProgress(HALF, 100)
     for start, stop in [(10, 20), (40, 50), (20, 40), (0, 10)]:
         one.add(ComparisonResult(start, stop, 1, 2, (), 0.5))
     assert one.done == [(0, 50)]
@@ -167,7 +167,7 @@ class Interrupting:
         self.after = after
         self.seen: list[int] = []
 
-    def advance(self, one: Progress, codes: int) -> None:
+    def advance(self, one: PartProgress, codes: int) -> None:
         self.seen.append(codes)
         if len(self.seen) == self.after:
             os.kill(os.getpid(), signal.SIGINT)
@@ -183,13 +183,13 @@ def test_an_interrupt_loses_nothing(after: int, wrong: Any, monkeypatch: pytest.
     with pytest.raises(KeyboardInterrupt):
         verify(record, save=lambda: record.save(path), observer=Interrupting(after))
     assert signal.getsignal(signal.SIGINT) is before
-    kept = Record.load(path)
+    kept = VerificationRecord.load(path)
     assert kept.progress[0].done == [(0, 4096 * after)]
     kept.begin_run()
     rest = Interrupting(after=-1)
     verify(kept, save=lambda: kept.save(path), observer=rest)
     assert sum(rest.seen) == (1 << 16) - 4096 * after
-    whole, (one,) = of(HALF), Record.load(path).progress
+    whole, (one,) = of(HALF), VerificationRecord.load(path).progress
     verify(whole)
     (same,) = whole.progress
     assert (one.done, one.mismatches, one.first) == (same.done, same.mismatches, same.first)
@@ -202,13 +202,13 @@ def test_an_error_on_the_way_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_
     record = of(HALF)
 
     class Failing:
-        def advance(self, one: Progress, codes: int) -> None:
+        def advance(self, one: PartProgress, codes: int) -> None:
             if one.checked > 10_000:
                 raise MemoryError
 
     with pytest.raises(MemoryError):
         verify(record, save=lambda: record.save(path), observer=Failing())
-    assert Record.load(path).progress[0].done == [(0, 12288)]
+    assert VerificationRecord.load(path).progress[0].done == [(0, 12288)]
 
 
 def test_saved_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
 
 
 def test_pieces_grow_until_they_take_long_enough() -> None:
-    one = Progress(HALF, 1 << 32)
+    one = PartProgress(HALF, 1 << 32)
     sizes = []
     start = 0
     for _ in range(12):
@@ -259,26 +259,26 @@ def saved(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_record_comes_back(saved: Path) -> None:
-    record = Record.load(saved)
-    assert record.document() == Record.load(saved).document()
+    record = VerificationRecord.load(saved)
+    assert record.document() == VerificationRecord.load(saved).document()
     assert [one.status for one in record.progress] == ["partial", "pending"]
     record.save(saved)
-    assert Record.load(saved).document() == record.document()
+    assert VerificationRecord.load(saved).document() == record.document()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("castsim verification record", "shopping list", "is no record"),
+        ("castsim verification record", "shopping list", "is not a record"),
         ('"schema_version": 1', '"schema_version": 9', "schema version 9"),
         ('"parts": [', '"pieces": [', "lacks 'parts'"),
         ('"dst": "e2m1"', '"dst": "e2m9"', "unknown format 'e2m9'"),
-        ('"rounding": "rint"', '"rounding": "up"', "is no record"),
+        ('"rounding": "rint"', '"rounding": "up"', "is not a record"),
         ('"codes": 65536', '"codes": 65535', "stretches done"),
         ('"done": [[0, 5]]', '"done": [[0, 70000]]', "stretches done"),
         ('"done": [[0, 5]]', '"done": [[0, 5], [3, 8]]', "stretches done"),
-        ('"done": [[0, 5]]', '"done": 5', "is no record"),
-        ("{", "[", "is no record"),
+        ('"done": [[0, 5]]', '"done": 5', "is not a record"),
+        ("{", "[", "is not a record"),
     ],
 )
 def test_what_is_no_record_is_refused(saved: Path, old: str, new: str, message: str) -> None:
@@ -286,7 +286,7 @@ def test_what_is_no_record_is_refused(saved: Path, old: str, new: str, message: 
     assert old in text
     saved.write_text(text.replace(old, new, 1))
     with pytest.raises(ReadError, match=message) as refusal:
-        Record.load(saved)
+        VerificationRecord.load(saved)
     assert str(saved) in str(refusal.value)
 
 

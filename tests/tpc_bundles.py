@@ -10,7 +10,7 @@ from test_tpc_roundtrip import some_instruction
 from tpc_text import table, target
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import FORMS, Bundle, Form, Instruction, Label, Program, Slot, available
+from castsim.isa.tpc import FORMS, Bundle, Form, Instruction, LabelDefinition, Program, Slot, available
 from castsim.isa.tpc.encoding import Encoding, Half, assemble, encode_bundle
 from castsim.targets.tpc_encoding import encoding_of
 
@@ -61,7 +61,7 @@ def packed(layout: str, **numbers: int) -> bytes:
 
 def padded(bundle: Bundle) -> Program:
     """The bundle in a program whose label `end` is three bundles behind it, a legal end for a loop."""
-    return Program((), (bundle, Bundle(), Bundle(), Label("end")))
+    return Program((), (bundle, Bundle(), Bundle(), LabelDefinition("end")))
 
 
 def some_bundle(generation: str, source: random.Random, slots: tuple[Slot, ...] = tuple(Slot)) -> Bundle:

@@ -11,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Pipe, RoundMode
-from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.warning_text import WarningKind
 
@@ -57,7 +57,7 @@ class Attribute:
 Attributes = dict[str, Attribute]
 
 
-def read_attributes(reader: Reader, into: Attributes | None = None) -> Attributes:
+def read_attributes(reader: PtoReader, into: Attributes | None = None) -> Attributes:
     """Read `{key = value, ...}` if it stands here, adding to `into`.
 
     Raises:
@@ -87,7 +87,7 @@ def format_attributes(pairs: tuple[tuple[str, str], ...]) -> str:
     return f"{{{', '.join(entries)}}}"
 
 
-def enum_word(reader: Reader, attribute: Attribute, name: str, legal: Collection[str]) -> str:
+def enum_word(reader: PtoReader, attribute: Attribute, name: str, legal: Collection[str]) -> str:
     """Return VALUE of `#pto<NAME VALUE>`, which must be one of `legal`; that of a mode may have the prefix CAST_.
 
     Raises:
@@ -113,23 +113,23 @@ def enum_value(text: str) -> str:
     return value
 
 
-def rounding_from(reader: Reader, attribute: Attribute) -> RoundMode:
+def rounding_from(reader: PtoReader, attribute: Attribute) -> RoundMode:
     """Return the mode of `rmode = #pto<round_mode X>`."""
     return ROUND_MODES[enum_word(reader, attribute, "round_mode", ROUND_MODES)]
 
 
-def saturation_from(reader: Reader, attribute: Attribute) -> Saturation:
+def saturation_from(reader: PtoReader, attribute: Attribute) -> Saturation:
     """Return the mode of `sat_mode = #pto<saturation_mode X>`."""
     return SATURATIONS[enum_word(reader, attribute, "saturation_mode", SATURATIONS)]
 
 
-def layout_from(reader: Reader, attribute: Attribute) -> str:
+def layout_from(reader: PtoReader, attribute: Attribute) -> str:
     """Return the layout of `layout = #pto.layout<x>`."""
     return enum_word(reader, attribute, "layout", LAYOUTS)
 
 
-def check_keys(reader: Reader, attributes: Attributes, legal: tuple[str, ...], owner: str) -> None:
-    """Refuse unknown keys; a key of another dialect (with a dot) only brings a warning, as it binds nobody."""
+def check_keys(reader: PtoReader, attributes: Attributes, legal: tuple[str, ...], owner: str) -> None:
+    """Reject unknown keys; a key of another dialect (with a dot) only brings a warning, as it has no effect here."""
     for key, attribute in attributes.items():
         if key in legal:
             continue
@@ -140,13 +140,13 @@ def check_keys(reader: Reader, attributes: Attributes, legal: tuple[str, ...], o
         raise reader.error(f"{owner} has no attribute '{key}'", attribute.key_index, closest(key, legal))
 
 
-def _read_entry(reader: Reader, found: Attributes) -> None:
+def _read_entry(reader: PtoReader, found: Attributes) -> None:
     key_index = reader.position
-    if reader.kinds[key_index] not in (Kind.WORD, Kind.STRING):
+    if reader.kinds[key_index] not in (TokenKind.WORD, TokenKind.STRING):
         reader.unexpected("an attribute name")
     reader.position += 1
     key = reader.texts[key_index]
-    if reader.kinds[key_index] is Kind.STRING:
+    if reader.kinds[key_index] is TokenKind.STRING:
         key = key[1:-1]
     if not key:
         raise reader.error("an attribute name is empty", key_index)
@@ -159,25 +159,25 @@ def _read_entry(reader: Reader, found: Attributes) -> None:
         found[key] = Attribute("", key_index, key_index)
 
 
-def read_value(reader: Reader) -> str:
+def read_value(reader: PtoReader) -> str:
     """Read an attribute value and return it as canonical text."""
     index = reader.position
     kind, text = reader.kinds[index], reader.texts[index]
     if text in ("[", "{"):
         return _read_nested(reader)
-    if text == "(" or kind in (Kind.PUNCTUATION, Kind.VALUE, Kind.BLOCK, Kind.END):
+    if text == "(" or kind in (TokenKind.PUNCTUATION, TokenKind.VALUE, TokenKind.BLOCK, TokenKind.END):
         reader.unexpected("an attribute value")
     reader.position += 1
-    if kind is Kind.ATTRIBUTE:
+    if kind is TokenKind.ATTRIBUTE:
         return _canonical(text)
-    if kind is Kind.NUMBER and reader.take(":"):
-        return f"{text} : {reader.next_of(Kind.WORD, 'a type')}"
-    if kind is Kind.WORD and reader.at("<"):
+    if kind is TokenKind.NUMBER and reader.take(":"):
+        return f"{text} : {reader.next_of(TokenKind.WORD, 'a type')}"
+    if kind is TokenKind.WORD and reader.at("<"):
         raise reader.error(f"attribute value '{text}<...>' is not supported", index)
-    return " ".join(text.split()) if kind is Kind.TYPE else text
+    return " ".join(text.split()) if kind is TokenKind.TYPE else text
 
 
-def _read_nested(reader: Reader) -> str:
+def _read_nested(reader: PtoReader) -> str:
     reader.nest()
     if reader.take("["):
         text = f"[{', '.join(reader.listed(lambda: read_value(reader), ']'))}]"

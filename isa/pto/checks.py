@@ -1,4 +1,4 @@
-"""What the front end refuses beyond grammar: shapes, valid regions, views.
+"""Checks of the front end beyond grammar: shapes, valid regions, views.
 
 Everything here follows from the text alone; what depends on a run's values, on a target or on addresses is checked
 by whoever has them. Source: docs/reference/pto.md sections 3.5 and 4.
@@ -16,7 +16,7 @@ from castsim.isa.pto.program import PartitionType, TileType, Type, ViewType
 
 
 def check_cast_shapes(src: TileType, dst: TileType, span: Span) -> None:
-    """Refuse a cast between tiles of different shape or valid region; a dynamic extent agrees with any.
+    """Reject a cast between tiles of different shape or valid region; a dynamic extent agrees with any.
 
     Raises:
         TileError: both shapes, or both valid regions, are named.
@@ -35,13 +35,13 @@ def check_cast_shapes(src: TileType, dst: TileType, span: Span) -> None:
 
 
 def check_valid_operand(what: str, value: int | None, physical: int, span: Span) -> None:
-    """Refuse a known valid extent (`what` = rows or columns) that the tile does not have."""
+    """Reject a known valid extent (`what` = rows or columns) that the tile does not have."""
     if value is not None and not 0 <= value <= physical:
         raise TileError(f"{value} valid {what} in a tile of {physical} {what}", span=span)
 
 
 def check_view(kind: ViewType, shape: Sequence[int | None], span: Span) -> None:
-    """Refuse a view whose static extents differ from known shape operands."""
+    """Reject a view whose static extents differ from known shape operands."""
     for position, (extent, value) in enumerate(zip(kind.dims, shape, strict=True)):
         if value is not None and value < 0:
             raise TileError(f"extent {position} of the view is {value}", span=span)
@@ -50,7 +50,7 @@ def check_view(kind: ViewType, shape: Sequence[int | None], span: Span) -> None:
 
 
 def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence[int | None], span: Span) -> None:
-    """Refuse known strides and offsets of a view of 4-bit elements that fall inside a byte (docs/reference/pto.md
+    """Reject known strides and offsets of a view of 4-bit elements that fall inside a byte (docs/reference/pto.md
     section 2.2).
 
     Two elements share a byte, so every stride is even except the unit stride innermost, and a part begins at an even
@@ -67,7 +67,7 @@ def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence
 
 
 def check_layout(layout: str | None, shape: Sequence[int | None], strides: Sequence[int | None], span: Span) -> None:
-    """Refuse a declared layout that known extents and strides contradict.
+    """Reject a declared layout that known extents and strides contradict.
 
     `nd` has its unit stride innermost, `dn` one dimension further out; `nz` is taken as given. Extents of 1 tell
     nothing, since their stride is never taken.
@@ -94,7 +94,7 @@ def check_partition(
     part: PartitionType,
     span: Span,
 ) -> None:
-    """Refuse a partition that leaves its view, or whose type does not say the size its operands do.
+    """Reject a partition that leaves its view, or whose type does not say the size its operands do.
 
     `extents` are those of the view as far as they are known, from its type or from its shape operands. A part with
     fewer dimensions than the view has to hold the same number of elements.
@@ -120,7 +120,7 @@ def check_partition(
 
 
 def check_transfer(mnemonic: str, inputs: Sequence[Type], outputs: Sequence[Type], span: Span) -> None:
-    """Refuse a load or store between a part and a valid region of different size."""
+    """Reject a load or store between a part and a valid region of different size."""
     ends = (*inputs, *outputs)
     if len(ends) != 2:
         return
@@ -137,7 +137,7 @@ def check_transfer(mnemonic: str, inputs: Sequence[Type], outputs: Sequence[Type
 
 
 def check_alias(mnemonic: str, source: TileType, result: TileType, span: Span) -> None:
-    """Refuse a treshape or bitcast whose two types cannot name the same bytes (docs/reference/pto.md section 7.2).
+    """Reject a treshape or bitcast whose two types cannot name the same bytes (docs/reference/pto.md section 7.2).
 
     How many bytes a row of 4-bit elements takes is the target's affair, so for these no sizes are compared.
     """

@@ -6,9 +6,9 @@ Source: docs/reference/pto.md sections 3 and 7.6.
 from __future__ import annotations
 
 from castsim.isa.pto import scalars, synchronisation, tcvt, tile_operations
-from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import For, If, Operation, Return, ScalarType, Section, Type, Yield
-from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement, read_results
 from castsim.isa.pto.tile_operations import Use
@@ -34,7 +34,7 @@ _REFUSED_PREFIXES: dict[str, str] = {
 }
 
 
-def read_operation(reader: Reader) -> Operation:
+def read_operation(reader: PtoReader) -> Operation:
     """Read one operation.
 
     Raises:
@@ -52,7 +52,7 @@ def read_operation(reader: Reader) -> Operation:
     return handler(reader, Statement(name, index, reader.span(index), results))
 
 
-def read_region(reader: Reader, terminator: type[Yield] | type[Return] | None) -> tuple[Operation, ...]:
+def read_region(reader: PtoReader, terminator: type[Yield] | type[Return] | None) -> tuple[Operation, ...]:
     """Read `{ ... }`. Only the given kind of terminator may stand in it, and only at its end.
 
     A `scf.yield` of nothing says nothing and is dropped. The caller opens and closes the scope, as it may have values
@@ -63,13 +63,13 @@ def read_region(reader: Reader, terminator: type[Yield] | type[Return] | None) -
     body: list[Operation] = []
     while not reader.take("}"):
         start = reader.position
-        if reader.kinds[start] is Kind.END:
+        if reader.kinds[start] is TokenKind.END:
             reader.unexpected("an operation or '}'", ("}",))
         operation = read_operation(reader)
         if isinstance(operation, Yield | Return):
             if terminator is None or not isinstance(operation, terminator):
                 raise reader.error(f"{reader.texts[start]} cannot stand in this region", start)
-            if reader.kinds[reader.position] is Kind.END:
+            if reader.kinds[reader.position] is TokenKind.END:
                 reader.unexpected("'}'", ("}",))
             if not reader.at("}"):
                 raise reader.error(f"nothing can follow {reader.texts[start]} in its region", legal=("}",))
@@ -80,16 +80,16 @@ def read_region(reader: Reader, terminator: type[Yield] | type[Return] | None) -
     return tuple(body)
 
 
-def _generic_handler(reader: Reader) -> Handler:
-    """Return the reader of `pto.NAME ins(...) outs(...)`, or refuse what stands here."""
+def _generic_handler(reader: PtoReader) -> Handler:
+    """Return the reader of `pto.NAME ins(...) outs(...)`, or reject what stands here."""
     index = reader.position
     name, kind = reader.texts[index], reader.kinds[index]
     follows = reader.texts[index + 1] if index + 1 < len(reader.texts) else ""
-    if kind is Kind.BLOCK:
+    if kind is TokenKind.BLOCK:
         raise reader.error(f"block {name}: jumps between blocks are not supported; use scf.for and scf.if")
-    if kind is Kind.STRING:
+    if kind is TokenKind.STRING:
         raise reader.error(f"{name}: of the generic form only tcvt is supported", legal=('"pto.tcvt"',))
-    if kind is not Kind.WORD:
+    if kind is not TokenKind.WORD:
         reader.unexpected("an operation")
     reason = _REFUSED.get(name) or next(
         (reason for prefix, reason in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None
@@ -101,7 +101,7 @@ def _generic_handler(reader: Reader) -> Handler:
     raise reader.error(f"unknown operation '{name}'", legal=closest(name, HANDLERS, everything_up_to=0))
 
 
-def _read_for(reader: Reader, statement: Statement) -> Operation:
+def _read_for(reader: PtoReader, statement: Statement) -> Operation:
     variable, variable_index = reader.new_name()
     reader.expect("=")
     lower = reader.operand()
@@ -140,7 +140,7 @@ def _read_for(reader: Reader, statement: Statement) -> Operation:
     )
 
 
-def _read_carried(reader: Reader) -> tuple[list[Use], list[Use], tuple[Type, ...]]:
+def _read_carried(reader: PtoReader) -> tuple[list[Use], list[Use], tuple[Type, ...]]:
     """Read `iter_args(%x = %init, ...) -> (types)` if it stands here: new names, initial values, types."""
     if not reader.take("iter_args"):
         return [], [], ()
@@ -156,13 +156,13 @@ def _read_carried(reader: Reader) -> tuple[list[Use], list[Use], tuple[Type, ...
     return [own for own, _ in pairs], [first for _, first in pairs], kinds
 
 
-def _read_carried_value(reader: Reader) -> tuple[Use, Use]:
+def _read_carried_value(reader: PtoReader) -> tuple[Use, Use]:
     own = reader.new_name()
     reader.expect("=")
     return own, reader.operand()
 
 
-def _read_loop_type(reader: Reader) -> ScalarType:
+def _read_loop_type(reader: PtoReader) -> ScalarType:
     if not reader.take(":"):
         return _INDEX
     index = reader.position
@@ -172,8 +172,8 @@ def _read_loop_type(reader: Reader) -> ScalarType:
     return kind
 
 
-def _check_yield(reader: Reader, body: tuple[Operation, ...], kinds: tuple[Type, ...], statement: Statement) -> None:
-    """Refuse a region that does not hand on exactly the values its owner returns."""
+def _check_yield(reader: PtoReader, body: tuple[Operation, ...], kinds: tuple[Type, ...], statement: Statement) -> None:
+    """Reject a region that does not hand on exactly the values its owner returns."""
     last = body[-1] if body else None
     given = last.types if isinstance(last, Yield) else ()
     if given == kinds:
@@ -185,7 +185,7 @@ def _check_yield(reader: Reader, body: tuple[Operation, ...], kinds: tuple[Type,
     raise reader.error(f"{statement.name} and its scf.yield differ in their types", index)
 
 
-def _read_if(reader: Reader, statement: Statement) -> Operation:
+def _read_if(reader: PtoReader, statement: Statement) -> Operation:
     condition = reader.operand()
     reader.check_use(condition, _I1)
     kinds = reader.type_list() if reader.take("->") else ()
@@ -199,7 +199,7 @@ def _read_if(reader: Reader, statement: Statement) -> Operation:
     return If(condition[0], then_body, else_body, results, kinds, span=statement.span)
 
 
-def _read_branch(reader: Reader, kinds: tuple[Type, ...], statement: Statement) -> tuple[Operation, ...]:
+def _read_branch(reader: PtoReader, kinds: tuple[Type, ...], statement: Statement) -> tuple[Operation, ...]:
     reader.scope.enter()
     body = read_region(reader, Yield)
     _check_yield(reader, body, kinds, statement)
@@ -207,7 +207,7 @@ def _read_branch(reader: Reader, kinds: tuple[Type, ...], statement: Statement) 
     return body
 
 
-def _read_section(reader: Reader, statement: Statement) -> Operation:
+def _read_section(reader: PtoReader, statement: Statement) -> Operation:
     statement.no_result(reader)
     reader.scope.enter()
     body = read_region(reader, None)
@@ -215,10 +215,10 @@ def _read_section(reader: Reader, statement: Statement) -> Operation:
     return Section(statement.operation, body, span=statement.span)
 
 
-def _read_typed_values(reader: Reader, statement: Statement) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+def _read_typed_values(reader: PtoReader, statement: Statement) -> tuple[tuple[str, ...], tuple[Type, ...]]:
     """Read `[%a, %b : T0, T1]`."""
     statement.no_result(reader)
-    if reader.kinds[reader.position] is not Kind.VALUE:
+    if reader.kinds[reader.position] is not TokenKind.VALUE:
         return (), ()
     uses = [reader.operand()]
     while reader.take(","):
@@ -232,11 +232,11 @@ def _read_typed_values(reader: Reader, statement: Statement) -> tuple[tuple[str,
     return tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
 
 
-def _read_yield(reader: Reader, statement: Statement) -> Operation:
+def _read_yield(reader: PtoReader, statement: Statement) -> Operation:
     return Yield(*_read_typed_values(reader, statement), span=statement.span)
 
 
-def _read_return(reader: Reader, statement: Statement) -> Operation:
+def _read_return(reader: PtoReader, statement: Statement) -> Operation:
     return Return(*_read_typed_values(reader, statement), span=statement.span)
 
 

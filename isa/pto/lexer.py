@@ -18,8 +18,8 @@ from castsim.isa.limits import too_many_statements
 from castsim.isa.spans import SourceText
 
 
-class Kind(Enum):
-    """What a token is; the text tells words and punctuation apart further."""
+class TokenKind(Enum):
+    """The kind of a token; its text distinguishes words and punctuation further."""
 
     VALUE = "value name"
     TYPE = "type"
@@ -38,29 +38,29 @@ class Kind(Enum):
 # hundred bytes for every character of a long word.
 _NAME = r"(?:[\w.$]++|-(?!>))++"
 
-_PATTERNS: tuple[tuple[Kind, str], ...] = (
-    (Kind.VALUE, rf"%{_NAME}(?:[#:]\d+)?"),
-    (Kind.PUNCTUATION, r"->|[{}()\[\]<>=:,]"),
-    (Kind.WORD, rf"[A-Za-z_](?:{_NAME})?"),
-    (Kind.TYPE, r"![A-Za-z_][\w.$]*(?:\s*+<[^<>]*+>)?"),
-    (Kind.NUMBER, r"-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"),
-    (Kind.ATTRIBUTE, rf"\#[A-Za-z_](?:{_NAME})?(?:\s*+<[^<>]*+>)?"),
-    (Kind.STRING, r'"(?:[^"\\\n]++|\\[^\n])*+"'),
-    (Kind.SYMBOL, rf"@{_NAME}"),
-    (Kind.BLOCK, rf"\^{_NAME}"),
-    (Kind.END, r"\Z"),
-    (Kind.UNKNOWN, r"."),
+_PATTERNS: tuple[tuple[TokenKind, str], ...] = (
+    (TokenKind.VALUE, rf"%{_NAME}(?:[#:]\d+)?"),
+    (TokenKind.PUNCTUATION, r"->|[{}()\[\]<>=:,]"),
+    (TokenKind.WORD, rf"[A-Za-z_](?:{_NAME})?"),
+    (TokenKind.TYPE, r"![A-Za-z_][\w.$]*(?:\s*+<[^<>]*+>)?"),
+    (TokenKind.NUMBER, r"-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"),
+    (TokenKind.ATTRIBUTE, rf"\#[A-Za-z_](?:{_NAME})?(?:\s*+<[^<>]*+>)?"),
+    (TokenKind.STRING, r'"(?:[^"\\\n]++|\\[^\n])*+"'),
+    (TokenKind.SYMBOL, rf"@{_NAME}"),
+    (TokenKind.BLOCK, rf"\^{_NAME}"),
+    (TokenKind.END, r"\Z"),
+    (TokenKind.UNKNOWN, r"."),
 )
 # Possessive, so that a file that ends in white space or a comment is not scanned again from every character of it.
 _SKIP = r"(?:\s++|//[^\n]*+)*+"
 _TOKEN = re.compile(f"{_SKIP}(?:{'|'.join(f'({pattern})' for _, pattern in _PATTERNS)})", re.ASCII)
 _PER_STATEMENT = 40  # a cast has about 20 tokens, a partition of a view of five dimensions 50
 _AROUND = 100_000  # arguments and attributes of functions
-_KINDS: tuple[Kind | None, ...] = (None, *(kind for kind, _ in _PATTERNS))
+_KINDS: tuple[TokenKind | None, ...] = (None, *(kind for kind, _ in _PATTERNS))
 
 
-class Source(SourceText):
-    """A text under its file name, able to name and to refuse the place of any offset in it."""
+class PtoSource(SourceText):
+    """A text under its file name, able to name, and to raise an error at, the place of any offset in it."""
 
     __slots__ = ()
 
@@ -80,13 +80,13 @@ class Tokens:
     `unknown` are the numbers of those that begin with a character that begins no token.
     """
 
-    kinds: list[Kind]
+    kinds: list[TokenKind]
     texts: list[str]
     starts: list[int]
     unknown: list[int]
 
 
-def tokenize(source: Source) -> Tokens:
+def tokenize(source: PtoSource) -> Tokens:
     """Split a text into tokens.
 
     Raises:
@@ -98,14 +98,14 @@ def tokenize(source: Source) -> Tokens:
     return tokens
 
 
-def scan(source: Source, most_statements: int | None = None) -> Tokens:
+def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
     """Split a text into tokens, those included that are none, for readers that refuse them where they stand.
 
     Raises:
         LimitError: more tokens than so many statements can have; no statement is near that long.
     """
     most = None if most_statements is None else _PER_STATEMENT * most_statements + _AROUND
-    kinds: list[Kind] = []
+    kinds: list[TokenKind] = []
     texts: list[str] = []
     starts: list[int] = []
     unknown: list[int] = []
@@ -113,19 +113,19 @@ def scan(source: Source, most_statements: int | None = None) -> Tokens:
         index = match.lastindex or 0
         kind = _KINDS[index]
         assert kind is not None  # one alternative always matches
-        if kind is Kind.UNKNOWN:
+        if kind is TokenKind.UNKNOWN:
             unknown.append(len(kinds))
         kinds.append(kind)
         texts.append(match[index])
         starts.append(match.start(index))
-        if kind is Kind.END:
+        if kind is TokenKind.END:
             break
     else:
         raise too_many_statements(most_statements or 0, source.span(starts[-1]), "statements' words and signs")
     return Tokens(kinds, texts, starts, unknown)
 
 
-def unknown_character(source: Source, start: int) -> ReadError:
+def unknown_character(source: PtoSource, start: int) -> ReadError:
     """Return (not raise) the refusal of a character that begins no token."""
     character = source.text[start]
     if character == '"':

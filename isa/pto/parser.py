@@ -13,9 +13,9 @@ from castsim.isa.errors import CastsimError, LimitError, ReadError
 from castsim.isa.limits import MAX_STATEMENTS
 from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
 from castsim.isa.pto.control import read_region
-from castsim.isa.pto.lexer import Kind, Source, unknown_character
+from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
 from castsim.isa.pto.program import Argument, Function, Program, RefusedFunction, Return, Type
-from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.scope import Scope
 from castsim.isa.pto.spelling import closest
 
@@ -32,7 +32,7 @@ def parse(
         text: the whole file. The module around the functions is optional.
         file: its name, for the places in messages.
         max_statements: operations that it may have.
-        go_past_refused: a function that cannot be read is kept as refused, as long as the text tells where it ends.
+        go_past_refused: a function that cannot be read is kept as refused, as long as the text shows where it ends.
 
     Returns:
         The program with every function of the file; `warnings` lists what was accepted but deserves a look.
@@ -42,21 +42,21 @@ def parse(
         TileError: shapes, valid regions or views that do not fit each other.
         LimitError: too many statements.
     """
-    module = _Module(Reader(Source(file, text), max_statements), go_past_refused=go_past_refused)
+    module = _Module(PtoReader(PtoSource(file, text), max_statements), go_past_refused=go_past_refused)
     return module.read()
 
 
 @dataclass(slots=True)
 class _Module:
-    """What has been read of a file."""
+    """The part of a file that has been read."""
 
-    reader: Reader
+    reader: PtoReader
     go_past_refused: bool
     functions: dict[str, Function] = field(default_factory=dict)
     refused: list[RefusedFunction] = field(default_factory=list)
     attributes: Attributes = field(default_factory=dict)
     _seen: int = 0
-    """How many of the unknown characters of the text were inside functions that are refused for them."""
+    """The number of the unknown characters of the text that lie inside functions refused for them."""
 
     def read(self) -> Program:
         """Read the whole file."""
@@ -64,7 +64,7 @@ class _Module:
         if not self.go_past_refused:
             self._check_characters(len(reader.kinds))
         module_index: int | None = None
-        while reader.kinds[reader.position] is not Kind.END:
+        while reader.kinds[reader.position] is not TokenKind.END:
             index = reader.position
             self._check_characters(index + 1)
             if not reader.at("module"):
@@ -81,7 +81,7 @@ class _Module:
     def _module(self) -> None:
         reader = self.reader
         reader.expect("module")
-        if reader.kinds[reader.position] is Kind.SYMBOL:
+        if reader.kinds[reader.position] is TokenKind.SYMBOL:
             reader.position += 1
         if reader.take("attributes"):
             _expect_dictionary(reader, self.attributes)
@@ -90,12 +90,12 @@ class _Module:
             self._check_characters(reader.position + 1)
             if reader.take("}"):
                 return
-            if reader.kinds[reader.position] is Kind.END:
+            if reader.kinds[reader.position] is TokenKind.END:
                 reader.unexpected("a function or '}'", ("func.func", "}"))
             self._function()
 
     def _check_characters(self, end: int) -> None:
-        """Refuse the first unknown character of the tokens before `end`, those of refused functions left out.
+        """Reject the first unknown character of the tokens before `end`, those of refused functions left out.
 
         Raises:
             ReadError: there is one.
@@ -142,20 +142,20 @@ class _Module:
         reader.leave_all()
 
 
-def _end_of_function(reader: Reader, start: int) -> int | None:
+def _end_of_function(reader: PtoReader, start: int) -> int | None:
     """Return the token behind a function: where every bracket is closed, and a function, '}' or the end follows.
 
-    None: the brackets do not match, so that nothing tells what belongs to the function.
+    None: the brackets do not match, so that the end of the function is unknown.
     """
     kinds, texts = reader.kinds, reader.texts
     opened: list[str] = []
     for index in range(start, len(kinds)):
         text = texts[index]
-        if not opened and index > start and (text in ("func.func", "}") or kinds[index] is Kind.END):
+        if not opened and index > start and (text in ("func.func", "}") or kinds[index] is TokenKind.END):
             return index
         if text == "func.func" and index > start:
             return None
-        if kinds[index] is not Kind.PUNCTUATION:
+        if kinds[index] is not TokenKind.PUNCTUATION:
             continue
         if text in _CLOSING:
             opened.append(_CLOSING[text])
@@ -164,21 +164,21 @@ def _end_of_function(reader: Reader, start: int) -> int | None:
     return None
 
 
-def _name_of_function(reader: Reader, start: int) -> str | None:
+def _name_of_function(reader: PtoReader, start: int) -> str | None:
     """Return the name of the function whose first token is given, None if it has none."""
     if reader.texts[start] != "func.func":
         return None
     index = start + 1 + (reader.texts[start + 1] == "private")
-    return reader.texts[index][1:] if reader.kinds[index] is Kind.SYMBOL else None
+    return reader.texts[index][1:] if reader.kinds[index] is TokenKind.SYMBOL else None
 
 
-def _expect_dictionary(reader: Reader, attributes: Attributes) -> None:
+def _expect_dictionary(reader: PtoReader, attributes: Attributes) -> None:
     if not reader.at("{"):
         reader.unexpected("'{' and attributes", ("{",))
     read_attributes(reader, attributes)
 
 
-def _read_function(reader: Reader, functions: dict[str, Function]) -> None:
+def _read_function(reader: PtoReader, functions: dict[str, Function]) -> None:
     """Read one function and add it to the others."""
     index = reader.position
     if not reader.take("func.func"):
@@ -186,7 +186,7 @@ def _read_function(reader: Reader, functions: dict[str, Function]) -> None:
         reader.unexpected("a function", closest(word, _TOP_LEVEL))
     private = reader.take("private")
     name_index = reader.position
-    name = reader.next_of(Kind.SYMBOL, "a function name such as @kernel")[1:]
+    name = reader.next_of(TokenKind.SYMBOL, "a function name such as @kernel")[1:]
     if name in functions:
         raise reader.error(f"redefinition of function @{name}", name_index)
     reader.scope = Scope(reader.source)
@@ -209,10 +209,10 @@ def _read_function(reader: Reader, functions: dict[str, Function]) -> None:
     functions[name] = Function(name, arguments, body, sorted_texts(attributes), results, span=span)
 
 
-def _read_argument(reader: Reader) -> Argument:
+def _read_argument(reader: PtoReader) -> Argument:
     """Read `%x : type [dict]`, or in a declaration the type alone (the name is then empty)."""
     index = reader.position
-    if reader.kinds[index] is not Kind.VALUE:
+    if reader.kinds[index] is not TokenKind.VALUE:
         kind = reader.type()
         return Argument("", kind, sorted_texts(read_attributes(reader)), span=reader.span(index))
     name, _ = reader.new_name()
@@ -222,13 +222,13 @@ def _read_argument(reader: Reader) -> Argument:
     return Argument(name, kind, sorted_texts(read_attributes(reader)), span=reader.span(index))
 
 
-def _check_named(reader: Reader, arguments: tuple[Argument, ...]) -> None:
+def _check_named(reader: PtoReader, arguments: tuple[Argument, ...]) -> None:
     for argument in arguments:
         if not argument.name:
             raise ReadError("the arguments of a function with a body need names", span=argument.span)
 
 
-def _check_return(reader: Reader, last: object, results: tuple[Type, ...], name: str) -> None:
+def _check_return(reader: PtoReader, last: object, results: tuple[Type, ...], name: str) -> None:
     # The closing brace of the function has just been read.
     index = reader.position - 1
     if not isinstance(last, Return):

@@ -1,4 +1,4 @@
-"""What a `.pto` program says, as data: types, operations, functions.
+"""A `.pto` program as data: types, operations, functions.
 
 The parser builds these, the printer writes them, the executor walks them. Every node knows its place in the source
 (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Element types are
@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
-from castsim.isa.errors import CastsimError, Span
+from castsim.isa.errors import CastsimError
+from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
 from castsim.isa.warning_text import Warnings
-
-NOWHERE = Span("<none>", 1, 1)
 
 
 class RoundMode(IntEnum):
@@ -102,15 +101,8 @@ Type = ScalarType | PointerType | TileType | ViewType | PartitionType
 # Values are named without their leading '%'.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """Anything with a place in the source."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
-
 @dataclass(frozen=True, slots=True)
-class Constant(Node):
+class Constant(Located):
     """`%r = arith.constant 16 : index`.
 
     `value` is a signed int for an integer type, a bool for `i1`, a float for a decimal of a float type (not yet rounded
@@ -123,7 +115,7 @@ class Constant(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Arith(Node):
+class Arith(Located):
     """Integer arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...)."""
 
     result: str
@@ -133,7 +125,7 @@ class Arith(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(Node):
+class Compare(Located):
     """`%r = arith.cmpi slt, %a, %b : index`."""
 
     result: str
@@ -143,7 +135,7 @@ class Compare(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Convert(Node):
+class Convert(Located):
     """A scalar width or type change: `index_cast`, `index_castui`, `extui`, `extsi`, `trunci`, `bitcast`."""
 
     result: str
@@ -154,7 +146,7 @@ class Convert(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class AllocTile(Node):
+class AllocTile(Located):
     """`%t = pto.alloc_tile [addr = %a] [valid_row = %r] [valid_col = %c] : !pto.tile_buf<...>`."""
 
     result: str
@@ -165,7 +157,7 @@ class AllocTile(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class MakeView(Node):
+class MakeView(Located):
     """`%v = pto.make_tensor_view %p, shape = [...], strides = [...] {layout = ...} : type`; strides in elements."""
 
     result: str
@@ -177,7 +169,7 @@ class MakeView(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionView(Node):
+class PartitionView(Located):
     """`%p = pto.partition_view %v, offsets = [...], sizes = [...] : type -> type`; both lists in elements."""
 
     result: str
@@ -189,7 +181,7 @@ class PartitionView(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class TileOperation(Node):
+class TileOperation(Located):
     """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
 
     `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` says whether
@@ -206,7 +198,7 @@ class TileOperation(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Tcvt(Node):
+class Tcvt(Located):
     """One tile cast. `rounding` and `saturation` are None where the text gives none.
 
     `defines_dst` is True for the SSA spellings, in which the instruction itself creates its destination tile.
@@ -224,7 +216,7 @@ class Tcvt(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class SetFlag(Node):
+class SetFlag(Located):
     """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished."""
 
     src: Pipe
@@ -233,7 +225,7 @@ class SetFlag(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitFlag(Node):
+class WaitFlag(Located):
     """`pto.wait_flag[src, dst, id]`: holds `dst` until the matching signal arrives, and consumes it."""
 
     src: Pipe
@@ -242,14 +234,14 @@ class WaitFlag(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier(Node):
+class Barrier(Located):
     """`pto.barrier <PIPE>`: later instructions of the pipe wait until all earlier ones retired."""
 
     pipe: Pipe
 
 
 @dataclass(frozen=True, slots=True)
-class SetValidShape(Node):
+class SetValidShape(Located):
     """`pto.set_validshape %t, %r, %c : type`: gives a tile with dynamic valid extents new ones."""
 
     tile: str
@@ -259,7 +251,7 @@ class SetValidShape(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class For(Node):
+class For(Located):
     """`scf.for %i = %lo to %hi step %s [iter_args(%x = %init) -> (types)] [: type] { ... }`; bounds of one type."""
 
     variable: str
@@ -275,7 +267,7 @@ class For(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class If(Node):
+class If(Located):
     """`scf.if %c [-> (types)] { ... } [else { ... }]`."""
 
     condition: str
@@ -286,7 +278,7 @@ class If(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Yield(Node):
+class Yield(Located):
     """`scf.yield %a, %b : types`."""
 
     values: tuple[str, ...] = ()
@@ -294,7 +286,7 @@ class Yield(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Return(Node):
+class Return(Located):
     """`return` or `func.return`; an entry function returns nothing."""
 
     values: tuple[str, ...] = ()
@@ -302,7 +294,7 @@ class Return(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Section(Node):
+class Section(Located):
     """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube` or `vecscope`."""
 
     kind: str
@@ -332,7 +324,7 @@ Operation = (
 
 
 @dataclass(frozen=True, slots=True)
-class Argument(Node):
+class Argument(Located):
     """A function argument; the name is empty in a declaration that gives the type alone."""
 
     name: str
@@ -341,7 +333,7 @@ class Argument(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Function(Node):
+class Function(Located):
     """`func.func @name(args) attributes {...} { body }`; `body` is None for a declaration."""
 
     name: str
@@ -366,7 +358,7 @@ class RefusedFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Program(Node):
+class Program(Located):
     """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality.
 
     `refused` are the functions that could not be read, if the reader was asked to go past them.

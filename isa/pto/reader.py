@@ -7,7 +7,7 @@ from typing import NoReturn, TypeVar
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
-from castsim.isa.pto.lexer import Kind, Source, scan
+from castsim.isa.pto.lexer import PtoSource, TokenKind, scan
 from castsim.isa.pto.program import Type
 from castsim.isa.pto.scope import Definition, Scope
 from castsim.isa.pto.types import format_type, read_type
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
 
 
-class Reader:
+class PtoReader:
     """A position in the tokens of one file, the scope of the function being read, and the warnings so far.
 
     Readers of statements take tokens through it. `position` is the index of the next token; places are given as
@@ -29,7 +29,7 @@ class Reader:
         "unknown",
     )  # fmt: skip
 
-    def __init__(self, source: Source, max_statements: int = MAX_STATEMENTS) -> None:
+    def __init__(self, source: PtoSource, max_statements: int = MAX_STATEMENTS) -> None:
         tokens = scan(source, max_statements)
         self.source = source
         self.kinds = tokens.kinds
@@ -54,9 +54,9 @@ class Reader:
         return ReadError(message, span=self.span(self.position if index is None else index), legal=legal)
 
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
-        """Refuse the next token, which is not what was expected."""
+        """Reject the next token, which is not what was expected."""
         found = self.texts[self.position]
-        shown = "the end of the file" if self.kinds[self.position] is Kind.END else f"'{found[:40]}'"
+        shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
         raise self.error(f"expected {expected}, found {shown}", legal=legal)
 
     def warn(self, kind: WarningKind, message: str, span: Span) -> None:
@@ -82,15 +82,15 @@ class Reader:
         return False
 
     def expect(self, text: str) -> int:
-        """Go past this word or sign and return its index, or refuse what stands there instead."""
+        """Go past this word or sign and return its index, or reject what stands there instead."""
         index = self.position
         if self.texts[index] != text:
             self.unexpected(f"'{text}'", (text,))
         self.position = index + 1
         return index
 
-    def next_of(self, kind: Kind, expected: str, legal: Iterable[str] = ()) -> str:
-        """Go past a token of a kind and return its text, or refuse what stands there instead."""
+    def next_of(self, kind: TokenKind, expected: str, legal: Iterable[str] = ()) -> str:
+        """Go past a token of a kind and return its text, or reject what stands there instead."""
         index = self.position
         if self.kinds[index] is not kind:
             self.unexpected(expected, legal)
@@ -111,13 +111,13 @@ class Reader:
         return items
 
     def nest(self) -> None:
-        """Go one level deeper; refuse nesting that no real program has."""
+        """Go one level deeper; reject nesting that no real program has."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self.error(f"nested more than {_DEEPEST} deep")
 
     def count_statement(self) -> None:
-        """Count the statement that stands here; refuse the first one beyond the limit."""
+        """Count the statement that stands here; reject the first one beyond the limit."""
         self._left -= 1
         if self._left < 0:
             raise too_many_statements(self._limit, self.span(self.position))
@@ -135,7 +135,7 @@ class Reader:
     def new_name(self) -> tuple[str, int]:
         """Take the name of one value about to be defined; return it without '%', and its index."""
         index = self.position
-        text = self.next_of(Kind.VALUE, "a value name such as %x")
+        text = self.next_of(TokenKind.VALUE, "a value name such as %x")
         if ":" in text or "#" in text:
             raise self.error(f"'{text}' names several results where one is defined", index)
         return text[1:], index
@@ -143,7 +143,7 @@ class Reader:
     def operand(self) -> tuple[str, int]:
         """Take the use of a value, which must be defined; return its name and its index."""
         index = self.position
-        text = self.next_of(Kind.VALUE, "a value such as %x")
+        text = self.next_of(TokenKind.VALUE, "a value such as %x")
         if ":" in text:
             raise self.error(f"'{text}': a result count may stand only where the results are defined", index)
         name = self.scope.resolve(text[1:])
@@ -151,7 +151,7 @@ class Reader:
         return name, index
 
     def definition(self, use: tuple[str, int]) -> Definition:
-        """Return what a used value is."""
+        """Return the definition of a used value."""
         return self.scope.find(use[0], self.starts[use[1]])
 
     def define(self, name: str, kind: Type, index: int, constant: int | None = None) -> None:
@@ -159,7 +159,7 @@ class Reader:
         self.scope.define(name, kind, self.starts[index], constant)
 
     def check_use(self, use: tuple[str, int], kind: Type, type_index: int | None = None) -> None:
-        """Refuse a use under another type than the definition's; the type's token is shown if there is one."""
+        """Reject a use under another type than the definition's; the type's token is shown if there is one."""
         defined = self.definition(use).type
         if defined != kind:
             index = use[1] if type_index is None else type_index
@@ -177,10 +177,10 @@ class Reader:
         text = self.texts[index]
         found = self._types.get(text)
         if found is None:
-            if self.kinds[index] not in (Kind.TYPE, Kind.WORD):
+            if self.kinds[index] not in (TokenKind.TYPE, TokenKind.WORD):
                 self.unexpected("a type")
             if self.texts[index + 1] == "<":
-                if self.kinds[index] is Kind.TYPE:
+                if self.kinds[index] is TokenKind.TYPE:
                     raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
                 raise self.error(f"type '{text}<...>' is not supported", index)
             found = read_type(self.source, self.starts[index], text, self.warn)

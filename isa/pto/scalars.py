@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Arith, Compare, Constant, Convert, Operation, ScalarType
-from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.statement import Handler, Statement
 
 _INDEX_BITS = 64
@@ -49,7 +49,7 @@ def bits_of(kind: ScalarType) -> int:
     return _BITS[kind.name]
 
 
-def _scalar_type(reader: Reader) -> tuple[ScalarType, int]:
+def _scalar_type(reader: PtoReader) -> tuple[ScalarType, int]:
     index = reader.position
     kind = reader.type()
     if not isinstance(kind, ScalarType):
@@ -57,7 +57,7 @@ def _scalar_type(reader: Reader) -> tuple[ScalarType, int]:
     return kind, index
 
 
-def _integer_type(reader: Reader, owner: str) -> ScalarType:
+def _integer_type(reader: PtoReader, owner: str) -> ScalarType:
     kind, index = _scalar_type(reader)
     if kind.name not in _SIGNLESS:
         raise reader.error(f"{owner} works on signless integers, not {reader.texts[index]}", index, _SIGNLESS)
@@ -69,7 +69,7 @@ def _wrapped(value: int, bits: int) -> int:
     return ((value + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
 
 
-def _read_constant(reader: Reader, statement: Statement) -> Operation:
+def _read_constant(reader: PtoReader, statement: Statement) -> Operation:
     index = reader.position
     text = reader.texts[index]
     if text in ("true", "false"):
@@ -81,7 +81,7 @@ def _read_constant(reader: Reader, statement: Statement) -> Operation:
         return Constant(statement.results[0].base, text == "true", kind, span=statement.span)
     if text == "dense":
         raise reader.error("dense constants belong to vector-level programs and are not supported", index)
-    reader.next_of(Kind.NUMBER, "a number, true or false")
+    reader.next_of(TokenKind.NUMBER, "a number, true or false")
     if len(text) > _LONGEST_NUMBER:
         raise reader.error("the number is too long", index)
     reader.expect(":")
@@ -100,7 +100,7 @@ def _read_constant(reader: Reader, statement: Statement) -> Operation:
     return Constant(statement.results[0].base, value, kind, span=statement.span)
 
 
-def _float_value(reader: Reader, index: int, kind: ScalarType) -> int | float:
+def _float_value(reader: PtoReader, index: int, kind: ScalarType) -> int | float:
     """Return a decimal number as written, or a bit pattern as an int."""
     text = reader.texts[index]
     if "x" in text:
@@ -116,7 +116,7 @@ def _float_value(reader: Reader, index: int, kind: ScalarType) -> int | float:
     return value
 
 
-def _integer_value(reader: Reader, index: int, kind: ScalarType) -> int:
+def _integer_value(reader: PtoReader, index: int, kind: ScalarType) -> int:
     text, bits = reader.texts[index], bits_of(kind)
     negative_hex = "x" in text and text.startswith("-")
     if negative_hex or not re.fullmatch(r"-?\d+|0x[0-9A-Fa-f]+", text):
@@ -127,7 +127,7 @@ def _integer_value(reader: Reader, index: int, kind: ScalarType) -> int:
     return value & 1 if bits == 1 else _wrapped(value, bits)
 
 
-def _read_binary(reader: Reader, statement: Statement) -> Operation:
+def _read_binary(reader: PtoReader, statement: Statement) -> Operation:
     first = reader.operand()
     reader.expect(",")
     second = reader.operand()
@@ -145,7 +145,7 @@ def _read_binary(reader: Reader, statement: Statement) -> Operation:
     return Arith(result, operation, (first[0], second[0]), kind, span=statement.span)
 
 
-def _read_select(reader: Reader, statement: Statement) -> Operation:
+def _read_select(reader: PtoReader, statement: Statement) -> Operation:
     condition = reader.operand()
     reader.expect(",")
     first = reader.operand()
@@ -160,9 +160,9 @@ def _read_select(reader: Reader, statement: Statement) -> Operation:
     return Arith(result, "select", (condition[0], first[0], second[0]), kind, span=statement.span)
 
 
-def _read_compare(reader: Reader, statement: Statement) -> Operation:
+def _read_compare(reader: PtoReader, statement: Statement) -> Operation:
     index = reader.position
-    predicate = reader.next_of(Kind.WORD, "a predicate", PREDICATES)
+    predicate = reader.next_of(TokenKind.WORD, "a predicate", PREDICATES)
     if predicate not in PREDICATES:
         raise reader.error(f"unknown predicate '{predicate}'", index, PREDICATES)
     reader.expect(",")
@@ -177,7 +177,7 @@ def _read_compare(reader: Reader, statement: Statement) -> Operation:
     return Compare(result, predicate, (first[0], second[0]), kind, span=statement.span)
 
 
-def _read_conversion(reader: Reader, statement: Statement) -> Operation:
+def _read_conversion(reader: PtoReader, statement: Statement) -> Operation:
     operand = reader.operand()
     reader.expect(":")
     source, source_index = _scalar_type(reader)

@@ -1,4 +1,4 @@
-"""Which values are visible, what they are, and which of them are known numbers.
+"""The visible values, their types, and those of them that are known numbers.
 
 Names in a region may not repeat a name visible around it, and are forgotten at its end; a name belongs to one value
 (docs/reference/pto.md section 4).
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.program import Type
 from castsim.isa.pto.spelling import closest
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A value: its type and where its name was written; its number, or a view's extents, as far as the text tells."""
+    """A value: its type and where its name was written; its number, or a view's extents, where the text gives them."""
 
     type: Type
     start: int
@@ -27,7 +27,7 @@ class Definition:
 class Scope:
     """The values of one function that are visible at the point reached."""
 
-    source: Source
+    source: PtoSource
     _visible: dict[str, Definition] = field(default_factory=dict)
     _groups: dict[str, int] = field(default_factory=dict)
     _regions: list[list[str]] = field(default_factory=lambda: [[]])
@@ -78,7 +78,7 @@ class Scope:
         return f"{base}#0" if base in self._groups else written
 
     def find(self, name: str, start: int) -> Definition:
-        """Return what a name stands for.
+        """Return the definition of a name.
 
         Raises:
             ReadError: nothing visible has this name; the nearest names are listed.

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from castsim.isa.errors import Span
-from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Operation, Type
-from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.reader import PtoReader
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ResultItem:
     """One item left of the equals sign: `%r`, or `%r:3` for three results."""
 
     base: str
@@ -27,24 +27,24 @@ class Statement:
     name: str
     index: int
     span: Span
-    results: tuple[Result, ...]
+    results: tuple[ResultItem, ...]
 
     @property
     def operation(self) -> str:
         """The name without its dialect: `tadd` of `pto.tadd`."""
         return self.name.partition(".")[2]
 
-    def no_result(self, reader: Reader) -> None:
-        """Refuse results."""
+    def no_result(self, reader: PtoReader) -> None:
+        """Reject results."""
         if self.results:
             raise reader.error(f"{self.name} has no result", self.results[0].index)
 
-    def define_one(self, reader: Reader, kind: Type, constant: int | None = None) -> str:
-        """Make the one result visible and return its name; refuse any other number of results."""
+    def define_one(self, reader: PtoReader, kind: Type, constant: int | None = None) -> str:
+        """Make the one result visible and return its name; reject any other number of results."""
         return self.define(reader, (kind,), constant)[0]
 
-    def define(self, reader: Reader, kinds: tuple[Type, ...], constant: int | None = None) -> tuple[str, ...]:
-        """Make the results visible and return their names; refuse any number but that of the types."""
+    def define(self, reader: PtoReader, kinds: tuple[Type, ...], constant: int | None = None) -> tuple[str, ...]:
+        """Make the results visible and return their names; reject any number but that of the types."""
         count = sum(result.count for result in self.results)
         if count != len(kinds):
             index = self.results[0].index if self.results else self.index
@@ -60,22 +60,22 @@ class Statement:
         return tuple(names)
 
 
-Handler = Callable[[Reader, Statement], Operation]
+Handler = Callable[[PtoReader, Statement], Operation]
 
 
-def read_results(reader: Reader) -> tuple[Result, ...]:
+def read_results(reader: PtoReader) -> tuple[ResultItem, ...]:
     """Read `%a, %b:2 =` if it stands here."""
-    if reader.kinds[reader.position] is not Kind.VALUE:
+    if reader.kinds[reader.position] is not TokenKind.VALUE:
         return ()
     results = []
     while True:
         index = reader.position
-        base, colon, count = reader.next_of(Kind.VALUE, "a result such as %x")[1:].partition(":")
+        base, colon, count = reader.next_of(TokenKind.VALUE, "a result such as %x")[1:].partition(":")
         if "#" in base:
             raise reader.error(f"a result is defined as %name or %name:COUNT, found '{reader.texts[index]}'", index)
         if colon and not (count.isdecimal() and len(count) < 4 and int(count) > 0):
             raise reader.error(f"a result count is 1 to 999, found '{count[:20]}'", index)
-        results.append(Result(base, int(count) if colon else 1, index))
+        results.append(ResultItem(base, int(count) if colon else 1, index))
         if not reader.take(","):
             break
     reader.expect("=")

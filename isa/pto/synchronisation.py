@@ -9,28 +9,28 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from castsim.isa.pto.attributes import ENDPOINTS, EVENTS, PIPES, Attribute, enum_word
-from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Barrier, Operation, Pipe, SetFlag, WaitFlag
-from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.statement import Handler, Statement
 
 _ENDPOINT_NAMES = ("pipe_event_type", "sync_op_type")
 
 
-def _read_word(reader: Reader, name: str, legal: Collection[str], *, quoted: bool = True) -> str:
+def _read_word(reader: PtoReader, name: str, legal: Collection[str], *, quoted: bool = True) -> str:
     """Read `<WORD>`, `#pto.NAME<WORD>` or (the older form) `"WORD"`."""
     index = reader.position
     kind = reader.kinds[index]
-    if kind is Kind.ATTRIBUTE:
+    if kind is TokenKind.ATTRIBUTE:
         reader.position += 1
         text = reader.texts[index]
         return enum_word(reader, Attribute(text, index, index), name, legal)
-    if kind is Kind.STRING and quoted:
+    if kind is TokenKind.STRING and quoted:
         reader.position += 1
         word = reader.texts[index].strip('"')
     elif reader.take("<"):
         index = reader.position
-        word = reader.next_of(Kind.WORD, f"a value of {name}", legal)
+        word = reader.next_of(TokenKind.WORD, f"a value of {name}", legal)
         reader.expect(">")
     else:
         first = next(iter(legal))
@@ -40,22 +40,22 @@ def _read_word(reader: Reader, name: str, legal: Collection[str], *, quoted: boo
     return word
 
 
-def _read_pipe(reader: Reader) -> Pipe:
+def _read_pipe(reader: PtoReader) -> Pipe:
     return PIPES[_read_word(reader, "pipe", PIPES)]
 
 
-def _read_event(reader: Reader) -> int:
+def _read_event(reader: PtoReader) -> int:
     return EVENTS[_read_word(reader, "event", EVENTS)]
 
 
-def _read_endpoint(reader: Reader) -> Pipe:
+def _read_endpoint(reader: PtoReader) -> Pipe:
     text = reader.texts[reader.position]
     name = next((name for name in _ENDPOINT_NAMES if name in text), _ENDPOINT_NAMES[0])
     return ENDPOINTS[_read_word(reader, name, ENDPOINTS, quoted=False)]
 
 
 def _read_flag(
-    node: type[SetFlag | WaitFlag], end: Callable[[Reader], Pipe], reader: Reader, statement: Statement
+    node: type[SetFlag | WaitFlag], end: Callable[[PtoReader], Pipe], reader: PtoReader, statement: Statement
 ) -> Operation:
     """Read `[SOURCE, DESTINATION, EVENT]`, the ends by `end`."""
     statement.no_result(reader)
@@ -69,12 +69,12 @@ def _read_flag(
     return node(src, dst, event, span=statement.span)
 
 
-def _read_barrier(reader: Reader, statement: Statement) -> Operation:
+def _read_barrier(reader: PtoReader, statement: Statement) -> Operation:
     statement.no_result(reader)
     return Barrier(_read_pipe(reader), span=statement.span)
 
 
-def _read_barrier_sync(reader: Reader, statement: Statement) -> Operation:
+def _read_barrier_sync(reader: PtoReader, statement: Statement) -> Operation:
     statement.no_result(reader)
     reader.expect("[")
     pipe = _read_endpoint(reader)

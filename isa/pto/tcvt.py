@@ -17,9 +17,9 @@ from castsim.isa.pto.attributes import (
     saturation_from,
 )
 from castsim.isa.pto.checks import check_cast_shapes
-from castsim.isa.pto.lexer import Kind
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Operation, RoundMode, Tcvt, TileType, Type
-from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
 from castsim.isa.pto.tile_operations import Use, read_operands
@@ -33,16 +33,16 @@ _OTHER_KEYS = {
 Typed = tuple[Use, Type, int]
 
 
-def _read_any_form(reader: Reader, statement: Statement) -> Operation:
+def _read_any_form(reader: PtoReader, statement: Statement) -> Operation:
     """Tell the forms without quotes apart by what follows the name and whether there is a result."""
     if reader.at("ins"):
         return _read_ins_outs(reader, statement)
-    if reader.kinds[reader.position] is not Kind.VALUE:
+    if reader.kinds[reader.position] is not TokenKind.VALUE:
         reader.unexpected("'ins' or a value", ("ins", "%src"))
     return _read_ssa(reader, statement) if statement.results else _read_one_line(reader, statement)
 
 
-def _read_ins_outs(reader: Reader, statement: Statement) -> Operation:
+def _read_ins_outs(reader: PtoReader, statement: Statement) -> Operation:
     """Read `ins(%s[, %tmp] [dict] : types) outs(%d : type) [dict]`."""
     statement.no_result(reader)
     attributes: Attributes = {}
@@ -62,7 +62,7 @@ def _read_ins_outs(reader: Reader, statement: Statement) -> Operation:
     return _build(reader, statement, typed[0], typed[-1], typed[1] if len(typed) == 3 else None, attributes)
 
 
-def _read_ssa(reader: Reader, statement: Statement) -> Operation:
+def _read_ssa(reader: PtoReader, statement: Statement) -> Operation:
     """Read `%d = tcvt %s[, %tmp] [dict] : T0[, Tt] -> T1`."""
     uses = [reader.operand()]
     if reader.take(","):
@@ -90,7 +90,7 @@ def _read_ssa(reader: Reader, statement: Statement) -> Operation:
     return node
 
 
-def _read_one_line(reader: Reader, statement: Statement) -> Operation:
+def _read_one_line(reader: PtoReader, statement: Statement) -> Operation:
     """Read `tcvt %dst, %src[, %tmp] : type #key=value ...`.
 
     The types are one per operand in this order, or a single one, which must be that of one of the tiles; the other
@@ -117,10 +117,10 @@ def _read_one_line(reader: Reader, statement: Statement) -> Operation:
     return _build(reader, statement, typed[1], typed[0], typed[2] if len(typed) == 3 else None, attributes)
 
 
-def _read_hash_attributes(reader: Reader) -> Attributes:
+def _read_hash_attributes(reader: PtoReader) -> Attributes:
     """Read `#rmode=FLOOR #sat_mode=ON`; the value may also be a whole dialect attribute."""
     found: Attributes = {}
-    while reader.kinds[reader.position] is Kind.ATTRIBUTE:
+    while reader.kinds[reader.position] is TokenKind.ATTRIBUTE:
         key_index = reader.position
         key = reader.texts[key_index][1:]
         reader.position += 1
@@ -128,19 +128,19 @@ def _read_hash_attributes(reader: Reader) -> Attributes:
             raise reader.error(f"attribute '{key}' is given twice", key_index)
         reader.expect("=")
         value_index = reader.position
-        if reader.kinds[value_index] not in (Kind.WORD, Kind.ATTRIBUTE):
+        if reader.kinds[value_index] not in (TokenKind.WORD, TokenKind.ATTRIBUTE):
             words = {"rmode": tuple(ROUND_MODES), "sat_mode": tuple(SATURATIONS)}.get(key, ())
             reader.unexpected(f"a value of {key}", words)
         reader.position += 1
         text = reader.texts[value_index]
         name = {"rmode": "round_mode", "sat_mode": "saturation_mode"}.get(key)
-        if name is not None and reader.kinds[value_index] is Kind.WORD:
+        if name is not None and reader.kinds[value_index] is TokenKind.WORD:
             text = f"#pto<{name} {text}>"
         found[key] = Attribute(text, key_index, value_index)
     return found
 
 
-def _read_generic(reader: Reader, statement: Statement) -> Operation:
+def _read_generic(reader: PtoReader, statement: Statement) -> Operation:
     """Read `"pto.tcvt"(%s, %d[, %tmp]) [<dict>] [dict] : (T0, T1[, Tt]) -> ()`."""
     statement.no_result(reader)
     reader.expect("(")
@@ -166,12 +166,12 @@ def _read_generic(reader: Reader, statement: Statement) -> Operation:
     return _build(reader, statement, typed[0], typed[1], typed[2] if len(typed) == 3 else None, attributes)
 
 
-def _check_count(reader: Reader, uses: list[Use], types: list[tuple[Type, int]]) -> None:
+def _check_count(reader: PtoReader, uses: list[Use], types: list[tuple[Type, int]]) -> None:
     if len(types) != len(uses):
         raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
 
 
-def _tile(reader: Reader, typed: Typed) -> TileType:
+def _tile(reader: PtoReader, typed: Typed) -> TileType:
     (name, _), kind, index = typed
     if not isinstance(kind, TileType):
         found = reader.texts[index]
@@ -179,7 +179,7 @@ def _tile(reader: Reader, typed: Typed) -> TileType:
     return kind
 
 
-def _modes(reader: Reader, attributes: Attributes) -> tuple[RoundMode | None, Saturation | None]:
+def _modes(reader: PtoReader, attributes: Attributes) -> tuple[RoundMode | None, Saturation | None]:
     for key, attribute in attributes.items():
         if key not in _KEYS:
             meant = _OTHER_KEYS.get(key)
@@ -191,7 +191,7 @@ def _modes(reader: Reader, attributes: Attributes) -> tuple[RoundMode | None, Sa
 
 
 def _build(
-    reader: Reader,
+    reader: PtoReader,
     statement: Statement,
     src: Typed,
     dst: Typed,

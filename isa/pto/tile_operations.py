@@ -31,7 +31,7 @@ from castsim.isa.pto.program import (
     Type,
     ViewType,
 )
-from castsim.isa.pto.reader import Reader
+from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
 from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, MATRIX, VECTOR_OPERATIONS, Role, VectorOperation
@@ -45,8 +45,8 @@ Use = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
-    """What stands in the parentheses of `ins` or `outs`: uses, their types, and the tokens of those."""
+class OperandList:
+    """The content of the parentheses of `ins` or `outs`: uses, their types, and the tokens of those."""
 
     uses: tuple[Use, ...]
     types: tuple[Type, ...]
@@ -58,7 +58,7 @@ class Operands:
         return tuple(use[0] for use in self.uses)
 
 
-def tile_type(reader: Reader, owner: str) -> tuple[TileType, int]:
+def tile_type(reader: PtoReader, owner: str) -> tuple[TileType, int]:
     """Take a type that must be a tile's; return it and its index."""
     index = reader.position
     kind = reader.type()
@@ -67,7 +67,7 @@ def tile_type(reader: Reader, owner: str) -> tuple[TileType, int]:
     return kind, index
 
 
-def read_operands(reader: Reader, attributes: Attributes | None = None) -> Operands:
+def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> OperandList:
     """Read `(values [dict] : types)`; a dictionary is accepted only if there is somewhere to put it.
 
     Raises:
@@ -89,15 +89,15 @@ def read_operands(reader: Reader, attributes: Attributes | None = None) -> Opera
         reader.unexpected("',' or ')'", (")",))
     for use, (kind, index) in zip(uses, types, strict=True):
         reader.check_use(use, kind, index)
-    return Operands(tuple(uses), tuple(kind for kind, _ in types), tuple(index for _, index in types))
+    return OperandList(tuple(uses), tuple(kind for kind, _ in types), tuple(index for _, index in types))
 
 
-def read_tile_operation(reader: Reader, statement: Statement) -> Operation:
+def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     """Read `pto.NAME [ins(...)] outs(...) [dict]`, whatever NAME is."""
     mnemonic = statement.operation
     statement.no_result(reader)
     attributes: Attributes = {}
-    inputs = Operands((), (), ())
+    inputs = OperandList((), (), ())
     if reader.take("ins"):
         inputs = read_operands(reader, attributes)
     reader.expect("outs")
@@ -127,9 +127,9 @@ def read_tile_operation(reader: Reader, statement: Statement) -> Operation:
 
 
 def _check_operands(
-    reader: Reader, statement: Statement, known: VectorOperation, inputs: Operands, outputs: Operands
+    reader: PtoReader, statement: Statement, known: VectorOperation, inputs: OperandList, outputs: OperandList
 ) -> None:
-    """Refuse operands of a number or kind that the operation is not written with."""
+    """Reject operands of a number or kind that the operation is not written with."""
     typed = zip((*inputs.types, *outputs.types), (*inputs.type_indices, *outputs.type_indices), strict=True)
     for kind, index in typed:
         if not isinstance(kind, TileType | ScalarType):
@@ -152,9 +152,9 @@ def _fits(form: tuple[Role, ...], types: tuple[Type, ...]) -> bool:
 
 
 def _check_attributes(
-    reader: Reader, statement: Statement, known: VectorOperation, inputs: Operands, attributes: Attributes
+    reader: PtoReader, statement: Statement, known: VectorOperation, inputs: OperandList, attributes: Attributes
 ) -> None:
-    """Refuse an attribute of another operation and values that it cannot have; warn of names that nobody knows."""
+    """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
         if key not in _KNOWN_ATTRIBUTES:
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
@@ -172,7 +172,7 @@ def _check_attributes(
             raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
 
 
-def _read_alias(reader: Reader, statement: Statement) -> Operation:
+def _read_alias(reader: PtoReader, statement: Statement) -> Operation:
     """Read `%r = pto.treshape %a : T0 -> T1`; the front end has no ins/outs form of it."""
     if reader.at("ins") or reader.at("outs"):
         form = f"%r = {statement.name} %a : T0 -> T1"
@@ -201,7 +201,7 @@ def _read_alias(reader: Reader, statement: Statement) -> Operation:
     )
 
 
-def _read_alloc(reader: Reader, statement: Statement) -> Operation:
+def _read_alloc(reader: PtoReader, statement: Statement) -> Operation:
     given: dict[str, Use] = {}
     for key, operand_type in (("addr", _I64), ("valid_row", _INDEX), ("valid_col", _INDEX)):
         if reader.take(key):
@@ -228,13 +228,13 @@ def _read_alloc(reader: Reader, statement: Statement) -> Operation:
     )
 
 
-def _check_valid_uses(reader: Reader, kind: TileType, rows: Use | None, cols: Use | None) -> None:
+def _check_valid_uses(reader: PtoReader, kind: TileType, rows: Use | None, cols: Use | None) -> None:
     for what, use, physical in (("rows", rows, kind.rows), ("columns", cols, kind.cols)):
         if use is not None:
             check_valid_operand(what, reader.definition(use).constant, physical, reader.span(use[1]))
 
 
-def _read_set_valid_shape(reader: Reader, statement: Statement) -> Operation:
+def _read_set_valid_shape(reader: PtoReader, statement: Statement) -> Operation:
     statement.no_result(reader)
     tile = reader.operand()
     reader.expect(",")
@@ -250,7 +250,7 @@ def _read_set_valid_shape(reader: Reader, statement: Statement) -> Operation:
     return SetValidShape(tile[0], rows[0], cols[0], kind, span=statement.span)
 
 
-def _named_list(reader: Reader, key: str) -> list[Use]:
+def _named_list(reader: PtoReader, key: str) -> list[Use]:
     """Read `, key = [%a, %b]`, all of type index."""
     reader.expect(",")
     reader.expect(key)
@@ -262,16 +262,16 @@ def _named_list(reader: Reader, key: str) -> list[Use]:
     return uses
 
 
-def _known(reader: Reader, uses: list[Use]) -> tuple[int | None, ...]:
+def _known(reader: PtoReader, uses: list[Use]) -> tuple[int | None, ...]:
     return tuple(reader.definition(use).constant for use in uses)
 
 
-def _check_rank(reader: Reader, uses: list[Use], what: str, rank: int, index: int) -> None:
+def _check_rank(reader: PtoReader, uses: list[Use], what: str, rank: int, index: int) -> None:
     if len(uses) != rank:
         raise reader.error(f"{len(uses)} {what} for a view of {rank} dimensions", index)
 
 
-def _read_make_view(reader: Reader, statement: Statement) -> Operation:
+def _read_make_view(reader: PtoReader, statement: Statement) -> Operation:
     pointer = reader.operand()
     shape = _named_list(reader, "shape")
     strides = _named_list(reader, "strides")
@@ -300,7 +300,7 @@ def _read_make_view(reader: Reader, statement: Statement) -> Operation:
     return MakeView(result, pointer[0], *names, layout, kind, span=statement.span)
 
 
-def _read_partition(reader: Reader, statement: Statement) -> Operation:
+def _read_partition(reader: PtoReader, statement: Statement) -> Operation:
     view = reader.operand()
     offsets = _named_list(reader, "offsets")
     sizes = _named_list(reader, "sizes")
@@ -331,7 +331,7 @@ def _read_partition(reader: Reader, statement: Statement) -> Operation:
     return PartitionView(result, view[0], *names, source, kind, span=statement.span)
 
 
-def _extents(reader: Reader, view: Use, kind: ViewType) -> tuple[int | None, ...]:
+def _extents(reader: PtoReader, view: Use, kind: ViewType) -> tuple[int | None, ...]:
     """Return the extents of a view as far as its type or its shape operands tell."""
     noted = reader.definition(view).extents
     if noted is None:

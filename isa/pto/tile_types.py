@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from castsim.isa.errors import ReadError, Span, TileError
-from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.spelling import closest
 
@@ -39,7 +39,7 @@ _NATURAL = re.compile(r"\d{1,18}")
 class FieldText:
     """A piece of a type's text and where it begins in the source."""
 
-    source: Source
+    source: PtoSource
     start: int
     text: str
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from castsim.isa.errors import ReadError, Span
-from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, Type, ViewType
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
@@ -101,7 +101,7 @@ def read_element(field: FieldText, warn: Warn) -> str:
     )
 
 
-def read_type(source: Source, start: int, text: str, warn: Warn) -> Type:
+def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
     """Read one type, given as a whole token that begins at offset `start` of the source.
 
     Raises:
@@ -133,7 +133,7 @@ def parse_type(text: str) -> Type:
     Raises:
         ReadError, TileError: as `read_type`.
     """
-    return read_type(Source("<type>", text), 0, text, lambda *_: None)
+    return read_type(PtoSource("<type>", text), 0, text, lambda *_: None)
 
 
 def format_type(kind: Type) -> str:
@@ -156,7 +156,7 @@ def format_type(kind: Type) -> str:
     return f"!pto.{name}<{shape}{element}>"
 
 
-def _read_scalar(source: Source, start: int, text: str) -> ScalarType:
+def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:
     if text not in SCALARS:
         raise source.error(
             f"unknown type '{text}'", start, len(text), closest(text, (*SCALARS, *_KNOWN), everything_up_to=24)
@@ -164,7 +164,7 @@ def _read_scalar(source: Source, start: int, text: str) -> ScalarType:
     return ScalarType(SCALARS[text])
 
 
-def _split(source: Source, start: int, body: str) -> list[FieldText]:
+def _split(source: PtoSource, start: int, body: str) -> list[FieldText]:
     """Split parameters at the commas, blanking comments, each with its offset in the source."""
     body = re.sub(r"//[^\n]*", lambda match: " " * len(match.group()), body)
     fields = []

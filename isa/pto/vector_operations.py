@@ -1,6 +1,6 @@
 """The vector operations on tiles: one row each, which says all that is true of an operation on every chip.
 
-Parser, values, accesses, checks and the lowerings of both mechanisms read the rows; nothing is told from a mnemonic.
+Parser, values, accesses, checks and the lowerings of both mechanisms read the rows; nothing is derived from a mnemonic.
 What a chip adds is its own row of `targets/*_operations.csv`: element types, scratch, the kernel that runs.
 
 Source: docs/reference/pto.md section 7.
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What an operand is for."""
+    """The purpose of an operand."""
 
     SOURCE = "a"
     SCALAR = "s"
@@ -23,7 +23,7 @@ class Role(StrEnum):
 
 
 class Kind(StrEnum):
-    """How the shapes of sources and destination belong together."""
+    """The relation between the shapes of sources and destination."""
 
     MOVE = "move"
     """The elements that both tiles have."""

@@ -98,7 +98,7 @@ def _shift(mnemonic: str, scalar: tuple[Switch, ...] = (), vector: tuple[Switch,
     )
 
 
-# ASH saturates to the left unless told otherwise.
+# ASH saturates to the left by default.
 _ASH_SATURATE = flag("st", aliases=("sat",), default=1)
 _RHU = flag("rhu")
 _RHAZ_RS = flag("rhaz_rs", Feature.PRODUCT_ROUNDING)
@@ -131,7 +131,7 @@ def _compare(condition: str) -> tuple[Form, ...]:
 
 
 def _select(mnemonic: str, dest: str, family: Family, *switches: Switch) -> tuple[Form, ...]:
-    """Rows of a selection: of its second and fourth source at most one is no vector."""
+    """Rows of a selection: of its second and fourth source at most one is not a vector."""
     a, c = operand("src_a", "V"), operand("src_c", "V")
     return tuple(
         Form(

@@ -22,7 +22,7 @@ from castsim.isa.tpc.program import (
     TensorDeclaration,
     VlmDeclaration,
 )
-from castsim.isa.tpc.text import Comment, Source
+from castsim.isa.tpc.text import AssemblySource, Comment
 
 _DIRECTIONS = ("in", "out", "inout")
 _NUMBER = r"(?P<number>0[xX][0-9A-Fa-f]{1,16}|\d{1,20})"
@@ -42,7 +42,7 @@ _SHAPES = {
 }
 
 
-def declared_target(source: Source) -> str | None:
+def declared_target(source: AssemblySource) -> str | None:
     """Return the target that a text names, before anything else of it is read."""
     for comment in source.comments:
         word, _, rest = comment.text.strip().partition(" ")
@@ -51,7 +51,7 @@ def declared_target(source: Source) -> str | None:
     return None
 
 
-def read_declarations(source: Source, dialect: Dialect) -> tuple[Declaration, ...]:
+def read_declarations(source: AssemblySource, dialect: Dialect) -> tuple[Declaration, ...]:
     """Read all declarations of a text.
 
     Raises:
@@ -71,7 +71,7 @@ def read_declarations(source: Source, dialect: Dialect) -> tuple[Declaration, ..
 
 
 def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
-    """Return what a declaration takes for itself."""
+    """Return the parts that a declaration must not share with another."""
     if isinstance(declaration, TargetDeclaration):
         return (("the target",),)
     if isinstance(declaration, RegisterDeclaration):
@@ -81,7 +81,7 @@ def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
     return (("vlm address", declaration.address), ("name", declaration.name))
 
 
-def _read(source: Source, comment: Comment, dialect: Dialect) -> Declaration:
+def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declaration:
     text = comment.text.strip()
     indent = len(comment.text) - len(comment.text.lstrip())
     span = source.span(comment.line, comment.column + indent, max(1, len(text)))
@@ -158,11 +158,11 @@ def _number(text: str, register: Register, span: Span) -> int:
     if register.file is File.AD:
         if re.fullmatch(r"0[xX][0-9A-Fa-f]{1,16}|\d{1,20}", text) and int(text, 0) < 1 << _ADDRESS_BITS:
             return int(text, 0)
-        raise ReadError(f"'{text[:40]}' is no address of {_ADDRESS_BITS} bits", span=span)
+        raise ReadError(f"'{text[:40]}' is not an address of {_ADDRESS_BITS} bits", span=span)
     try:
         immediate = values.read_immediate(text)
     except ValueError as error:
         raise ReadError(str(error), span=span) from None
     if immediate is None or (register.file is File.SP and immediate.value > 1):
-        raise ReadError(f"'{text[:40]}' is no value for {register}", span=span)
+        raise ReadError(f"'{text[:40]}' is not a value for {register}", span=span)
     return immediate.signed if register.file is File.I else immediate.value

@@ -1,4 +1,4 @@
-"""What distinguishes the instruction set generations, as far as the text of a program shows it.
+"""The differences between the instruction set generations that show in the text of a program.
 
 A dialect is made from a target description (`castsim.targets.vliw.VliwTarget.dialect`); nothing here knows which
 generation has what. Sources of the distinctions: docs/reference/tpc.md sections 1 and 7.1 (processor definitions of

@@ -13,7 +13,7 @@ from enum import Enum
 from castsim.isa.tpc.dialect import Feature
 
 Value = int | str
-"""What a switch may be set to."""
+"""The values that a switch may have."""
 
 ROUNDING = "rounding"
 """The name of the switch that chooses a rounding mode."""
@@ -46,7 +46,7 @@ TYPE_ALIASES = {spelling: name for name, spelling in TARGET_SPELLINGS.items()} |
 
 
 class Style(Enum):
-    """How a switch is written in canonical text."""
+    """The spelling of a switch in canonical text."""
 
     DECIMAL = "name=3"
     HEX = "name=0x3"
@@ -184,7 +184,7 @@ class Family(Enum):
 
 
 class Predication(Enum):
-    """Which predicates an instruction takes."""
+    """The predicates that an instruction takes."""
 
     NONE = "none"
     SCALAR = "SP"

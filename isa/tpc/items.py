@@ -11,7 +11,7 @@ from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, forms_of, mnemonics
 from castsim.isa.tpc.program import Comparison, LabelUse, Operand
-from castsim.isa.tpc.text import Source, Word
+from castsim.isa.tpc.text import AssemblySource, Word
 
 _SIGNS = frozenset((">", ">=", "<", "<=", "==", "!="))
 
@@ -36,7 +36,7 @@ class Setting:
 
 
 @dataclass(slots=True)
-class Parts:
+class InstructionParts:
     """An instruction taken apart."""
 
     head: Word
@@ -46,7 +46,7 @@ class Parts:
     operands: list[Given] = field(default_factory=list)
 
 
-def take_apart(source: Source, words: list[Word], dialect: Dialect) -> Parts:
+def take_apart(source: AssemblySource, words: list[Word], dialect: Dialect) -> InstructionParts:
     """Sort the words of one instruction.
 
     Raises:
@@ -57,7 +57,7 @@ def take_apart(source: Source, words: list[Word], dialect: Dialect) -> Parts:
     mnemonic = ALIASES.get(name, name)
     if not forms_of(mnemonic):
         raise _unknown_mnemonic(source, head, name)
-    parts = Parts(head, mnemonic, suffixes)
+    parts = InstructionParts(head, mnemonic, suffixes)
     _take_variant(parts, words)
     switch_words = {word for form in forms_of(parts.mnemonic) for switch in form.switches for word in switch.bare()}
     for suffix in parts.suffixes:
@@ -68,7 +68,7 @@ def take_apart(source: Source, words: list[Word], dialect: Dialect) -> Parts:
     return parts
 
 
-def _take_variant(parts: Parts, words: list[Word]) -> None:
+def _take_variant(parts: InstructionParts, words: list[Word]) -> None:
     """Make `mov_dg.all` of `mov_dg` where its variant stands as a suffix or as the first word."""
     for suffix in parts.suffixes:
         if forms_of(f"{parts.mnemonic}.{suffix}"):
@@ -89,7 +89,12 @@ class _Items:
     """Sorts the words behind the mnemonic into switches and operands."""
 
     def __init__(
-        self, source: Source, words: list[Word], dialect: Dialect, parts: Parts, switch_words: frozenset[str]
+        self,
+        source: AssemblySource,
+        words: list[Word],
+        dialect: Dialect,
+        parts: InstructionParts,
+        switch_words: frozenset[str],
     ) -> None:
         self.source = source
         self.words = words
@@ -156,10 +161,10 @@ class _Items:
             return LabelUse(text)
         switches = sorted(self.switch_words)
         near = get_close_matches(text.lower()[:64], switches, n=3) or (switches if len(switches) <= 24 else [])
-        raise self.error(f"'{text[:40]}' is no switch or operand of {self.parts.mnemonic}", word, tuple(near))
+        raise self.error(f"'{text[:40]}' is not a switch or operand of {self.parts.mnemonic}", word, tuple(near))
 
 
-def _unknown_mnemonic(source: Source, head: Word, name: str) -> ReadError:
+def _unknown_mnemonic(source: AssemblySource, head: Word, name: str) -> ReadError:
     span = source.word_span(head)
     if name in UNMODELLED:
         return ReadError(f"instruction {name} is not modelled: no cast needs it", span=span)

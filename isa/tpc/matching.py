@@ -11,7 +11,7 @@ from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import available, forms_of
-from castsim.isa.tpc.items import Given, Parts, Setting, take_apart
+from castsim.isa.tpc.items import Given, InstructionParts, Setting, take_apart
 from castsim.isa.tpc.program import (
     Comparison,
     DimensionMask,
@@ -25,11 +25,11 @@ from castsim.isa.tpc.program import (
     Slot,
     Special,
 )
-from castsim.isa.tpc.text import Source, Word
+from castsim.isa.tpc.text import AssemblySource, Word
 
 
 class _Misfit(Exception):  # noqa: N818  never leaves this module
-    """Why a row does not fit: how far it did (larger is further), where it stopped, what would be legal there."""
+    """The mismatch of a row: how far it fits (larger is further), where it stops, what would be legal there."""
 
     def __init__(self, rank: tuple[int, int], word: Word, message: str, legal: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -39,8 +39,8 @@ class _Misfit(Exception):  # noqa: N818  never leaves this module
         self.legal = legal
 
 
-def read_instruction(source: Source, words: list[Word], dialect: Dialect) -> dict[Slot, Instruction]:
-    """Read one instruction that is no NOP; return it for every slot it may stand in.
+def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, Instruction]:
+    """Read one instruction that is not a NOP; return it for every slot it may stand in.
 
     Raises:
         ReadError: unknown mnemonic, switch or register, a wrong register class, a missing operand or type.
@@ -54,8 +54,8 @@ def read_instruction(source: Source, words: list[Word], dialect: Dialect) -> dic
     return found
 
 
-def read_in_slot(source: Source, words: list[Word], slot: Slot, dialect: Dialect) -> Instruction:
-    """Read one instruction that is no NOP and stands in a given slot.
+def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> Instruction:
+    """Read one instruction that is not a NOP and stands in a given slot.
 
     Raises:
         ReadError: as `read_instruction`; also an instruction that this slot does not execute.
@@ -75,7 +75,7 @@ def read_in_slot(source: Source, words: list[Word], slot: Slot, dialect: Dialect
 
 
 def _try(
-    source: Source, rows: list[Form], parts: Parts, dialect: Dialect
+    source: AssemblySource, rows: list[Form], parts: InstructionParts, dialect: Dialect
 ) -> tuple[dict[Slot, Instruction], list[_Misfit]]:
     """Fit rows; the first that fits serves each of its slots."""
     found: dict[Slot, Instruction] = {}
@@ -97,7 +97,7 @@ def _try(
 _OPERANDS, _PREDICATE, _TYPE, _SWITCHES = range(4)
 
 
-def _match(source: Source, form: Form, parts: Parts, dialect: Dialect) -> Instruction:
+def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> Instruction:
     """Fit one row.
 
     Raises:
@@ -111,7 +111,9 @@ def _match(source: Source, form: Form, parts: Parts, dialect: Dialect) -> Instru
     return Instruction(form, kind, switches, operands, predicate, span=span)
 
 
-def _match_operands(form: Form, parts: Parts, dialect: Dialect) -> tuple[tuple[Operand, ...], Predicate | None]:
+def _match_operands(
+    form: Form, parts: InstructionParts, dialect: Dialect
+) -> tuple[tuple[Operand, ...], Predicate | None]:
     given = parts.operands
     specs = form.operands
     for position, (spec, item) in enumerate(zip(specs, given, strict=False)):
@@ -193,7 +195,7 @@ def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _match_suffixes(form: Form, parts: Parts) -> tuple[str | None, list[Setting]]:
+def _match_suffixes(form: Form, parts: InstructionParts) -> tuple[str | None, list[Setting]]:
     """Split the suffixes into the type and switches."""
     kind: str | None = None
     settings = list(parts.settings)
@@ -217,7 +219,7 @@ def _match_suffixes(form: Form, parts: Parts) -> tuple[str | None, list[Setting]
 
 
 def _match_switches(
-    source: Source, form: Form, parts: Parts, settings: list[Setting], dialect: Dialect
+    source: AssemblySource, form: Form, parts: InstructionParts, settings: list[Setting], dialect: Dialect
 ) -> tuple[tuple[str, Value], ...]:
     chosen: dict[str, Value] = {}
     places: dict[str, Word] = {}
@@ -239,7 +241,7 @@ def _match_switches(
 
 
 def _completed(
-    form: Form, parts: Parts, chosen: dict[str, Value], places: dict[str, Word], dialect: Dialect
+    form: Form, parts: InstructionParts, chosen: dict[str, Value], places: dict[str, Word], dialect: Dialect
 ) -> tuple[tuple[str, Value], ...]:
     """Fill in the defaults, leave out what does not apply, in canonical order."""
     found: list[tuple[str, Value]] = []
@@ -294,7 +296,7 @@ def _value(switch: Switch, setting: Setting) -> Value:
     raise _Misfit((_SWITCHES, 1), setting.word, message, legal)
 
 
-def _check_rounding(source: Source, switch: Switch, value: Value, setting: Setting, dialect: Dialect) -> None:
+def _check_rounding(source: AssemblySource, switch: Switch, value: Value, setting: Setting, dialect: Dialect) -> None:
     if switch.rounding is not None and value not in dialect.roundings[switch.rounding]:
         message = f"{dialect.name} has no rounding mode {value} on this instruction"
         span = source.word_span(setting.word)
@@ -308,7 +310,7 @@ def _names(form: Form, dialect: Dialect) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------------- refusals
 
 
-def _refusal(source: Source, parts: Parts, misfits: list[_Misfit], dialect: Dialect) -> CastsimError:
+def _refusal(source: AssemblySource, parts: InstructionParts, misfits: list[_Misfit], dialect: Dialect) -> CastsimError:
     """Return the refusal of an instruction that fits no row of this generation."""
     for form in forms_of(parts.mnemonic):
         if not available(form, dialect) and _fits_elsewhere(source, form, parts, dialect):
@@ -325,7 +327,7 @@ def _refusal(source: Source, parts: Parts, misfits: list[_Misfit], dialect: Dial
     return ReadError(first.message, span=source.word_span(first.word), legal=legal)
 
 
-def _fits_elsewhere(source: Source, form: Form, parts: Parts, dialect: Dialect) -> bool:
+def _fits_elsewhere(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> bool:
     """Whether a form that this generation lacks would fit the text."""
     try:
         _match(source, form, parts, dialect)

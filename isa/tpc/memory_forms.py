@@ -188,7 +188,7 @@ _MERGE = flag("rmw_sel")
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """What one way of writing a tensor access adds to the plain one."""
+    """The additions of one spelling of a tensor access to the plain one."""
 
     operands: tuple[OperandSpec, ...]
     implied: tuple[tuple[str, Value], ...]

@@ -17,8 +17,8 @@ from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.tpc.declarations import declared_target, read_declarations
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.matching import read_in_slot, read_instruction
-from castsim.isa.tpc.program import Bundle, Directive, Instruction, Item, Label, LabelUse, Program, Slot
-from castsim.isa.tpc.text import Source, Word
+from castsim.isa.tpc.program import Bundle, Directive, Instruction, Item, LabelDefinition, LabelUse, Program, Slot
+from castsim.isa.tpc.text import AssemblySource, Word
 
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
 _SEPARATOR = re.compile(r";|\|\|")
@@ -34,7 +34,7 @@ def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int
             for one slot, an undefined or redefined label, a bad declaration.
         IllegalError: an instruction, form, switch or mode that this generation lacks.
     """
-    source = Source(text, file)
+    source = AssemblySource(text, file)
     declarations = read_declarations(source, dialect)
     program = Program(declarations, tuple(_counted(_Reader(source, dialect).items(), max_statements)))
     _check_labels(program, source)
@@ -42,7 +42,7 @@ def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int
 
 
 def _counted(items: Iterator[Item], limit: int) -> Iterator[Item]:
-    """Hand items on; refuse the first one beyond a limit."""
+    """Hand items on; reject the first one beyond a limit."""
     for number, item in enumerate(items):
         if number == limit:
             raise too_many_statements(limit, item.span, "bundles, labels and directives")
@@ -51,7 +51,7 @@ def _counted(items: Iterator[Item], limit: int) -> Iterator[Item]:
 
 def target_named_in(text: str, file: str = "<text>") -> str | None:
     """Return the target that a text declares (`// castsim: target NAME`), None if it names none."""
-    return declared_target(Source(text, file))
+    return declared_target(AssemblySource(text, file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class _Segment:
 class _Reader:
     """Goes through the lines of one text."""
 
-    def __init__(self, source: Source, dialect: Dialect) -> None:
+    def __init__(self, source: AssemblySource, dialect: Dialect) -> None:
         self.source = source
         self.dialect = dialect
         self.line = 0
@@ -77,7 +77,7 @@ class _Reader:
             text = self.source.lines[self.line]
             start = 0
             while match := _LABEL.match(text, start):
-                yield Label(match[1], span=self.source.span(self.line, match.start(1), len(match[1])))
+                yield LabelDefinition(match[1], span=self.source.span(self.line, match.start(1), len(match[1])))
                 start = match.end()
             yield from self._rest(text, start)
             self.line += 1
@@ -166,7 +166,7 @@ class _Reader:
         return {slot.name.lower(): found[slot] for slot, (_, found) in zip(taken, choices, strict=True)}
 
     def _crowded(self, choices: list[tuple[Word, dict[Slot, Instruction]]]) -> ReadError:
-        """Refuse the first instruction for which no slot is left."""
+        """Reject the first instruction for which no slot is left."""
         count = next(n for n in range(1, len(choices) + 1) if _assign([f for _, f in choices[:n]], frozenset()) is None)
         word, found = choices[count - 1]
         message = f"no slot of the bundle is left for {word.text}"
@@ -200,11 +200,11 @@ def _assign(choices: list[dict[Slot, Instruction]], taken: frozenset[Slot]) -> t
     return None
 
 
-def _check_labels(program: Program, source: Source) -> None:
-    """Refuse labels defined twice and uses of undefined ones."""
-    places: dict[str, Label] = {}
+def _check_labels(program: Program, source: AssemblySource) -> None:
+    """Reject labels defined twice and uses of undefined ones."""
+    places: dict[str, LabelDefinition] = {}
     for item in program.items:
-        if isinstance(item, Label):
+        if isinstance(item, LabelDefinition):
             if item.name in places:
                 message = f"label '{item.name}' is defined twice, first in line {places[item.name].span.line}"
                 raise ReadError(message, span=item.span)

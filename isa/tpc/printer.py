@@ -16,7 +16,7 @@ from castsim.isa.tpc.program import (
     Immediate,
     Instruction,
     Item,
-    Label,
+    LabelDefinition,
     Operand,
     Program,
     RegisterDeclaration,
@@ -102,7 +102,7 @@ def _declared(declaration: Declaration) -> str:
 def _item(item: Item) -> str:
     if isinstance(item, Bundle):
         return print_bundle(item)
-    return f"{item.name}:" if isinstance(item, Label) else item.text
+    return f"{item.name}:" if isinstance(item, LabelDefinition) else item.text
 
 
 def _operand(spec: OperandSpec, operand: Operand) -> str:

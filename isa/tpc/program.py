@@ -1,4 +1,4 @@
-"""What a TPC assembly program says, as data: registers, instructions, bundles, declarations.
+"""A TPC assembly program as data: registers, instructions, bundles, declarations.
 
 The parser builds these, the printer writes them, the executor and the encoder read them. Every node knows its place in
 the source (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Source of
@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import cached_property
 
-from castsim.isa.errors import Span
+from castsim.isa.located import Located
 from castsim.isa.tpc.forms import ROUNDING, Form, Value
-
-NOWHERE = Span("<none>", 1, 1)
 
 WORD_BITS = 32
 """Bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
@@ -93,7 +91,7 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class DimensionMask:
-    """Which dimensions of an index register are written, `b00010`; bit 0 is dimension 0."""
+    """The dimensions of an index register that are written, `b00010`; bit 0 is dimension 0."""
 
     bits: int
 
@@ -138,15 +136,8 @@ class Predicate:
 # ---------------------------------------------------------------------------------------------------- instructions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """Anything with a place in the source."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
-
 @dataclass(frozen=True, slots=True)
-class Instruction(Node):
+class Instruction(Located):
     """One instruction.
 
     `form` is its row in the instruction table; `operands` stand in the order of `form.operands`; `type` is the type
@@ -184,8 +175,8 @@ class Instruction(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle(Node):
-    """What is issued in one cycle; an empty slot (NOP) is None.
+class Bundle(Located):
+    """The instructions issued in one cycle; an empty slot (NOP) is None.
 
     `written` counts the slots that the text spells out, where it says them by their order (None: it does not).
     """
@@ -203,14 +194,14 @@ class Bundle(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Label(Node):
+class LabelDefinition(Located):
     """`name:`, the address of the bundle that follows."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Directive(Node):
+class Directive(Located):
     """A line that begins with a dot (`.text`, `.globl main`); kept, without meaning here."""
 
     text: str
@@ -225,14 +216,14 @@ class Directive(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class TargetDeclaration(Node):
+class TargetDeclaration(Located):
     """`// castsim: target gaudi2`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class TensorDeclaration(Node):
+class TensorDeclaration(Located):
     """`// castsim: tensor 0 x in f32 [64, 1024]`.
 
     `shape` counts elements, dimension 0, the fastest, first; one to five dimensions. `format` is a name of
@@ -247,7 +238,7 @@ class TensorDeclaration(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterDeclaration(Node):
+class RegisterDeclaration(Located):
     """`// castsim: reg S0 = 128`, the value at start; an index register takes `[c0, c1, c2, c3, c4]`."""
 
     register: Register
@@ -255,7 +246,7 @@ class RegisterDeclaration(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class VlmDeclaration(Node):
+class VlmDeclaration(Located):
     """`// castsim: vlm 0x100 x f32 [64]`: named data in vector local memory at a byte address.
 
     An optional direction before the format (in, out, inout) as for tensors; in is assumed.
@@ -269,7 +260,7 @@ class VlmDeclaration(Node):
 
 
 Declaration = TargetDeclaration | TensorDeclaration | RegisterDeclaration | VlmDeclaration
-Item = Bundle | Label | Directive
+Item = Bundle | LabelDefinition | Directive
 
 
 @dataclass(frozen=True)
@@ -290,7 +281,7 @@ class Program:
         found: dict[str, int] = {}
         index = 0
         for item in self.items:
-            if isinstance(item, Label):
+            if isinstance(item, LabelDefinition):
                 found[item.name] = index
             index += isinstance(item, Bundle)
         return found

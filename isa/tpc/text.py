@@ -46,7 +46,7 @@ class Comment:
     column: int
 
 
-class Source:
+class AssemblySource:
     """A text split into lines, with comments blanked out, able to point at any place in it.
 
     Raises:

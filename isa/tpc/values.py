@@ -15,7 +15,7 @@ _MASK = re.compile(r"b([01]{5})", re.IGNORECASE)
 _TYPED = re.compile(r"i(8|16|32)_(-?)(0x[0-9a-f]+|\d+)", re.IGNORECASE)
 _INTEGER = re.compile(r"([-+]?)(0x[0-9a-f]+|0b[01]+|\d+)", re.IGNORECASE)
 _FLOAT = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?f?", re.IGNORECASE)
-_LONGEST = 64  # characters of a number; more is no immediate, and conversions of endless digits are slow
+_LONGEST = 64  # characters of a number; more is not an immediate, and conversions of endless digits are slow
 
 SPECIALS = frozenset(
     [
@@ -66,7 +66,7 @@ def read_register(text: str, dialect: Dialect) -> Register | Special | None:
 
 
 def read_mask(text: str) -> DimensionMask | None:
-    """Read `b00010`; None if the text is no dimension mask."""
+    """Read `b00010`; None if the text is not a dimension mask."""
     match = _MASK.fullmatch(text)
     return DimensionMask(int(match[1], 2)) if match else None
 
@@ -74,7 +74,7 @@ def read_mask(text: str) -> DimensionMask | None:
 def read_immediate(text: str) -> Immediate | None:
     """Read a 32-bit immediate: decimal, hexadecimal, binary, negative, `i32_n`, `i16_n`, `i8_n`, or an f32 literal.
 
-    A typed immediate keeps the low bits of its type, above them zeros. None if the text is no number.
+    A typed immediate keeps the low bits of its type, above them zeros. None if the text is not a number.
 
     Raises:
         ValueError: a number that does not fit; the message says what would.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from castsim.commands.words import GRAPHS
+from castsim.commands.option_values import GRAPHS
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import STDIN, read_bytes
@@ -17,7 +17,7 @@ from castsim.targets.vliw import VliwTarget
 
 
 def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
-    """Return what to call a file of assembly in messages, and its text.
+    """Return the name of an assembly file for messages, and its text.
 
     `tiles` says what a tile program is to the command, which does not take one.
 
@@ -34,13 +34,13 @@ def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
         return file, data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ReadError(
-            f"program '{file}': byte {error.start} is no UTF-8 text; is it a binary? `castsim disasm` reads those",
+            f"program '{file}': byte {error.start} is not UTF-8 text; is it a binary? `castsim disasm` reads those",
             legal=legal,
         ) from None
 
 
 def named_bytes(name: str) -> tuple[str, bytes]:
-    """Return what to call a file in messages, and its content; `-` is standard input.
+    """Return the name of a file for messages, and its content; `-` is standard input.
 
     Raises:
         ReadError: it is missing, unreadable or too large.

@@ -1,5 +1,5 @@
-"""FILE is a raw binary or an ELF file, whose section .text is taken; - reads standard input. Bytes that are no bundle
-are shown as .byte with the reason.
+"""FILE is a raw binary or an ELF file, whose section .text is taken; - reads standard input. Bytes that are not a
+bundle are shown as .byte with the reason.
 
 examples:
   castsim disasm kernel.bin --target gaudi2

@@ -6,7 +6,7 @@ import os
 import traceback
 from typing import Any
 
-from castsim.commands.delivery import tell, write_json
+from castsim.commands.output import tell, write_json
 from castsim.isa.errors import CastsimError, EngineError
 
 INTERNAL = "internal error"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 RETRY_SECONDS = 0.05
-"""How often it is looked whether the compiler is left."""
+"""The interval, in seconds, between checks whether the compiler has been left."""
 
 _COMPILERS = ("numba", "llvmlite")
 

@@ -1,4 +1,4 @@
-"""What a command hands back for delivery."""
+"""The result that a command hands back for delivery."""
 
 from __future__ import annotations
 

@@ -6,23 +6,23 @@ found = run_graph(graph, load_target("a5"), inputs)
 found.cycles, found.conforms, found.nodes[0].verdict, found.nodes[0].plan, found.nodes[0].stages[0].program.text
 """
 
-from castsim.graphs.comparison import Comparison, Witness
+from castsim.graphs.comparison import OutputComparison, WrongElement
 from castsim.graphs.execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
-from castsim.graphs.model import Graph, Input, Node, Tensor
+from castsim.graphs.model import Graph, GraphInput, GraphNode, GraphTensor
 from castsim.graphs.outcome import GraphRun, NodeRun
 from castsim.graphs.verdict import NodeVerdict
 
 __all__ = [
     "MOST_ELEMENTS",
-    "Comparison",
     "Graph",
+    "GraphInput",
+    "GraphNode",
     "GraphRun",
-    "Input",
-    "Node",
+    "GraphTensor",
     "NodeRun",
     "NodeVerdict",
-    "Tensor",
-    "Witness",
+    "OutputComparison",
+    "WrongElement",
     "make_tensors",
     "read_graph",
     "run_graph",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from castsim.graphs.bench import Bench
-from castsim.graphs.model import Tensor
+from castsim.graphs.kernel_runner import KernelRunner
+from castsim.graphs.model import GraphTensor
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.planning import Verdict
@@ -11,24 +11,24 @@ from castsim.planning.answering import Answer
 
 
 def converted(
-    bench: Bench, x: Tensor, dst: Format, spec: str, version: str, attributes: dict[str, str | int]
-) -> tuple[Tensor, Answer]:
+    runner: KernelRunner, x: GraphTensor, dst: Format, spec: str, version: str, attributes: dict[str, str | int]
+) -> tuple[GraphTensor, Answer]:
     """Run the planned chain of a cast, or the chain that fails on the fewest values if none satisfies.
 
     Raises:
         ReadError: unknown version, attribute or value.
         IllegalError: the specification does not have the cast; nothing leads to the destination.
     """
-    answered = bench.chip.planned(x.format, dst, spec, version, attributes)
+    answered = runner.chip.planned(x.format, dst, spec, version, attributes)
     found = answered.plan
     if found.verdict is Verdict.DIFFERS:
         if not found.chain:
             raise IllegalError(
-                f"{bench.chip.target.name}: impossible: no chain of up to {found.request.steps} instructions leads "
+                f"{runner.chip.target.name}: impossible: no chain of up to {found.request.steps} instructions leads "
                 f"from {x.format.name} to {dst.name}"
             )
-        bench.remark(f"impossible as {found.demand.label} asks; the chain that comes nearest runs")
+        runner.remark(f"impossible as {found.demand.label} asks; the chain that comes nearest runs")
     src = found.demand.src
     title = f"cast {x.format.name} -> {dst.name}, {found.demand.label}"
-    codes = bench.through(title, x.codes, src, found.chain, dst, answered)
-    return Tensor(dst, codes), answered
+    codes = runner.through(title, x.codes, src, found.chain, dst, answered)
+    return GraphTensor(dst, codes), answered

@@ -1,8 +1,7 @@
-"""What a target offers to the kernels of graphs: planned casts, conversions proven on a small domain, arithmetic."""
+"""The services of a target for graph kernels: planned casts, conversions proven on a small domain, arithmetic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,8 +22,7 @@ from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import search
 from castsim.planning.steps import Step, run_chain
 from castsim.targets import Target
-
-Heard = Callable[[str, int, int], None]
+from castsim.timing import ProgressCallback
 
 F32 = FORMATS["f32"]
 _LONGEST = 3
@@ -37,7 +35,7 @@ class Chip:
     """A target with the plans and conversions that were found for it; `given` are options that stay as they are."""
 
     target: Target
-    heard: Heard = lambda *_: None
+    progress: ProgressCallback = lambda *_: None
     given: Setting = ()
     _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
     _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
@@ -53,7 +51,7 @@ class Chip:
             request = CastRequest(
                 src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes, steps=_LONGEST
             )
-            self._answers[key] = answer(request, self.heard, options=dict(self.given), alternatives=False)
+            self._answers[key] = answer(request, self.progress, options=dict(self.given), alternatives=False)
         return self._answers[key]
 
     def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:
@@ -152,7 +150,7 @@ class Chip:
 
 
 def _effort(chain: Chain) -> tuple[int, int]:
-    """Return what makes one chain preferable to another of its length: few options, narrow formats."""
+    """Return the sort key among chains of one length: few options, narrow formats."""
     options = sum(len(step.forms[0].options) for step in chain)
     return options, sum(max(step.src.bits, step.dst.bits) for step in chain)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.graphs.model import Tensor
+from castsim.graphs.model import GraphTensor
 from castsim.isa.formats import Format, IntFormat
 from castsim.numerics import value_of
 from castsim.specifications import AcceptanceSets
@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class WrongElement:
     """The first element that is not as it should be; `sources` are the elements it came from, with their formats."""
 
     index: tuple[int, ...]
@@ -29,8 +29,8 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """How many elements of an output are wrong.
+class OutputComparison:
+    """The number of wrong elements of an output.
 
     `against` says what they were compared with, `undefined` how many it leaves open: those are never wrong.
     """
@@ -40,25 +40,25 @@ class Comparison:
     elements: int
     undefined: int
     wrong: int
-    witness: Witness | None
+    witness: WrongElement | None
     sets: bool = False
     """Whether they were compared with sets of a specification, `against` being its label."""
     passed: int = 0
-    """How many differ from the reference and are not wrong: left open, or a zero or NaN that is as good."""
+    """The number that differ from the reference and are not wrong: left open, or a zero or NaN that is as good."""
     because: tuple[str, ...] = ()
     """Of a whole graph: the nodes before the output with such elements, which may be why it differs."""
 
 
 def against_reference(
     output: str,
-    result: Tensor,
-    expected: Tensor,
-    sources: list[Tensor | None],
+    result: GraphTensor,
+    expected: GraphTensor,
+    sources: list[GraphTensor | None],
     undefined: Mask,
     *,
     either_zero: bool = False,
     against: str = "reference evaluator",
-) -> Comparison:
+) -> OutputComparison:
     """Compare bits; every NaN is as good as every other, with `either_zero` so are zeros of both signs."""
     fmt = result.format
     nan = is_nan(result.codes, fmt) & is_nan(expected.codes, fmt)
@@ -72,11 +72,11 @@ def against_reference(
 
 
 def against_sets(
-    output: str, result: Tensor, sets: AcceptanceSets, sources: list[Tensor | None], against: str
-) -> Comparison:
+    output: str, result: GraphTensor, sets: AcceptanceSets, sources: list[GraphTensor | None], against: str
+) -> OutputComparison:
     """Compare with the sets of a specification; a witness names the accepted code where there is one only."""
     right = sets.contains(result.codes)
-    single = Tensor(result.format, np.where(sets.single, sets.lowest, 0)) if sets.single.any() else None
+    single = GraphTensor(result.format, np.where(sets.single, sets.lowest, 0)) if sets.single.any() else None
     found = _comparison(output, against, result, right, sets.anything, sources, single)
     witness = found.witness
     if witness is not None and not sets.single[witness.index]:
@@ -85,7 +85,7 @@ def against_sets(
 
 
 def number_of(code: int, fmt: Format) -> str:
-    """Return a code as a number, as short as tells it from others."""
+    """Return a code as the shortest number that distinguishes it from others."""
     value = value_of(code, fmt)
     if isinstance(value, float):
         return "-0" if value == 0 else str(value)
@@ -95,12 +95,12 @@ def number_of(code: int, fmt: Format) -> str:
 def _comparison(
     output: str,
     against: str,
-    result: Tensor,
+    result: GraphTensor,
     right: Mask,
     undefined: Mask,
-    sources: list[Tensor | None],
-    expected: Tensor | None,
-) -> Comparison:
+    sources: list[GraphTensor | None],
+    expected: GraphTensor | None,
+) -> OutputComparison:
     wrong = int((~right).sum())
     witness = None
     if wrong:
@@ -111,8 +111,8 @@ def _comparison(
             if tensor is not None and _fits(tensor.shape, right.shape)
         ]
         code = None if expected is None else int(expected.codes[index])
-        witness = Witness(index, tuple(found), result.format, int(result.codes[index]), code)
-    return Comparison(output, against, right.size, int(undefined.sum()), wrong, witness)
+        witness = WrongElement(index, tuple(found), result.format, int(result.codes[index]), code)
+    return OutputComparison(output, against, right.size, int(undefined.sum()), wrong, witness)
 
 
 def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:

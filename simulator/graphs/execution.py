@@ -14,10 +14,10 @@ import numpy as np
 from castsim.execution.inputs import random_codes, read_input, seed_of
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.graphs import onnx_nodes
-from castsim.graphs.bench import Bench
-from castsim.graphs.chip import Chip, Heard
-from castsim.graphs.comparison import Comparison, against_reference, against_sets
-from castsim.graphs.model import Graph, Input, Language, Node, Tensor
+from castsim.graphs.chip import Chip
+from castsim.graphs.comparison import OutputComparison, against_reference, against_sets
+from castsim.graphs.kernel_runner import KernelRunner
+from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.graphs.onnx_reader import read_onnx
 from castsim.graphs.onnx_versions import judged as judged_by_version
 from castsim.graphs.outcome import GraphRun, NodeRun
@@ -32,12 +32,13 @@ from castsim.numerics import code_dtype
 from castsim.planning.answering import Answer, changed, setting_of
 from castsim.specifications import AcceptanceSets, acceptance
 from castsim.targets import Target
+from castsim.timing import ProgressCallback
 
 if TYPE_CHECKING:
     from castsim.running import LoadedProgram
 
 MOST_ELEMENTS = 1 << 25
-"""Elements of the largest tensor that is run unless told otherwise: 128 MiB of f32, of which a node holds several."""
+"""Default limit on the elements of a tensor: 128 MiB of f32, of which a node holds several."""
 
 
 def read_graph(path: Path, version: str | None = None) -> Graph:
@@ -59,11 +60,11 @@ def make_tensors(
     given: Mapping[str, str | Codes],
     sizes: Mapping[str, int | float],
     most_elements: int = MOST_ELEMENTS,
-) -> dict[str, Tensor]:
+) -> dict[str, GraphTensor]:
     """Return the inputs of a graph: arrays, files, `random:SEED` or `zeros`; `sizes` are extents by name.
 
     Raises:
-        ReadError: an unknown, missing or misshapen input, or a dynamic extent that nobody gives.
+        ReadError: an unknown, missing or misshapen input, or a dynamic extent that is not given.
         IllegalError: an input of over `most_elements` elements.
     """
     names = [port.name for port in graph.inputs]
@@ -87,8 +88,8 @@ def make_tensors(
 def run_graph(
     graph: Graph,
     target: Target,
-    inputs: Mapping[str, Tensor],
-    heard: Heard = lambda *_: None,
+    inputs: Mapping[str, GraphTensor],
+    progress: ProgressCallback = lambda *_: None,
     engine: str | None = None,
     options: Mapping[str, int | str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -108,16 +109,16 @@ def run_graph(
     """
     held = setting_of(target, options or {})
     target = changed(target, dict(held))
-    chip = Chip(target, heard, held)
-    values: dict[str, Tensor] = {**graph.constants, **inputs}
+    chip = Chip(target, progress, held)
+    values: dict[str, GraphTensor] = {**graph.constants, **inputs}
     done: list[NodeRun] = []
     timed: dict[str, tuple[LoadedProgram, int]] = {}
     for place, node in enumerate(graph.nodes):
-        heard(f"{node.name} ({node.op})", place, len(graph.nodes))
+        progress(f"{node.name} ({node.op})", place, len(graph.nodes))
         given = [None if name is None else values[name] for name in node.inputs]
         check_size(f"node '{node.name}'", _elements(given), most_elements, node.span)
-        bench = Bench(chip, node.name.lstrip("%"), engine, limits, timed=timed)
-        found, outputs = _run_node(bench, graph, node, given)
+        runner = KernelRunner(chip, node.name.lstrip("%"), engine, limits, timed=timed)
+        found, outputs = _run_node(runner, graph, node, given)
         done.append(found)
         if found.refusal is not None:
             break
@@ -126,9 +127,9 @@ def run_graph(
     results = {name: values[name] for name in graph.outputs} if ran else {}
     for name, tensor in results.items():
         check_size(f"output '{name}'", math.prod(tensor.shape), most_elements)
-    whole: tuple[Comparison, ...] = ()
+    whole: tuple[OutputComparison, ...] = ()
     unjudged = None
-    if graph.language is Language.ONNX and ran:
+    if graph.language is GraphLanguage.ONNX and ran:
         try:
             whole = _whole(graph, inputs, results, done)
         except IllegalError as error:
@@ -136,7 +137,7 @@ def run_graph(
     return GraphRun(graph, target, tuple(done), results, whole, unjudged)
 
 
-def _elements(tensors: Sequence[Tensor | None]) -> int:
+def _elements(tensors: Sequence[GraphTensor | None]) -> int:
     """Return the elements of the largest operand, or of all broadcast to each other."""
     shapes = [tensor.shape for tensor in tensors if tensor is not None]
     with suppress(ValueError):  # operands of shapes that do not fit, such as the data and the shape of a Reshape
@@ -145,7 +146,7 @@ def _elements(tensors: Sequence[Tensor | None]) -> int:
 
 
 def check_size(what: str, elements: int, most: int, span: Span | None = None) -> None:
-    """Refuse a tensor that takes more memory than a simulation should.
+    """Reject a tensor that takes more memory than a simulation should.
 
     Raises:
         IllegalError: as said.
@@ -156,23 +157,25 @@ def check_size(what: str, elements: int, most: int, span: Span | None = None) ->
 
 
 def _run_node(
-    bench: Bench, graph: Graph, node: Node, given: Sequence[Tensor | None]
-) -> tuple[NodeRun, Sequence[Tensor]]:
+    runner: KernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
+) -> tuple[NodeRun, Sequence[GraphTensor]]:
     try:
-        outputs, found, comparisons, unjudged = _judged(bench, graph, node, given)
+        outputs, found, comparisons, unjudged = _judged(runner, graph, node, given)
         run = NodeRun(
-            node, tuple(tensor.shape for tensor in outputs), tuple(bench.stages), tuple(bench.remarks), found,
+            node, tuple(tensor.shape for tensor in outputs), tuple(runner.stages), tuple(runner.remarks), found,
             tuple(comparisons), unjudged=unjudged,
         )  # fmt: skip
-        return replace(run, trial=_tried(bench, graph, run, given)), outputs
+        return replace(run, trial=_tried(runner, graph, run, given)), outputs
     except ReadError as error:
         raise _placed(error, node) from None
     except CastsimError as error:
         refusal = error.message if isinstance(error, TileError) or not error.legal else _with_legal(error)
-        return NodeRun(node, (), tuple(bench.stages), tuple(bench.remarks), None, (), refusal), ()
+        return NodeRun(node, (), tuple(runner.stages), tuple(runner.remarks), None, (), refusal), ()
 
 
-def _tried(bench: Bench, graph: Graph, run: NodeRun, given: Sequence[Tensor | None]) -> tuple[Comparison, ...]:
+def _tried(
+    runner: KernelRunner, graph: Graph, run: NodeRun, given: Sequence[GraphTensor | None]
+) -> tuple[OutputComparison, ...]:
     """Run a node that only the run speaks for over every code it may read; nothing where that cannot be done."""
     if run.verdict is not NodeVerdict.NO_MISMATCH or run.plan is not None:
         return ()
@@ -180,13 +183,15 @@ def _tried(bench: Bench, graph: Graph, run: NodeRun, given: Sequence[Tensor | No
     if operands is None:
         return ()
     try:
-        _, _, comparisons, unjudged = _judged(Bench(bench.chip, bench.name, bench.engine), graph, run.node, operands)
+        _, _, comparisons, unjudged = _judged(
+            KernelRunner(runner.chip, runner.name, runner.engine), graph, run.node, operands
+        )
     except CastsimError:
         return ()  # an older version of the operator, which does not take these shapes
     return () if unjudged is not None else tuple(comparisons)
 
 
-def _placed(error: CastsimError, node: Node) -> CastsimError:
+def _placed(error: CastsimError, node: GraphNode) -> CastsimError:
     return error if node.span is None else error.at(node.span)
 
 
@@ -195,20 +200,20 @@ def _with_legal(error: CastsimError) -> str:
 
 
 def _judged(
-    bench: Bench, graph: Graph, node: Node, given: Sequence[Tensor | None]
-) -> tuple[list[Tensor], Answer | None, list[Comparison], str | None]:
+    runner: KernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
+) -> tuple[list[GraphTensor], Answer | None, list[OutputComparison], str | None]:
     """Run a node; return its outputs, the lowering's answer, comparisons, and why there are none if there should be."""
-    if graph.language is Language.TOSA:
-        outputs, found, sets = run_tosa_node(bench, graph, node, given)
+    if graph.language is GraphLanguage.TOSA:
+        outputs, found, sets = run_tosa_node(runner, graph, node, given)
         label = f"{graph.spec}@{graph.version}"
         judged = [] if sets is None else [_against(node.outputs[0], outputs[0], sets, list(given[:1]), label)]
         return outputs, found, judged, None
     operands = onnx_nodes.placed_operands(graph, node, given)
-    outputs, found = onnx_nodes.run_onnx_node(bench, graph, node, operands)
+    outputs, found = onnx_nodes.run_onnx_node(runner, graph, node, operands)
     sets = None
     if found is not None and operands[0] is not None:
         sets = acceptance(found.plan.demand.cast, operands[0].format, outputs[0].format, operands[0].codes)
-    comparisons, unjudged = _against_evaluator(bench, graph, node, operands, outputs, sets)
+    comparisons, unjudged = _against_evaluator(runner, graph, node, operands, outputs, sets)
     if sets is not None and found is not None:
         comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], found.plan.demand.label))
         unjudged = None
@@ -216,50 +221,52 @@ def _judged(
 
 
 def _against_evaluator(
-    bench: Bench,
+    runner: KernelRunner,
     graph: Graph,
-    node: Node,
-    operands: list[Tensor | None],
-    outputs: list[Tensor],
+    node: GraphNode,
+    operands: list[GraphTensor | None],
+    outputs: list[GraphTensor],
     sets: AcceptanceSets | None,
-) -> tuple[list[Comparison], str | None]:
+) -> tuple[list[OutputComparison], str | None]:
     """Compare the outputs with the reference evaluator's, or return what it says against the node."""
     try:
         expected = onnx_nodes.reference_outputs(
             graph, node, [None if each is None else each.array for each in operands]
         )
     except IllegalError as error:
-        bench.remark(error.message)
+        runner.remark(error.message)
         return [], error.message
     remark = judged_by_version(graph, node).remark
     if remark is not None:
-        bench.remark(remark)
+        runner.remark(remark)
     comparisons = []
     for name, result, right in zip(node.outputs, outputs, expected, strict=False):
         undefined = onnx_nodes.undefined_elements(node, operands, result) if sets is None else sets.anything
         comparisons.append(
             against_reference(
-                name, result, Tensor.of(right, result.format), operands, undefined, either_zero=node.op == "Clip"
+                name, result, GraphTensor.of(right, result.format), operands, undefined, either_zero=node.op == "Clip"
             )
         )
     return comparisons, None
 
 
-def _against(name: str, result: Tensor, sets: Any, sources: list[Tensor | None], label: str) -> Comparison:
+def _against(
+    name: str, result: GraphTensor, sets: Any, sources: list[GraphTensor | None], label: str
+) -> OutputComparison:
     """Compare with sets whose format may be the unsigned one of the result's."""
-    as_sets = Tensor(sets.dst, result.codes)
+    as_sets = GraphTensor(sets.dst, result.codes)
     return against_sets(name, as_sets, sets, sources, label)
 
 
 def _whole(
-    graph: Graph, inputs: Mapping[str, Tensor], results: Mapping[str, Tensor], done: Sequence[NodeRun]
-) -> tuple[Comparison, ...]:
+    graph: Graph, inputs: Mapping[str, GraphTensor], results: Mapping[str, GraphTensor], done: Sequence[NodeRun]
+) -> tuple[OutputComparison, ...]:
     expected = onnx_nodes.reference_run(graph, dict(inputs))
     found = []
     for name, result in results.items():
         right = expected[name]
         comparison = against_reference(
-            name, result, Tensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
+            name, result, GraphTensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
             against="reference evaluator's for the whole graph",
         )  # fmt: skip
         found.append(replace(comparison, because=_passing(name, done) if comparison.wrong else ()))
@@ -279,12 +286,12 @@ def _passing(output: str, done: Sequence[NodeRun]) -> tuple[str, ...]:
 
 
 def _tensor(
-    port: Input,
+    port: GraphInput,
     given: str | Codes,
     sizes: Mapping[str, int | float],
     generators: dict[str, np.random.Generator],
     most: int,
-) -> Tensor:
+) -> GraphTensor:
     if not isinstance(given, str):
         return _fitting(port, np.asarray(given), sizes, most)
     if given != "zeros" and not given.startswith("random:"):
@@ -292,12 +299,12 @@ def _tensor(
     shape = tuple(_extent(port, extent, sizes) for extent in port.shape)
     check_size(f"input '{port.name}'", math.prod(shape), most)
     if given == "zeros":
-        return Tensor(port.format, np.zeros(shape, code_dtype(port.format)))
+        return GraphTensor(port.format, np.zeros(shape, code_dtype(port.format)))
     generator = generators.setdefault(given, np.random.default_rng(seed_of(port.name, given)))
-    return Tensor(port.format, random_codes(generator, port.format, shape))
+    return GraphTensor(port.format, random_codes(generator, port.format, shape))
 
 
-def _fitting(port: Input, array: Codes, sizes: Mapping[str, int | float], most: int) -> Tensor:
+def _fitting(port: GraphInput, array: Codes, sizes: Mapping[str, int | float], most: int) -> GraphTensor:
     wanted = tuple(sizes.get(extent) if isinstance(extent, str) else extent for extent in port.shape)
     fits = len(wanted) == array.ndim and all(
         extent in (None, found) for extent, found in zip(wanted, array.shape, strict=True)
@@ -307,12 +314,12 @@ def _fitting(port: Input, array: Codes, sizes: Mapping[str, int | float], most: 
         raise ReadError(f"input '{port.name}' has shape {list(array.shape)}; the graph wants {shown}")
     check_size(f"input '{port.name}'", array.size, most)
     try:
-        return Tensor.of(np.array(array), port.format)  # a mapped file may change while the graph runs
+        return GraphTensor.of(np.array(array), port.format)  # a mapped file may change while the graph runs
     except ReadError as error:
         raise ReadError(f"input '{port.name}': {error.message}", legal=error.legal) from None
 
 
-def _extent(port: Input, extent: int | str, sizes: Mapping[str, int | float]) -> int:
+def _extent(port: GraphInput, extent: int | str, sizes: Mapping[str, int | float]) -> int:
     found = sizes.get(extent) if isinstance(extent, str) else extent
     if not isinstance(found, int) or found < 0:
         raise ReadError(

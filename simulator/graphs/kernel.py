@@ -15,7 +15,7 @@ from castsim.planning.steps import Chain, RereadForm, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class KernelValue:
     """The result of an instruction, or an input: every element of a tile."""
 
     number: int
@@ -23,20 +23,20 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class KernelPort:
     """A named input or output; `format` is that by which the program declares it, of the tensor's width."""
 
     name: str
     format: Format
-    value: Value
+    value: KernelValue
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
     """A step of a planned chain: a cast, an operation with a constant, or a reread."""
 
-    result: Value
-    source: Value
+    result: KernelValue
+    source: KernelValue
     step: Step
 
 
@@ -48,10 +48,10 @@ class Combined:
     constant is the first operand.
     """
 
-    result: Value
+    result: KernelValue
     function: str
-    first: Value
-    second: Value | int
+    first: KernelValue
+    second: KernelValue | int
     backwards: bool = False
 
 
@@ -62,41 +62,41 @@ class Kept:
     The selection takes elements for those of the format `view`.
     """
 
-    result: Value
-    bounded: Value
-    origin: Value
-    tested: Value
+    result: KernelValue
+    bounded: KernelValue
+    origin: KernelValue
+    tested: KernelValue
     view: Format
 
 
 Instruction = Converted | Combined | Kept
 
 
-class Kernel:
+class NodeKernel:
     """Instructions in order, with their inputs and outputs. `title` heads the program."""
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self.inputs: list[Port] = []
-        self.outputs: list[Port] = []
+        self.inputs: list[KernelPort] = []
+        self.outputs: list[KernelPort] = []
         self.instructions: list[Instruction] = []
         self._count = 0
 
-    def input(self, name: str, fmt: Format | str) -> Value:
+    def input(self, name: str, fmt: Format | str) -> KernelValue:
         """Return the value of a new input."""
         value = self._new(format_named(fmt) if isinstance(fmt, str) else fmt)
-        self.inputs.append(Port(name, value.format, value))
+        self.inputs.append(KernelPort(name, value.format, value))
         return value
 
-    def output(self, name: str, value: Value) -> None:
+    def output(self, name: str, value: KernelValue) -> None:
         """Name a result. Rereads that lead to it are left out: its declaration does what they do."""
         while self.instructions and self._only_rereads_to(value):
             last = self.instructions.pop()
             assert isinstance(last, Converted)
             value = last.source
-        self.outputs.append(Port(name, value.format, value))
+        self.outputs.append(KernelPort(name, value.format, value))
 
-    def convert(self, value: Value, chain: Chain) -> Value:
+    def convert(self, value: KernelValue, chain: Chain) -> KernelValue:
         """Take a value through a chain. Rereads of an input become its declaration."""
         steps = list(chain)
         while steps and isinstance(steps[0].forms[0], RereadForm) and self._is_untouched_input(value):
@@ -107,13 +107,15 @@ class Kernel:
             value = result
         return value
 
-    def combine(self, function: str, first: Value, second: Value | int, *, backwards: bool = False) -> Value:
+    def combine(
+        self, function: str, first: KernelValue, second: KernelValue | int, *, backwards: bool = False
+    ) -> KernelValue:
         """Apply a function of two operands; see `Combined`."""
         result = self._new(first.format)
         self.instructions.append(Combined(result, function, first, second, backwards))
         return result
 
-    def keep_nan(self, bounded: Value, origin: Value, tested: Value, view: Format) -> Value:
+    def keep_nan(self, bounded: KernelValue, origin: KernelValue, tested: KernelValue, view: Format) -> KernelValue:
         """Give NaN of `origin` back to what was made from it; see `Kept`."""
         result = self._new(origin.format)
         self.instructions.append(Kept(result, bounded, origin, tested, view))
@@ -138,7 +140,7 @@ class Kernel:
         yield from (instruction.result.format for instruction in self.instructions)
 
     def last_uses(self) -> dict[int, int]:
-        """Return for every value the place of the last instruction that reads it; outputs live to the end."""
+        """Return the place of the last instruction that reads each value; outputs live to the end."""
         found = {port.value.number: -1 for port in self.inputs}
         for place, instruction in enumerate(self.instructions):
             found[instruction.result.number] = place
@@ -148,29 +150,29 @@ class Kernel:
             found[port.value.number] = len(self.instructions)
         return found
 
-    def _new(self, fmt: Format) -> Value:
+    def _new(self, fmt: Format) -> KernelValue:
         self._count += 1
-        return Value(self._count - 1, fmt)
+        return KernelValue(self._count - 1, fmt)
 
-    def _is_untouched_input(self, value: Value) -> bool:
+    def _is_untouched_input(self, value: KernelValue) -> bool:
         read = any(value in operands(instruction) for instruction in self.instructions)
         return not read and any(port.value == value for port in self.inputs)
 
-    def _redeclared(self, value: Value, fmt: Format) -> Value:
+    def _redeclared(self, value: KernelValue, fmt: Format) -> KernelValue:
         found = replace(value, format=fmt)
         self.inputs = [replace(port, format=fmt, value=found) if port.value == value else port for port in self.inputs]
         return found
 
-    def _only_rereads_to(self, value: Value) -> bool:
+    def _only_rereads_to(self, value: KernelValue) -> bool:
         last = self.instructions[-1]
         return last.result == value and isinstance(last, Converted) and isinstance(last.step.forms[0], RereadForm)
 
 
-def operands(instruction: Instruction) -> tuple[Value, ...]:
+def operands(instruction: Instruction) -> tuple[KernelValue, ...]:
     """Return the values that an instruction reads."""
     if isinstance(instruction, Converted):
         return (instruction.source,)
     if isinstance(instruction, Kept):
         return instruction.bounded, instruction.origin, instruction.tested
     second = instruction.second
-    return (instruction.first, second) if isinstance(second, Value) else (instruction.first,)
+    return (instruction.first, second) if isinstance(second, KernelValue) else (instruction.first,)

@@ -15,18 +15,18 @@ from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, codes_from_array
 
 Dimension = int | str
-"""An extent, or the name of one that whoever runs the graph chooses."""
+"""An extent, or the name of one that is chosen when the graph is run."""
 
 
-class Language(Enum):
-    """What a graph was written in."""
+class GraphLanguage(Enum):
+    """The language of a graph."""
 
     ONNX = "ONNX model"
     TOSA = "TOSA text"
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class GraphTensor:
     """A value: codes of a format in the tensor's shape."""
 
     format: Format
@@ -43,14 +43,14 @@ class Tensor:
         return array_from_codes(self.codes, self.format)
 
     @classmethod
-    def of(cls, array: Codes, fmt: Format) -> Tensor:
+    def of(cls, array: Codes, fmt: Format) -> GraphTensor:
         """Take an array of the format's native dtype or of its codes."""
         plain = np.asarray(array)
         return cls(fmt, codes_from_array(plain, fmt).reshape(plain.shape))
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class GraphInput:
     """An argument of a graph."""
 
     name: str
@@ -59,7 +59,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """One operator. `inputs` are names of values, None for one left out; `span` says where in a text it is.
 
     `results` are the formats and shapes that the text declares, empty where it does not. `native` is what the reader
@@ -80,16 +80,16 @@ class Node:
 class Graph:
     """Nodes in an order in which each reads what others before it have computed.
 
-    `spec` is the specification that its casts follow, `version` its version; `native` as for `Node`.
+    `spec` is the specification that its casts follow, `version` its version; `native` as for `GraphNode`.
     """
 
     file: str
     name: str
-    language: Language
+    language: GraphLanguage
     spec: str
     version: str
-    inputs: tuple[Input, ...]
-    constants: Mapping[str, Tensor]
-    nodes: tuple[Node, ...]
+    inputs: tuple[GraphInput, ...]
+    constants: Mapping[str, GraphTensor]
+    nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]
     native: Any = None

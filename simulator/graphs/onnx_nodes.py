@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.graphs.arithmetic import clipped, combined
-from castsim.graphs.bench import Bench
 from castsim.graphs.casting import converted
-from castsim.graphs.model import Graph, Node, Tensor
+from castsim.graphs.kernel_runner import KernelRunner
+from castsim.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.graphs.onnx_reader import format_of, library
 from castsim.graphs.onnx_versions import bounds_of_version, judged, operand_shapes, shape_of_version
 from castsim.graphs.quantising import dequantised, dynamically_quantised, expanded, quantised
@@ -24,8 +24,8 @@ _F32 = FORMATS["f32"]
 
 
 def run_onnx_node(
-    bench: Bench, graph: Graph, node: Node, inputs: Sequence[Tensor | None]
-) -> tuple[list[Tensor], Answer | None]:
+    runner: KernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]
+) -> tuple[list[GraphTensor], Answer | None]:
     """Run one node by programs; return its outputs, and the answer of the lowering if it is a cast.
 
     Raises:
@@ -42,24 +42,24 @@ def run_onnx_node(
         case "Cast":
             dst = format_of(attributes["to"], f"node '{node.name}'", library())
             chosen = {name: attributes[name] for name in ("saturate", "round_mode") if name in attributes}
-            tensor, found = converted(bench, x, dst, graph.spec, graph.version, chosen)
+            tensor, found = converted(runner, x, dst, graph.spec, graph.version, chosen)
             return [tensor], found
         case "Add" | "Mul":
             assert values[1] is not None
-            return [combined(bench, node.op.lower(), x, values[1], _immediate(graph, node, inputs))], None
+            return [combined(runner, node.op.lower(), x, values[1], _immediate(graph, node, inputs))], None
         case "Clip":
             low, high = _bounds(x, values, bounds_of_version(graph, node))
-            return [clipped(bench, x, low, high)], None
+            return [clipped(runner, x, low, high)], None
         case "QuantizeLinear":
-            return [_quantised(bench, x, values, attributes, node)], None
+            return [_quantised(runner, x, values, attributes, node)], None
         case "DequantizeLinear":
-            return [_dequantised(bench, x, values, attributes, node)], None
+            return [_dequantised(runner, x, values, attributes, node)], None
         case "DynamicQuantizeLinear":
-            return list(dynamically_quantised(bench, x)), None
+            return list(dynamically_quantised(runner, x)), None
     raise IllegalError(f"node '{node.name}': operator {node.op} is not supported")
 
 
-def placed_operands(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor | None]:
+def placed_operands(graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]) -> list[GraphTensor | None]:
     """Return the operands in the shapes in which today's operators take them; see `operand_shapes`.
 
     Raises:
@@ -67,13 +67,13 @@ def placed_operands(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -
     """
     shapes = operand_shapes(graph, node, [None if tensor is None else tensor.shape for tensor in inputs])
     return [
-        tensor if tensor is None or shape is None else Tensor(tensor.format, tensor.codes.reshape(shape))
+        tensor if tensor is None or shape is None else GraphTensor(tensor.format, tensor.codes.reshape(shape))
         for tensor, shape in zip(inputs, shapes, strict=True)
     ]
 
 
-def reference_outputs(graph: Graph, node: Node, inputs: Sequence[Codes | None]) -> list[Codes]:
-    """Return what onnx's reference evaluator gives for one node and its placed operands.
+def reference_outputs(graph: Graph, node: GraphNode, inputs: Sequence[Codes | None]) -> list[Codes]:
+    """Return the result of onnx's reference evaluator for one node and its placed operands.
 
     It may be judged as a node of a newer version.
 
@@ -94,8 +94,8 @@ def reference_outputs(graph: Graph, node: Node, inputs: Sequence[Codes | None]) 
     return _evaluated(model, given, node.name)
 
 
-def reference_run(graph: Graph, inputs: dict[str, Tensor]) -> dict[str, Codes]:
-    """Return what onnx's reference evaluator gives for the outputs of the whole graph, by name.
+def reference_run(graph: Graph, inputs: dict[str, GraphTensor]) -> dict[str, Codes]:
+    """Return the outputs of the whole graph by onnx's reference evaluator, by name.
 
     It runs the model itself, or node by node where one is judged as one of a newer version.
 
@@ -127,8 +127,8 @@ def _evaluated(model: Any, given: dict[str, Codes], what: str) -> list[Codes]:
         raise IllegalError(f"'{what}': onnx's reference evaluator refuses it: {error}") from None
 
 
-def undefined_elements(node: Node, inputs: Sequence[Tensor | None], result: Tensor) -> NDArray[np.bool_]:
-    """Return where the evaluator's own result says nothing.
+def undefined_elements(node: GraphNode, inputs: Sequence[GraphTensor | None], result: GraphTensor) -> NDArray[np.bool_]:
+    """Return a mask of the elements where the evaluator's own result is meaningless.
 
     For integers these are quotients that the format of the input or int32, to which it converts them, does not hold.
     For floats it converts by the table of Cast, which defines infinity, overflow and NaN of every format that has a
@@ -138,7 +138,7 @@ def undefined_elements(node: Node, inputs: Sequence[Tensor | None], result: Tens
     if node.op != "QuantizeLinear" or inputs[0] is None or inputs[1] is None:
         return np.zeros(shape, np.bool_)
     axis, block = node.attributes.get("axis", 1), node.attributes.get("block_size", 0)
-    scales = Tensor(inputs[1].format, expanded(inputs[1].codes, shape, axis, block, "scale")).array
+    scales = GraphTensor(inputs[1].format, expanded(inputs[1].codes, shape, axis, block, "scale")).array
     with np.errstate(all="ignore"):
         quotient = np.abs(inputs[0].array.astype(np.float64) / scales.astype(np.float64))
         narrow = inputs[0].array / scales
@@ -150,7 +150,7 @@ def undefined_elements(node: Node, inputs: Sequence[Tensor | None], result: Tens
     return undefined
 
 
-def _immediate(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -> Tensor | None:
+def _immediate(graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]) -> GraphTensor | None:
     for name, tensor in zip(node.inputs, inputs, strict=True):
         if name in graph.constants and tensor is not None and tensor.codes.size == 1:
             return tensor
@@ -158,33 +158,35 @@ def _immediate(graph: Graph, node: Node, inputs: Sequence[Tensor | None]) -> Ten
 
 
 def _bounds(
-    x: Tensor, values: Sequence[Tensor | None], numbers: Mapping[str, float]
-) -> tuple[Tensor | None, Tensor | None]:
+    x: GraphTensor, values: Sequence[GraphTensor | None], numbers: Mapping[str, float]
+) -> tuple[GraphTensor | None, GraphTensor | None]:
     """Return the bounds: inputs, or attributes up to opset 10."""
-    found: list[Tensor | None] = []
+    found: list[GraphTensor | None] = []
     for name, given in zip(("min", "max"), values[1:3], strict=True):
         if given is None and name in numbers:
             with np.errstate(over="ignore"):
                 array = np.array(numbers[name], np.float32).astype(x.array.dtype)
-            found.append(Tensor.of(array, x.format))
+            found.append(GraphTensor.of(array, x.format))
             continue
         found.append(given)
     return found[0], found[1]
 
 
-def _reshaped(x: Tensor, shape: Tensor | None, node: Node) -> Tensor:
+def _reshaped(x: GraphTensor, shape: GraphTensor | None, node: GraphNode) -> GraphTensor:
     wanted = shape_of_version(node) if shape is None else shape.array.reshape(-1).tolist()
     extents = [
         x.shape[place] if extent == 0 and not node.attributes.get("allowzero") and place < len(x.shape) else extent
         for place, extent in enumerate(wanted)
     ]
     try:
-        return Tensor(x.format, x.codes.reshape(extents))
+        return GraphTensor(x.format, x.codes.reshape(extents))
     except ValueError:
         raise IllegalError(f"a tensor of shape {list(x.shape)} cannot be reshaped to {wanted}") from None
 
 
-def _quantised(bench: Bench, x: Tensor, values: Sequence[Tensor | None], attributes: Any, node: Node) -> Tensor:
+def _quantised(
+    runner: KernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], attributes: Any, node: GraphNode
+) -> GraphTensor:
     scale, zero_point = values[1], values[2]
     assert scale is not None
     onnx = library()
@@ -198,10 +200,10 @@ def _quantised(bench: Bench, x: Tensor, values: Sequence[Tensor | None], attribu
     saturate = str(attributes.get("saturate", 1))
     zeros = _integer_zero(zero_point, node)
     axis, block = attributes.get("axis", 1), attributes.get("block_size", 0)
-    return quantised(bench, x, scale, zeros, dst, axis, block, saturate)
+    return quantised(runner, x, scale, zeros, dst, axis, block, saturate)
 
 
-def _integer_zero(zero_point: Tensor | None, node: Node) -> Tensor | None:
+def _integer_zero(zero_point: GraphTensor | None, node: GraphNode) -> GraphTensor | None:
     """Return a zero point if it is one of integers; that of floats names their type and is 0."""
     if zero_point is None or isinstance(zero_point.format, IntFormat):
         return zero_point
@@ -212,13 +214,15 @@ def _integer_zero(zero_point: Tensor | None, node: Node) -> Tensor | None:
     return None
 
 
-def _dequantised(bench: Bench, x: Tensor, values: Sequence[Tensor | None], attributes: Any, node: Node) -> Tensor:
+def _dequantised(
+    runner: KernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], attributes: Any, node: GraphNode
+) -> GraphTensor:
     scale, zero_point = values[1], values[2]
     assert scale is not None
     dst = scale.format
     if attributes.get("output_dtype"):
         dst = format_of(attributes["output_dtype"], f"node '{node.name}'", library())
     if isinstance(dst, IntFormat):
-        raise ReadError(f"node '{node.name}': a scale of {dst.name} is no float")
+        raise ReadError(f"node '{node.name}': a scale of {dst.name} is not a float")
     zeros = _integer_zero(zero_point, node)
-    return dequantised(bench, x, scale, zeros, dst, attributes.get("axis", 1), attributes.get("block_size", 0))
+    return dequantised(runner, x, scale, zeros, dst, attributes.get("axis", 1), attributes.get("block_size", 0))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.graphs.model import Dimension, Graph, Input, Language, Node, Tensor
+from castsim.graphs.model import Dimension, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.reading import MAX_MODEL_BYTES, check_size, read_bytes
@@ -84,7 +84,7 @@ def read_onnx(path: Path) -> Graph:
     return Graph(
         file=str(path),
         name=graph.name or path.stem,
-        language=Language.ONNX,
+        language=GraphLanguage.ONNX,
         spec="onnx",
         version=str(opset),
         inputs=tuple(_input(path, each, onnx) for each in graph.input if each.name not in constants),
@@ -100,7 +100,7 @@ def format_of(number: int, what: str, onnx: ModuleType) -> Format:
 
     Raises:
         ReadError: an unknown one.
-        IllegalError: one that is no number, such as STRING.
+        IllegalError: one that is not a number, such as STRING.
     """
     known = onnx.TensorProto.DataType
     name = known.Name(number) if number in known.values() else str(number)
@@ -111,7 +111,7 @@ def format_of(number: int, what: str, onnx: ModuleType) -> Format:
 
 
 def label_of(node: NodeProto, place: int) -> str:
-    """Return what a node is called: its name, else its operator and place."""
+    """Return the label of a node: its name, else its operator and place."""
     return str(node.name) or f"{node.op_type}_{place}"
 
 
@@ -122,9 +122,9 @@ def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
     try:
         model: ModelProto = onnx.load_model_from_string(data)
     except (DecodeError, ValueError) as error:
-        raise ReadError(f"graph '{path}' is no ONNX model: {_first_line(error)}") from None
+        raise ReadError(f"graph '{path}' is not an ONNX model: {_first_line(error)}") from None
     if not data or not model.HasField("graph"):
-        raise ReadError(f"graph '{path}' is no ONNX model: it holds no graph")
+        raise ReadError(f"graph '{path}' is not an ONNX model: it holds no graph")
     _check_external_data(path, model, onnx)
     try:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
@@ -134,7 +134,7 @@ def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
 
 
 def _check_external_data(path: Path, model: ModelProto, onnx: ModuleType) -> None:
-    """Refuse constants in files beside the model that together are larger than a model may be.
+    """Reject constants in files beside the model that together are larger than a model may be.
 
     Raises:
         ReadError: as said.
@@ -161,7 +161,7 @@ def _opset(path: Path, model: ModelProto, onnx: ModuleType) -> int:
 
 
 def _check_operators(path: Path, model: ModelProto) -> None:
-    """Refuse operators that are not run, and what only the body of a function may hold."""
+    """Reject operators that are not run, and what only the body of a function may hold."""
     own = {(function.domain, function.name) for function in model.functions}
     for place, node in enumerate(model.graph.node):
         if (node.domain, node.op_type) in own:
@@ -184,7 +184,7 @@ def _check_operators(path: Path, model: ModelProto) -> None:
 
 
 def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType) -> None:
-    """Refuse the first node that meets texts or other elements that are no numbers."""
+    """Reject the first node that meets texts or other elements that are not numbers."""
     known = onnx.TensorProto.DataType
     kinds = {each.name: each.type.tensor_type.elem_type for each in graph.input}
     kinds |= {each.name: each.data_type for each in graph.initializer}
@@ -212,26 +212,26 @@ def _element_names(node: NodeProto, attribute: AttributeProto, onnx: ModuleType)
     return [known.Name(number)] if number in known.values() else []
 
 
-def _input(path: Path, value: ValueInfoProto, onnx: ModuleType) -> Input:
+def _input(path: Path, value: ValueInfoProto, onnx: ModuleType) -> GraphInput:
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
-        raise ReadError(f"graph '{path}': input '{value.name}' is no tensor of known rank")
+        raise ReadError(f"graph '{path}': input '{value.name}' is not a tensor of known rank")
     shape: list[Dimension] = []
     for place, dim in enumerate(kind.shape.dim):
         shape.append(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}.{place}")
-    return Input(value.name, format_of(kind.elem_type, f"input '{value.name}'", onnx), tuple(shape))
+    return GraphInput(value.name, format_of(kind.elem_type, f"input '{value.name}'", onnx), tuple(shape))
 
 
-def _tensor(path: Path, proto: TensorProto, onnx: ModuleType) -> Tensor:
+def _tensor(path: Path, proto: TensorProto, onnx: ModuleType) -> GraphTensor:
     fmt = format_of(proto.data_type, f"constant '{proto.name}'", onnx)
     try:
         array = onnx.numpy_helper.to_array(proto)
-        return Tensor.of(array, fmt)
+        return GraphTensor.of(array, fmt)
     except (ValueError, TypeError) as error:
         raise ReadError(f"graph '{path}': constant '{proto.name}': {_first_line(error)}") from None
 
 
-def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> Tensor:
+def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> GraphTensor:
     attribute = node.attribute[0]
     if attribute.name == "value":
         return _tensor(path, attribute.t, onnx)
@@ -243,15 +243,15 @@ def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> Tensor:
     if attribute.name not in dtypes:
         raise ReadError(f"graph '{path}': a Constant by {attribute.name} has no format", legal=("value", *dtypes))
     dtype, name = dtypes[attribute.name]
-    return Tensor.of(np.array(value, dtype), FORMATS[name])
+    return GraphTensor.of(np.array(value, dtype), FORMATS[name])
 
 
-def _node(node: NodeProto, place: int, onnx: ModuleType) -> Node:
+def _node(node: NodeProto, place: int, onnx: ModuleType) -> GraphNode:
     attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
     plain = {
         key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in attributes.items()
     }
-    return Node(
+    return GraphNode(
         name=label_of(node, place),
         op=node.op_type,
         inputs=tuple(name or None for name in node.input),

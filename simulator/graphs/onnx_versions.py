@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from castsim.graphs.model import Graph, Node
+from castsim.graphs.model import Graph, GraphNode
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 
@@ -38,7 +38,7 @@ class Judged:
     remark: str | None = None
 
 
-def operand_shapes(graph: Graph, node: Node, shapes: Sequence[Shape | None]) -> list[Shape | None]:
+def operand_shapes(graph: Graph, node: GraphNode, shapes: Sequence[Shape | None]) -> list[Shape | None]:
     """Return the shapes that the operands of a node have for operators of today.
 
     Only the second of Add and Mul below opset 7 has another: extents of 1 in the places that it is repeated along.
@@ -55,7 +55,7 @@ def operand_shapes(graph: Graph, node: Node, shapes: Sequence[Shape | None]) -> 
     return found
 
 
-def bounds_of_version(graph: Graph, node: Node) -> dict[str, float]:
+def bounds_of_version(graph: Graph, node: GraphNode) -> dict[str, float]:
     """Return the bounds that a Clip below opset 11 has as attributes, its version's defaults included."""
     given = {name: node.attributes[name] for name in ("min", "max") if name in node.attributes}
     defaults = {
@@ -66,7 +66,7 @@ def bounds_of_version(graph: Graph, node: Node) -> dict[str, float]:
     return defaults | given
 
 
-def judged(graph: Graph, node: Node) -> Judged:
+def judged(graph: Graph, node: GraphNode) -> Judged:
     """Return the node to be judged: itself, or one of the first newer version with the same meaning.
 
     Raises:
@@ -98,7 +98,7 @@ def judged(graph: Graph, node: Node) -> Judged:
     return Judged(_made(node, attributes, list(arrays)), newer, arrays, remark)
 
 
-def shape_of_version(node: Node) -> list[int]:
+def shape_of_version(node: GraphNode) -> list[int]:
     """Return the shape that a Reshape of opset 1 has as an attribute.
 
     Raises:
@@ -109,7 +109,7 @@ def shape_of_version(node: Node) -> list[int]:
     return list(node.attributes["shape"])
 
 
-def _repeated(node: Node, first: Shape, second: Shape) -> Shape:
+def _repeated(node: GraphNode, first: Shape, second: Shape) -> Shape:
     """Return the second shape with extents of 1 behind, as "limited broadcasting" places it."""
     attributes = node.attributes
     allowed = attributes.get("broadcast", 0)
@@ -129,13 +129,13 @@ def _repeated(node: Node, first: Shape, second: Shape) -> Shape:
     axis = attributes.get("axis", behind)
     if not 0 <= axis <= behind or first[axis : axis + len(second)] != second:
         raise IllegalError(
-            f"with axis={axis} shape {list(second)} is no part of {list(first)}; before opset {_BROADCASTING} "
+            f"with axis={axis} shape {list(second)} is not part of {list(first)}; before opset {_BROADCASTING} "
             f"{node.op} repeats only such, and single elements"
         )
     return (*second, *(1,) * (behind - axis))
 
 
-def _schema(graph: Graph, node: Node) -> Any:
+def _schema(graph: Graph, node: GraphNode) -> Any:
     from onnx import defs  # noqa: PLC0415 - the extra
 
     return defs.get_schema(node.op, int(graph.version), "")
@@ -147,12 +147,12 @@ def _element(name: str) -> int:
     return int(TensorProto.DataType.Value(name))
 
 
-def _spare(node: Node, name: str) -> str:
+def _spare(node: GraphNode, name: str) -> str:
     """Return a name that no input of a node has."""
     return name if name not in node.inputs else _spare(node, f"{name}_")
 
 
-def _made(node: Node, attributes: Mapping[str, Any], further: list[str]) -> Any:
+def _made(node: GraphNode, attributes: Mapping[str, Any], further: list[str]) -> Any:
     from onnx import helper  # noqa: PLC0415 - the extra
 
     inputs = [name or "" for name in node.inputs]

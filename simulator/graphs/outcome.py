@@ -1,13 +1,13 @@
-"""What became of a graph and of its nodes."""
+"""The results of a graph and of its nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from castsim.graphs.bench import Stage
-from castsim.graphs.comparison import Comparison
-from castsim.graphs.model import Graph, Node, Tensor
+from castsim.graphs.comparison import OutputComparison
+from castsim.graphs.kernel_runner import KernelRun
+from castsim.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.graphs.verdict import NodeVerdict, verdict_of_plan
 from castsim.planning import Plan
 from castsim.planning.answering import Answer
@@ -16,23 +16,23 @@ from castsim.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class NodeRun:
-    """What became of a node.
+    """The result of a node.
 
     `answer` is that of the lowering, for a cast; `comparisons` judge the outputs of this run, `trial` those for every
     combination of codes that the node may read, where these are few (see `all_operands`). `refusal` says why it could
     not be run: then nothing behind it was either.
     """
 
-    node: Node
+    node: GraphNode
     shapes: tuple[tuple[int, ...], ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[KernelRun, ...]
     remarks: tuple[str, ...]
     answer: Answer | None
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[OutputComparison, ...]
     refusal: str | None = None
     unjudged: str | None = None
-    """Why nothing says whether it is right, though it ran."""
-    trial: tuple[Comparison, ...] = ()
+    """The reason why the node ran but could not be judged."""
+    trial: tuple[OutputComparison, ...] = ()
 
     @property
     def cycles(self) -> int:
@@ -53,7 +53,7 @@ class NodeRun:
 
     @property
     def verdict(self) -> NodeVerdict:
-        """What is known of the node: for a cast by its proof, for others by the trial of all codes, else by the run.
+        """The verdict on the node: for a cast by its proof, for others by the trial of all codes, else by the run.
 
         A wrong element refutes whatever else there is.
         """
@@ -82,10 +82,10 @@ class GraphRun:
     graph: Graph
     target: Target
     nodes: tuple[NodeRun, ...]
-    outputs: Mapping[str, Tensor]
-    comparisons: tuple[Comparison, ...]
+    outputs: Mapping[str, GraphTensor]
+    comparisons: tuple[OutputComparison, ...]
     unjudged: str | None = None
-    """Why the outputs are not compared with the reference of the whole graph."""
+    """The reason why the outputs are not compared with the reference of the whole graph."""
 
     def __repr__(self) -> str:
         verdict = "conforms" if self.conforms else "does not conform"

@@ -11,11 +11,11 @@ from castsim.machines.registry import Parts
 from castsim.targets import Target
 
 if TYPE_CHECKING:
-    from castsim.graphs.kernel import Kernel
+    from castsim.graphs.kernel import NodeKernel
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class NodeProgram:
     """A kernel as text for a target.
 
     Arguments are named as the kernel's ports, their formats by name in `inputs` and `outputs`. `elements` is the size
@@ -41,7 +41,7 @@ class Writing(Protocol):
         """See `castsim.graphs.chip.Chip.has`."""
         ...
 
-    def program(self, kernel: Kernel, target: Target, elements: int) -> Program:
+    def program(self, kernel: NodeKernel, target: Target, elements: int) -> NodeProgram:
         """Return the program of a kernel for at least `elements` elements.
 
         Raises:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.graphs.program import Program
+from castsim.graphs.program import NodeProgram
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
@@ -16,21 +16,21 @@ from castsim.running import LoadedProgram, computed, load_text, run_loaded
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
-    """What a run of a program gave: codes by output, cycles of all of it, loads and stores included."""
+class ProgramResult:
+    """The result of running a program: codes by output, cycles of all of it, loads and stores included."""
 
     outputs: Mapping[str, Codes]
     cycles: int
 
 
 def run_program(
-    program: Program,
+    program: NodeProgram,
     inputs: Mapping[str, Codes],
     name: str,
     engine: str | None,
     timed: dict[str, tuple[LoadedProgram, int]],
     limits: Limits = DEFAULT_LIMITS,
-) -> Executed:
+) -> ProgramResult:
     """Run a program on flat codes of one length, filled up with zeros to whole tiles.
 
     `timed` are tile programs by text that ran before on the same target and engine, with their cycles, which do not
@@ -56,7 +56,7 @@ def run_program(
         if fresh.tree is not None:
             timed[program.text] = fresh, cycles
     outputs = {key: codes_from_array(found[key], fmt).reshape(-1)[:size] for key, fmt in program.outputs.items()}
-    return Executed(outputs, cycles)
+    return ProgramResult(outputs, cycles)
 
 
 def _filled(codes: Codes, fmt: Format, elements: int) -> Codes:

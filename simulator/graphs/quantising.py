@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from castsim.graphs.bench import Bench, clamped, f32
 from castsim.graphs.chip import F32
-from castsim.graphs.kernel import Kernel, Value
-from castsim.graphs.model import Tensor
+from castsim.graphs.kernel import KernelValue, NodeKernel
+from castsim.graphs.kernel_runner import KernelRunner, clamped, f32
+from castsim.graphs.model import GraphTensor
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
@@ -31,8 +31,15 @@ _RECIPROCAL = (
 
 
 def quantised(
-    bench: Bench, x: Tensor, scale: Tensor, zero_point: Tensor | None, dst: Format, axis: int, block: int, saturate: str
-) -> Tensor:
+    runner: KernelRunner,
+    x: GraphTensor,
+    scale: GraphTensor,
+    zero_point: GraphTensor | None,
+    dst: Format,
+    axis: int,
+    block: int,
+    saturate: str,
+) -> GraphTensor:
     """Execute QuantizeLinear.
 
     Raises:
@@ -46,24 +53,30 @@ def quantised(
         )
 
     def part(codes: Codes, factor: float, zero: float) -> Codes:
-        kernel, value = bench.unary(f"QuantizeLinear {x.format.name} -> {dst.name}, scale {factor!r}", x.format)
-        value = _quotient(bench, kernel, value, factor, scale.format)
+        kernel, value = runner.unary(f"QuantizeLinear {x.format.name} -> {dst.name}, scale {factor!r}", x.format)
+        value = _quotient(runner, kernel, value, factor, scale.format)
         if not isinstance(dst, IntFormat):
-            return _as_float(bench, kernel, value, codes, dst, saturate)
-        inner = bench.computed_as(dst)
+            return _as_float(runner, kernel, value, codes, dst, saturate)
+        inner = runner.computed_as(dst)
         value = clamped(kernel, value, dst.minimum - zero, dst.maximum - zero)
-        value = kernel.convert(value, bench.chip.integral(Rounding.RINT))
+        value = kernel.convert(value, runner.chip.integral(Rounding.RINT))
         if zero:
             value = kernel.combine("add", value, f32(zero))
-        value = bench.narrowed(kernel, value, inner, dst.minimum, dst.maximum)
-        return bench.packed(bench.finish(kernel, value, codes, inner), inner, dst)
+        value = runner.narrowed(kernel, value, inner, dst.minimum, dst.maximum)
+        return runner.packed(runner.finish(kernel, value, codes, inner), inner, dst)
 
-    return Tensor(dst, _by_parts(bench, x, scale, zero_point, dst, axis, block, part))
+    return GraphTensor(dst, _by_parts(runner, x, scale, zero_point, dst, axis, block, part))
 
 
 def dequantised(
-    bench: Bench, x: Tensor, scale: Tensor, zero_point: Tensor | None, dst: Format, axis: int, block: int
-) -> Tensor:
+    runner: KernelRunner,
+    x: GraphTensor,
+    scale: GraphTensor,
+    zero_point: GraphTensor | None,
+    dst: Format,
+    axis: int,
+    block: int,
+) -> GraphTensor:
     """Execute DequantizeLinear.
 
     Raises:
@@ -71,18 +84,18 @@ def dequantised(
     """
 
     def part(codes: Codes, factor: float, zero: float) -> Codes:
-        codes, fmt = bench.unpacked(codes, x.format)
-        kernel, value = bench.unary(f"DequantizeLinear {x.format.name} -> {dst.name}, scale {factor!r}", fmt)
-        value = bench.widened(kernel, value)
+        codes, fmt = runner.unpacked(codes, x.format)
+        kernel, value = runner.unary(f"DequantizeLinear {x.format.name} -> {dst.name}, scale {factor!r}", fmt)
+        value = runner.widened(kernel, value)
         if zero:
             value = kernel.combine("add", value, f32(-zero))
         value = kernel.combine("mul", value, f32(factor))
-        return bench.finish(kernel, bench.rounded(kernel, value, dst), codes, dst)
+        return runner.finish(kernel, runner.rounded(kernel, value, dst), codes, dst)
 
-    return Tensor(dst, _by_parts(bench, x, scale, zero_point, dst, axis, block, part))
+    return GraphTensor(dst, _by_parts(runner, x, scale, zero_point, dst, axis, block, part))
 
 
-def dynamically_quantised(bench: Bench, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def dynamically_quantised(runner: KernelRunner, x: GraphTensor) -> tuple[GraphTensor, GraphTensor, GraphTensor]:
     """Execute DynamicQuantizeLinear: return the quantised tensor, its scale and its zero point.
 
     Raises:
@@ -90,8 +103,8 @@ def dynamically_quantised(bench: Bench, x: Tensor) -> tuple[Tensor, Tensor, Tens
     """
     if x.format != F32 or not x.codes.size or np.isnan(decode_to_float64(x.codes, F32)).any():
         raise IllegalError("DynamicQuantizeLinear needs f32 numbers: at least one, and no NaN")
-    least, most = _extremes(bench, x.codes.reshape(-1))
-    bench.remark(
+    least, most = _extremes(runner, x.codes.reshape(-1))
+    runner.remark(
         "smallest and largest element by halving, a program per halving; scale and zero point are computed from these "
         "two numbers in f32 between the programs, outside of the cycles"
     )
@@ -100,56 +113,63 @@ def dynamically_quantised(bench: Bench, x: Tensor) -> tuple[Tensor, Tensor, Tens
     with np.errstate(over="ignore", invalid="ignore"):
         factor = np.float32(1 if high == low else high - low) / top
         zero = np.rint(np.clip(np.float32(0) - low / factor, np.float32(0), top))
-    scale = Tensor(F32, np.array(factor.view(np.uint32)))
-    zero_point = Tensor(_U8, np.array(zero, np.uint8))
-    return quantised(bench, x, scale, zero_point, _U8, 1, 0, "1"), scale, zero_point
+    scale = GraphTensor(F32, np.array(factor.view(np.uint32)))
+    zero_point = GraphTensor(_U8, np.array(zero, np.uint8))
+    return quantised(runner, x, scale, zero_point, _U8, 1, 0, "1"), scale, zero_point
 
 
-def _quotient(bench: Bench, kernel: Kernel, value: Value, factor: float, fmt: Format) -> Value:
+def _quotient(runner: KernelRunner, kernel: NodeKernel, value: KernelValue, factor: float, fmt: Format) -> KernelValue:
     """Return a value divided by the scale and rounded in its own format, as f32."""
-    if bench.chip.has("div", fmt, constant=True):
+    if runner.chip.has("div", fmt, constant=True):
         code = int(np.float32(factor).view(np.uint32)) if fmt == F32 else int(np.float16(factor).view(np.uint16))
-        return bench.widened(kernel, kernel.combine("div", value, code))
-    wide = bench.widened(kernel, value)
-    if bench.chip.has("div", F32, constant=True):
+        return runner.widened(kernel, kernel.combine("div", value, code))
+    wide = runner.widened(kernel, value)
+    if runner.chip.has("div", F32, constant=True):
         quotient = kernel.combine("div", wide, f32(factor))
     else:
         mantissa, _ = np.frexp(factor)
         with np.errstate(over="ignore", divide="ignore"):
             reciprocal = np.float32(1) / np.float32(factor)
         if abs(mantissa) != 0.5 or not np.isfinite(reciprocal):
-            bench.remark(_RECIPROCAL)
+            runner.remark(_RECIPROCAL)
         quotient = kernel.combine("mul", wide, int(reciprocal.view(np.uint32)))
-    return quotient if fmt == F32 else bench.widened(kernel, bench.rounded(kernel, quotient, fmt))
+    return quotient if fmt == F32 else runner.widened(kernel, runner.rounded(kernel, quotient, fmt))
 
 
 def _as_float(
-    bench: Bench, kernel: Kernel, value: Value, codes: Codes, dst: FloatFormat | TaperedFormat, saturate: str
+    runner: KernelRunner,
+    kernel: NodeKernel,
+    value: KernelValue,
+    codes: Codes,
+    dst: FloatFormat | TaperedFormat,
+    saturate: str,
 ) -> Codes:
-    answered = bench.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
+    answered = runner.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
     found = answered.plan
-    if found.verdict is Verdict.DIFFERS and saturate == "1" and bench.chip.numbers(F32, dst) is not None:
+    if found.verdict is Verdict.DIFFERS and saturate == "1" and runner.chip.numbers(F32, dst) is not None:
         largest = _number(dst.max_finite_code, dst)
-        bench.remark(f"no chain saturates f32 -> {dst.name} as ONNX asks: bounded by {largest:g} before the cast")
-        value = bench.rounded(kernel, bench.bounded(kernel, value, f32(-largest), f32(largest)), dst)
-        return bench.finish(kernel, value, codes, dst)
+        runner.remark(f"no chain saturates f32 -> {dst.name} as ONNX asks: bounded by {largest:g} before the cast")
+        value = runner.rounded(kernel, runner.bounded(kernel, value, f32(-largest), f32(largest)), dst)
+        return runner.finish(kernel, value, codes, dst)
     if answered.chosen:
-        bench.remark(f"the cast to {dst.name} needs {setting_text(answered.chosen)}: it is a program of its own")
-        quotient = bench.finish(kernel, value, codes, F32)
-        return bench.through(f"cast f32 -> {dst.name}, {found.demand.label}", quotient, F32, found.chain, dst, answered)
+        runner.remark(f"the cast to {dst.name} needs {setting_text(answered.chosen)}: it is a program of its own")
+        quotient = runner.finish(kernel, value, codes, F32)
+        return runner.through(
+            f"cast f32 -> {dst.name}, {found.demand.label}", quotient, F32, found.chain, dst, answered
+        )
     if not found.chain:
-        raise IllegalError(f"{bench.chip.target.name} has nothing that leads from f32 to {dst.name}")
+        raise IllegalError(f"{runner.chip.target.name} has nothing that leads from f32 to {dst.name}")
     if found.verdict is Verdict.DIFFERS:
-        bench.remark(f"no chain gives ONNX's f32 -> {dst.name}; the nearest one runs")
-    return bench.finish(kernel, kernel.convert(value, found.chain), codes, dst)
+        runner.remark(f"no chain gives ONNX's f32 -> {dst.name}; the nearest one runs")
+    return runner.finish(kernel, kernel.convert(value, found.chain), codes, dst)
 
 
-def _extremes(bench: Bench, codes: Codes) -> tuple[np.float32, np.float32]:
+def _extremes(runner: KernelRunner, codes: Codes) -> tuple[np.float32, np.float32]:
     """Return the smallest and the largest number, found by taking the extremes of two halves again and again."""
     low = high = codes
     while low.size > 1:
         half = -(-low.size // 2)
-        kernel = Kernel(f"smallest and largest of {low.size}")
+        kernel = NodeKernel(f"smallest and largest of {low.size}")
         first, inputs = low is codes, {}
         halves = [("a", low[:half]), ("b", np.resize(low[half:], half))]
         if not first:
@@ -161,13 +181,20 @@ def _extremes(bench: Bench, codes: Codes) -> tuple[np.float32, np.float32]:
         kernel.output("low", kernel.combine("min", values["a"], values["b"]))
         pair = ("a", "b") if first else ("c", "d")
         kernel.output("high", kernel.combine("max", values[pair[0]], values[pair[1]]))
-        found = bench.run(kernel, inputs)
+        found = runner.run(kernel, inputs)
         low, high = found["low"].astype(np.uint32), found["high"].astype(np.uint32)
     return low.view(np.float32)[0], high.view(np.float32)[0]
 
 
 def _by_parts(
-    bench: Bench, x: Tensor, scale: Tensor, zero_point: Tensor | None, dst: Format, axis: int, block: int, part: Part
+    runner: KernelRunner,
+    x: GraphTensor,
+    scale: GraphTensor,
+    zero_point: GraphTensor | None,
+    dst: Format,
+    axis: int,
+    block: int,
+    part: Part,
 ) -> Codes:
     """Run `part` on all elements of equal scale and zero point together, and put the results in their places."""
     scales = expanded(scale.codes, x.shape, axis, block, "scale")
@@ -178,13 +205,13 @@ def _by_parts(
     pairs, places = np.unique(keys, axis=0, return_inverse=True)
     flat, result = x.codes.reshape(-1), np.zeros(x.codes.size, code_dtype(dst))
     if len(pairs) > 1:
-        bench.remark("one program for all elements of equal scale and zero point, gathered before it")
+        runner.remark("one program for all elements of equal scale and zero point, gathered before it")
     for number, (scale_code, zero_code) in enumerate(pairs):
         where = places.reshape(-1) == number
         factor = _number(int(scale_code), scale.format)
         zero = 0.0 if zero_point is None else _number(int(zero_code), zero_point.format)
         if not (np.isfinite(factor) and factor != 0):
-            raise IllegalError(f"scale {factor} is no number to multiply and divide by")
+            raise IllegalError(f"scale {factor} is not a number to multiply and divide by")
         result[where] = part(flat[where], factor, zero)
     return result.reshape(x.shape)
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from castsim.graphs.bench import Bench, clamped, f32
 from castsim.graphs.chip import F32
-from castsim.graphs.kernel import Kernel, Value
-from castsim.graphs.model import Tensor
+from castsim.graphs.kernel import KernelValue, NodeKernel
+from castsim.graphs.kernel_runner import KernelRunner, clamped, f32
+from castsim.graphs.model import GraphTensor
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, IntFormat
@@ -31,7 +31,7 @@ _LIMBS = 6
 _I32 = FORMATS["i32"]
 
 
-def rescaled(bench: Bench, operator: Rescale, x: Tensor, rules: RescaleRules) -> Tensor:
+def rescaled(runner: KernelRunner, operator: Rescale, x: GraphTensor, rules: RescaleRules) -> GraphTensor:
     """Execute RESCALE by programs, one per pair of multiplier and shift.
 
     Raises:
@@ -44,16 +44,17 @@ def rescaled(bench: Bench, operator: Rescale, x: Tensor, rules: RescaleRules) ->
     codes = x.codes.astype(code_dtype(src))
     pairs = list(zip(operator.multiplier, operator.shift, strict=True))
     if not operator.per_channel:
-        return Tensor(dst, _scaled(bench, operator, rules, pairs[0], codes.reshape(-1), src, dst).reshape(codes.shape))
+        result = _scaled(runner, operator, rules, pairs[0], codes.reshape(-1), src, dst)
+        return GraphTensor(dst, result.reshape(codes.shape))
     result = np.zeros(codes.shape, code_dtype(dst))
     for pair in dict.fromkeys(pairs):
         channels = [place for place, other in enumerate(pairs) if other == pair]
         part = codes[..., channels]
-        part_result = _scaled(bench, operator, rules, pair, part.reshape(-1), src, dst)
+        part_result = _scaled(runner, operator, rules, pair, part.reshape(-1), src, dst)
         result[..., channels] = part_result.reshape(part.shape)
     if len(set(pairs)) > 1:
-        bench.remark("per channel: one program for all channels of equal multiplier and shift, gathered before it")
-    return Tensor(dst, result)
+        runner.remark("per channel: one program for all channels of equal multiplier and shift, gathered before it")
+    return GraphTensor(dst, result)
 
 
 def _read_as(name: str, unsigned: bool) -> IntFormat:
@@ -63,7 +64,7 @@ def _read_as(name: str, unsigned: bool) -> IntFormat:
 
 
 def _scaled(
-    bench: Bench,
+    runner: KernelRunner,
     operator: Rescale,
     rules: RescaleRules,
     pair: tuple[int, int],
@@ -73,19 +74,25 @@ def _scaled(
 ) -> Codes:
     one = replace(operator, multiplier=(pair[0],), shift=(pair[1],), per_channel=False)
     title = f"RESCALE {operator.src} -> {operator.dst}, multiplier {pair[0]}, shift {pair[1]}, {operator.rounding_mode}"
-    kernel, value = bench.unary(title, src)
-    writer = _Writer(bench, kernel, one, rules, src, dst)
+    kernel, value = runner.unary(title, src)
+    writer = _Writer(runner, kernel, one, rules, src, dst)
     result = writer.approximate(value) if operator.rounding_mode == INEXACT_ROUND else writer.exact(value)
-    return bench.finish(kernel, result, codes, dst)
+    return runner.finish(kernel, result, codes, dst)
 
 
 class _Writer:
     """Appends the instructions of one RESCALE to a kernel."""
 
     def __init__(
-        self, bench: Bench, kernel: Kernel, operator: Rescale, rules: RescaleRules, src: IntFormat, dst: IntFormat
+        self,
+        runner: KernelRunner,
+        kernel: NodeKernel,
+        operator: Rescale,
+        rules: RescaleRules,
+        src: IntFormat,
+        dst: IntFormat,
     ) -> None:
-        self.bench = bench
+        self.runner = runner
         self.kernel = kernel
         self.operator = operator
         self.rules = rules
@@ -93,22 +100,22 @@ class _Writer:
         self.dst = dst
         self.multiplier, self.shift = operator.multiplier[0], operator.shift[0]
 
-    def approximate(self, value: Value) -> Value:
+    def approximate(self, value: KernelValue) -> KernelValue:
         """Return the input less its zero point, times the scale in f32, rounded to nearest, as the output."""
         number = self._number(value)
         scaled = self.kernel.combine("mul", number, f32(self.multiplier * 2.0**-self.shift))
         if self.dst == _I32:
-            chain = self.bench.chip.numbers(F32, _I32)
+            chain = self.runner.chip.numbers(F32, _I32)
             if chain is None:
-                raise IllegalError(f"{self.bench.chip.target.name} has no f32 -> i32 rounded to nearest")
+                raise IllegalError(f"{self.runner.chip.target.name} has no f32 -> i32 rounded to nearest")
             return self.kernel.convert(scaled, chain)
-        return self._placed(self.kernel.convert(self._bounded(scaled), self.bench.chip.integral(Rounding.RINT)))
+        return self._placed(self.kernel.convert(self._bounded(scaled), self.runner.chip.integral(Rounding.RINT)))
 
-    def exact(self, value: Value) -> Value:
+    def exact(self, value: KernelValue) -> KernelValue:
         """Return the result of SINGLE_ROUND or DOUBLE_ROUND as the output."""
         factors = self._input_limbs(value)
         multiplier = [self.multiplier >> (_LIMB * place) & (_RADIX - 1) for place in range(3)]
-        totals: list[Value | None] = [None] * (_LIMBS + 1)
+        totals: list[KernelValue | None] = [None] * (_LIMBS + 1)
         for place, factor in enumerate(factors):
             for other, constant in enumerate(multiplier):
                 if constant:
@@ -122,12 +129,12 @@ class _Writer:
 
     # --------------------------------------------------------------------------------------------------------- input
 
-    def _number(self, value: Value) -> Value:
-        number = self.bench.widened(self.kernel, value)
+    def _number(self, value: KernelValue) -> KernelValue:
+        number = self.runner.widened(self.kernel, value)
         zero_point = self.operator.input_zp
         return self.kernel.combine("add", number, f32(-zero_point)) if zero_point else number
 
-    def _input_limbs(self, value: Value) -> list[Value]:
+    def _input_limbs(self, value: KernelValue) -> list[KernelValue]:
         """Return the limbs of the input less its zero point, the lowest first; all but the last within a radix."""
         kernel = self.kernel
         if self.src != _I32:
@@ -137,15 +144,15 @@ class _Writer:
             high = self._floor(number, _LIMB)
             return [self._less(number, high, _RADIX), high]
         # f32 has no room for 32 bits: the upper part is rounded to nearest, and what is left is found in integers.
-        upper = kernel.combine("mul", self.bench.widened(kernel, value), f32(2.0 ** (-2 * _LIMB)))
-        upper = kernel.convert(upper, self.bench.chip.integral(Rounding.RINT))
-        whole = self.bench.narrowed(kernel, upper, _I32, -(1 << 10), 1 << 10)
+        upper = kernel.combine("mul", self.runner.widened(kernel, value), f32(2.0 ** (-2 * _LIMB)))
+        upper = kernel.convert(upper, self.runner.chip.integral(Rounding.RINT))
+        whole = self.runner.narrowed(kernel, upper, _I32, -(1 << 10), 1 << 10)
         rest = kernel.combine("sub", value, kernel.combine("shl", whole, 2 * _LIMB))
-        low = self.bench.widened(kernel, rest)
+        low = self.runner.widened(kernel, rest)
         middle = self._floor(low, _LIMB)
         return [self._less(low, middle, _RADIX), middle, upper]
 
-    def _sign_term(self, value: Value, bit: int) -> Value:
+    def _sign_term(self, value: KernelValue, bit: int) -> KernelValue:
         """Return 2**bit with the sign of the input; zero counts as positive."""
         doubled = self.kernel.combine("mul", self._number(value), f32(2.0))
         sign = clamped(self.kernel, self.kernel.combine("add", doubled, f32(1.0)), -1.0, 1.0)
@@ -153,23 +160,23 @@ class _Writer:
 
     # -------------------------------------------------------------------------------------------------------- limbs
 
-    def _add(self, totals: list[Value | None], place: int, term: Value) -> None:
+    def _add(self, totals: list[KernelValue | None], place: int, term: KernelValue) -> None:
         held = totals[place]
         totals[place] = term if held is None else self.kernel.combine("add", held, term)
 
-    def _add_constant(self, totals: list[Value | None], place: int, constant: int, like: Value) -> None:
+    def _add_constant(self, totals: list[KernelValue | None], place: int, constant: int, like: KernelValue) -> None:
         held = totals[place] or self.kernel.combine("mul", like, f32(0.0))
         totals[place] = self.kernel.combine("add", held, f32(constant))
 
-    def _floor(self, value: Value, bits: int) -> Value:
+    def _floor(self, value: KernelValue, bits: int) -> KernelValue:
         """Return a value divided by 2**bits, rounded down."""
         scaled = self.kernel.combine("mul", value, f32(2.0**-bits)) if bits else value
-        return self.kernel.convert(scaled, self.bench.chip.integral(Rounding.FLOOR)) if bits else scaled
+        return self.kernel.convert(scaled, self.runner.chip.integral(Rounding.FLOOR)) if bits else scaled
 
-    def _less(self, value: Value, quotient: Value, divisor: int) -> Value:
+    def _less(self, value: KernelValue, quotient: KernelValue, divisor: int) -> KernelValue:
         return self.kernel.combine("add", value, self.kernel.combine("mul", quotient, f32(-divisor)))
 
-    def _shifted(self, totals: list[Value | None], like: Value) -> Value:
+    def _shifted(self, totals: list[KernelValue | None], like: KernelValue) -> KernelValue:
         """Divide the sum of limbs by 2**shift, rounding down, and return it as the output."""
         place, bits = divmod(self.shift, _LIMB)
         for lower in range(place):
@@ -192,7 +199,7 @@ class _Writer:
         if following is not None:
             low = self.kernel.combine("add", low, self.kernel.combine("mul", following, f32(1 << (_LIMB - bits))))
             beyond += 1
-        high: Value | None = None
+        high: KernelValue | None = None
         for at in reversed(range(beyond, top + 1)):
             held = totals[at]
             if high is not None:
@@ -203,25 +210,25 @@ class _Writer:
 
     # -------------------------------------------------------------------------------------------------------- output
 
-    def _joined(self, low: Value, high: Value | None, bits: int) -> Value:
+    def _joined(self, low: KernelValue, high: KernelValue | None, bits: int) -> KernelValue:
         """Return low + high * 2**bits as the output: exact where it lies within, and beyond its ends beyond."""
         kernel = self.kernel
         if self.dst != _I32:
             total = low if high is None else kernel.combine("add", low, kernel.combine("mul", high, f32(1 << bits)))
             return self._placed(self._bounded(total))
-        lower = self.bench.narrowed(kernel, low, _I32, -(1 << 24), 1 << 24)
+        lower = self.runner.narrowed(kernel, low, _I32, -(1 << 24), 1 << 24)
         if high is None:
             return lower
-        upper = self.bench.narrowed(kernel, high, _I32, -(1 << 24), 1 << 24)
+        upper = self.runner.narrowed(kernel, high, _I32, -(1 << 24), 1 << 24)
         return kernel.combine("add", lower, kernel.combine("shl", upper, bits))
 
-    def _bounded(self, value: Value) -> Value:
+    def _bounded(self, value: KernelValue) -> KernelValue:
         zero_point = self.operator.output_zp
         return clamped(self.kernel, value, self.dst.minimum - zero_point, self.dst.maximum - zero_point)
 
-    def _placed(self, value: Value) -> Value:
+    def _placed(self, value: KernelValue) -> KernelValue:
         """Add the zero point to an integer within its bounds and return it as the output."""
         zero_point = self.operator.output_zp
         if zero_point:
             value = self.kernel.combine("add", value, f32(zero_point))
-        return self.bench.narrowed(self.kernel, value, self.dst, self.dst.minimum, self.dst.maximum)
+        return self.runner.narrowed(self.kernel, value, self.dst, self.dst.minimum, self.dst.maximum)

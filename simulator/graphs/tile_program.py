@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from castsim.graphs.kernel import Combined, Converted, Kept, Kernel, Value, operands
-from castsim.graphs.program import Program
+from castsim.graphs.kernel import Combined, Converted, Kept, KernelValue, NodeKernel, operands
+from castsim.graphs.program import NodeProgram
 from castsim.isa.errors import TileError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
@@ -37,7 +37,7 @@ def has(target: TileTarget, function: str, fmt: Format, *, constant: bool) -> bo
     return rule is not None and fmt.name in rule.types
 
 
-def program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
+def program(kernel: NodeKernel, target: TileTarget, elements: int) -> NodeProgram:
     """Return the program of a kernel for at least `elements` elements.
 
     Raises:
@@ -59,7 +59,7 @@ def program(kernel: Kernel, target: TileTarget, elements: int) -> Program:
     trips = -(-rows // most)
     height = -(-rows // trips)
     writer = _Writer(target, kernel, height, cols)
-    return Program(
+    return NodeProgram(
         target=target,
         text=writer.text(trips),
         suffix=".pto",
@@ -87,7 +87,7 @@ class _Tile:
 @dataclass
 class _Writer:
     target: TileTarget
-    kernel: Kernel
+    kernel: NodeKernel
     rows: int
     cols: int
     head: list[str] = field(default_factory=list)
@@ -167,7 +167,7 @@ class _Writer:
         fmt, second = instruction.first.format, instruction.second
         result = self._take(fmt)
         self.held[instruction.result.number] = result
-        if isinstance(second, Value):
+        if isinstance(second, KernelValue):
             other = self.held[second.number]
             self.body.append(
                 f"pto.t{function} ins({first.name}, {other.name} : {first.kind}, {other.kind}) "
@@ -252,7 +252,7 @@ class _Writer:
         self.roots[name] = fmt, _Tile(name, kind, name)
         return self.roots[name][1]
 
-    def _release(self, value: Value, place: int, last: dict[int, int]) -> None:
+    def _release(self, value: KernelValue, place: int, last: dict[int, int]) -> None:
         """Free the tile of a value read for the last time, unless another name of its bytes is still needed."""
         if last[value.number] != place:
             return

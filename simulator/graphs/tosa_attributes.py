@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from castsim.graphs.model import Tensor
-from castsim.graphs.tosa_text import Attribute, Reader, TensorType
+from castsim.graphs.model import GraphTensor
+from castsim.graphs.tosa_text import TensorType, TosaAttribute, TosaReader
 from castsim.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
 
 RESCALE = "tosa.rescale"
@@ -23,7 +23,7 @@ OPERANDS = ("input", "multiplier", "shift", "input_zp", "output_zp")
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What an attribute may be: a test, and how it is written."""
+    """The legal values of an attribute: a test, and their spelling."""
 
     accepts: Callable[[Any], bool]
     shown: tuple[str, ...]
@@ -41,7 +41,7 @@ _MODES = (SINGLE_ROUND, INEXACT_ROUND, DOUBLE_ROUND)
 _FLAG = _Rule(lambda value: isinstance(value, bool), ("true", "false"))
 _MODE = _Rule(lambda value: value in _MODES, _MODES)
 _ZERO_POINT = _Rule(_is_integer, ("0 : i32",))
-_VALUES = _Rule(lambda value: isinstance(value, Tensor), ("dense<1> : tensor<1xi32>",))
+_VALUES = _Rule(lambda value: isinstance(value, GraphTensor), ("dense<1> : tensor<1xi32>",))
 _RULES = {
     "scale32": _FLAG, "per_channel": _FLAG, "double_round": _FLAG, "input_unsigned": _FLAG, "output_unsigned": _FLAG,
     "rounding_mode": _MODE, "input_zp": _ZERO_POINT, "output_zp": _ZERO_POINT,
@@ -52,7 +52,7 @@ _RULES = {
 
 
 def checked_attributes(
-    reader: Reader, operator: str, index: int, operands: int, given: Mapping[str, Attribute]
+    reader: TosaReader, operator: str, index: int, operands: int, given: Mapping[str, TosaAttribute]
 ) -> dict[str, Any]:
     """Return the values of an operator's attributes by name; `index` is the place of its name.
 
@@ -69,7 +69,7 @@ def checked_attributes(
         rule = _RULES[name]
         if not rule.accepts(found.value):
             said = f"'{found.value}'" if isinstance(found.value, str | int | float) else "this"
-            raise reader.error(f"{said} is no {name} of {operator}", found.index, _shown(name, rule))
+            raise reader.error(f"{said} is not a value of {name} of {operator}", found.index, _shown(name, rule))
     for name in required:
         if name not in own:
             raise reader.error(f"{operator} needs attribute '{name}'", index, _shown(name, _RULES[name]))
@@ -77,9 +77,9 @@ def checked_attributes(
 
 
 def check_operand_types(
-    reader: Reader, operands: list[tuple[TensorType, int]], result: TensorType, attributes: Mapping[str, Any]
+    reader: TosaReader, operands: list[tuple[TensorType, int]], result: TensorType, attributes: Mapping[str, Any]
 ) -> None:
-    """Refuse operands of a RESCALE whose element types are not those that the others and `scale32` call for.
+    """Reject operands of a RESCALE whose element types are not those that the others and `scale32` call for.
 
     Raises:
         ReadError: as said, at the operand.
@@ -92,7 +92,7 @@ def check_operand_types(
             raise reader.error(f"{name} of {kind.format.name}{why.get(name, '')}", index, (element,))
 
 
-def _names(operator: str, operands: int, given: Mapping[str, Attribute]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(operator: str, operands: int, given: Mapping[str, TosaAttribute]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the attributes that an operator needs, and those that it may have."""
     if operator == RESCALE:
         flags = ("scale32", "per_channel")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from castsim.graphs.model import Graph, Input, Language, Node, Tensor
+from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.graphs.tosa_attributes import OPERANDS, RESCALE, check_operand_types, checked_attributes
-from castsim.graphs.tosa_text import Attribute, Kind, Reader, TensorType
+from castsim.graphs.tosa_text import TensorType, TosaAttribute, TosaReader, TosaTokenKind
 from castsim.isa.errors import IllegalError, ReadError, Span
-from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.lexer import PtoSource
 from castsim.targets import load_specification
 
 OPERATORS = ("tosa.cast", "tosa.rescale", "tosa.identity", "tosa.reshape", "tosa.const", "tosa.const_shape")
@@ -36,11 +36,11 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
         ReadError: what cannot be read, with its place.
         IllegalError: another operator, named, with its place.
     """
-    reader = Reader(Source(str(path), text))
+    reader = TosaReader(PtoSource(str(path), text))
     in_module = False
     if reader.at("module") or reader.at("builtin.module"):
         reader.position += 1
-        if reader.kinds[reader.position] is Kind.SYMBOL:
+        if reader.kinds[reader.position] is TosaTokenKind.SYMBOL:
             reader.position += 1
         if reader.take("attributes"):
             reader.attributes()
@@ -52,12 +52,12 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
         raise reader.error("a second function; a graph is one")
     if in_module:
         reader.expect("}")
-    if reader.kinds[reader.position] is not Kind.END:
+    if reader.kinds[reader.position] is not TosaTokenKind.END:
         reader.unexpected("the end of the file")
     return Graph(
         file=str(path),
         name=function.name,
-        language=Language.TOSA,
+        language=GraphLanguage.TOSA,
         spec="tosa",
         version=version or _default_version(),
         inputs=tuple(function.inputs),
@@ -73,13 +73,13 @@ def _default_version() -> str:
 
 @dataclass
 class _Function:
-    """What has been read of a function; `known` are the types of the values so far."""
+    """The part of a function that has been read; `known` are the types of the values so far."""
 
-    reader: Reader
+    reader: TosaReader
     name: str = ""
-    inputs: list[Input] = field(default_factory=list)
-    constants: dict[str, Tensor] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
+    inputs: list[GraphInput] = field(default_factory=list)
+    constants: dict[str, GraphTensor] = field(default_factory=dict)
+    nodes: list[GraphNode] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     known: dict[str, TensorType] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ class _Function:
         reader.expect("func.func")
         if reader.at("private") or reader.at("public"):
             reader.position += 1
-        self.name = reader.next_of(Kind.SYMBOL, "the name of the function")[1:].strip('"')
+        self.name = reader.next_of(TosaTokenKind.SYMBOL, "the name of the function")[1:].strip('"')
         self._arguments()
         declared = self._results()
         if reader.take("attributes"):
@@ -107,14 +107,14 @@ class _Function:
             if self.inputs:
                 reader.expect(",")
             index = reader.position
-            name = reader.next_of(Kind.VALUE, "an argument")[1:]
+            name = reader.next_of(TosaTokenKind.VALUE, "an argument")[1:]
             reader.expect(":")
             kind = reader.type()
             if reader.at("{"):
                 reader.attributes()
             self._define(name, kind, index)
             shape = tuple(f"{name}.{k}" if extent is None else extent for k, extent in enumerate(kind.shape))
-            self.inputs.append(Input(name, kind.format, shape))
+            self.inputs.append(GraphInput(name, kind.format, shape))
 
     def _results(self) -> list[TensorType]:
         reader = self.reader
@@ -133,19 +133,19 @@ class _Function:
 
     def _operation(self) -> None:
         reader = self.reader
-        if reader.kinds[reader.position] is not Kind.VALUE:
+        if reader.kinds[reader.position] is not TosaTokenKind.VALUE:
             reader.unexpected("an operation with a result, or return")
         result_index = reader.position
-        result = reader.next_of(Kind.VALUE, "a result")[1:]
+        result = reader.next_of(TosaTokenKind.VALUE, "a result")[1:]
         reader.expect("=")
         name_index = reader.position
-        quoted = reader.kinds[name_index] is Kind.STRING
-        name = reader.next_of(Kind.STRING if quoted else Kind.WORD, "an operator").strip('"')
+        quoted = reader.kinds[name_index] is TosaTokenKind.STRING
+        name = reader.next_of(TosaTokenKind.STRING if quoted else TosaTokenKind.WORD, "an operator").strip('"')
         span = reader.span(name_index)
         if name not in OPERATORS:
             raise IllegalError(f"operator {name} is not supported", span=span, legal=OPERATORS)
         operands = self._operands()
-        given: dict[str, Attribute] = {}
+        given: dict[str, TosaAttribute] = {}
         if reader.take("<"):
             given |= reader.attributes()
             reader.expect(">")
@@ -176,11 +176,11 @@ class _Function:
         reader = self.reader
         bracketed = reader.take("(")
         found: list[tuple[str, int]] = []
-        while reader.kinds[reader.position] is Kind.VALUE or (found and reader.at(",")):
+        while reader.kinds[reader.position] is TosaTokenKind.VALUE or (found and reader.at(",")):
             if found:
                 reader.expect(",")
             index = reader.position
-            name = reader.next_of(Kind.VALUE, "an operand")[1:]
+            name = reader.next_of(TosaTokenKind.VALUE, "an operand")[1:]
             if name not in self.known:
                 raise reader.error(f"%{name} is not defined", index, [f"%{other}" for other in self.known])
             found.append((name, index))
@@ -209,7 +209,7 @@ class _Function:
         return results[0]
 
     def _constant(self, name: str, kind: TensorType, attributes: dict[str, Any], span: Span) -> None:
-        values: Tensor = next(iter(attributes.values()))
+        values: GraphTensor = next(iter(attributes.values()))
         if not _agree(values.shape, kind.shape):
             raise ReadError("the values of the constant have another shape than the result", span=span)
         self.constants[name] = values
@@ -223,7 +223,7 @@ class _Function:
         if name in ("tosa.identity", "tosa.reshape") and self.known[operands[0]].format != kind.format:
             raise ReadError("the result has another element type than the operand", span=span)
         self.nodes.append(
-            Node(f"%{result}", name, tuple(operands), (result,), attributes, span, ((kind.format, kind.shape),))
+            GraphNode(f"%{result}", name, tuple(operands), (result,), attributes, span, ((kind.format, kind.shape),))
         )
 
     def _return(self, declared: list[TensorType]) -> None:

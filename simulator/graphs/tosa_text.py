@@ -15,17 +15,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from castsim.graphs.model import Tensor
+from castsim.graphs.model import GraphTensor
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from castsim.isa.pto.lexer import Source
+from castsim.isa.pto.lexer import PtoSource
 from castsim.numerics import abstract_policy, code_dtype, convert_codes
 from castsim.numerics.unpack import code_bits
 
 
-class Kind(Enum):
-    """What a token is."""
+class TosaTokenKind(Enum):
+    """The kind of a token."""
 
     TYPE = "type"
     DENSE = "dense value"
@@ -41,17 +41,17 @@ class Kind(Enum):
 
 
 _PATTERNS = (
-    (Kind.TYPE, r"tensor\s*<[^<>]*(?:<[^<>]*>[^<>]*)*>|![A-Za-z_][\w.$]*(?:<[^<>]*>)?"),
-    (Kind.DENSE, r"dense\s*<[^<>]*>|array\s*<[^<>]*>"),
-    (Kind.VALUE, r"%[\w.$-]+"),
-    (Kind.SYMBOL, r"@(?:[\w.$-]+|\"[^\"\n]*\")"),
-    (Kind.STRING, r'"(?:[^"\\\n]++|\\[^\n])*+"'),
-    (Kind.ATTRIBUTE, r"#[A-Za-z_][\w.$]*(?:\s*<[^<>]*>)?"),
-    (Kind.NUMBER, r"-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"),
-    (Kind.WORD, r"[A-Za-z_][\w.$]*"),
-    (Kind.PUNCTUATION, r"->|[{}()\[\]<>=:,]"),
-    (Kind.END, r"\Z"),
-    (Kind.UNKNOWN, r"."),
+    (TosaTokenKind.TYPE, r"tensor\s*<[^<>]*(?:<[^<>]*>[^<>]*)*>|![A-Za-z_][\w.$]*(?:<[^<>]*>)?"),
+    (TosaTokenKind.DENSE, r"dense\s*<[^<>]*>|array\s*<[^<>]*>"),
+    (TosaTokenKind.VALUE, r"%[\w.$-]+"),
+    (TosaTokenKind.SYMBOL, r"@(?:[\w.$-]+|\"[^\"\n]*\")"),
+    (TosaTokenKind.STRING, r'"(?:[^"\\\n]++|\\[^\n])*+"'),
+    (TosaTokenKind.ATTRIBUTE, r"#[A-Za-z_][\w.$]*(?:\s*<[^<>]*>)?"),
+    (TosaTokenKind.NUMBER, r"-?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"),
+    (TosaTokenKind.WORD, r"[A-Za-z_][\w.$]*"),
+    (TosaTokenKind.PUNCTUATION, r"->|[{}()\[\]<>=:,]"),
+    (TosaTokenKind.END, r"\Z"),
+    (TosaTokenKind.UNKNOWN, r"."),
 )
 _TOKEN = re.compile(r"(?:\s++|//[^\n]*+)*+(?:" + "|".join(f"({pattern})" for _, pattern in _PATTERNS) + ")", re.ASCII)
 
@@ -82,31 +82,31 @@ class TensorType:
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class TosaAttribute:
     """The value of an attribute, and the number of the token that is its name."""
 
     value: Any
     index: int
 
 
-class Reader:
+class TosaReader:
     """A position in the tokens of one file."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PtoSource) -> None:
         self.source = source
-        self.kinds: list[Kind] = []
+        self.kinds: list[TosaTokenKind] = []
         self.texts: list[str] = []
         self.starts: list[int] = []
         self.position = 0
         for match in _TOKEN.finditer(source.text):
             index = match.lastindex or 1
             kind, start = _PATTERNS[index - 1][0], match.start(index)
-            if kind is Kind.UNKNOWN:
+            if kind is TosaTokenKind.UNKNOWN:
                 raise source.error(f"unexpected character {source.text[start]!r}", start)
             self.kinds.append(kind)
             self.texts.append(match.group(index))
             self.starts.append(start)
-            if kind is Kind.END:
+            if kind is TosaTokenKind.END:
                 break
 
     def span(self, index: int | None = None) -> Span:
@@ -119,9 +119,9 @@ class Reader:
         return ReadError(message, span=self.span(index), legal=legal)
 
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
-        """Refuse the next token."""
+        """Reject the next token."""
         text = self.texts[self.position]
-        found = "the end of the file" if self.kinds[self.position] is Kind.END else f"'{text[:40]}'"
+        found = "the end of the file" if self.kinds[self.position] is TosaTokenKind.END else f"'{text[:40]}'"
         raise self.error(f"expected {expected}, found {found}", legal=legal)
 
     def at(self, text: str) -> bool:
@@ -130,17 +130,17 @@ class Reader:
 
     def take(self, text: str) -> bool:
         """Go past the next token if it is this one."""
-        found = self.at(text) and self.kinds[self.position] is not Kind.END
+        found = self.at(text) and self.kinds[self.position] is not TosaTokenKind.END
         self.position += found
         return found
 
     def expect(self, text: str) -> None:
-        """Go past this token, or refuse what stands there."""
+        """Go past this token, or reject what stands there."""
         if not self.take(text):
             self.unexpected(f"'{text}'")
 
-    def next_of(self, kind: Kind, what: str) -> str:
-        """Return the next token's text if it is of a kind, or refuse it."""
+    def next_of(self, kind: TosaTokenKind, what: str) -> str:
+        """Return the next token's text if it is of a kind, or reject it."""
         if self.kinds[self.position] is not kind:
             self.unexpected(what)
         self.position += 1
@@ -149,7 +149,7 @@ class Reader:
     def type(self, *, constant: bool = False) -> TensorType:
         """Read a tensor or shape type; that of a constant may be one of `index`."""
         index = self.position
-        text = self.next_of(Kind.TYPE, "a tensor type")
+        text = self.next_of(TosaTokenKind.TYPE, "a tensor type")
         shape = _SHAPE.fullmatch(text)
         if shape:
             if len(shape.group(1)) > _LONGEST:
@@ -157,7 +157,7 @@ class Reader:
             return TensorType(FORMATS["i64"], (int(shape.group(1)),))
         match = _TENSOR.fullmatch(text)
         if match is None:
-            raise self.error(f"'{text[:60]}' is no ranked tensor type", index, ("tensor<4x8xf32>", "!tosa.shape<2>"))
+            raise self.error(f"'{text[:60]}' is not a ranked tensor type", index, ("tensor<4x8xf32>", "!tosa.shape<2>"))
         dims = [part.strip() for part in match.group(1).split("x") if part.strip()]
         if any(len(part) > _LONGEST for part in dims):
             raise self.error("an extent is too long", index)
@@ -186,40 +186,44 @@ class Reader:
             found.append(self.type())
         return found
 
-    def attributes(self) -> dict[str, Attribute]:
+    def attributes(self) -> dict[str, TosaAttribute]:
         """Read `{name = value, ...}`, the opening brace included."""
         self.expect("{")
-        found: dict[str, Attribute] = {}
+        found: dict[str, TosaAttribute] = {}
         while not self.take("}"):
             if found:
                 self.expect(",")
             index = self.position
             kind = self.kinds[index]
-            name = self.next_of(kind, "a name") if kind in (Kind.WORD, Kind.STRING) else self.unexpected("a name")
+            name = (
+                self.next_of(kind, "a name")
+                if kind in (TosaTokenKind.WORD, TosaTokenKind.STRING)
+                else self.unexpected("a name")
+            )
             name = name.strip('"')
             if name in found:
                 raise self.error(f"'{name}' is given twice", index)
-            found[name] = Attribute(self._value() if self.take("=") else True, index)
+            found[name] = TosaAttribute(self._value() if self.take("=") else True, index)
         return found
 
     def _value(self) -> Any:
         kind, text, index = self.kinds[self.position], self.texts[self.position], self.position
-        if kind is Kind.DENSE:
+        if kind is TosaTokenKind.DENSE:
             self.position += 1
             return self._array(text, index) if text.startswith("array") else self._dense(text, index)
-        if kind is Kind.STRING:
+        if kind is TosaTokenKind.STRING:
             self.position += 1
             return text[1:-1]
-        if kind is Kind.ATTRIBUTE:
+        if kind is TosaTokenKind.ATTRIBUTE:
             self.position += 1
             inner = re.search(r"<\s*([^<>]*?)\s*>", text)
             return inner.group(1) if inner else text
-        if kind is Kind.NUMBER:
+        if kind is TosaTokenKind.NUMBER:
             self.position += 1
             if self.take(":"):
-                self.next_of(Kind.WORD, "a type")
+                self.next_of(TosaTokenKind.WORD, "a type")
             return self._number(text, index)
-        if kind in (Kind.WORD, Kind.TYPE):
+        if kind in (TosaTokenKind.WORD, TosaTokenKind.TYPE):
             self.position += 1
             return {"true": True, "false": False}.get(text, text)
         if not self.at("["):
@@ -233,7 +237,7 @@ class Reader:
             if found:
                 self.expect(",")
             if self.at("["):
-                raise self.error("lists within lists are no attribute of these operators")
+                raise self.error("lists within lists are not an attribute of these operators")
             found.append(self._value())
         return found
 
@@ -245,11 +249,11 @@ class Reader:
         parts = [part.strip() for part in values.split(",")] if colon and values.strip() else []
         return [self._number(part, index) for part in parts]
 
-    def _dense(self, text: str, index: int) -> Tensor:
+    def _dense(self, text: str, index: int) -> GraphTensor:
         self.expect(":")
         kind = (
             self.type(constant=True)
-            if self.kinds[self.position] is Kind.TYPE
+            if self.kinds[self.position] is TosaTokenKind.TYPE
             else self.unexpected("the type of the dense value")
         )
         if None in kind.shape:
@@ -265,9 +269,9 @@ class Reader:
             raise self.error(f"{len(values)} values for {size} elements", index)
         codes = self._codes(values, kind.format, index)
         if len(values) == size:
-            return Tensor(kind.format, codes.reshape(extents))
+            return GraphTensor(kind.format, codes.reshape(extents))
         try:
-            return Tensor(kind.format, np.broadcast_to(codes, extents))  # one element in memory
+            return GraphTensor(kind.format, np.broadcast_to(codes, extents))  # one element in memory
         except ValueError:
             raise self.error(f"a tensor of {size} elements is larger than any memory", index) from None
 
@@ -283,7 +287,7 @@ class Reader:
                 )
         except ValueError:
             pass
-        raise self.error(f"'{text[:40]}' is no number", index)
+        raise self.error(f"'{text[:40]}' is not a number", index)
 
     def _codes(self, values: list[int | float | bool], fmt: Format, index: int) -> Codes:
         """Return the codes of numbers; a whole number for a float is its bits, as MLIR prints what has no decimal."""
@@ -303,7 +307,7 @@ class Reader:
         if isinstance(fmt, IntFormat):
             low = fmt.minimum if not fmt.boolean else 0
             if not isinstance(value, int) or not low <= value <= max(fmt.maximum, (1 << fmt.bits) - 1):
-                raise self.error(f"{value} is no {fmt.name}", index, (f"{low} to {fmt.maximum}",))
+                raise self.error(f"{value} is not a value of {fmt.name}", index, (f"{low} to {fmt.maximum}",))
             # A number written without its sign means the same bits; a code of i48 has its sign in the upper ones too.
             number = value - (1 << fmt.bits) if value > fmt.maximum and fmt.signed else value
             return int(number) & ((1 << code_bits(fmt)) - 1)

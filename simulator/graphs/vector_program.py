@@ -7,8 +7,8 @@ formats.
 
 from __future__ import annotations
 
-from castsim.graphs.kernel import Combined, Kept, Kernel, Value
-from castsim.graphs.program import Program
+from castsim.graphs.kernel import Combined, Kept, KernelValue, NodeKernel
+from castsim.graphs.program import NodeProgram
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc import parse
@@ -42,7 +42,7 @@ def has(target: VliwTarget, function: str, fmt: Format, *, constant: bool) -> bo
     return True
 
 
-def program(kernel: Kernel, target: VliwTarget, elements: int) -> Program:
+def program(kernel: NodeKernel, target: VliwTarget, elements: int) -> NodeProgram:
     """Return the program of a kernel for at least `elements` elements.
 
     A chain's program calls its arguments `src` and `dst`, as its kernel must.
@@ -55,14 +55,14 @@ def program(kernel: Kernel, target: VliwTarget, elements: int) -> Program:
     if chain is not None:
         source, destination = kernel.inputs[0], kernel.outputs[0]
         found = vector_assembly(chain, source.format, destination.format, target, elements)
-        return Program(
+        return NodeProgram(
             target, title + found.text, found.suffix, {source.name: source.format},
             {destination.name: destination.format}, found.elements, 1,
         )  # fmt: skip
     scheduled = schedule(_sequence(kernel, target), target)
     size = scheduled.ports[0].elements
     tiles = -(-elements // size)
-    return Program(
+    return NodeProgram(
         target=target,
         text=title + scheduled.text(tiles),
         suffix=".tpc",
@@ -73,7 +73,7 @@ def program(kernel: Kernel, target: VliwTarget, elements: int) -> Program:
     )
 
 
-def _sequence(kernel: Kernel, target: VliwTarget) -> Sequence:
+def _sequence(kernel: NodeKernel, target: VliwTarget) -> Sequence:
     ports = [*kernel.inputs, *kernel.outputs]
     widths = [fmt.bits for fmt in kernel.formats()]
     if min(widths) < _BYTE:
@@ -100,7 +100,7 @@ def _sequence(kernel: Kernel, target: VliwTarget) -> Sequence:
     return sequence
 
 
-def _issue(sequence: Sequence, kernel: Kernel, values: dict[int, Register], target: VliwTarget) -> None:
+def _issue(sequence: Sequence, kernel: NodeKernel, values: dict[int, Register], target: VliwTarget) -> None:
     """Append the instructions for one register of slots."""
     for instruction in kernel.instructions:
         if isinstance(instruction, Combined):
@@ -116,7 +116,7 @@ def _issue(sequence: Sequence, kernel: Kernel, values: dict[int, Register], targ
 
 def _combined(sequence: Sequence, instruction: Combined, values: dict[int, Register]) -> Register:
     first, second, fmt = values[instruction.first.number], instruction.second, instruction.first.format
-    other: Register | int = values[second.number] if isinstance(second, Value) else second
+    other: Register | int = values[second.number] if isinstance(second, KernelValue) else second
     if instruction.backwards and isinstance(other, int):
         first, other = sequence.broadcast(other & 0xFFFFFFFF, FORMATS[fmt.name].name), first
     result = sequence.vector()

@@ -1,4 +1,4 @@
-"""What can be said of a node: more than that a run met no difference only where something proves more."""
+"""The verdicts on a node: stronger than that a run met no difference only where something proves more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from castsim.planning import Method, Plan, Verdict
 
 
 class NodeVerdict(StrEnum):
-    """What became of a node."""
+    """The verdict on a node."""
 
     PROVEN = "proven"
     """Its cast is proven for every code of the source, by an argument."""
@@ -32,7 +32,7 @@ class NodeVerdict(StrEnum):
 
 
 def verdict_of_plan(plan: Plan) -> NodeVerdict:
-    """Return what the proof of a lowered cast says of the node."""
+    """Return the verdict on a node that follows from the proof of its lowered cast."""
     if plan.verdict is Verdict.DIFFERS:
         return NodeVerdict.DIFFERS
     if plan.evidence is None or not plan.evidence.proves:

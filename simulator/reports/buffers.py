@@ -1,4 +1,4 @@
-"""Which bytes of each on-chip buffer a program touches."""
+"""The bytes of each on-chip buffer that a program touches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from castsim.execution.tree import Access, Block, Deltas, Loop, Lowered, Node, T
 from castsim.targets import Target
 
 Reach = tuple[int, int]
-"""How far loops move an address down and up, in bytes."""
+"""The distances by which loops move an address down and up, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What single values become: the table of `castsim cast` as data and as JSON."""
+"""The results of casting single values: the table of `castsim cast` as data and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from castsim.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceValue:
     """One value to cast: the text given, the code of the source format it stands for.
 
     `exact` is False if the text names a number that the source format does not have.
@@ -31,8 +31,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What to cast, and how; empty modes ask for the default.
+class ValueCastRequest:
+    """The values to cast and the modes; empty modes mean the default.
 
     `abstract` asks for the cast without a chip, beside those of `targets` if there are any. If `lenient`, targets that
     do not have the cast are passed over. `specified` are the specifications to judge by.
@@ -40,7 +40,7 @@ class Request:
 
     src: Format
     dst: Format
-    sources: tuple[Source, ...]
+    sources: tuple[SourceValue, ...]
     targets: tuple[Target, ...]
     roundings: tuple[str, ...]
     overflows: tuple[Overflow, ...]
@@ -52,7 +52,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class CastRow:
+class CastResultRow:
     """One value under one target and mode; `target` None is the abstract cast.
 
     `asked` is the rounding that was asked for (None: the default); the other modes are those in force. `ulps` is the
@@ -60,7 +60,7 @@ class CastRow:
     each specification whether it accepts the result.
     """
 
-    source: Source
+    source: SourceValue
     target: str | None
     asked: str | None
     rounding: str
@@ -81,7 +81,7 @@ class CastRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedTarget:
     """A target that was passed over, and why."""
 
     target: str
@@ -89,25 +89,25 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class CastTable:
+class CastResults:
     """All rows, value by value, what targets did not do as asked, which did nothing, and what specifications accept."""
 
-    request: Request
-    rows: tuple[CastRow, ...]
+    request: ValueCastRequest
+    rows: tuple[CastResultRow, ...]
     warnings: Warnings
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedTarget, ...] = ()
     accepted: tuple[Accepted, ...] = ()
 
-    def differences(self) -> list[tuple[CastRow, ...]]:
+    def differences(self) -> list[tuple[CastResultRow, ...]]:
         """Return the groups of rows of one value and one rounding asked for whose results are not all the same."""
-        groups: dict[tuple[int, str | None], list[CastRow]] = {}
+        groups: dict[tuple[int, str | None], list[CastResultRow]] = {}
         for row in self.rows:
             groups.setdefault((id(row.source), row.asked), []).append(row)
         found = [tuple(group) for group in groups.values() if len({row.code for row in group}) > 1]
         return found if self.request.targets else []
 
 
-def cast_document(table: CastTable) -> Document:
+def cast_document(table: CastResults) -> Document:
     """Return the table as JSON. A finite value is a number, others are `nan`, `inf`, `-inf`."""
     request = table.request
     return {
@@ -131,7 +131,7 @@ def cast_document(table: CastTable) -> Document:
     }
 
 
-def spread(group: Sequence[CastRow], fmt: Format) -> int | None:
+def spread(group: Sequence[CastResultRow], fmt: Format) -> int | None:
     """Return the largest distance in ulps within a group of results, None if some are NaN and some are not."""
     places = [ordinal(row.code, fmt) for row in group]
     known = [place for place in places if place is not None]
@@ -140,7 +140,7 @@ def spread(group: Sequence[CastRow], fmt: Format) -> int | None:
     return None if known else 0
 
 
-def _difference(group: Sequence[CastRow], request: Request) -> Document:
+def _difference(group: Sequence[CastResultRow], request: ValueCastRequest) -> Document:
     return {
         "input_bits": bits_text(group[0].source.code, request.src),
         "rounding_asked": group[0].asked,

@@ -1,4 +1,4 @@
-"""What specifications accept for single values: rows beside those of targets, as data and as JSON."""
+"""The results that specifications accept for single values: rows beside those of targets, as data and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from castsim.specifications import AcceptanceSets, SpecifiedCast
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What a specification accepts for one value, the `number`-th of the request.
+    """The results that a specification accepts for one value, the `number`-th of the request.
 
     Every code if `anything`; else the numbers from `lowest` to `highest` and `further`, codes with their values (None:
     no number; no further one), and every NaN if `nan`.
@@ -38,7 +38,7 @@ class Accepted:
 
 
 def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted:
-    """Return what is accepted for one element of the sets."""
+    """Return the accepted results for one element of the sets."""
     anything, nan = bool(sets.anything[number]), bool(sets.nan[number])
     if anything or not sets.numbers[number]:
         return Accepted(number, cast, None, None, None, nan, anything)

@@ -1,4 +1,4 @@
-"""What single values become, as text."""
+"""The results of casting single values, as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.isa.formats import Format
-from castsim.reports.cast import CastRow, CastTable, Request, Source, spread
+from castsim.reports.cast import CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
 from castsim.reports.cast_specifications import Accepted
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import table
@@ -23,7 +23,7 @@ DIGITS = 20
 """Longest decimal that is written out exactly; longer ones are cut to 9 significant digits and marked."""
 
 
-def cast_text(found: CastTable) -> RenderableType:
+def cast_text(found: CastResults) -> RenderableType:
     """Return the table, one row per value, target and mode, and the warnings."""
     return Group(*_sections(found))
 
@@ -42,7 +42,7 @@ def number_text(value: Fraction | float) -> str:
     return f"~{float(value):.9g}"  # no format has a finite number beyond the range of a double
 
 
-def _sections(found: CastTable) -> Iterator[RenderableType]:
+def _sections(found: CastResults) -> Iterator[RenderableType]:
     request = found.request
     yield Text(f"{request.src.name} -> {request.dst.name}", style="bold")
     yield _table(found)
@@ -58,7 +58,7 @@ def _sections(found: CastTable) -> Iterator[RenderableType]:
         yield Text.assemble(("warning: ", "bold yellow"), warning)
 
 
-def _comparison(found: CastTable) -> Iterator[RenderableType]:
+def _comparison(found: CastResults) -> Iterator[RenderableType]:
     """Yield what the distances mean, and the values on which the results are not the same."""
     dst = found.request.dst
     yield Text(f"ulps: steps of {dst.name} from the abstract cast, rounding as asked; NaN has none", style="dim")
@@ -70,13 +70,13 @@ def _comparison(found: CastTable) -> Iterator[RenderableType]:
         yield Text.assemble(("differ: ", "bold red"), f"{first.source.text}{mode}: {distance}")
 
 
-def _table(found: CastTable) -> Table:
+def _table(found: CastResults) -> Table:
     """Return one row per result; each value is named once, beside its rows."""
     request = found.request
     return _targets_table(found) if request.targets or request.specified else _abstract_table(found)
 
 
-def _abstract_table(found: CastTable) -> Table:
+def _abstract_table(found: CastResults) -> Table:
     request = found.request
     numbers = ("input bits", "read as", "output bits", "value")
     modes = ("target", "rounding", "overflow")
@@ -99,7 +99,7 @@ def _abstract_table(found: CastTable) -> Table:
     return made
 
 
-def _targets_table(found: CastTable) -> Table:
+def _targets_table(found: CastResults) -> Table:
     """Return the results of targets below one another, what differs from the abstract cast highlighted.
 
     Below them what specifications accept.
@@ -125,12 +125,12 @@ def _targets_table(found: CastTable) -> Table:
     return made
 
 
-def _names(found: CastTable) -> Iterator[str]:
+def _names(found: CastResults) -> Iterator[str]:
     yield from (_name(row) for row in found.rows)
     yield from (cast.label for cast in found.request.specified)
 
 
-def _cells(row: CastRow, request: Request) -> list[str | Text]:
+def _cells(row: CastResultRow, request: ValueCastRequest) -> list[str | Text]:
     dst = request.dst
     style = "bold red" if row.ulps != 0 else ""
     return [
@@ -145,7 +145,7 @@ def _cells(row: CastRow, request: Request) -> list[str | Text]:
     ]
 
 
-def _judgement(row: CastRow, request: Request) -> Text:
+def _judgement(row: CastResultRow, request: ValueCastRequest) -> Text:
     """Return the specifications that reject a result; their attributes stand beside what they accept."""
     versions = {cast.label: f"{cast.spec.name}@{cast.version}" for cast in request.specified}
     against = [versions[label] for label, good in row.accepted_by.items() if not good]
@@ -171,25 +171,25 @@ def _accepted_cells(row: Accepted, dst: Format) -> list[str | Text]:
     return [row.cast.label, row.kind, "-", "-", "\n".join(bits), "\n".join(values), "", ""]
 
 
-def _make_room(made: Table, found: CastTable) -> None:
+def _make_room(made: Table, found: CastResults) -> None:
     """Keep the last column, which has no heading, from being squeezed."""
     made.columns[-1].no_wrap = True
     made.columns[-1].min_width = len(_INEXACT) if any(row.inexact for row in found.rows) else 0
 
 
-def _name(row: CastRow) -> str:
+def _name(row: CastResultRow) -> str:
     return row.target or "abstract"
 
 
-def _given(source: Source) -> str:
+def _given(source: SourceValue) -> str:
     return source.text + ("" if source.exact else " *")
 
 
-def _mark(row: CastRow) -> Text:
+def _mark(row: CastResultRow) -> Text:
     return Text(_INEXACT if row.inexact else "", style="yellow")
 
 
-def _ulps(row: CastRow) -> str:
+def _ulps(row: CastResultRow) -> str:
     if row.target is None:
         return ""
     return "NaN" if row.ulps is None else f"{row.ulps:+d}" if row.ulps else "0"

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from castsim.isa.formats import FORMATS
 from castsim.numerics import value_of
-from castsim.reports.cast import Source
+from castsim.reports.cast import SourceValue
 from castsim.reports.documents import Document, document
 from castsim.reports.numbers import bits_text, json_value, number_document
-from castsim.tpc_compiler.compiled_casts import CastTable, Column, Comparison, CompiledCast, source_format
+from castsim.tpc_compiler.compiled_casts import Column, CompiledCast, CompiledCastTable, ResultComparison, source_format
 from castsim.tpc_compiler.compiled_casts.paths import Path
 
 
 def cast_document(cast: CompiledCast) -> Document:
-    """Return what a cast is: types, path, mode, kind of lowering."""
+    """Return the document of a cast: types, path, mode, kind of lowering."""
     return {
         "target": cast.target.name,
         "src": cast.src.name,
@@ -35,7 +35,7 @@ def path_document(path: Path) -> Document:
     }
 
 
-def compiled_document(found: Comparison, sources: Sequence[Source]) -> Document:
+def compiled_document(found: ResultComparison, sources: Sequence[SourceValue]) -> Document:
     """Return a comparison; results are listed per account."""
     src, dst = source_format(found.cast), FORMATS[found.cast.dst.element]
     return {
@@ -56,7 +56,7 @@ def compiled_document(found: Comparison, sources: Sequence[Source]) -> Document:
     }
 
 
-def _column(column: Column, found: Comparison) -> Document:
+def _column(column: Column, found: ResultComparison) -> Document:
     fmt = FORMATS[found.cast.dst.element]
     path = found.other.path if found.other is not None and found.other.reading == column.label else found.cast.path
     return {
@@ -67,7 +67,7 @@ def _column(column: Column, found: Comparison) -> Document:
     }
 
 
-def table_document(table: CastTable) -> Document:
+def table_document(table: CompiledCastTable) -> Document:
     """Return a table of C-level casts: its cells, and the paths of the pairs without an instruction."""
     return {
         **document(table, "target", "elements"),
@@ -78,6 +78,6 @@ def table_document(table: CastTable) -> Document:
     }
 
 
-def _mediated(table: CastTable, src: str, dst: str) -> Document | None:
+def _mediated(table: CompiledCastTable, src: str, dst: str) -> Document | None:
     path = table.mediated.get((src, dst))
     return None if path is None else path_document(path)

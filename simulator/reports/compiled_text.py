@@ -10,29 +10,29 @@ from rich.text import Text
 
 from castsim.isa.formats import FORMATS, Format
 from castsim.numerics import value_of
-from castsim.reports.cast import Source
+from castsim.reports.cast import SourceValue
 from castsim.reports.cast_text import number_text
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import table
 from castsim.targets.schema import Status
 from castsim.tpc_compiler.compiled_casts import (
-    CastTable,
-    Comparison,
+    CompiledCastTable,
     Difference,
-    Entry,
-    Form,
+    MatrixEntry,
     Order,
+    ResultComparison,
+    SourceForm,
     entries,
     source_format,
 )
 
 
-def compiled_text(found: Comparison, sources: Sequence[Source]) -> RenderableType:
+def compiled_text(found: ResultComparison, sources: Sequence[SourceValue]) -> RenderableType:
     """Return the path of a cast, its results for the inputs, and where accounts differ."""
     return Group(*_sections(found, sources))
 
 
-def _sections(found: Comparison, sources: Sequence[Source]) -> Iterator[RenderableType]:
+def _sections(found: ResultComparison, sources: Sequence[SourceValue]) -> Iterator[RenderableType]:
     cast = found.cast
     yield Text(f"{cast.src.name} -> {cast.dst.name} on {cast.target.name}, {_said(found)}", style="bold")
     for each in [cast] if found.other is None else [cast, found.other]:
@@ -57,21 +57,21 @@ def _sections(found: Comparison, sources: Sequence[Source]) -> Iterator[Renderab
         yield Text("LLVM IR: no difference among the inputs tried")
 
 
-def _said(found: Comparison) -> str:
+def _said(found: ResultComparison) -> str:
     cast = found.cast
     if found.instructions:
         return f"LLVM IR {' and '.join(found.instructions)}"
     mode = f", mode {cast.mode}" if cast.mode else ", no rounding mode"
-    return f"form {cast.form}{mode if cast.form != Form.REINTERPRET else ''}"
+    return f"form {cast.form}{mode if cast.form != SourceForm.REINTERPRET else ''}"
 
 
-def _entries(found: Comparison) -> tuple[Entry, ...]:
-    """Return what the compiler's matrix says of the two element types; reinterpretations are none of its casts."""
+def _entries(found: ResultComparison) -> tuple[MatrixEntry, ...]:
+    """Return the entry of the compiler's matrix for the two element types; it has no reinterpretations."""
     cast = found.cast
-    return () if cast.form == Form.REINTERPRET else entries(cast.target, cast.src.element, cast.dst.element)
+    return () if cast.form == SourceForm.REINTERPRET else entries(cast.target, cast.src.element, cast.dst.element)
 
 
-def _results(found: Comparison, sources: Sequence[Source]) -> Table:
+def _results(found: ResultComparison, sources: Sequence[SourceValue]) -> Table:
     """Return a row per input, a column per account."""
     fmt = source_format(found.cast)
     made = table("input", "bits", *(column.label for column in found.columns), "")
@@ -91,7 +91,7 @@ def _results(found: Comparison, sources: Sequence[Source]) -> Table:
     return made
 
 
-def _cell(found: Comparison, column: int, place: int) -> str:
+def _cell(found: ResultComparison, column: int, place: int) -> str:
     chosen = found.columns[column]
     if chosen.poison[place]:
         return "poison"
@@ -103,7 +103,7 @@ def _number(code: int, fmt: Format) -> str:
     return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
 
 
-def _difference(found: Comparison, difference: Difference) -> Text:
+def _difference(found: ResultComparison, difference: Difference) -> Text:
     src, dst, witness = source_format(found.cast), FORMATS[found.cast.dst.element], difference.witness
     return Text.assemble(
         ("differs from ", "bold yellow"),
@@ -112,7 +112,7 @@ def _difference(found: Comparison, difference: Difference) -> Text:
     )
 
 
-def table_text(found: CastTable) -> Text:
+def table_text(found: CompiledCastTable) -> Text:
     """Return the table as Markdown, and below it the chains of the pairs without an instruction."""
     lines = [found.markdown(), "C: CONVERT; C-INT: CONVERT_INT; N/A: no instruction. Through mediators:", ""]
     for path in found.mediated.values():

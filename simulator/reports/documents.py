@@ -14,7 +14,7 @@ from castsim.isa.formats import Format
 from castsim.targets.schema import Table, TargetHeader
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-"""What JSON can hold."""
+"""A value that JSON can hold."""
 
 Document: TypeAlias = dict[str, Json]
 """A JSON object."""

@@ -30,7 +30,7 @@ _IN_BUNDLES = {
 
 
 def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
-    """Return that a run has left stale values, how many and where first; None if it has not, or nobody looked."""
+    """Return the number and first place of stale values that a run left; None if it left none, or was not checked."""
     stale = [each for each in found or () if each.stale]
     if not stale:
         return None

@@ -11,7 +11,7 @@ from castsim.targets import Target
 from castsim.targets.schema import Fact, Option, Status, Table
 
 DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
-"""What a report ends with: facts that no vendor document states and no source reports as measured."""
+"""The end of a report: facts that no vendor document states and no source reports as measured."""
 
 OPTIONS = "options"
 """The part of a description that holds the options."""

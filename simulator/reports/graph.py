@@ -7,9 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 from shlex import quote
 
-from castsim.graphs import Comparison, GraphRun, NodeRun, Witness
-from castsim.graphs.bench import Stage
+from castsim.graphs import GraphRun, NodeRun, OutputComparison, WrongElement
 from castsim.graphs.comparison import number_of
+from castsim.graphs.kernel_runner import KernelRun
 from castsim.planning.answering import Setting
 from castsim.planning.answering.answer import options_text
 from castsim.reports.documents import Document, document
@@ -25,7 +25,7 @@ CONVENTIONS = (
     "after the other, without launch overhead",
     "tensors are flat and filled up with zeros to whole tiles or registers; tiles are not double-buffered",
 )
-"""How cycles are to be read."""
+"""The note on reading cycles."""
 
 
 def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
@@ -58,7 +58,7 @@ def seconds_of(found: GraphRun) -> float:
     return float(Fraction(found.cycles, found.target.frequency.megahertz * 10**6))
 
 
-def witness_text(witness: Witness) -> str:
+def witness_text(witness: WrongElement) -> str:
     """Return a wrong element in words: where it is, from what, what came out, what should have."""
     place = f"[{', '.join(map(str, witness.index))}]"
     sources = ", ".join(f"{number_of(code, fmt)} ({fmt.name} {bits_text(code, fmt)})" for fmt, code in witness.sources)
@@ -91,7 +91,7 @@ def _without_program(document: Document) -> Document:
     return {key: value for key, value in document.items() if key not in ("program", "file", "target")}
 
 
-def _stage(stage: Stage, file: Path | None) -> Document:
+def _stage(stage: KernelRun, file: Path | None) -> Document:
     return {
         **document(stage, "title", "instructions", "cycles", "elements"),
         **document(stage.program, "elements", "tiles", elements="elements_with_filling"),
@@ -106,7 +106,7 @@ def settings_of(node: NodeRun) -> Setting:
     return tuple(dict.fromkeys(setting for stage in node.stages for setting in stage.settings))
 
 
-def run_command(stage: Stage, file: Path | None) -> str:
+def run_command(stage: KernelRun, file: Path | None) -> str:
     """Return the command that runs a program; FILE where it was not written."""
     options = f" {options_text(stage.settings)}" if stage.settings else ""
     inputs = "".join(f" --in {name}=random:{seed}" for seed, name in enumerate(stage.program.inputs))
@@ -116,7 +116,7 @@ def run_command(stage: Stage, file: Path | None) -> str:
 _COMPARISON = ("output", "against", "elements", "undefined", "wrong", "passed", "because")
 
 
-def _comparison(found: Comparison) -> Document:
+def _comparison(found: OutputComparison) -> Document:
     witness = found.witness
     return {
         **document(found, *_COMPARISON, because="because_of_nodes"),

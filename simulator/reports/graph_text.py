@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.graphs import Comparison, GraphRun, NodeRun, NodeVerdict
+from castsim.graphs import GraphRun, NodeRun, NodeVerdict, OutputComparison
 from castsim.planning.answering import Answer
 from castsim.reports.graph import CONVENTIONS, run_command, seconds_of, witness_text
 from castsim.reports.lower_text import chain_text, counterexample_text, option_text
@@ -51,7 +51,7 @@ def graph_text(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tupl
 
 
 def headline(found: GraphRun) -> str:
-    """Return what is known of all nodes together."""
+    """Return the summary of all nodes."""
     if found.conforms:
         return "every node is proven or exhaustively tried"
     if not found.agrees or any(node.verdict is NodeVerdict.DIFFERS for node in found.nodes):
@@ -112,7 +112,7 @@ def _stages(node: NodeRun) -> list[str]:
     return lines
 
 
-def _compared(found: Comparison) -> str:
+def _compared(found: OutputComparison) -> str:
     text = f"{found.output}: {found.wrong} of {found.elements} elements differ from the {found.against}"
     if found.sets:
         text = f"{found.output}: {found.wrong} of {found.elements} elements are outside of what {found.against} accepts"

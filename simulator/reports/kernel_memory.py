@@ -1,4 +1,4 @@
-"""What lies in the on-chip buffers of a program, cycle by cycle.
+"""The content of the on-chip buffers of a program, cycle by cycle.
 
 The bytes from the first to the last that an access touches are taken as one stretch. Data live from the start of the
 instruction that writes them until the end of the last one that reads them before they are written again.
@@ -18,7 +18,7 @@ from castsim.targets import Target
 from castsim.timing import Timing
 
 _MOST_PLACES = 512
-"""Different places of accesses that are told apart; beyond, all places of an operand count as one stretch."""
+"""Different places of accesses that are kept apart; beyond, all places of an operand count as one stretch."""
 
 Interval = tuple[int, int]
 """Cycles [start, end)."""
@@ -66,7 +66,7 @@ class BufferMap:
 
 @dataclass(slots=True)
 class _Use:
-    """What happens to one stretch: (start, end, write) in cycles, the lines that do it."""
+    """The accesses to one stretch: (start, end, write) in cycles, the lines that do it."""
 
     events: list[tuple[int, int, bool]] = field(default_factory=list)
     written_by: set[int] = field(default_factory=set)
@@ -87,7 +87,7 @@ def buffer_maps(tree: Tree, timing: Timing, target: Target) -> tuple[BufferMap, 
 
 
 def _uses(tree: Tree, timing: Timing, space: str) -> dict[Interval, _Use]:
-    """Return what happens to each elementary stretch of a buffer."""
+    """Return the accesses to each elementary stretch of a buffer."""
     places = _Places(tree, space)
     uses: dict[Interval, _Use] = {}
     for (lowered, deltas), execution in zip(instances(tree), timing.executions, strict=True):

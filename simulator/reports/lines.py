@@ -1,4 +1,4 @@
-"""Where the cycles of a run went, by source instruction."""
+"""The cycles of a run by source instruction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SourceLine:
 
 
 def listed(instruction: Instruction) -> bool:
-    """Return whether reports have a row for an instruction: it stands in the source and is no bookkeeping."""
+    """Whether reports have a row for an instruction: it stands in the source and is not bookkeeping."""
     return not instruction.inserted and instruction.role is not Role.BOOKKEEPING
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.text import Text
 
-from castsim.isa.tpc.encoding import Assembled, Disassembly, Line
+from castsim.isa.tpc.encoding import AssembledBinary, Disassembly, Line
 from castsim.reports.documents import Document, document, json_of
 
 
-def assembled_document(file: str, target: str, assembled: Assembled, output: Path | None) -> Document:
+def assembled_document(file: str, target: str, assembled: AssembledBinary, output: Path | None) -> Document:
     """Return the JSON of an assembled program."""
     return {
         "file": file,
@@ -23,7 +23,7 @@ def assembled_document(file: str, target: str, assembled: Assembled, output: Pat
     }
 
 
-def assembled_text(assembled: Assembled, listing: Disassembly, target: str, output: Path | None) -> Text:
+def assembled_text(assembled: AssembledBinary, listing: Disassembly, target: str, output: Path | None) -> Text:
     """Return the listing of an assembled program, or where it was written; and which positions are assumed."""
     if output is None:
         lines = [*_listing(listing)]
@@ -54,7 +54,7 @@ def disassembled_text(found: Disassembly, file: str, target: str, output: Path |
     lines = [f"{file}: {target}", *_listing(found)] if output is None else [f"{output}: assembly for {target}"]
     unknown = sum(not line.known for line in found.lines)
     if unknown:
-        lines += ["", f"unknown: {unknown} of {len(found.lines)} lines are no bundles of {target}"]
+        lines += ["", f"unknown: {unknown} of {len(found.lines)} lines are not bundles of {target}"]
     return plain_text("\n".join(lines))
 
 

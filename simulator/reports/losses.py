@@ -1,4 +1,4 @@
-"""Which instruction of a run lost most cycles, and to what."""
+"""The instruction of a run that lost most cycles, and the causes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Loss:
 
     @property
     def cause(self) -> Cause:
-        """What took most of them, of equals the first one in the order of `Cause`."""
+        """The cause that took most of them, of equals the first one in the order of `Cause`."""
         return max(Cause, key=lambda cause: self.causes.get(cause, 0))
 
     def sentence(self) -> str:

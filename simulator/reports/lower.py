@@ -95,7 +95,7 @@ def code_text(code: int, fmt: Format) -> str:
 
 
 def number_text(value: Number) -> str:
-    """Return a number as a report shows it: whole where it is, else in decimal, as short as tells it from others."""
+    """Return a number as a report shows it: whole where it is, else in the shortest decimal."""
     if isinstance(value, float):
         return "-0" if value == 0 else str(value)
     if value.denominator == 1:

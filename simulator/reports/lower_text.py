@@ -47,7 +47,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
 
 
 def _next(answer: Answer, out: str | None) -> list[RenderableType]:
-    """Return how to get the program and how to run it."""
+    """Return the commands that print the program and run it."""
     options = f" {options_text(answer.settings)}" if answer.settings else ""
     run = f"castsim run {out or 'FILE'}{options} --in src=random:0"
     if out is not None:
@@ -57,7 +57,7 @@ def _next(answer: Answer, out: str | None) -> list[RenderableType]:
 
 
 def _asked(found: Plan) -> str:
-    """Return which version was asked for, where another one's rule is in force."""
+    """Return the requested version where the rule of another one is in force."""
     version, cast = found.request.version, found.demand.cast
     if version is None or str(version) == cast.version:
         return ""
@@ -78,7 +78,7 @@ def _headline(answer: Answer) -> str:
 
 
 def option_text(target: Target, name: str, value: int | str) -> str:
-    """Return what an option of a target means, and who sets it."""
+    """Return the meaning of an option of a target, and who sets it."""
     option = target.options[name]
     setter = f"; set by {option.set_by}" if option.set_by else ""
     return f"option {name}={value}: {option.meaning}{setter}"

@@ -1,4 +1,4 @@
-"""What a target says about its casts, the same words for every mechanism."""
+"""The casts of a target, in the same words for every mechanism."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True)
 class ModeRow:
-    """What a request for a rounding mode becomes (`requested` default: none is named)."""
+    """The result of requesting a rounding mode (`requested` default: none is named)."""
 
     requested: str
     in_force: str | None
@@ -43,7 +43,7 @@ class ModeRow:
 
 @dataclass(frozen=True, slots=True)
 class SaturationRow:
-    """What a request for a saturation mode becomes, without and with a tmp tile."""
+    """The result of requesting a saturation mode, without and with a tmp tile."""
 
     requested: str
     scratch: bool
@@ -76,7 +76,7 @@ class PairDetail:
 
 
 class PairsReport(Protocol):
-    """What the module of a mechanism offers; `target` is of the mechanism."""
+    """The interface of a mechanism's module; `target` is of the mechanism."""
 
     def rows(self, target: Target) -> tuple[PairRow, ...]:
         """See `pair_rows`."""
@@ -95,7 +95,7 @@ PAIRS: Parts[PairsReport] = Parts(
         "vliw": "castsim.reports.pairs_vliw",
     },
 )
-"""Where the casts of each mechanism are described."""
+"""The module that describes the casts of each mechanism."""
 
 
 def pair_rows(target: Target) -> tuple[PairRow, ...]:

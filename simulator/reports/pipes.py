@@ -1,4 +1,4 @@
-"""Who limits a run: the pipe that works the largest part of the time, and on what."""
+"""The bottleneck of a run: the pipe that works the largest part of the time, and on what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from castsim.timing import Cause, PipeTiming, Timing
 
 WAITING = frozenset({Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER})
-"""Causes for which a pipe waits for somebody else; in all others it is occupied itself."""
+"""Causes for which a pipe waits for another unit; in all others it is occupied itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Limiter:
 
 
 def limiter(timing: Timing) -> Limiter | None:
-    """Return what bounds a run, None if no pipe did anything; of equals the pipe named first."""
+    """Return the bottleneck of a run, None if no pipe did anything; of equals the pipe named first."""
     occupied = {name: _occupied(pipe) for name, pipe in timing.pipes.items()}
     pipe = max(occupied, key=lambda name: occupied[name], default=None)
     if pipe is None or not occupied[pipe]:

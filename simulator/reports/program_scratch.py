@@ -130,7 +130,7 @@ def program_text(found: ProgramScratch) -> RenderableType:
 
 
 def _covered(spans: list[tuple[int, int]]) -> int:
-    """Return how many bytes the spans cover together."""
+    """Return the number of bytes that the spans cover together."""
     total, reached = 0, 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, reached))

@@ -1,4 +1,4 @@
-"""A progress bar on standard error for runs that last, and only if somebody watches."""
+"""A progress bar on standard error for long runs, only on a terminal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 
-PATIENCE_SECONDS = 1.0
+BAR_DELAY_SECONDS = 1.0
 """A run shorter than this shows nothing."""
 
 
 @contextmanager
-def following(tree: Tree | None) -> Iterator[RunProgress | None]:
-    """Show the progress of a run while the block lasts; None, at no cost, if standard error is no terminal.
+def run_progress(tree: Tree | None) -> Iterator[RunProgress | None]:
+    """Show the progress of a run while the block lasts; None, at no cost, if standard error is not a terminal.
 
     `tree` is what will be issued, if that is known before the run.
     """
@@ -30,7 +30,7 @@ def following(tree: Tree | None) -> Iterator[RunProgress | None]:
 
 
 def operation_count(node: Node) -> int:
-    """Return how many operations a tree issues, loops multiplied and not unrolled."""
+    """Return the number of operations that a tree issues, loops multiplied and not unrolled."""
     if isinstance(node, Block):
         return sum(map(operation_count, node.items))
     if isinstance(node, Loop):
@@ -50,7 +50,7 @@ class RunProgress:
         self._lock = threading.Lock()
         self._shown = False
         self._closed = False
-        self._timer = threading.Timer(PATIENCE_SECONDS, self._show)
+        self._timer = threading.Timer(BAR_DELAY_SECONDS, self._show)
         self._timer.daemon = True
         self._timer.start()
 

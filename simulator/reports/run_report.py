@@ -36,7 +36,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run found: its result, and what a reader wants derived from it."""
+    """The report on a run: its result and the figures derived from it."""
 
     result: Result
     seconds: float
@@ -44,16 +44,16 @@ class RunReport:
     bookkeeping: tuple[int, int]
     inserted: tuple[int, int]
     lost_most: Loss | None
-    """Where most cycles went that no pipe worked; None if there are none."""
+    """The cause of most cycles in which no pipe worked; None if there are none."""
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     facts: tuple[NamedFact, ...]
     findings: tuple[Finding, ...] | None = None
-    """What the linter found; None if it was not asked."""
+    """The findings of the linter; None if it was not run."""
     show_synchronisation: bool = False
     """Whether the text lists the program with what was inserted."""
     gains: tuple[Gain, ...] = ()
-    """What lifting limits would gain; empty if it was not asked."""
+    """The gains of lifting limits; empty if not requested."""
     further: tuple[str, ...] = ()
     """Sections that were asked for beside those of every report."""
 

@@ -13,15 +13,15 @@ from castsim.reports.terminal import indented, table
 
 def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Document:
     """Return the JSON of one shape; extents only if the operations were looked at."""
-    told: Document = {
+    audited: Document = {
         "target": auditor.target.name,
         **document(auditor, "src", "dst"),
         **_shape(audit),
         "terms": [{"name": name, "bytes": size} for name, size in audit.need.terms],
     }
     if touched:
-        told |= _extents(audit)
-    return told
+        audited |= _extents(audit)
+    return audited
 
 
 def sweep_document(found: Sweep) -> Document:

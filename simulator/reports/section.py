@@ -27,7 +27,7 @@ def no_data(report: RunReport) -> Document:
 
 
 def no_refusal(target: Target) -> None:
-    """Refuse no target."""
+    """Accept every target."""
     del target
 
 

@@ -78,7 +78,7 @@ def shapes(auditor: ScratchAuditor, rows: range, cols: range, strides: range | N
 
 
 def shape_count(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None) -> int:
-    """Return how many shapes `shapes` yields, without making them."""
+    """Return the number of shapes that `shapes` yields, without making them."""
     if strides is None:
         return len(rows) * len(cols)
     whole = [stride for stride in strides if auditor.takes(0, stride)]

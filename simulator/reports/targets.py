@@ -43,5 +43,5 @@ _DETAIL = ("modes", "saturation", "configuration", "scratch", "note", "status", 
 
 
 def _header(target: Target) -> Document:
-    told = document(target, "name", "title", "mechanism", "languages", "architectures")
-    return {**told, "casts": len(target.casts)}
+    head = document(target, "name", "title", "mechanism", "languages", "architectures")
+    return {**head, "casts": len(target.casts)}

@@ -1,4 +1,4 @@
-"""How text reports look: one style of table, and rendering for a terminal or for a pipe."""
+"""The appearance of text reports: one style of table, and rendering for a terminal or for a pipe."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDY = 16
 """Columns that a text of several words gets at least, if it has as many, before a table is broken."""
 
 _LONGEST_WORD = 200
-"""Columns of a word that is not folded: longer ones are names that nobody reads."""
+"""Columns of a word that is not folded: longer ones are names that are rarely read."""
 
 
 class FittingTable(Table):
@@ -126,7 +126,7 @@ class _Escaped:
 
 
 def is_coloured(stream: TextIO) -> bool:
-    """Return whether text for a stream is coloured.
+    """Whether text for a stream is coloured.
 
     NO_COLOR, if not empty, says no (no-color.org) and is stronger than the rest. FORCE_COLOR or CLICOLOR_FORCE, if
     neither empty nor 0, say yes also for a pipe; CLICOLOR=0 says no (bixense.com/clicolors). Else a terminal is.
@@ -164,5 +164,5 @@ def rendered(renderable: RenderableType, stream: TextIO) -> str:
 
 
 def _color_system(stream: TextIO) -> Literal["auto", "standard"]:
-    """Return what rich finds out about a terminal; about a pipe it finds nothing, and 16 colours are everywhere."""
+    """Return the colour system for rich: detected on a terminal, elsewhere the 16 colours that always work."""
     return "auto" if stream.isatty() else "standard"

@@ -1,4 +1,4 @@
-"""How far two results are apart: in steps from one number of the format to the next."""
+"""The distance between two results, in steps from one number of the format to the next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from castsim.numerics import value_of
 
 
 def ulp_distance(first: int, second: int, fmt: Format) -> int | None:
-    """Return how many steps lead from one code's number up to another's, negative if they lead down.
+    """Return the number of steps from one code's number up to another's, negative if they lead down.
 
     Both zeros are one number, infinity is one step beyond the largest. From NaN to NaN it is 0 steps, from NaN to a
     number there is no way: None.

@@ -11,11 +11,11 @@ from rich.text import Text
 from castsim.reports.documents import Document, document, json_of
 from castsim.reports.terminal import table
 from castsim.tpc_compiler.swizzles.comparing import Compared
-from castsim.tpc_compiler.swizzles.elimination import Block
+from castsim.tpc_compiler.swizzles.elimination import BlockResult
 
 
 def unswizzle_document(found: Compared, output: Path | None) -> Document:
-    """Return what was removed, what it saves, and the new program."""
+    """Return the removed instructions, the savings, and the new program."""
     return {
         **document(found, "file", "target", file="program"),
         **document(found.elimination, "changed"),
@@ -27,7 +27,7 @@ def unswizzle_document(found: Compared, output: Path | None) -> Document:
     }
 
 
-def _block(block: Block) -> Document:
+def _block(block: BlockResult) -> Document:
     return {
         "first_line": block.lines[0],
         "last_line": block.lines[1],

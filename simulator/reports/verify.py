@@ -1,16 +1,16 @@
-"""What a verification found, as JSON."""
+"""The findings of a verification, as JSON."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from castsim.evidence.verification import Progress, Record
+from castsim.evidence.verification import PartProgress, VerificationRecord
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
 from castsim.reports.documents import Document
 
 
-def verify_document(record: Record, path: Path | None) -> Document:
+def verify_document(record: VerificationRecord, path: Path | None) -> Document:
     """Return the record, where it is kept, and the mismatches with their bits and numbers."""
     document = record.document()
     del document["schema_version"]  # that of the command's document, which comes first, counts
@@ -21,7 +21,7 @@ def verify_document(record: Record, path: Path | None) -> Document:
     }
 
 
-def mismatch_details(one: Progress) -> list[dict[str, str | None]]:
+def mismatch_details(one: PartProgress) -> list[dict[str, str | None]]:
     """Return the mismatches kept of a part: mode, input bits and value, both outputs as bits and values."""
     src, dst = one.part.source, one.part.destination
     return [

@@ -1,4 +1,4 @@
-"""A progress bar on standard error for verifications, and only if somebody watches."""
+"""A progress bar on standard error for verifications, only on a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from castsim.evidence.verification import Progress, Record
+from castsim.evidence.verification import PartProgress, VerificationRecord
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -17,8 +17,8 @@ _MANY = 1_000_000
 
 
 @contextmanager
-def watching(record: Record, *, quiet: bool) -> Iterator[Watcher | None]:
-    """Show the progress of a record while the block lasts; None if standard error is no terminal or on `quiet`.
+def verification_progress(record: VerificationRecord, *, quiet: bool) -> Iterator[VerificationProgress | None]:
+    """Show the progress of a record while the block lasts; None if standard error is not a terminal or on `quiet`.
 
     Work that takes longer than some seconds is announced: which sets of codes, and how many.
     """
@@ -35,18 +35,18 @@ def watching(record: Record, *, quiet: bool) -> Iterator[Watcher | None]:
     from castsim.reports.bars import Words, bars  # noqa: PLC0415 - as above
 
     with bars(MofNCompleteColumn(), TimeElapsedColumn(), Words("rate")) as shown:
-        yield Watcher(shown, record)
+        yield VerificationProgress(shown, record)
 
 
-class Watcher:
+class VerificationProgress:
     """Shows the part that is worked on, how much of it is done, how fast, and how many parts remain."""
 
-    def __init__(self, bars: Bars, record: Record) -> None:
+    def __init__(self, bars: Bars, record: VerificationRecord) -> None:
         self._bars = bars
         self._record = record
         self._task = bars.add_task("starting", total=None, rate="")
 
-    def advance(self, one: Progress, codes: int) -> None:
+    def advance(self, one: PartProgress, codes: int) -> None:
         """Move the bar to where the part is now."""
         from castsim.reports.verify_text import rate_text  # noqa: PLC0415 - rich is there already
 

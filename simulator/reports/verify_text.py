@@ -1,4 +1,4 @@
-"""What a verification found, as text."""
+"""The findings of a verification, as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.evidence.verification import Progress, Record, VerificationPart, input_set
+from castsim.evidence.verification import PartProgress, VerificationPart, VerificationRecord, input_set
 from castsim.reports.terminal import indented, table
 from castsim.reports.verify import mismatch_details
 
@@ -21,15 +21,15 @@ _COLUMNS: dict[str, Callable[[VerificationPart], str]] = {
     "rounding": lambda part: str(part.rounding),
     "overflow": lambda part: str(part.overflow),
 }
-"""What tells the parts of a record from each other."""
+"""The properties that tell the parts of a record apart."""
 
 
-def verify_text(record: Record, path: Path | None) -> RenderableType:
+def verify_text(record: VerificationRecord, path: Path | None) -> RenderableType:
     """Return one row per part, the first mismatches, why the input sets suffice, and the sum."""
     return Group(*_sections(record, path))
 
 
-def _sections(record: Record, path: Path | None) -> Iterator[RenderableType]:
+def _sections(record: VerificationRecord, path: Path | None) -> Iterator[RenderableType]:
     yield from _parts(record)
     if record.mismatches:
         yield Text()
@@ -45,7 +45,7 @@ def _sections(record: Record, path: Path | None) -> Iterator[RenderableType]:
         yield indented(Text(f"recorded in {path}"))
 
 
-def _parts(record: Record) -> Iterator[RenderableType]:
+def _parts(record: VerificationRecord) -> Iterator[RenderableType]:
     """Yield what all parts have in common, and a table of the rest."""
     shared = {name for name in _COLUMNS if len({_COLUMNS[name](one.part) for one in record.progress}) == 1}
     if shared:
@@ -64,7 +64,7 @@ def _parts(record: Record) -> Iterator[RenderableType]:
     yield made
 
 
-def rate_text(one: Progress) -> str:
+def rate_text(one: PartProgress) -> str:
     """Return the codes tried per second of processor time, in three digits with a unit."""
     rate = one.codes_per_second
     if rate is None:
@@ -75,7 +75,7 @@ def rate_text(one: Progress) -> str:
     return f"{rate:.3g}"
 
 
-def _mismatches(record: Record) -> Table:
+def _mismatches(record: VerificationRecord) -> Table:
     numbers = ("input bits", "value", "got", "is", "expected", "is ")
     made = table("cast", "rounding", "overflow", *numbers, title="first mismatches", numbers=numbers)
     for one in record.progress:
@@ -95,11 +95,11 @@ def _mismatches(record: Record) -> Table:
     return made
 
 
-def _arguments(record: Record) -> dict[str, str]:
+def _arguments(record: VerificationRecord) -> dict[str, str]:
     return {one.part.inputs: input_set(one.part).argument for one in reversed(record.progress)}
 
 
-def _sum(record: Record) -> str:
+def _sum(record: VerificationRecord) -> str:
     checked = sum(one.checked for one in record.progress)
     if record.mismatches:
         return f"{record.mismatches} of {checked} results differ"

@@ -79,7 +79,7 @@ def accepts(
     version: str | int | None = None,
     attributes: Mapping[str, AttributeValue] | None = None,
 ) -> Mask:
-    """Return which results conform; parameters and errors as `acceptance`, results as codes of `dst`."""
+    """Return a mask of the results that conform; parameters and errors as `acceptance`, results as codes of `dst`."""
     return acceptance(spec, src, dst, in_codes, version=version, attributes=attributes).contains(out_codes)
 
 
@@ -141,7 +141,7 @@ def _undefined(codes: Codes, cast: SpecifiedCast, src: Format, dst: Format) -> M
 
 
 def _out_of_range(values: NDArray[np.float64], rounding: Rounding, dst: IntFormat) -> Mask:
-    """Return which numbers round to integers beyond the destination; both bounds are powers of two or 0, so exact.
+    """Return a mask of the numbers that round to integers beyond the destination; its bounds are exact.
 
     Rounding moves a number by less than 1, so only those within 1 of a bound have to be rounded.
     """

@@ -152,7 +152,7 @@ def _flushed(
     rule: AcceptanceRule,
     may_flush: tuple[str, ...],
 ) -> Mask:
-    """Return where zero is acceptable because a subnormal source or result may be flushed."""
+    """Return a mask of the elements where zero is acceptable because a subnormal source or result may be flushed."""
     flushed = np.zeros(magnitude.shape, bool)
     if rule.flush_source and src.name in may_flush and isinstance(fmt, FloatFormat):
         flushed |= magnitude >> fmt.fraction_bits == 0

@@ -33,7 +33,7 @@ def order_keys(codes: Codes, fmt: Format) -> Keys:
 
 
 def is_nan(codes: Codes, fmt: Format) -> NDArray[np.bool_]:
-    """Return which codes are NaN."""
+    """Return a mask of the codes that are NaN."""
     if isinstance(fmt, IntFormat) or not fmt.has_nan:
         return np.zeros(codes.shape, bool)
     nan: NDArray[np.bool_]

@@ -26,13 +26,13 @@ _I64 = NDArray[np.int64]
 SINGLE_ROUND, INEXACT_ROUND, DOUBLE_ROUND = "SINGLE_ROUND", "INEXACT_ROUND", "DOUBLE_ROUND"
 
 
-class Outcome(StrEnum):
-    """What becomes of a TOSA graph."""
+class GraphValidity(StrEnum):
+    """The validity of a TOSA graph."""
 
     VALID = "valid"
     """The result is defined."""
     ERROR = "error"
-    """The graph is illegal; an implementation must refuse it."""
+    """The graph is illegal; an implementation must reject it."""
     UNPREDICTABLE = "unpredictable"
     """A requirement on the values is violated; an implementation may return anything."""
 
@@ -67,7 +67,7 @@ class Rescaled:
     every output is acceptable.
     """
 
-    outcome: Outcome
+    outcome: GraphValidity
     reasons: tuple[str, ...]
     requires: tuple[str, ...]
     sets: AcceptanceSets | None
@@ -93,7 +93,7 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
     codes = check_codes(codes, src)
     requires = tuple(dict.fromkeys((*rules.inputs[operator.src], *mode.requires)))
     if errors := tuple(_errors(operator, mode, rules, codes.shape)):
-        return Rescaled(Outcome.ERROR, errors, requires, None)
+        return Rescaled(GraphValidity.ERROR, errors, requires, None)
     values = _values(codes, src) - operator.input_zp
     multiplier, shift = (np.array(operand, np.int64) for operand in (operator.multiplier, operator.shift))
     reasons = tuple(operand_violations(operator, rules))
@@ -101,13 +101,13 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
         scaled = _apply_scale(values, multiplier, shift, operator, rules)
         reasons = tuple(_value_violations(values, shift, scaled, operator))
     if reasons:
-        return Rescaled(Outcome.UNPREDICTABLE, reasons, requires, _anything(dst, codes.shape))
+        return Rescaled(GraphValidity.UNPREDICTABLE, reasons, requires, _anything(dst, codes.shape))
     if operator.rounding_mode == INEXACT_ROUND:
         low, high = _bounds(values, multiplier, shift, operator.output_zp, rules)
     else:
         low = high = np.clip(scaled + operator.output_zp, *_limits(FORMATS["i32"]))
     return Rescaled(
-        Outcome.VALID, (), requires, _between(dst, np.clip(low, *_limits(dst)), np.clip(high, *_limits(dst)))
+        GraphValidity.VALID, (), requires, _between(dst, np.clip(low, *_limits(dst)), np.clip(high, *_limits(dst)))
     )
 
 
@@ -126,7 +126,7 @@ def _mode(operator: Rescale, rules: RescaleRules) -> RescaleRounding:
 
 
 def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
-    """Refuse what no TOSA graph can hold: other types, and numbers that their operands cannot store."""
+    """Reject operands that no TOSA graph can hold: other types, and numbers that their operands cannot store."""
     for name, legal in ((operator.src, tuple(rules.inputs)), (operator.dst, rules.outputs)):
         if name not in legal:
             raise ReadError(f"RESCALE has no type '{name}' there", legal=legal)
@@ -140,7 +140,7 @@ def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
         low, high = _limits(format_named(name))
         for number in numbers:
             if not low <= number <= high:
-                raise ReadError(f"{what} {number} is no value of {name}", legal=(f"{low} to {high}",))
+                raise ReadError(f"{what} {number} is not a value of {name}", legal=(f"{low} to {high}",))
 
 
 def _read_as(name: str, unsigned: bool) -> IntFormat:

@@ -34,7 +34,7 @@ class AcceptanceSets:
     anything: Mask
 
     def contains(self, codes: Codes) -> Mask:
-        """Return which codes lie in the set of their element.
+        """Return a mask of the codes that lie in the set of their element.
 
         Raises:
             ReadError: not codes of the destination, or another shape.
@@ -51,7 +51,7 @@ class AcceptanceSets:
 
     @property
     def single(self) -> Mask:
-        """Which sets hold one code only."""
+        """A mask of the sets that hold one code only."""
         one = self.numbers & (self.lowest == self.highest) & (self.further == self.lowest)
         alone: Mask = one & ~self.nan & ~self.anything
         return alone

@@ -9,7 +9,7 @@ from pathlib import Path
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.targets import Specification, load_specification
-from castsim.targets.specification import TEXT, AcceptanceRule, CastRow
+from castsim.targets.specification import TEXT, AcceptanceRule, LegalCasts
 
 AttributeValue = str | int
 
@@ -32,7 +32,7 @@ class SpecifiedCast:
 
     @property
     def rule(self) -> AcceptanceRule:
-        """What conforms."""
+        """The rule that says which results conform."""
         return self.spec.rules[self.rule_name]
 
     @property
@@ -138,7 +138,7 @@ def _attributes(spec: Specification, version: str, given: Mapping[str, Attribute
     return {name: str(given.get(name, attribute.default)) for name, attribute in spec.attributes.items()}
 
 
-def _row(spec: Specification, version: str, src: str, dst: str, attributes: Mapping[str, str]) -> CastRow:
+def _row(spec: Specification, version: str, src: str, dst: str, attributes: Mapping[str, str]) -> LegalCasts:
     later = None
     for row in spec.casts:
         if (src, dst) not in spec.pairs(row) or not (row.when or {}).items() <= attributes.items():

@@ -63,7 +63,7 @@ def accepts_text(
     version: str | int | None = None,
     attributes: Mapping[str, AttributeValue] | None = None,
 ) -> Mask:
-    """Return which texts conform as results of casting codes of `src` to text: those that read back as the number.
+    """Return a mask of the conforming texts for codes of `src`: those that read back as the number.
 
     Text itself, with `src` the word `string`, must stay as it is.
 
@@ -86,7 +86,7 @@ def accepts_text(
 def _shown(text: Any) -> str:
     shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     if not isinstance(shown, str):
-        raise ReadError(f"{text!r} is no text", legal=("str", "bytes"))
+        raise ReadError(f"{text!r} is not text", legal=("str", "bytes"))
     return str(shown)
 
 

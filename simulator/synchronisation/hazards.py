@@ -1,4 +1,4 @@
-"""Which accesses may depend on each other, and how."""
+"""The accesses that may depend on each other, and the hazards between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from castsim.targets.dataflow import Hazard
 
 
 def hazard_between(first: Access, second: Access) -> Hazard | None:
-    """Return what the second access must not overtake, None if both only read; bytes are not compared."""
+    """Return the hazard between two accesses in program order, None if both only read; bytes are not compared."""
     if first.write:
         return Hazard.WRITE_AFTER_WRITE if second.write else Hazard.READ_AFTER_WRITE
     return Hazard.WRITE_AFTER_READ if second.write else None
@@ -35,7 +35,7 @@ def contended_spaces(root: Block, instructions: Sequence[Instruction], vector: s
 
 
 def scratch_reads(accesses: Sequence[Access]) -> frozenset[int]:
-    """Return which accesses of an instruction read its scratch tile, which the instruction itself writes first.
+    """Return the accesses of an instruction that read its scratch tile, which the instruction itself writes first.
 
     Behind the destination, a read followed by a write of the same bytes is a scratch tile.
     """

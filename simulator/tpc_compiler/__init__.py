@@ -1,1 +1,1 @@
-"""What the TPC compiler does with casts: builtins, C and LLVM casts, schedules, redundant reordering."""
+"""Casts in the TPC compiler: builtins, C and LLVM casts, schedules, redundant reordering."""

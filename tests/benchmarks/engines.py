@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.engine_cases import Program, every_program
 from benchmarks.table import machine
 from castsim import estimate
-from castsim.commands.line import COMMANDS
+from castsim.commands.command_line import COMMANDS
 from castsim.engines import simulate
 from castsim.execution.tree import Tree
 from castsim.targets import Target

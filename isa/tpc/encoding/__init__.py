@@ -5,23 +5,23 @@ Source: docs/reference/tpc.md section 8.
 
 from __future__ import annotations
 
-from castsim.isa.tpc.encoding.assembler import Assembled, assemble
+from castsim.isa.tpc.encoding.assembler import AssembledBinary, assemble
 from castsim.isa.tpc.encoding.disassembler import Disassembly, Line, disassemble
 from castsim.isa.tpc.encoding.object_file import program_bytes
 from castsim.isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
-from castsim.isa.tpc.encoding.tables import Encoding, Half, Layout, Part, Placement
+from castsim.isa.tpc.encoding.tables import Encoding, FieldBits, Half, ItemPlacement, Layout
 from castsim.isa.tpc.encoding.writer import encode_bundle
 
 __all__ = [
-    "Assembled",
+    "AssembledBinary",
     "Decoded",
     "Disassembly",
     "Encoding",
+    "FieldBits",
     "Half",
+    "ItemPlacement",
     "Layout",
     "Line",
-    "Part",
-    "Placement",
     "UnknownBundle",
     "assemble",
     "decode_bundle",

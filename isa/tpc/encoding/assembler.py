@@ -1,6 +1,6 @@
 """Programs to binaries: addresses, labels, and the directives that the disassembler writes.
 
-`.byte 0x.., ..` stands for bytes that are no bundle. `.compressed FIRST SECOND` stores the next two bundles in half
+`.byte 0x.., ..` stands for bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
 the room each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
 text keeps a choice that it cannot spell, such as a long immediate where a short one would do. Other directives have
 no meaning here; those that would put data into the program are refused. Source of addresses: docs/reference/tpc.md
@@ -24,7 +24,7 @@ from castsim.isa.tpc.program import (
     Immediate,
     Instruction,
     Item,
-    Label,
+    LabelDefinition,
     LabelUse,
     Program,
     Slot,
@@ -40,7 +40,7 @@ _LARGEST_BYTE = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedBundle:
     """A bundle at its address in bytes; `half` if it is compressed; `fixed` are bytes that the text prescribes."""
 
     address: int
@@ -50,7 +50,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
+class AssembledBinary:
     """A binary; `bundles` counts those in it, `assumed` names what stands at positions that no source states."""
 
     code: bytes
@@ -58,7 +58,7 @@ class Assembled:
     assumed: tuple[str, ...]
 
 
-def assemble(program: Program, encoding: Encoding) -> Assembled:
+def assemble(program: Program, encoding: Encoding) -> AssembledBinary:
     """Encode a whole program, first bundle at address 0.
 
     Raises:
@@ -83,7 +83,7 @@ def assemble(program: Program, encoding: Encoding) -> Assembled:
             raise error.at(placed.bundle.span) from None
         code[placed.address : placed.address + len(data)] = data
         assumed.update(dict.fromkeys(assumed_items(bundle, encoding)))
-    return Assembled(bytes(code), len(placer.bundles), tuple(assumed))
+    return AssembledBinary(bytes(code), len(placer.bundles), tuple(assumed))
 
 
 class _Placer:
@@ -93,7 +93,7 @@ class _Placer:
         self.encoding = encoding
         self.address = 0
         self.labels: dict[str, int] = {}
-        self.bundles: list[Placed] = []
+        self.bundles: list[PlacedBundle] = []
         self.raw: list[tuple[int, bytes]] = []
         self._halves: list[Half] = []
         self._compressed: Directive | None = None
@@ -103,14 +103,14 @@ class _Placer:
         """Place the next item."""
         if isinstance(item, Bundle):
             self._bundle(item)
-        elif isinstance(item, Label):
+        elif isinstance(item, LabelDefinition):
             self._between(item, "a label")
             self.labels[item.name] = self.address
         else:
             self._directive(item)
 
     def finish(self) -> None:
-        """Refuse a directive that no bundle follows."""
+        """Reject a directive that no bundle follows."""
         pending = self._encoded or (self._compressed if self._halves else None)
         if pending is not None:
             raise ReadError("the bundles that this directive speaks of are missing", span=pending.span)
@@ -122,7 +122,7 @@ class _Placer:
         half = self._halves.pop(0) if self._halves else None
         fixed = None if self._encoded is None else _hexadecimal(self._encoded)
         self._encoded = None
-        self.bundles.append(Placed(self.address, bundle, half, fixed))
+        self.bundles.append(PlacedBundle(self.address, bundle, half, fixed))
         self.address += (self.encoding.bundle if half is None else half.layout).size_bytes
 
     def _directive(self, item: Directive) -> None:
@@ -187,7 +187,7 @@ def _hexadecimal(item: Directive) -> bytes:
         raise ReadError(".encoded takes the bytes of the bundle as hexadecimal digits", span=item.span) from None
 
 
-def _prescribed(data: bytes, bundle: Bundle, placed: Placed, encoding: Encoding) -> bytes:
+def _prescribed(data: bytes, bundle: Bundle, placed: PlacedBundle, encoding: Encoding) -> bytes:
     """Return the bytes that the text prescribes, if they mean its bundle."""
     try:
         found = decode_bundle(data, encoding)
@@ -204,7 +204,7 @@ def _prescribed(data: bytes, bundle: Bundle, placed: Placed, encoding: Encoding)
 # ---------------------------------------------------------------------------------------------------------- labels
 
 
-def resolved(placed: Placed, labels: dict[str, int], encoding: Encoding) -> Bundle:
+def resolved(placed: PlacedBundle, labels: dict[str, int], encoding: Encoding) -> Bundle:
     """Return the bundle with numbers for its labels.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What an instruction puts into the fields of its slot: one number per operand, switch and derived property.
+"""The field contents of an instruction in its slot: one number per operand, switch and derived property.
 
 The encoder writes these numbers, the decoder looks for the form whose numbers are found. Source: docs/reference/tpc.md
 section 8.
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.encoding.tables import Encoding, Placement
+from castsim.isa.tpc.encoding.tables import Encoding, ItemPlacement
 from castsim.isa.tpc.forms import Form, OperandSpec, Value
 from castsim.isa.tpc.program import (
     GROUPED,
@@ -30,10 +30,10 @@ IMMEDIATE = "immediate"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FieldContent:
     """A number in bits `low` .. `low + bits - 1` of a field; `bits` None is the whole field.
 
-    `immediate` is the 32-bit immediate that the number stands for; `assumed` as in `Placement`.
+    `immediate` is the 32-bit immediate that the number stands for; `assumed` as in `ItemPlacement`.
     """
 
     item: str
@@ -76,7 +76,7 @@ def is_encoded(spec: OperandSpec) -> bool:
     return spec.dialect_role is None
 
 
-def pieces(instruction: Instruction, slot: Slot, encoding: Encoding) -> Iterator[Piece]:
+def pieces(instruction: Instruction, slot: Slot, encoding: Encoding) -> Iterator[FieldContent]:
     """Yield all numbers of an instruction but opcode and predicate; labels must have been resolved.
 
     Raises:
@@ -98,7 +98,7 @@ def pieces(instruction: Instruction, slot: Slot, encoding: Encoding) -> Iterator
             yield _placed(instruction, row, value)
 
 
-def _placed(instruction: Instruction, row: Placement, value: Value) -> Piece:
+def _placed(instruction: Instruction, row: ItemPlacement, value: Value) -> FieldContent:
     number = row.number(value)
     if number is None:
         message = f"{instruction.mnemonic}: {row.item} {value} has no code"
@@ -107,10 +107,12 @@ def _placed(instruction: Instruction, row: Placement, value: Value) -> Piece:
         message = f"{instruction.mnemonic}: {row.item} {number} does not fit in {row.bits} bits"
         raise IllegalError(message, span=instruction.span, legal=(f"0 .. {(1 << row.bits) - 1}",))
     immediate = number if row.field == IMMEDIATE else None
-    return Piece(row.item, row.field, row.low, row.bits, number, immediate, assumed=row.assumed)
+    return FieldContent(row.item, row.field, row.low, row.bits, number, immediate, assumed=row.assumed)
 
 
-def _operand(instruction: Instruction, spec: OperandSpec, operand: Operand, slot: Slot, encoding: Encoding) -> Piece:
+def _operand(
+    instruction: Instruction, spec: OperandSpec, operand: Operand, slot: Slot, encoding: Encoding
+) -> FieldContent:
     if isinstance(operand, Special) and operand.name in encoding.hardware_registers:
         row = encoding.placement(slot, instruction.mnemonic, HARDWARE)
         if row is not None:
@@ -123,7 +125,7 @@ def _operand(instruction: Instruction, spec: OperandSpec, operand: Operand, slot
         message = f"{instruction.mnemonic}: no source gives a code for {operand} in the {slot.name} slot"
         raise IllegalError(message, span=instruction.span)
     immediate = operand.value if isinstance(operand, Immediate) else None
-    return Piece(spec.role, field_of(spec.role, slot), 0, None, code, immediate)
+    return FieldContent(spec.role, field_of(spec.role, slot), 0, None, code, immediate)
 
 
 def operand_code(operand: Operand, slot: Slot, encoding: Encoding) -> int | None:

@@ -1,6 +1,6 @@
 """Binaries to programs and listings: every byte comes back when the text is assembled.
 
-Jump targets and loop ends that lie at a bundle become labels, others stay numbers. Bytes that are no bundle of the
+Jump targets and loop ends that lie at a bundle become labels, others stay numbers. Bytes that are not a bundle of the
 generation stand as `.byte`; bits without a meaning in a bundle, and choices that text cannot spell, as `.encoded`
 before it (directives: `castsim.isa.tpc.encoding.assembler`).
 """
@@ -66,7 +66,7 @@ class Disassembly:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What lies at one step of program addresses: bundles, or bytes with the reason why they are none."""
+    """The content at one step of program addresses: bundles, or bytes with the reason why they are none."""
 
     address: int
     code: bytes
@@ -78,13 +78,13 @@ def disassemble(code: bytes, encoding: Encoding, file: str = "<binary>") -> Disa
     """Decode a binary whose first bundle is at address 0.
 
     Raises:
-        ReadError: its size is no multiple of a bundle's.
+        ReadError: its size is not a multiple of a bundle's.
     """
     size = encoding.unit_bytes
     if len(code) % size:
         whole = len(code) // size * size
         message = (
-            f"{file}: {len(code)} bytes are no whole number of bundles of {size} bytes; "
+            f"{file}: {len(code)} bytes are not a whole number of bundles of {size} bytes; "
             f"{len(code) - whole} are left at {whole:#x}: cut off, or not the beginning of a program"
         )
         raise ReadError(message, legal=(f"{whole} bytes", f"{whole + size} bytes"))
@@ -138,7 +138,7 @@ def _targets(units: list[_Unit], size: int, encoding: Encoding) -> set[int]:
 
 
 def _target(instruction: Instruction | None, address: int, encoding: Encoding) -> int | None:
-    """Return where a jump or loop end points to, None if a register says so or there is none."""
+    """Return the target of a jump or loop end, None if a register says so or there is none."""
     role = {LOOP: "end", "jmpr": "src_a", "jmpa": "src_a"}.get(instruction.mnemonic if instruction else "")
     if instruction is None or role is None:
         return None

@@ -27,7 +27,7 @@ def grouped(instruction: Instruction) -> Instruction:
 
 
 def _sizes(instruction: Instruction) -> tuple[int, int]:
-    """Return how many registers destination and source of a conversion are."""
+    """Return the numbers of destination and source registers of a conversion."""
     if instruction.switch("cnvrt") == 1:
         return 2, 1
     if not _has_groups(instruction):

@@ -68,7 +68,7 @@ def read(number: Callable[[str], int], encoding: Encoding) -> tuple[Form, tuple[
             continue
         index = number(name) - encoding.scalar_files[File.S]
         if not 0 <= index < encoding.dialect.registers[File.S]:
-            return f"loop: {name} {number(name):#x} is no S register"
+            return f"loop: {name} {number(name):#x} is not an S register"
         operands.append(Register(File.S, index))
     row = encoding.placement(Slot.SPU, LOOP, "compare")
     assert row is not None

@@ -19,7 +19,7 @@ _NO_BITS = 8  # a section type: it takes no room in the file
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Where fields stand in files of one class: header, section header as struct formats."""
+    """The places of fields in files of one class: header, section header as struct formats."""
 
     header: str
     section: str
@@ -55,7 +55,7 @@ def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
     fields = struct.unpack_from(shape.header, data)
     machine, table, (size, count, names) = fields[1], fields[5], fields[10:]
     if machine not in machines:
-        message = f"{file}: ELF machine {machine} is no TPC; --machine accepts another number"
+        message = f"{file}: ELF machine {machine} is not a TPC; --machine accepts another number"
         raise ReadError(message, legal=map(str, machines))
     if count == 0 or names >= count:
         raise ReadError(f"{file}: the ELF file has no section names, so no section {_SECTION}")

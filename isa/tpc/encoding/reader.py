@@ -34,7 +34,7 @@ from castsim.isa.tpc.program import (
 
 
 class UnknownBundle(Exception):  # noqa: N818  an answer of the decoder, which prints it; no refusal of input
-    """Bits that are no bundle of this generation; the message says why."""
+    """Bits that are not a bundle of this generation; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
     half = _half_of(bits, encoding)
     layout = encoding.bundle if half is None else half.layout
     if len(code) != layout.size_bytes:
-        raise UnknownBundle(f"{len(code)} bytes are no bundle of layout {layout.name}")
+        raise UnknownBundle(f"{len(code)} bytes are not a bundle of layout {layout.name}")
     view = _View(bits, layout)
     if half is None and view.number(Slot.SPU, "opcode") == encoding.opcodes[Slot.SPU, LOOP]:
         bundle = _read_loop(_View(bits, encoding.loop), encoding)
@@ -105,7 +105,7 @@ class _View:
 
 
 class _Unfit(Exception):  # noqa: N818  never leaves this module
-    """Why a form does not fit the bits."""
+    """The reason why a form does not fit the bits."""
 
 
 def _read_loop(view: _View, encoding: Encoding) -> Bundle:
@@ -158,7 +158,7 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> Inst
     where = f"{slot.name} opcode {opcode:#04x}"
     if not forms:
         named = f" ({', '.join(mnemonics)}), which is not modelled here" if mnemonics else ""
-        raise UnknownBundle(f"{where}{named} is no instruction of {encoding.dialect.name}")
+        raise UnknownBundle(f"{where}{named} is not an instruction of {encoding.dialect.name}")
     fitting: list[Instruction] = []
     reasons: list[str] = []
     for form in forms:

@@ -1,4 +1,4 @@
-"""The bits of one bundle while it is written, with every clash refused by name."""
+"""The bits of one bundle while it is written, with every clash rejected by name."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FieldBits:
     """Bits `low` .. of a field stand at bit `start` of the bundle, `bits` of them."""
 
     start: int
@@ -33,17 +33,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the fields of one kind of bundle stand; bit 0 is the lowest bit of byte 0.
+    """The places of the fields of one kind of bundle; bit 0 is the lowest bit of byte 0.
 
     `fields` are keyed by owner and name; an owner is a slot in lower case, `shared` (LOAD and STORE) or `all`.
     """
 
     name: str
     size_bytes: int
-    fields: Mapping[tuple[str, str], tuple[Part, ...]]
+    fields: Mapping[tuple[str, str], tuple[FieldBits, ...]]
 
-    def parts(self, slot: Slot | None, field: str) -> tuple[Part, ...]:
-        """Return where a field stands that a slot uses (None: the bundle as a whole); empty if it has none."""
+    def parts(self, slot: Slot | None, field: str) -> tuple[FieldBits, ...]:
+        """Return the bits of a field that a slot uses (None: the bundle as a whole); empty if it has none."""
         owners = ["all"] if slot is None else [slot.name.lower(), "all"]
         if slot in (Slot.LOAD, Slot.STORE):
             owners.insert(1, "shared")
@@ -83,8 +83,8 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where an operand, a switch or another property (`item`) of some instructions stands.
+class ItemPlacement:
+    """The place of an operand, a switch or another property (`item`) of some instructions.
 
     `bits` bits of `field` from bit `low`; `codes` maps values to numbers (None: the number itself). `assumed` says that
     no source states the position or the numbers.
@@ -128,7 +128,7 @@ class Encoding:
     loop: Layout
     halves: tuple[Half, ...]
     opcodes: Mapping[tuple[Slot, str], int]
-    placements: tuple[Placement, ...]
+    placements: tuple[ItemPlacement, ...]
     scalar_files: Mapping[File, int]
     vector_files: Mapping[File, int]
     specials: Mapping[str, tuple[File, int]]
@@ -138,11 +138,11 @@ class Encoding:
     machines: tuple[int, ...]
 
     @cached_property
-    def _by_item(self) -> dict[tuple[Slot, str, str], Placement | None]:
+    def _by_item(self) -> dict[tuple[Slot, str, str], ItemPlacement | None]:
         return {}
 
-    def placement(self, slot: Slot, mnemonic: str, item: str) -> Placement | None:
-        """Return where an item of an instruction stands; None if the tables say nothing."""
+    def placement(self, slot: Slot, mnemonic: str, item: str) -> ItemPlacement | None:
+        """Return the placement of an item of an instruction; None if the tables have none."""
         key = slot, mnemonic, item
         if key not in self._by_item:
             self._by_item[key] = next(

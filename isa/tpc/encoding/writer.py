@@ -1,4 +1,4 @@
-"""Writing bundles: numbers into fields, with every clash refused by name.
+"""Writing bundles: numbers into fields, with every clash rejected by name.
 
 Source: docs/reference/tpc.md section 1 (bundle conflicts) and 8 (encoding).
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.encoding import loops
-from castsim.isa.tpc.encoding.contents import IMMEDIATE, Piece, pieces
+from castsim.isa.tpc.encoding.contents import IMMEDIATE, FieldContent, pieces
 from castsim.isa.tpc.encoding.groups import unspoken_group
 from castsim.isa.tpc.encoding.sheet import Sheet
 from castsim.isa.tpc.encoding.tables import LOOP, NOP, Encoding, Half
@@ -52,7 +52,7 @@ def assumed_items(bundle: Bundle, encoding: Encoding) -> Iterator[str]:
 
 def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
     here = sheet.layout.slots()
-    found: list[tuple[Slot, Instruction, list[Piece]]] = []
+    found: list[tuple[Slot, Instruction, list[FieldContent]]] = []
     for slot, instruction in zip(Slot, bundle.slots, strict=True):
         if instruction is None:
             if slot in here:
@@ -75,7 +75,7 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
 
 
 def _write_immediate(
-    found: list[tuple[Slot, Instruction, list[Piece]]], encoding: Encoding, sheet: Sheet
+    found: list[tuple[Slot, Instruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
 ) -> frozenset[int]:
     """Write the one long immediate; return the values that SPU must take as short ones for want of room."""
     uses = [
@@ -99,7 +99,7 @@ def _write_immediate(
     return frozenset(short)
 
 
-def _write_predicates(found: list[tuple[Slot, Instruction, list[Piece]]], sheet: Sheet) -> None:
+def _write_predicates(found: list[tuple[Slot, Instruction, list[FieldContent]]], sheet: Sheet) -> None:
     memory = [instruction for slot, instruction, _ in found if slot in _MEMORY_SLOTS]
     for instruction in memory[1:]:
         if instruction.predicate != memory[0].predicate:

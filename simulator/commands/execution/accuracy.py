@@ -1,4 +1,4 @@
-"""What `castsim accuracy` does."""
+"""The execution of `castsim accuracy`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `castsim asm` does."""
+"""The execution of `castsim asm`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What `castsim builtin` does."""
+"""The execution of `castsim builtin`."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from typing import Any
 
+from castsim.commands.option_values import assignments
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import assignments
 from castsim.isa.errors import ReadError
 from castsim.reports.builtin_lists import listed
 from castsim.targets.options import with_options

@@ -1,4 +1,4 @@
-"""What `castsim builtin NAME` does: the assembly of one builtin, and its values."""
+"""The execution of `castsim builtin NAME`: the assembly of one builtin, and its values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from castsim.commands.option_values import assignments, scalar
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import assignments, scalar
 from castsim.execution.inputs import make_inputs, read_input, write_array
 from castsim.execution.walk import ArgumentUse
 from castsim.isa.codes import Codes

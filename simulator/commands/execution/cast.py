@@ -1,4 +1,4 @@
-"""What `castsim cast` does."""
+"""The execution of `castsim cast`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from argparse import Namespace
 from typing import Any
 
 from castsim.commands.execution.cast_values import ABSTRACT, ALL, cast_values, parse_request
+from castsim.commands.option_values import take_words
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import take_words
 from castsim.isa.modes import Overflow, Rounding
 from castsim.reports.cast import cast_document
 from castsim.targets import specification_names, target_names

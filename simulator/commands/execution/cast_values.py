@@ -24,7 +24,7 @@ from castsim.numerics import (
     legal_roundings,
     value_of,
 )
-from castsim.reports.cast import CastRow, CastTable, Request, Skipped, Source
+from castsim.reports.cast import CastResultRow, CastResults, SkippedTarget, SourceValue, ValueCastRequest
 from castsim.reports.cast_specifications import Accepted, accepted
 from castsim.reports.numbers import bits_text
 from castsim.reports.ulp import ulp_distance
@@ -50,11 +50,11 @@ def parse_request(
     saturation: str | None = None,
     scratch: bool = False,
     specifications: Sequence[str] = (),
-) -> Request:
+) -> ValueCastRequest:
     """Read a request from words.
 
     Raises:
-        ReadError: an unknown word, a value that is no number and no code, options that contradict each other.
+        ReadError: an unknown word, a value that is neither a number nor a code, options that contradict each other.
         IllegalError: a specification does not have the cast.
         TargetDataError: a bad target description.
     """
@@ -67,7 +67,7 @@ def parse_request(
         raise ReadError("a target decides about overflow itself; --overflow is for the cast without one")
     if not chips and (saturation is not None or scratch):
         raise ReadError("--saturation and --scratch belong to a target; name one by --target")
-    return Request(
+    return ValueCastRequest(
         src=source,
         dst=destination,
         sources=tuple(read_value(text, source) for text in values),
@@ -85,15 +85,15 @@ def parse_request(
     )
 
 
-def read_value(text: str, fmt: Format) -> Source:
+def read_value(text: str, fmt: Format) -> SourceValue:
     """Read a number or `0x` bits of the format.
 
     Raises:
-        ReadError: neither, or bits that are no code of the format.
+        ReadError: neither, or bits that are not a code of the format.
     """
     if not text.lower().startswith("0x"):
         encoded = encode_value(text, fmt)
-        return Source(text, encoded.code, value_of(encoded.code, fmt), not encoded.inexact)
+        return SourceValue(text, encoded.code, value_of(encoded.code, fmt), not encoded.inexact)
     try:
         code = int(text, 16)
     except ValueError:
@@ -102,10 +102,10 @@ def read_value(text: str, fmt: Format) -> Source:
         raise ReadError(f"{text} is not a code of {fmt.name}", legal=(f"0x0 to {bits_text((1 << fmt.bits) - 1, fmt)}",))
     if isinstance(fmt, IntFormat) and fmt.signed and fmt.bits > 8 and code > fmt.maximum:
         code |= (1 << fmt.storage_bits) - (1 << fmt.bits)  # codes that do not fill their storage are sign-extended
-    return Source(text, code, value_of(code, fmt), exact=True)
+    return SourceValue(text, code, value_of(code, fmt), exact=True)
 
 
-def cast_values(request: Request) -> CastTable:
+def cast_values(request: ValueCastRequest) -> CastResults:
     """Cast every value under every mode, without a chip or on every target.
 
     Raises:
@@ -113,14 +113,16 @@ def cast_values(request: Request) -> CastTable:
             that no target has.
     """
     told: _Told = {}
-    skipped: dict[Skipped, None] = {}
+    skipped: dict[SkippedTarget, None] = {}
     columns = list(_on_targets(request, told, skipped) if request.targets else _abstract(request))
     rows, found = _judged(request, columns)
     by_value = [column[number] for number in range(len(request.sources)) for column in rows]
-    return CastTable(request, tuple(by_value), tuple(told), tuple(skipped), tuple(found))
+    return CastResults(request, tuple(by_value), tuple(told), tuple(skipped), tuple(found))
 
 
-def _judged(request: Request, columns: list[list[CastRow]]) -> tuple[list[list[CastRow]], list[Accepted]]:
+def _judged(
+    request: ValueCastRequest, columns: list[list[CastResultRow]]
+) -> tuple[list[list[CastResultRow]], list[Accepted]]:
     """Return the columns with the judgement of every specification, and what these accept, value by value."""
     found: list[list[Accepted]] = []
     for cast in request.specified:
@@ -133,7 +135,7 @@ def _judged(request: Request, columns: list[list[CastRow]]) -> tuple[list[list[C
     return columns, [row for rows in zip(*found, strict=True) for row in rows]
 
 
-def _abstract(request: Request) -> Iterator[list[CastRow]]:
+def _abstract(request: ValueCastRequest) -> Iterator[list[CastResultRow]]:
     for rounding in request.roundings or (None,):
         for overflow in request.overflows or (None,):
             mode = None if rounding is None else Rounding(rounding)
@@ -141,7 +143,7 @@ def _abstract(request: Request) -> Iterator[list[CastRow]]:
             yield _abstract_column(request, policy, rounding)
 
 
-def _abstract_column(request: Request, policy: Policy, asked: str | None) -> list[CastRow]:
+def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | None) -> list[CastResultRow]:
     if policy.rounding is Rounding.STOCHASTIC:
         legal = [mode for mode in legal_roundings(request.src, request.dst) if mode in DETERMINISTIC]
         raise IllegalError("rounding 'stochastic' needs random words; it is for arrays, from Python", legal=legal)
@@ -149,7 +151,9 @@ def _abstract_column(request: Request, policy: Policy, asked: str | None) -> lis
     return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None))
 
 
-def _on_targets(request: Request, told: _Told, skipped: dict[Skipped, None]) -> Iterator[list[CastRow]]:
+def _on_targets(
+    request: ValueCastRequest, told: _Told, skipped: dict[SkippedTarget, None]
+) -> Iterator[list[CastResultRow]]:
     """Yield one column per rounding and target, after the abstract cast of that rounding if it is wanted."""
     done, refusal = 0, None
     for rounding in request.roundings or (None,):
@@ -163,13 +167,13 @@ def _on_targets(request: Request, told: _Told, skipped: dict[Skipped, None]) -> 
                 if not request.lenient:
                     raise
                 refusal = error
-                skipped[Skipped(target.name, error.message)] = None
+                skipped[SkippedTarget(target.name, error.message)] = None
     if not done and refusal is not None:
         tried = ", ".join(target.name for target in request.targets)
         raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")
 
 
-def _on_target(request: Request, target: Target, rounding: str | None, told: _Told) -> list[CastRow]:
+def _on_target(request: ValueCastRequest, target: Target, rounding: str | None, told: _Told) -> list[CastResultRow]:
     result = cast_on_target(
         _codes(request),
         request.src,
@@ -189,7 +193,7 @@ def _on_target(request: Request, target: Target, rounding: str | None, told: _To
     ]
 
 
-def _comparable(request: Request, asked: str | None, in_force: str | None) -> Policy:
+def _comparable(request: ValueCastRequest, asked: str | None, in_force: str | None) -> Policy:
     """Return the abstract cast that targets are compared with.
 
     It rounds as asked, or, by a mode that only the target has, as the target does; saturation on means saturate, off
@@ -205,19 +209,21 @@ def _comparable(request: Request, asked: str | None, in_force: str | None) -> Po
     return abstract_policy(src, dst, mode, overflow)
 
 
-def _codes(request: Request) -> Any:
+def _codes(request: ValueCastRequest) -> Any:
     return np.array([source.code for source in request.sources], code_dtype(request.src))
 
 
 def _column(
-    request: Request, codes: Any, asked: tuple[str | None, str | None], modes: tuple[str, str, str | None]
-) -> list[CastRow]:
+    request: ValueCastRequest, codes: Any, asked: tuple[str | None, str | None], modes: tuple[str, str, str | None]
+) -> list[CastResultRow]:
     """Return one row per value; `asked` names target and rounding, `modes` are rounding, overflow, saturation."""
     target, wanted = asked
     wanted = None if wanted is None else str(wanted).lower()
     rounding, overflow, saturation = modes
     return [
-        CastRow(source, target, wanted, str(rounding), str(overflow), saturation, code, value_of(code, request.dst))
+        CastResultRow(
+            source, target, wanted, str(rounding), str(overflow), saturation, code, value_of(code, request.dst)
+        )
         for source, code in zip(request.sources, map(int, codes), strict=True)
     ]
 

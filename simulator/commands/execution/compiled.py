@@ -1,4 +1,4 @@
-"""What `castsim compiled` does."""
+"""The execution of `castsim compiled`."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""What `castsim conform` does."""
+"""The execution of `castsim conform`."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from typing import Any
 
+from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import assignments, integer_from
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import conform
 from castsim.reports.conform import conform_document
-from castsim.reports.stages import watching
+from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
 
 
@@ -27,7 +27,7 @@ def execute(options: Namespace) -> Outcome:
     workers = integer_from("--workers", options.workers)
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
-    with watching(quiet=options.quiet) as heard:
+    with stage_progress(quiet=options.quiet) as progress:
         found = conform(
             spec,
             names,
@@ -36,7 +36,7 @@ def execute(options: Namespace) -> Outcome:
             dst=options.dst,
             prove=options.prove,
             workers=workers,
-            heard=heard,
+            heard=progress,
             options=values,
         )
 

@@ -1,4 +1,4 @@
-"""What `castsim disasm` does."""
+"""The execution of `castsim disasm`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from argparse import Namespace
 from typing import Any
 
 from castsim.commands.assembly_files import encoded_target, named_bytes, write_out
+from castsim.commands.option_values import GRAPHS, machine_number
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import GRAPHS, machine_number
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.tpc.encoding import disassemble, program_bytes

@@ -1,4 +1,4 @@
-"""What `castsim graph` does."""
+"""The execution of `castsim graph`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands import run as declaration_of_run
+from castsim.commands.option_values import assignments, limits_of, output_folder, positive, scalar
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import assignments, limits_of, output_folder, positive, scalar
 from castsim.engines import ENGINES
 from castsim.execution.inputs import write_array
 from castsim.files import file_name, file_names, whole_file
@@ -17,7 +17,7 @@ from castsim.graphs import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.isa.errors import ReadError
 from castsim.planning.answering import setting_of
 from castsim.reports.graph import graph_document
-from castsim.reports.stages import watching
+from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def execute(options: Namespace) -> Outcome:
     sizes = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     inputs = make_tensors(graph, assignments("--in", options.inputs), sizes, most)
     folder, programs = output_folder(options.out), output_folder(options.emit)
-    with watching(quiet=options.quiet) as heard:
-        found = run_graph(graph, target, inputs, heard, options.engine, held, limits_of(options), most)
+    with stage_progress(quiet=options.quiet) as progress:
+        found = run_graph(graph, target, inputs, progress, options.engine, held, limits_of(options), most)
     files = _write_outputs(found, folder)
     emitted = _write_programs(found, programs)
 

@@ -1,4 +1,4 @@
-"""What `castsim lint` does."""
+"""The execution of `castsim lint`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from argparse import Namespace
 from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
+from castsim.commands.option_values import statements_of
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import statements_of
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.lint import RULES, lint, notices
 from castsim.machines.vliw.source import chosen_target

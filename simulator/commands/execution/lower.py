@@ -1,4 +1,4 @@
-"""What `castsim lower` does."""
+"""The execution of `castsim lower`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castsim.commands.delivery import STDOUT
 from castsim.commands.execution.lower_shape import planned
+from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import assignments, integer_from
+from castsim.commands.output import STDOUT
 from castsim.isa.errors import ReadError
 from castsim.planning import CastRequest, Verdict
 from castsim.planning.answering import answer, answer_through
 from castsim.reports.lower import answer_document
-from castsim.reports.stages import watching
+from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ def _request(options: Namespace) -> CastRequest:
 
 def _answered(options: Namespace, request: CastRequest) -> Answer:
     values = assignments("--option", options.options)
-    with watching(quiet=options.quiet) as heard:
+    with stage_progress(quiet=options.quiet) as progress:
         if options.via:
-            return planned(request, lambda one: answer_through(one, options.via, heard, options=values))
-        return planned(request, lambda one: answer(one, heard, options=values))
+            return planned(request, lambda one: answer_through(one, options.via, progress, options=values))
+        return planned(request, lambda one: answer(one, progress, options=values))
 
 
 def _steps(text: str) -> int:

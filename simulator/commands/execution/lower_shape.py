@@ -58,7 +58,7 @@ def _check_elements(rows: int, cols: int) -> None:
 
 
 def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple[str, ...]:
-    """Return which columns go, and how many rows with them, by trying the chain that is found for the usual shape."""
+    """Return the column counts that run and the rows with them, by trying the chain found for the usual shape."""
     rows, cols = _USUAL
     try:
         found = make(replace(request, rows=rows, cols=cols)).plan

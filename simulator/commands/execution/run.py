@@ -1,4 +1,4 @@
-"""What `castsim run` does."""
+"""The execution of `castsim run`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
+from castsim.commands.option_values import (
+    GRAPHS,
+    assignments,
+    limits_of,
+    machine_number,
+    output_folder,
+    positive,
+    scalar,
+)
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import GRAPHS, assignments, limits_of, machine_number, output_folder, positive, scalar
 from castsim.engines import ENGINES
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
@@ -19,7 +27,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
-from castsim.reports.progress import following
+from castsim.reports.progress import run_progress
 from castsim.reports.run import run_document, run_text
 from castsim.reports.run_report import RunReport
 from castsim.running import MAX_CYCLES, load, run_loaded
@@ -57,7 +65,7 @@ def execute(options: Namespace) -> Outcome:
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
     result, gains, timeline = _simulate(options, loaded, limits)
-    told = [] if timeline is None else write_views(options, result, timeline)
+    written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
@@ -68,7 +76,7 @@ def execute(options: Namespace) -> Outcome:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed
 
         shown = run_text(report, width)
-        return Group(shown, *([] if timeline is None else timeline_text(options, timeline, told, width)))
+        return Group(shown, *([] if timeline is None else timeline_text(options, timeline, written, width)))
 
     return Outcome(
         run_document(report), text, code=1 if result.races or any(found.certain for found in findings or ()) else 0
@@ -81,7 +89,7 @@ def _simulate(
     """Run the program, and once more with each limit lifted; also return what the views show."""
     inputs = assignments("--in", options.inputs)
     limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
-    with following(loaded.tree) as progress:
+    with run_progress(loaded.tree) as progress:
 
         def simulated(program: LoadedProgram, observer: Listener | None) -> Result:
             return run_loaded(
@@ -127,7 +135,7 @@ def _check_options(options: Namespace, engines: Sequence[str]) -> None:
 
 
 def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
-    """Refuse options that the language of the program gives no meaning.
+    """Reject options that the language of the program gives no meaning.
 
     Raises:
         ReadError: one was given.

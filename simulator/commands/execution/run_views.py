@@ -33,12 +33,12 @@ _SHOWN = 80
 
 
 def wanted(options: Namespace) -> bool:
-    """Return whether the run must be observed in detail."""
+    """Whether the run must be observed in detail."""
     return bool(options.timeline or options.trace or options.kanata)
 
 
 def check_views(options: Namespace) -> None:
-    """Refuse what cannot be shown or written, before anything is simulated.
+    """Reject views that cannot be shown or written, before anything is simulated.
 
     Raises:
         ReadError: a window of nothing or without a view, a file that cannot be made or is named twice.
@@ -81,9 +81,9 @@ def window_of(options: Namespace) -> Window:
 
 
 def timeline_of(options: Namespace, result: Result, listener: Listener | None) -> Timeline | None:
-    """Return what happened in the window, None if no view was asked for; `listener` hears how far that has come.
+    """Return the recording of the window, None if no view was requested; `listener` receives the progress.
 
-    The event engine tells it, which runs no further than the window; all else is in the result of whatever engine.
+    It comes from the event engine, which runs no further than the window; all else is in the result of either engine.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -107,9 +107,9 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     Raises:
         ReadError: one cannot be written.
     """
-    told: list[str] = []
+    notes: list[str] = []
     if options.trace is None and options.kanata is None:
-        return told
+        return notes
     loaded = result.loaded
     found = dependences(loaded.tree, timeline)
     target = loaded.target
@@ -129,18 +129,18 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
             raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
         cut = "" if timeline.cut is None else ", cut there: there was more than can be kept; choose a --window"
         shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
-        told.append(f"{name}: {shown} written to {text}{cut}")
-    return told
+        notes.append(f"{name}: {shown} written to {text}{cut}")
+    return notes
 
 
-def timeline_text(options: Namespace, timeline: Timeline, told: list[str], width: int) -> Iterator[RenderableType]:
+def timeline_text(options: Namespace, timeline: Timeline, notes: list[str], width: int) -> Iterator[RenderableType]:
     """Yield what to print behind the report."""
 
     from rich.text import Text  # noqa: PLC0415 - only if printed
 
     from castsim.reports.views.pipeline_text import pipeline_lines  # noqa: PLC0415 - as above
 
-    yield from (Text(line) for line in told)
+    yield from (Text(line) for line in notes)
     if options.timeline:
         end = timeline.end if options.window is not None else min(timeline.end, timeline.start + _SHOWN)
         rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)

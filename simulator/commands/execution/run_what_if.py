@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_what_if(options: Namespace) -> None:
-    """Refuse a program that cannot be read again.
+    """Reject a program that cannot be read again.
 
     Raises:
         ReadError: it comes from standard input or another pipe.
@@ -50,5 +50,5 @@ def lift_limits(
     reload: Callable[[Callable[[Target], Target]], LoadedProgram],
     run: Callable[[LoadedProgram], Timing],
 ) -> tuple[Gain, ...]:
-    """Return what each limit is worth, largest gain first."""
+    """Return the gain of lifting each limit, largest first."""
     return gains(target, names, timing, lambda lift: run(reload(lift)))

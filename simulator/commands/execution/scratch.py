@@ -1,4 +1,4 @@
-"""What `castsim scratch` does."""
+"""The execution of `castsim scratch`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from castsim.commands.option_values import assignments, limits_of, scalar
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import assignments, limits_of, scalar
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor

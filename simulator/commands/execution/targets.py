@@ -1,4 +1,4 @@
-"""What `castsim targets` does."""
+"""The execution of `castsim targets`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What `castsim unswizzle` does."""
+"""The execution of `castsim unswizzle`."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
 from castsim.commands.assembly_files import read_assembly, write_out
+from castsim.commands.option_values import limits_of
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import limits_of
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw.source import chosen_target
 from castsim.reports.unswizzle import unswizzle_document, unswizzle_text

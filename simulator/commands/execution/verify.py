@@ -1,4 +1,4 @@
-"""What `castsim verify` does."""
+"""The execution of `castsim verify`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from castsim.commands.delivery import tell
+from castsim.commands.option_values import integer_from, take_words
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import integer_from, take_words
-from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, Record, required_parts, verify
+from castsim.commands.output import tell
+from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, VerificationRecord, required_parts, verify
 from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.planning import plan
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.reports.verify import verify_document
-from castsim.reports.verify_progress import watching
+from castsim.reports.verify_progress import verification_progress
 
 
 def execute(options: Namespace) -> Outcome:
@@ -43,7 +43,7 @@ def execute(options: Namespace) -> Outcome:
     try:
         if path is not None:
             record.save(path)  # now, so that a long run does not end with nowhere to write
-        with watching(record, quiet=options.quiet) as observer:
+        with verification_progress(record, quiet=options.quiet) as observer:
             verify(record, workers=workers, save=None if path is None else lambda: record.save(path), observer=observer)
     except KeyboardInterrupt:
         _tell_interrupted(record, path)
@@ -71,24 +71,24 @@ def _record_path(options: Namespace) -> Path | None:
     return path
 
 
-def _started(options: Namespace) -> Record:
+def _started(options: Namespace) -> VerificationRecord:
     """Return a new record of what is asked for, after trying one code of each part."""
     if options.matrix:
         _check_alone("--matrix", options)
-        return Record.of(required_parts())
+        return VerificationRecord.of(required_parts())
     parts = _requested(options)
     for part in parts:
         probe(part)
-    return Record.of(parts)
+    return VerificationRecord.of(parts)
 
 
-def _resumed(options: Namespace, path: Path) -> Record:
+def _resumed(options: Namespace, path: Path) -> VerificationRecord:
     """Return the record to go on with.
 
     Raises:
         ReadError: it holds other parts than asked for, or the sources have changed since.
     """
-    record = Record.load(path)
+    record = VerificationRecord.load(path)
     held = [one.part for one in record.progress]
     if options.pair:
         wanted = list(_requested(options))
@@ -110,7 +110,7 @@ def _resumed(options: Namespace, path: Path) -> Record:
 
 
 def _check_alone(what: str, options: Namespace) -> None:
-    """Refuse options that choose what is compared."""
+    """Reject options that choose what is compared."""
     given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "samples", "seed")
              if getattr(options, name)]  # fmt: skip
     given += [f"--{name}" for name in ("exhaustive", "structured") if getattr(options, name)]
@@ -143,7 +143,7 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
     )
 
 
-def _tell_interrupted(record: Record, path: Path | None) -> None:
+def _tell_interrupted(record: VerificationRecord, path: Path | None) -> None:
     checked = sum(one.checked for one in record.progress)
     total = sum(one.size for one in record.progress)
     kept = f"saved in {path}; go on with --resume" if path is not None else "not kept: there was no --record FILE"

@@ -1,4 +1,4 @@
-"""What `castsim verify --lowering` does: planned casts are run again from the text of their programs."""
+"""The execution of `castsim verify --lowering`: planned casts are run again from the text of their programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from castsim.commands.option_values import integer_from
 from castsim.commands.outcome import Outcome
-from castsim.commands.words import integer_from
 from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance.matrix import chosen_cells
-from castsim.reports.stages import watching
+from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
 
 
@@ -37,8 +37,8 @@ def execute(options: Namespace, path: Path | None) -> Outcome:
         samples = None if options.samples is None else integer_from("--samples", options.samples)
         seed = 0 if options.seed is None else integer_from("--seed", options.seed, least=0)
         record = started(spec, chosen, cells, samples, seed)
-    with watching(quiet=options.quiet) as heard:
-        verify_lowering(record, spec, None if path is None else lambda: record.save(path), heard)
+    with stage_progress(quiet=options.quiet) as progress:
+        verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress)
 
     def text(_: int) -> Any:
         from castsim.reports.lowering import lowering_text  # noqa: PLC0415 - rich, only if printed

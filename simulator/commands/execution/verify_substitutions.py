@@ -13,7 +13,7 @@ from castsim.commands.outcome import Outcome
 from castsim.evidence.verification import substitutions
 from castsim.evidence.verification.substitutions import SubstitutionRecord
 from castsim.isa.errors import ReadError
-from castsim.reports.stages import watching
+from castsim.reports.stage_progress import stage_progress
 
 if TYPE_CHECKING:
     from castsim.planning.substitution import Substitute
@@ -40,9 +40,9 @@ def execute(options: Namespace, path: Path | None, workers: int) -> Outcome:
         record = _resumed(path, wanted)
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
-    with watching(quiet=options.quiet) as heard:
+    with stage_progress(quiet=options.quiet) as progress:
         save = None if path is None else lambda: record.save(path)
-        substitutions.verify_substitutions(record, wanted, save, heard, workers)
+        substitutions.verify_substitutions(record, wanted, save, progress, workers)
 
     def text(_: int) -> Any:
         from castsim.reports.substitutions import substitutions_text  # noqa: PLC0415 - rich, only if printed

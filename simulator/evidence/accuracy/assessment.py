@@ -80,7 +80,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """What came out for one target and one table."""
+    """The result for one target and one table."""
 
     target: Target
     table: MeasuredTable
@@ -199,7 +199,7 @@ def _as_measured(target: Target, row: MeasuredRow) -> Target:
 
 
 def _reason(target: Target, row: MeasuredRow) -> str:
-    """Return what the target says of the row's deviation."""
+    """Return the target's note on the row's deviation."""
     return " ".join(
         note.reason
         for note in target.accuracy_notes
@@ -208,7 +208,7 @@ def _reason(target: Target, row: MeasuredRow) -> str:
 
 
 def _elements_per_trip(target: Target, row: MeasuredRow) -> int | None:
-    """Return how many elements a loop trip of the row's kernel variant converts; None if nothing loops, or no cast."""
+    """Return the elements per loop trip of the row's kernel variant; None if it has no loop or is not a cast."""
     if row.operation != CAST:
         return None
     return target.elements_per_trip(row.src.name, row.dst.name, contiguous=row.path == "1D")

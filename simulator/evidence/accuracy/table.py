@@ -96,8 +96,8 @@ def read_table(path: Path) -> MeasuredTable:
     measured, are counted and left out.
 
     Raises:
-        ReadError: unreadable, empty, columns missing or named twice, a cell that is no number or no format, nothing
-            measured. Names file, line and column.
+        ReadError: unreadable, empty, columns missing or named twice, a cell without the number or format it needs,
+            nothing measured. Names file, line and column.
     """
     lines = _lines(path)
     header = _cells(path, lines, 0) if lines else []
@@ -215,7 +215,7 @@ class _Record:
         text = self._cells[column]
         self._bounded(column, text)
         if not text.isascii() or not text.isdigit() or int(text) == 0:
-            raise ReadError(f"{column} '{text}' is no positive integer", span=self._span(column))
+            raise ReadError(f"{column} '{text}' is not a positive integer", span=self._span(column))
         return int(text)
 
     def _optional(self, column: str) -> int | None:
@@ -225,7 +225,7 @@ class _Record:
         text = self._cells.get(column, "")
         self._bounded(column, text)
         if text and not (text.isascii() and text.isdigit()):
-            raise ReadError(f"{column} '{text}' is no integer", span=self._span(column))
+            raise ReadError(f"{column} '{text}' is not an integer", span=self._span(column))
         return int(text) if text else None
 
     def _bounded(self, column: str, text: str) -> None:

@@ -1,15 +1,15 @@
 """Proofs by trying: a tier of the numerics against the independent oracle, or two tiers against each other.
 
 A `VerificationPart` says what is compared on which codes, `compare` does a piece of it, `verify` does many pieces, and
-a `Record` keeps the results, so that a proof can be interrupted, continued and shipped.
+a `VerificationRecord` keeps the results, so that a proof can be interrupted, continued and shipped.
 """
 
 from castsim.evidence.verification.comparison import ComparisonResult, Mismatch, compare
 from castsim.evidence.verification.inputs import Exhaustive, InputSet, Samples, input_set
 from castsim.evidence.verification.matrix import required_parts
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
-from castsim.evidence.verification.record import Progress, Record
-from castsim.evidence.verification.running import Observer, verify
+from castsim.evidence.verification.record import PartProgress, VerificationRecord
+from castsim.evidence.verification.running import VerificationObserver, verify
 from castsim.evidence.verification.sources import source_digests
 from castsim.evidence.verification.structured import Structured
 
@@ -23,12 +23,12 @@ __all__ = [
     "Exhaustive",
     "InputSet",
     "Mismatch",
-    "Observer",
-    "Progress",
-    "Record",
+    "PartProgress",
     "Samples",
     "Structured",
+    "VerificationObserver",
     "VerificationPart",
+    "VerificationRecord",
     "compare",
     "input_set",
     "required_parts",

@@ -37,7 +37,7 @@ _ALL, _SAMPLED, _COUNTEREXAMPLE = "all", "samples", "counterexample"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What running a lowered cast again gave.
+    """The result of running a lowered cast again.
 
     `inputs` says which codes were tried: `all`, `samples`, or the `counterexample` of a refuted chain, for which a
     wrong result is what was claimed. `wrong` counts results against the claim, `first` is the first such code.
@@ -154,8 +154,8 @@ def _samples(found: Plan, count: int, seed: int) -> Codes:
     """Return codes of a wide source: half structured, half uniform."""
     formats = [found.demand.dst, *(step.dst for step in found.chain)]
     rng = np.random.default_rng((seed, 1))
-    told = telling_codes(found.demand.src, formats, count // 64, seed=seed)
-    told = rng.permutation(told)[: count // 2]
+    telling = telling_codes(found.demand.src, formats, count // 64, seed=seed)
+    telling = rng.permutation(telling)[: count // 2]
     bits = found.demand.src.bits
-    words = rng.integers(0, (1 << bits) - 1, count - told.size, dtype=np.uint64, endpoint=True)
-    return np.concatenate((told, words.astype(told.dtype)))
+    words = rng.integers(0, (1 << bits) - 1, count - telling.size, dtype=np.uint64, endpoint=True)
+    return np.concatenate((telling, words.astype(telling.dtype)))

@@ -14,8 +14,7 @@ from castsim.evidence.verification.sources import digest_of, file_digest
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import Cell
 from castsim.targets import Specification
-
-Heard = Callable[[str, int, int], None]
+from castsim.timing import ProgressCallback
 
 
 @dataclass(slots=True)
@@ -96,7 +95,10 @@ class LoweringRecord(Kept):
 
 
 def verify_lowering(
-    record: LoweringRecord, spec: Specification, save: Callable[[], None] | None, heard: Heard = lambda *_: None
+    record: LoweringRecord,
+    spec: Specification,
+    save: Callable[[], None] | None,
+    progress: ProgressCallback = lambda *_: None,
 ) -> None:
     """Run every cell of a record that is not done yet."""
     record.sources = planner_digest()
@@ -104,7 +106,7 @@ def verify_lowering(
     for cell in record.cells:
         if cell in record.done:
             continue
-        heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(record.done), len(record.cells))
+        progress(f"{cell.src} -> {cell.dst} on {cell.target}", len(record.done), len(record.cells))
         record.done[cell] = check_cell(cell, spec, record.version, record.samples, record.seed)
         if save is not None:
             save()

@@ -17,7 +17,7 @@ from castsim.numerics.policy import legal_overflows, legal_roundings
 from castsim.numerics.tiers import Tier
 
 SAMPLE_COUNT = 1 << 20
-"""Samples taken for all modes of a pair together where nobody says how many: so that a pair takes some seconds."""
+"""Default number of samples for all modes of a pair together: so that a pair takes some seconds."""
 
 LEAST_SAMPLES = 1 << 16
 """Samples taken at least for each mode."""
@@ -75,7 +75,7 @@ def plan(
 
 
 def default_opponent() -> str:
-    """Return what a tier is compared with unless told otherwise: the oracle, the reference tier where it is not here.
+    """Return the default opponent of a tier: the oracle or, where that is not installed, the reference tier.
 
     The oracle is part of the tests, which an installed package does not bring.
     """

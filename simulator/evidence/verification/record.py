@@ -21,8 +21,8 @@ PENDING, PARTIAL, DONE = "pending", "partial", "done"
 
 
 @dataclass(slots=True)
-class Progress:
-    """How far one part has come. `done` holds disjoint, rising stretches of positions, stop excluded."""
+class PartProgress:
+    """The progress of one part. `done` holds disjoint, rising stretches of positions, stop excluded."""
 
     part: VerificationPart
     size: int
@@ -35,7 +35,7 @@ class Progress:
 
     @property
     def checked(self) -> int:
-        """How many codes have been tried."""
+        """The number of codes tried."""
         return sum(stop - start for start, stop in self.done)
 
     @property
@@ -77,16 +77,16 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Record(Kept):
+class VerificationRecord(Kept):
     """The progress of all parts of a verification.
 
-    `files` are the digests of the sources it is about, None until somebody asks for them by `sources`: they take longer
-    than a small verification that nobody keeps. `runs` tell when and with which versions it was worked on.
+    `files` are the digests of the sources it is about, None until `sources` computes them: they take longer
+    than a small verification that is not saved. `runs` lists the times and versions of the work on it.
     """
 
     KIND: ClassVar[str] = "castsim verification record"
 
-    progress: list[Progress]
+    progress: list[PartProgress]
     files: Mapping[str, str] | None = None
     runs: list[dict[str, Any]] = field(default_factory=list)
 
@@ -97,7 +97,7 @@ class Record(Kept):
         Raises:
             IllegalError: an input set that cannot be tried.
         """
-        progress = [Progress(part, input_set(part).size) for part in parts]
+        progress = [PartProgress(part, input_set(part).size) for part in parts]
         return cls(progress)
 
     def sources(self) -> Mapping[str, str]:
@@ -111,7 +111,7 @@ class Record(Kept):
 
     @property
     def mismatches(self) -> int:
-        """How many codes differed in all."""
+        """The number of codes that differed in all."""
         return sum(one.mismatches for one in self.progress)
 
     @property
@@ -168,12 +168,12 @@ class Record(Kept):
         """Read a record.
 
         Raises:
-            ReadError: the file is missing or is no record.
+            ReadError: the file is missing or is not a record.
         """
         try:
             document = json.loads(read_text(path, "record"))
             if not isinstance(document, dict) or document.get("kind") != cls.KIND:
-                raise ReadError(f"'{path}' is no record of castsim verify")
+                raise ReadError(f"'{path}' is not a record of castsim verify")
             if document["schema_version"] != SCHEMA_VERSION:
                 raise ReadError(
                     f"record '{path}' has schema version {document['schema_version']}", legal=(str(SCHEMA_VERSION),)
@@ -188,10 +188,10 @@ class Record(Kept):
         except KeyError as error:
             raise ReadError(f"record '{path}' lacks {error}") from None
         except (ValueError, TypeError, AttributeError) as error:
-            raise ReadError(f"'{path}' is no record of castsim verify: {error}") from None
+            raise ReadError(f"'{path}' is not a record of castsim verify: {error}") from None
 
 
-def progress_document(one: Progress) -> dict[str, Any]:
+def progress_document(one: PartProgress) -> dict[str, Any]:
     """Return one part and its progress as JSON; codes are numbers."""
     rate = one.codes_per_second
     return {
@@ -209,7 +209,7 @@ def progress_document(one: Progress) -> dict[str, Any]:
     }
 
 
-def _read_progress(entry: Mapping[str, Any]) -> Progress:
+def _read_progress(entry: Mapping[str, Any]) -> PartProgress:
     part = VerificationPart(
         src=entry["src"],
         dst=entry["dst"],
@@ -227,7 +227,7 @@ def _read_progress(entry: Mapping[str, Any]) -> Progress:
     edges = [0, *(edge for stretch in done for edge in stretch), size]
     if entry["codes"] != size or edges != sorted(edges):
         raise ReadError(f"the stretches done of {part} do not lie in its {size} codes")
-    return Progress(
+    return PartProgress(
         part,
         size,
         done,

@@ -15,10 +15,10 @@ from typing import Protocol
 
 from castsim.evidence.verification.comparison import ComparisonResult, compare
 from castsim.evidence.verification.inputs import GRAIN
-from castsim.evidence.verification.record import Progress, Record
+from castsim.evidence.verification.record import PartProgress, VerificationRecord
 
 PIECE_SECONDS = 0.5
-"""How long one piece of work should take: an interrupt waits for it, and progress moves by it."""
+"""The intended duration of one piece of work: an interrupt waits for it, and progress moves by it."""
 
 FIRST_PIECE = 1 << 14
 LARGEST_PIECE = 1 << 28
@@ -27,16 +27,20 @@ SAVE_SECONDS = 5.0
 """At least this long passes between two saves: what a crash can cost. An interrupt costs nothing."""
 
 
-class Observer(Protocol):
-    """Is told how the work proceeds."""
+class VerificationObserver(Protocol):
+    """Receives the progress of the work."""
 
-    def advance(self, one: Progress, codes: int) -> None:
+    def advance(self, one: PartProgress, codes: int) -> None:
         """Some more codes of a part have been tried."""
         ...
 
 
 def verify(
-    record: Record, *, workers: int = 1, save: Callable[[], None] | None = None, observer: Observer | None = None
+    record: VerificationRecord,
+    *,
+    workers: int = 1,
+    save: Callable[[], None] | None = None,
+    observer: VerificationObserver | None = None,
 ) -> None:
     """Try everything that the record still lacks, in the order of its parts.
 
@@ -63,13 +67,15 @@ def verify(
 class _Ledger:
     """Hands out pieces and takes in findings."""
 
-    def __init__(self, record: Record, save: Callable[[], None] | None, observer: Observer | None) -> None:
+    def __init__(
+        self, record: VerificationRecord, save: Callable[[], None] | None, observer: VerificationObserver | None
+    ) -> None:
         self._record = record
         self._save = save
         self._observer = observer
         self._saved = time.monotonic()
 
-    def pieces(self) -> Iterator[tuple[Progress, int, int]]:
+    def pieces(self) -> Iterator[tuple[PartProgress, int, int]]:
         """Yield what is missing, in pieces that grow until they take long enough."""
         for one in self._record.progress:
             for first, last in list(one.missing()):
@@ -79,7 +85,7 @@ class _Ledger:
                     yield one, start, stop
                     start = stop
 
-    def add(self, one: Progress, finding: ComparisonResult) -> None:
+    def add(self, one: PartProgress, finding: ComparisonResult) -> None:
         """Take in a finding, and save if that is due."""
         one.add(finding)
         if self._observer is not None:
@@ -89,8 +95,8 @@ class _Ledger:
             self._saved = time.monotonic()
 
 
-def _piece(one: Progress) -> int:
-    """Return how many codes the next piece of a part should have."""
+def _piece(one: PartProgress) -> int:
+    """Return the number of codes for the next piece of a part."""
     rate = one.codes_per_second
     codes = FIRST_PIECE if rate is None else min(int(rate * PIECE_SECONDS), LARGEST_PIECE, 8 * one.checked)
     return max(codes // GRAIN, 1) * GRAIN
@@ -105,7 +111,7 @@ def _in_this_process(ledger: _Ledger, interrupted: threading.Event) -> None:
 
 def _in_processes(ledger: _Ledger, workers: int, interrupted: threading.Event) -> None:
     """Compare in several processes, each with a piece at hand and one more waiting for the first that is free."""
-    running: dict[Future[ComparisonResult], Progress] = {}
+    running: dict[Future[ComparisonResult], PartProgress] = {}
     pieces = ledger.pieces()
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_leave_interrupts_to_the_parent) as pool:
         try:

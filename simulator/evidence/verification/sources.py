@@ -1,4 +1,4 @@
-"""Which source files a proof is about, and their digests.
+"""The source files that a proof is about, and their digests.
 
 A proof concerns the modules that compute casts and those that choose the inputs and compare. They are found by
 following imports, also those inside functions, from the modules that start it all. A digest leaves out what cannot
@@ -25,13 +25,13 @@ PACKAGES = {
     "castsim.targets": Path(castsim.targets.__file__).resolve().parent,
     "castsim": Path(castsim.__file__).resolve().parent,
 }
-"""Where modules lie, the longest name first: a checkout has three folders side by side, an installation one.
+"""The folders of modules, the longest name first: a checkout has three folders side by side, an installation one.
 
-Modules of any other name are somebody else's, whose sources a proof is not about.
+Modules of any other name are third-party, and their sources are not part of a proof.
 """
 
 PROVEN = ("castsim.numerics.tiers", "castsim.evidence.verification.comparison")
-"""Where following the imports starts."""
+"""The modules at which following the imports starts."""
 
 _OWN = frozenset({"castsim", "simulator", "isa", "targets"})
 """Today's name, and those of the three folders, by which sources imported each other before."""
@@ -58,7 +58,7 @@ SUBSTITUTED = (
     "castsim.planning.tile_arithmetic",
     "castsim.planning.vector_steps",
 )
-"""Where following the imports starts for proofs that a function may stand in for an instruction."""
+"""The modules at which following the imports starts for proofs that a function may stand in for an instruction."""
 
 LEFT_OUT = (
     *("castsim.isa.pto.", "castsim.isa.tpc.", "castsim.targets"),
@@ -119,10 +119,10 @@ def stripped(source: str, rows: Collection[int] = ()) -> str:
 
 
 def own_imports(source: str) -> tuple[list[str], set[int]]:
-    """Return what a source takes from our own modules, and the lines that say so.
+    """Return the names that a source imports from our own modules, and the lines of these imports.
 
-    A module is told by its last name: one that moves to another folder decides the same bits. Which modules there are
-    is told by the list of files.
+    A module is identified by its last name: one that moves to another folder decides the same bits. The list
+    of files gives the modules.
     """
     taken, rows = [], set()
     for node in ast.walk(ast.parse(source)):

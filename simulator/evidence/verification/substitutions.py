@@ -21,6 +21,7 @@ from castsim.planning.primitives import Arithmetic
 from castsim.planning.steps import TileWorkForm, VectorForm
 from castsim.planning.substitution import Identity, Substitute, disagreeing, substitute_of
 from castsim.targets import load_target, target_names
+from castsim.timing import ProgressCallback
 
 CODES = 1 << 32
 SHOWN = 10
@@ -40,12 +41,10 @@ specifications on the shipped targets rest on. The operands follow from the cast
 
 _PIECE = 1 << 24
 
-Heard = Callable[[str, int, int], None]
-
 
 @dataclass(slots=True)
 class Trial:
-    """How far one substitution has been tried, from code 0 on."""
+    """The progress of trying one substitution, from code 0 on."""
 
     identity: Identity
     tried: int = 0
@@ -56,7 +55,7 @@ class Trial:
 
     @property
     def codes(self) -> int:
-        """How many there are to try."""
+        """The number of codes to try."""
         return CODES
 
     @property
@@ -82,7 +81,7 @@ class SubstitutionRecord(Kept):
 
     @property
     def mismatches(self) -> int:
-        """How many codes differed in all."""
+        """The number of codes that differed in all."""
         return sum(trial.mismatches for trial in self.trials)
 
     def extend(self, identities: Iterable[Identity]) -> None:
@@ -153,7 +152,7 @@ def verify_substitutions(
     record: SubstitutionRecord,
     substitutes: Iterable[Substitute],
     save: Callable[[], None] | None,
-    heard: Heard = lambda *_: None,
+    progress: ProgressCallback = lambda *_: None,
     workers: int = 1,
 ) -> None:
     """Try what a record still lacks of the given substitutes, piece by piece, saving after each."""
@@ -164,7 +163,7 @@ def verify_substitutions(
         for trial in waiting:
             substitute = by_identity[trial.identity]
             while not trial.done:
-                heard(trial.identity.name, trial.tried, trial.codes)
+                progress(trial.identity.name, trial.tried, trial.codes)
                 _take(trial, substitute, pool, workers)
                 if save is not None:
                     save()

@@ -1,4 +1,4 @@
-"""What the rest of a program does with bytes first, seen without running it."""
+"""The first use of bytes by the rest of a program, found without running it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ReadAhead:
         self._read = np.zeros(0, np.bool_)
 
     def first_is_read(self, executions: int, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which of the `asked` blocks are read before they are written, behind the first `executions`.
+        """Return those of the `asked` blocks that are read before they are written, behind the first `executions`.
 
         An instruction that does both reads first.
         """
@@ -73,7 +73,7 @@ class ReadAhead:
                     self._open[part] = False
 
     def _touches(self, loop: Loop, moved: _Moved, trip: int) -> bool:
-        """Return whether an access of the trips from `trip` on may meet an open block; the extents are hulls."""
+        """Whether an access of the trips from `trip` on may meet an open block; the extents are hulls."""
         return any(
             self._open[low // self._block : -(-high // self._block)].any()
             for low, high in self._loop_extents(loop, moved, trip)
@@ -99,7 +99,7 @@ class ReadAhead:
             yield min(one[0], other[0]), max(one[1], other[1])
 
     def _count(self, node: Node) -> int:
-        """Return how many instructions `node` executes."""
+        """Return the number of instructions that `node` executes."""
         if isinstance(node, Lowered):
             return 1
         if id(node) not in self._counts:
@@ -113,7 +113,7 @@ class ReadAhead:
 
 
 def _advanced(moved: _Moved, loop: Loop, trip: int) -> _Moved:
-    """Return how far the elements of the body have moved in a trip, `moved` of it by loops around."""
+    """Return the distance that the elements of the body move in a trip, `moved` of it by loops around."""
     if moved is None:
         return [tuple(trip * step for step in row) for row in loop.steps]
     return [

@@ -20,14 +20,14 @@ BLOCK = BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class CounterTrack:
     """`values` are (cycle, value) where the value changes; it holds until the next one."""
 
     name: str
     values: tuple[tuple[int, int], ...]
 
 
-def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping[str, int]) -> tuple[Counter, ...]:
+def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping[str, int]) -> tuple[CounterTrack, ...]:
     """Return the queue of every pipe that had one, and every buffer of `capacities` (bytes by name) that was used.
 
     A block of a buffer is needed from the first cycle of the instruction that writes it until the end of the last one
@@ -38,9 +38,9 @@ def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping
         rows = [row for row in timeline.rows if row.pipe == pipe and row.dispatched + 1 < row.start]
         changes = [change for row in rows for change in ((row.dispatched + 1, 1), (row.start, -1))]
         if changes:
-            queues.append(Counter(f"{pipe} queue (operations)", _sums(changes, timeline)))
+            queues.append(CounterTrack(f"{pipe} queue (operations)", _sums(changes, timeline)))
     buffers = [
-        Counter(f"{space} in use (bytes)", _sums(_lives(tree, timing, timeline, space, size), timeline))
+        CounterTrack(f"{space} in use (bytes)", _sums(_lives(tree, timing, timeline, space, size), timeline))
         for space, size in capacities.items()
     ]
     return (*queues, *(buffer for buffer in buffers if any(value for _, value in buffer.values)))

@@ -1,4 +1,4 @@
-"""Which operation of a window waited for which: flags and the bytes of buffers and tensors, as the tree tells."""
+"""The dependences between the operations of a window: flags and the bytes of buffers and tensors, by the tree."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _of_bytes(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
 
 
 def _overlap(one: Access, other: Access) -> bool:
-    """Return whether the extents meet; rows in between that only one of them touches are not told apart."""
+    """Whether the extents meet; rows in between that only one of them touches count as met."""
     return one.start < other.end and other.start < one.end
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
 
-from castsim.reports.views.recording import Segment
-from castsim.reports.views.timeline import Span, Timeline
+from castsim.reports.views.recording import PipeSegment
+from castsim.reports.views.timeline import ExecutionSpan, Timeline
 from castsim.timing import Cause
 
 ISSUE = "issue"
@@ -32,7 +32,7 @@ class InstructionSlice:
     track: str
     start: int
     end: int
-    span: Span
+    span: ExecutionSpan
     cause: str | None
 
 
@@ -45,7 +45,7 @@ def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
         segments = [segment for segment in timeline.segments if segment.pipe == pipe]
         for track, span in _tracks(f"{pipe} instructions", [(span.start, span.end, span) for span in work]):
             found += _cut(timeline, track, span)
-        before: Span | None = None
+        before: ExecutionSpan | None = None
         for span in work:
             lower = span.since if before is None else max(span.since, before.start)
             found += _waited(timeline, f"{pipe} waits", span, lower, segments)
@@ -53,7 +53,7 @@ def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
     return tuple(found)
 
 
-def _tracks(name: str, wanted: Sequence[tuple[int, int, Span]]) -> Iterator[tuple[str, Span]]:
+def _tracks(name: str, wanted: Sequence[tuple[int, int, ExecutionSpan]]) -> Iterator[tuple[str, ExecutionSpan]]:
     """Yield on which track each stands, in order of start: the lowest that is free."""
     free: list[int] = []
     taken: list[tuple[int, int]] = []
@@ -69,7 +69,7 @@ def _tracks(name: str, wanted: Sequence[tuple[int, int, Span]]) -> Iterator[tupl
         yield name if number == 1 else f"{name} ({number})", span
 
 
-def _cut(timeline: Timeline, track: str, span: Span) -> Iterator[InstructionSlice]:
+def _cut(timeline: Timeline, track: str, span: ExecutionSpan) -> Iterator[InstructionSlice]:
     """Yield what of an execution lies in the window; of one without length, its moment."""
     start, end = max(span.start, timeline.start), min(span.end, timeline.end)
     if start < end or (span.start == span.end and timeline.holds(span.end)):
@@ -77,7 +77,7 @@ def _cut(timeline: Timeline, track: str, span: Span) -> Iterator[InstructionSlic
 
 
 def _waited(
-    timeline: Timeline, track: str, span: Span, lower: int, segments: Sequence[Segment]
+    timeline: Timeline, track: str, span: ExecutionSpan, lower: int, segments: Sequence[PipeSegment]
 ) -> Iterator[InstructionSlice]:
     """Yield the cycles from `lower` to the start of an instruction in which its pipe does not work, by cause."""
     first, last = max(lower, timeline.start), min(span.start, timeline.end)

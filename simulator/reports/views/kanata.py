@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from castsim.reports.views.dependences import Dependence
-from castsim.reports.views.recording import Segment
-from castsim.reports.views.timeline import Row, Timeline
+from castsim.reports.views.recording import PipeSegment
+from castsim.reports.views.timeline import OperationRow, Timeline
 from castsim.timing import Cause
 
 _RETIRE = 0
@@ -50,11 +50,11 @@ def kanata_lines(timeline: Timeline, found: Iterable[Dependence]) -> Iterator[st
     yield from _written(commands, timeline)
 
 
-def _first(row: Row) -> int:
+def _first(row: OperationRow) -> int:
     return min(row.dispatched, row.start)
 
 
-def _life(row: Row, number: int, timeline: Timeline) -> Iterator[tuple[int, int, int, str]]:
+def _life(row: OperationRow, number: int, timeline: Timeline) -> Iterator[tuple[int, int, int, str]]:
     where = f"line {row.line}: " if row.line else ""
     first = _first(row)
     begun = max(first, timeline.start)
@@ -76,7 +76,7 @@ def _life(row: Row, number: int, timeline: Timeline) -> Iterator[tuple[int, int,
         yield retired, _LAST, row.index, f"R\t{number}\t{row.index}\t{_RETIRE}"
 
 
-def _stalls(number: int, first: int, segments: Iterable[Segment]) -> Iterator[tuple[int, int, int, str]]:
+def _stalls(number: int, first: int, segments: Iterable[PipeSegment]) -> Iterator[tuple[int, int, int, str]]:
     """Yield the stalls of an instruction that is in the log from cycle `first` on."""
     for segment in segments:
         if segment.cause is not Cause.BUSY and segment.end > first:

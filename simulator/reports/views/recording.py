@@ -12,7 +12,7 @@ LIMIT = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PipeSegment:
     """Cycles [start, end) of a pipe, spent for `cause` on behalf of operation number `operation`."""
 
     pipe: str
@@ -31,8 +31,8 @@ class Recorder:
     """
 
     def __init__(self, window: Window, listener: Listener | None = None, limit: int = LIMIT) -> None:
-        self.segments: list[Segment] = []
-        self.first: dict[int, Segment] = {}
+        self.segments: list[PipeSegment] = []
+        self.first: dict[int, PipeSegment] = {}
         self.cut: int | None = None
         self.issued: int | None = None
         self._window = window
@@ -53,7 +53,7 @@ class Recorder:
         """Keep a segment that reaches into the window."""
         if self.until is not None and start >= self.until:
             return
-        found = Segment(pipe, start, end, cause, operation)
+        found = PipeSegment(pipe, start, end, cause, operation)
         if operation is not None:
             # Pipes report when a segment ends, so the earliest need not come first.
             known = self.first.get(operation)

@@ -14,13 +14,13 @@ from itertools import groupby
 
 from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
 from castsim.execution.tree import Lowered, Tree, instances, operations
-from castsim.reports.views.recording import Recorder, Segment
+from castsim.reports.views.recording import PipeSegment, Recorder
 from castsim.reports.views.window import Window
 from castsim.timing import Cause, Execution, OperationTiming, Timing
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OperationRow:
     """One operation: cycles as defined above, `end` being the first cycle after its last effect.
 
     `index` counts operations in issue order, `execution` instructions as they were executed, `line` is that of the
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ExecutionSpan:
     """One executed instruction, in the window or not: [start, end) is its execution, as `Timing.executions` says.
 
     `since` is the cycle of the first sign of it, at the latest that of its start. `pipe` is that of its main work.
@@ -62,7 +62,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened in cycles [start, end) of a run of `total` cycles.
+    """The events in cycles [start, end) of a run of `total` cycles.
 
     `rows` are the operations dispatched before the end of the window and not retired before its start, in issue order;
     `sent` are those that the scalar unit was only about to dispatch at its end. `spans` are the instructions of both.
@@ -75,21 +75,21 @@ class Timeline:
     end: int
     total: int
     pipes: tuple[str, ...]
-    rows: tuple[Row, ...]
-    sent: tuple[Row, ...]
-    spans: tuple[Span, ...]
-    segments: tuple[Segment, ...]
+    rows: tuple[OperationRow, ...]
+    sent: tuple[OperationRow, ...]
+    spans: tuple[ExecutionSpan, ...]
+    segments: tuple[PipeSegment, ...]
     executions: int
     cut: int | None
 
     def holds(self, cycle: int) -> bool:
-        """Return whether what happens at the beginning of a cycle belongs to the window, the end of the run too."""
+        """Whether the beginning of a cycle, or the end of the run, belongs to the window."""
         return self.start <= cycle < self.end or cycle == self.end == self.total
 
-    def by_operation(self) -> Mapping[int, list[Segment]]:
+    def by_operation(self) -> Mapping[int, list[PipeSegment]]:
         """Return the segments of each operation on the pipe that executes it, in order."""
         pipe_of = {row.index: row.pipe for row in self.rows}
-        found: dict[int, list[Segment]] = {}
+        found: dict[int, list[PipeSegment]] = {}
         for segment in self.segments:
             if segment.operation is not None and pipe_of.get(segment.operation) == segment.pipe:
                 found.setdefault(segment.operation, []).append(segment)
@@ -106,8 +106,8 @@ def make_timeline(title: str, tree: Tree, timing: Timing, recorder: Recorder, wi
     if recorder.cut is not None:
         end = min(end, recorder.cut)
     kept = [_cut(each, start, end) for each in recorder.segments if each.start < end and each.end > start]
-    rows: list[Row] = []
-    spans: list[Span] = []
+    rows: list[OperationRow] = []
+    spans: list[ExecutionSpan] = []
     executions = 0
     retired = 0
     lowered = _Numbered(tree)
@@ -150,7 +150,7 @@ class _Numbered:
         self._known: dict[int, tuple[frozenset[int], bool]] = {}
 
     def waits(self, number: int) -> tuple[frozenset[int], bool]:
-        """Return which operations of an execution, counted from 0, do nothing but wait: for a flag or at a barrier.
+        """Return the operations of an execution, counted from 0, that do nothing but wait: for a flag or at a barrier.
 
         The second item says whether it does nothing but synchronise.
         """
@@ -173,13 +173,13 @@ def _rows(
     waits: frozenset[int],
     members: tuple[OperationTiming, ...],
     retired: int,
-) -> Iterator[Row]:
+) -> Iterator[OperationRow]:
     """Yield the operations of one execution, everything before which has retired in cycle `retired`."""
     instruction = tree.instructions[timing.executions[members[0].execution].instruction]
     for place, operation in enumerate(members):
         retired = max(retired, operation.end)
         works = place not in waits and bool(operation.causes)
-        yield Row(
+        yield OperationRow(
             index=operation.index,
             execution=operation.execution,
             pipe=operation.pipe,
@@ -194,7 +194,7 @@ def _rows(
 
 
 def _dispatched(operation: OperationTiming, recorder: Recorder) -> int:
-    """Return the cycle in which an operation was dispatched; that of its start, if nothing tells of another."""
+    """Return the cycle in which an operation was dispatched; that of its start, if no other is known."""
     segment = recorder.first.get(operation.index)
     if segment is None or segment.start >= operation.start:
         return operation.start
@@ -203,16 +203,18 @@ def _dispatched(operation: OperationTiming, recorder: Recorder) -> int:
     return segment.end - 1 if sending else segment.start
 
 
-def _known(row: Row, recorder: Recorder) -> int:
+def _known(row: OperationRow, recorder: Recorder) -> int:
     """Return the first cycle that went to an operation on any pipe."""
     segment = recorder.first.get(row.index)
     return min(row.dispatched, row.start) if segment is None else min(row.dispatched, row.start, segment.start)
 
 
-def _span(main: str, execution: Execution, made: tuple[Row, ...], synchronises: bool, recorder: Recorder) -> Span:
+def _span(
+    main: str, execution: Execution, made: tuple[OperationRow, ...], synchronises: bool, recorder: Recorder
+) -> ExecutionSpan:
     last = max(made, key=lambda row: (row.end, row.index))
     first = next((row for row in made if row.pipe == main), made[0])
-    return Span(
+    return ExecutionSpan(
         execution=first.execution,
         pipe=first.pipe if main not in {row.pipe for row in made} else main,
         since=min(execution.start, *(_known(row, recorder) for row in made)),
@@ -226,7 +228,7 @@ def _span(main: str, execution: Execution, made: tuple[Row, ...], synchronises: 
     )
 
 
-def _cut(segment: Segment, start: int, end: int) -> Segment:
+def _cut(segment: PipeSegment, start: int, end: int) -> PipeSegment:
     if segment.start >= start and segment.end <= end:
         return segment
-    return Segment(segment.pipe, max(segment.start, start), min(segment.end, end), segment.cause, segment.operation)
+    return PipeSegment(segment.pipe, max(segment.start, start), min(segment.end, end), segment.cause, segment.operation)

@@ -18,4 +18,4 @@ The engines then take all bytes from the first to the last of an access; inserti
 """
 
 MODES = ("insert", INTERLOCK)
-"""What to do about programs without flags; programs with flags are taken at their word in both."""
+"""The treatment of programs without flags; programs with flags are left as they are in both."""

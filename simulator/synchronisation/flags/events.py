@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.synchronisation.flags.planning import BackEdge, BlockPlan, Flag, LoopPlan, Pair
+from castsim.synchronisation.flags.planning import BackEdge, BlockPlan, LoopPlan, Pair, PlannedFlag
 
 _Taken = dict[Pair, frozenset[int]]
 
@@ -27,13 +27,13 @@ class _Assignment:
 
     def block(self, plan: BlockPlan, taken: _Taken) -> None:
         """Assign the flags of a block within which the ids `taken` belong to others."""
-        live: dict[Pair, list[Flag]] = {}
+        live: dict[Pair, list[PlannedFlag]] = {}
         around: dict[Pair, list[tuple[int, int]]] = {}
         self._loops(plan, taken)
         for number, loop in plan.loops.items():
             for edge in loop.back_edges:
                 around.setdefault(edge.pair, []).append((number, edge.event))
-        kept: list[Flag] = []
+        kept: list[PlannedFlag] = []
         for flag in sorted(plan.flags, key=lambda flag: (flag.after, flag.before)):
             same = live.setdefault(flag.pair, [])
             same[:] = [other for other in same if other.before > flag.after]
@@ -57,7 +57,9 @@ class _Assignment:
                     loop.drain_at_top = True
             loop.back_edges = kept
 
-    def _give(self, plan: BlockPlan, flag: Flag, same: list[Flag], busy: set[int], kept: list[Flag]) -> None:
+    def _give(
+        self, plan: BlockPlan, flag: PlannedFlag, same: list[PlannedFlag], busy: set[int], kept: list[PlannedFlag]
+    ) -> None:
         """Give one flag the lowest free id, let it join another, or put a barrier in its place."""
         event = self._lowest(busy)
         if event < self.event_ids:

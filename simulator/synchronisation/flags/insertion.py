@@ -9,14 +9,14 @@ from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Operation, Tree, elements, width
 from castsim.isa.errors import Span
 from castsim.synchronisation.flags.events import assign_events
-from castsim.synchronisation.flags.planning import BackEdge, BlockPlan, Flag, LoopPlan, plan_program
+from castsim.synchronisation.flags.planning import BackEdge, BlockPlan, LoopPlan, PlannedFlag, plan_program
 from castsim.targets.dataflow import DataflowTarget
 
 _ALL = "ALL"
 
 
 class Place(StrEnum):
-    """Where an inserted instruction stands, seen from the source line that it belongs to."""
+    """The place of an inserted instruction, seen from the source line that it belongs to."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -76,9 +76,9 @@ class _Builder:
     instructions: list[Instruction]
     target: DataflowTarget
     notes: dict[tuple[int, Place, Span], int] = field(default_factory=dict)
-    """How often each inserted instruction is executed at each place."""
+    """The number of executions of each inserted instruction at each place."""
     numbers: dict[tuple[Operation, Span], Lowered] = field(default_factory=dict)
-    """What was emitted for each operation at each line: walked loops repeat both."""
+    """The instructions emitted for each operation at each line: walked loops repeat both."""
 
     def block(self, block: Block, plan: LoopPlan, times: int) -> tuple[list[Node], list[int | None]]:
         """Return the items of a block with what is planned for it, and for each new element the old one's number.
@@ -138,8 +138,8 @@ class _Made:
     plan: LoopPlan
     items: list[Node] = field(default_factory=list)
     origins: list[int | None] = field(default_factory=list)
-    waited: dict[int, list[Flag]] = field(default_factory=dict)
-    signalled: dict[int, list[Flag | BackEdge]] = field(default_factory=dict)
+    waited: dict[int, list[PlannedFlag]] = field(default_factory=dict)
+    signalled: dict[int, list[PlannedFlag | BackEdge]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for flag in self.plan.body.flags:
@@ -191,12 +191,12 @@ def _edges(plan: BlockPlan, number: int) -> list[BackEdge]:
     return plan.loops[number].back_edges if number in plan.loops else []
 
 
-def _set(flag: Flag | BackEdge) -> SetFlag:
+def _set(flag: PlannedFlag | BackEdge) -> SetFlag:
     signaller, waiter = flag.pair
     return SetFlag(signaller, waiter, flag.event)
 
 
-def _wait(flag: Flag | BackEdge) -> WaitFlag:
+def _wait(flag: PlannedFlag | BackEdge) -> WaitFlag:
     signaller, waiter = flag.pair
     return WaitFlag(waiter, signaller, flag.event)
 

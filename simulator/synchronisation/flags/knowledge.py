@@ -1,4 +1,4 @@
-"""What pipes have waited for at each item of a block, directly or because whom they waited for had."""
+"""The items that pipes have waited for at each item of a block, directly or transitively."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Knowledge:
     def learn(self, waiter: str, number: int, signaller: str, item: int, *, itself: bool = True) -> None:
         """Note that `waiter` waits before item `number` for a signal set behind `item`.
 
-        `itself` tells whether the signal speaks for `item` of its own pipe, beside what that knows of others.
+        `itself` says whether the signal covers `item` of its own pipe, beside what that knows of others.
         """
         clock = dict(self._at(waiter, number))
         for other, last in (*self._at(signaller, item).items(), *self.always.get(signaller, {}).items()):

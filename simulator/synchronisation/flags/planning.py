@@ -1,4 +1,4 @@
-"""Where flags and barriers have to stand, block by block.
+"""The places of flags and barriers, block by block.
 
 A loop counts as one item of the block around it, and a flag between two items is set behind the first and waited for
 before the second, so set and wait always pair in one block. Inside, a loop is planned on its own; what one trip must
@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Flag:
+class PlannedFlag:
     """Set behind item `after`, waited for before item `before` of the same block."""
 
     pair: Pair
@@ -48,7 +48,7 @@ class BackEdge:
 
 @dataclass(slots=True)
 class LoopPlan:
-    """What is planned for a loop: its body, and what one trip waits for of those before it."""
+    """The plan of a loop: its body, and what one trip waits for of those before it."""
 
     body: BlockPlan
     back_edges: list[BackEdge] = field(default_factory=list)
@@ -58,9 +58,9 @@ class LoopPlan:
 
 @dataclass(slots=True)
 class BlockPlan:
-    """What is planned for a block: `barriers` and `drains` are items with a vector or a full barrier before them."""
+    """The plan of a block: `barriers` and `drains` are items with a vector or a full barrier before them."""
 
-    flags: list[Flag] = field(default_factory=list)
+    flags: list[PlannedFlag] = field(default_factory=list)
     barriers: set[int] = field(default_factory=set)
     drains: set[int] = field(default_factory=set)
     loops: dict[int, LoopPlan] = field(default_factory=dict)
@@ -120,11 +120,11 @@ class _Planner:
                 self.found.barriers.add(number)
                 self.known.drain(waiter, number)
             else:
-                self.found.flags.append(Flag((signaller, waiter), item, number))
+                self.found.flags.append(PlannedFlag((signaller, waiter), item, number))
                 self.known.learn(waiter, number, signaller, item)
 
     def _matters(self, earlier: Touch, later: Touch) -> bool:
-        """Return whether these two would have to be kept apart if they met."""
+        """Whether these two would have to be kept apart if they met."""
         hazard = hazard_between(earlier.access, later.access)
         if hazard is None or earlier.pipe != later.pipe:
             return hazard is not None
@@ -136,7 +136,7 @@ class _Planner:
         edges: dict[Pair, int] = {}
         apart: list[tuple[int, int]] = []
         earlier_trips = Knowledge()
-        waits: dict[int, list[Flag]] = {}
+        waits: dict[int, list[PlannedFlag]] = {}
         for flag in self.found.flags:
             waits.setdefault(flag.before, []).append(flag)
         for number, here in enumerate(items):
@@ -163,7 +163,7 @@ class _Planner:
         return edges
 
     def _meets(self, earlier: Touch, later: Touch) -> bool:
-        """Return whether `later` touches the same bytes in some trip after that of `earlier`."""
+        """Whether `later` touches the same bytes in some trip after that of `earlier`."""
         trips, step = self.trips[-1], later.steps[-1]
         moves = list(later.moves_against(earlier, self.trips))
         if moves:

@@ -1,4 +1,4 @@
-"""Which bytes each part of a tree touches, by pipe; a loop as a whole touches what all of its trips do."""
+"""The bytes that each part of a tree touches, by pipe; a loop as a whole touches what all of its trips do."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Touch:
     steps: tuple[int, ...]
 
     def moves_against(self, other: Touch, trips: Sequence[int]) -> tuple[Move, ...]:
-        """Return how the loops around both move this one relative to `other` within the same trip."""
+        """Return the offset of this touch from `other` by the loops around both, within the same trip."""
         if self.steps == other.steps:
             return ()
         return tuple((n, mine - theirs) for n, mine, theirs in zip(trips, self.steps, other.steps, strict=True))
 
 
 def touches(node: Node, rows: Rows, instructions: Sequence[Instruction]) -> dict[Touch, None]:
-    """Return what a node touches, each touch once, in program order."""
+    """Return the touches of a node, each once, in program order."""
     return dict.fromkeys(_touches(node, rows, instructions))
 
 

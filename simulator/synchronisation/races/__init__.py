@@ -1,17 +1,17 @@
-"""What the order of a program does not guarantee: races, flags that do not match, bytes that nothing wrote.
+"""Violations of the order of a program: races, flags that do not match, bytes that nothing wrote.
 
 The program is followed through its flags and barriers without times, so what is found may happen at some speed of the
 pipes, even if this run would not show it. Trips of loops are not unrolled, see `unfolding` for what is assumed.
 """
 
 from castsim.synchronisation.races.detector import find_races
-from castsim.synchronisation.races.findings import Finding, Kind, refusal
+from castsim.synchronisation.races.findings import Finding, RaceKind, refusal
 
-__all__ = ["IGNORE", "MODES", "REPORT", "STOP", "Finding", "Kind", "find_races", "refusal"]
+__all__ = ["IGNORE", "MODES", "REPORT", "STOP", "Finding", "RaceKind", "find_races", "refusal"]
 
 STOP = "stop"
 REPORT = "report"
 IGNORE = "ignore"
 
 MODES = (STOP, REPORT, IGNORE)
-"""What to do about findings: refuse the program, run it and report them, or do not look for any."""
+"""The treatment of findings: reject the program, run it and report them, or do not look for any."""

@@ -50,7 +50,7 @@ class _Pipe:
 
 
 class Clocks:
-    """All pipes; `start` hears of every instance that starts."""
+    """All pipes; `start` is called for every instance that starts."""
 
     def __init__(self, pipes: Pipes, start: Start) -> None:
         names = (pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others)
@@ -58,7 +58,7 @@ class Clocks:
         self.numbers = {name: pipe.number for name, pipe in self.pipes.items()}
         self.scalar = self.pipes[pipes.scalar]
         self.stuck: tuple[Instance, WaitFlag | Barrier] | None = None
-        """What the scalar unit itself waits for in vain."""
+        """The flags that the scalar unit itself waits for and that are never set."""
         self._start = start
         self._signals: dict[Key, deque[Clock]] = {}
         self._waiting: dict[Key, _Pipe] = {}

@@ -14,7 +14,7 @@ from castsim.execution.tree import Instruction, Tree
 from castsim.synchronisation.flags.touches import Touch
 from castsim.synchronisation.hazards import contended_spaces, hazard_between
 from castsim.synchronisation.races.clocks import Clock
-from castsim.synchronisation.races.findings import Finding, Kind, Region
+from castsim.synchronisation.races.findings import Finding, RaceKind, RaceRegion
 from castsim.synchronisation.races.unfolding import Instance, distance
 from castsim.targets.dataflow import DataflowTarget, Hazard
 
@@ -36,7 +36,7 @@ class Conflicts:
         self._vector = target.pipes.vector
         self._required = target.synchronisation.required_barriers
         self._numbers = numbers
-        self._told: set[tuple[int, int, Kind]] = set()
+        self._told: set[tuple[int, int, RaceKind]] = set()
         self._latest: dict[str, dict[object, _Record]] = {
             space: {} for space in contended_spaces(tree.root, tree.instructions, self._vector)
         }
@@ -56,16 +56,18 @@ class Conflicts:
 
     def _compare(self, record: _Record, instance: Instance, touch: Touch, hazard: Hazard) -> Iterator[Finding]:
         """Compare bytes with an access that may not have ended."""
-        kind = Kind.MISSING_BARRIER if record.touch.pipe == touch.pipe else Kind.RACE
+        kind = RaceKind.MISSING_BARRIER if record.touch.pipe == touch.pipe else RaceKind.RACE
         pair = (record.instance.lowered.instruction, instance.lowered.instruction, kind)
         if pair in self._told:
             return
         found = _meet(record, instance, touch)
         if found is not None:
             self._told.add(pair)
-            yield self._finding(record, instance, touch, (kind, hazard, Region(touch.access.space, *found)))
+            yield self._finding(record, instance, touch, (kind, hazard, RaceRegion(touch.access.space, *found)))
 
-    def _finding(self, record: _Record, instance: Instance, touch: Touch, what: tuple[Kind, Hazard, Region]) -> Finding:
+    def _finding(
+        self, record: _Record, instance: Instance, touch: Touch, what: tuple[RaceKind, Hazard, RaceRegion]
+    ) -> Finding:
         kind, hazard, region = what
         first = self._instructions[record.instance.lowered.instruction]
         second = self._instructions[instance.lowered.instruction]
@@ -110,5 +112,5 @@ def _meet(record: _Record, instance: Instance, touch: Touch) -> Bytes | None:
 
 
 def _key(instance: Instance, touch: Touch) -> object:
-    """Return what tells accesses apart: where loops move it, also the trip."""
+    """Return the key that tells accesses apart: where loops move it, also the trip."""
     return (touch, instance.path) if any(touch.steps) else touch

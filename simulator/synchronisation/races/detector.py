@@ -10,7 +10,7 @@ from castsim.execution.tree import Block, Instruction, Lowered, Role, Tree, elem
 from castsim.isa.errors import Span
 from castsim.synchronisation.races.clocks import Clock, Clocks, Key
 from castsim.synchronisation.races.conflicts import Conflicts
-from castsim.synchronisation.races.findings import Finding, Kind
+from castsim.synchronisation.races.findings import Finding, RaceKind
 from castsim.synchronisation.races.unfolding import Instance, unfold
 from castsim.synchronisation.races.written import WrittenBytes
 from castsim.targets.dataflow import DataflowTarget
@@ -28,7 +28,7 @@ def find_races(tree: Tree, target: DataflowTarget) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """What the operations of an instruction mean for the order: actions before and behind its work, control writes."""
+    """The effect of an instruction's operations on the order: actions before and behind its work, control writes."""
 
     before: tuple[Action, ...]
     works: bool
@@ -59,7 +59,7 @@ def _profile(body: Block) -> _Profile:
 
 @dataclass(slots=True)
 class _FlagUse:
-    """How often a flag is set and waited for in program order, and where last."""
+    """The numbers of sets and waits of a flag in program order, and the places of the last ones."""
 
     pending: int = 0
     sets: int = 0
@@ -71,7 +71,7 @@ class _FlagUse:
 class _Detector:
     tree: Tree
     target: DataflowTarget
-    findings: dict[tuple[Kind, str], Finding] = field(default_factory=dict)
+    findings: dict[tuple[RaceKind, str], Finding] = field(default_factory=dict)
     flags: dict[Key, _FlagUse] = field(default_factory=dict)
     profiles: dict[int, _Profile] = field(default_factory=dict)
     clocks: Clocks = field(init=False)
@@ -94,7 +94,7 @@ class _Detector:
                 self._issue(instance)
         if not self.tree.interlocked:
             self._close()
-        order = list(Kind)
+        order = list(RaceKind)
         return tuple(sorted(self.findings.values(), key=lambda finding: order.index(finding.kind)))
 
     # -------------------------------------------------------------------------------------------- program order
@@ -144,7 +144,9 @@ class _Detector:
             f"{writer.text} ({writer.span}) changes {changed[0]} while {running.text} ({running.span}) "
             f"on {vector.name} may still read it"
         )
-        self._tell([Finding(Kind.CONTROL, message, (running.span, writer.span), (vector.name,), missing="barrier ALL")])
+        self._tell(
+            [Finding(RaceKind.CONTROL, message, (running.span, writer.span), (vector.name,), missing="barrier ALL")]
+        )
 
     # ------------------------------------------------------------------------------------------------- the end
 
@@ -168,7 +170,7 @@ class _Detector:
             message = f"the function ends while there may still run {running}"
             spans = tuple(sorted((each.span for _, each in last), key=lambda span: (span.line, span.column)))
             missing = "barrier ALL at the end of the function"
-            yield Finding(Kind.UNFINISHED, message, spans, tuple(name for name, _ in last), missing=missing)
+            yield Finding(RaceKind.UNFINISHED, message, spans, tuple(name for name, _ in last), missing=missing)
 
     def _deadlock(self, blocked: list[tuple[str, Instance, Action | None]]) -> Finding:
         reasons = []
@@ -180,10 +182,10 @@ class _Detector:
             else:
                 reasons.append(f"{name} waits for all pipes to drain ({place})")
         spans = tuple(self._span(instance) for _, instance, _ in reversed(blocked))
-        return Finding(Kind.DEADLOCK, "; ".join(reasons), spans, tuple(name for name, _, _ in blocked))
+        return Finding(RaceKind.DEADLOCK, "; ".join(reasons), spans, tuple(name for name, _, _ in blocked))
 
     def _signal(self, action: WaitFlag) -> str:
-        """Say what has become of a signal that is waited for in vain."""
+        """Describe the fate of a signal that is waited for and never set."""
         use = self.flags[action.signaller, action.pipe, action.event]
         if use.sets >= use.waits:
             return f"set behind what {action.signaller} waits for"
@@ -197,7 +199,7 @@ class _Detector:
             f"for the one before it ({before})"
         )
         missing = f"wait_flag {action.pipe} -> {action.waiter} id {action.event} between the two, or another id"
-        return Finding(Kind.PENDING_TWICE, message, (before, here), (action.pipe, action.waiter), missing=missing)
+        return Finding(RaceKind.PENDING_TWICE, message, (before, here), (action.pipe, action.waiter), missing=missing)
 
     def _instruction(self, instance: Instance) -> Instruction:
         return self.tree.instructions[instance.lowered.instruction]
@@ -215,4 +217,4 @@ def _left(key: Key, span: Span) -> Finding:
     signaller, waiter, event = key
     flag = f"{signaller} -> {waiter} id {event}"
     message = f"set_flag {flag} ({span}) is never waited for"
-    return Finding(Kind.UNMATCHED, message, (span,), (signaller, waiter), missing=f"wait_flag {flag}")
+    return Finding(RaceKind.UNMATCHED, message, (span,), (signaller, waiter), missing=f"wait_flag {flag}")

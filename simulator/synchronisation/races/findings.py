@@ -1,4 +1,4 @@
-"""What the detector finds, in words and as data."""
+"""The findings of the detector, in words and as data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SHOWN = 5
 """Findings that a refusal spells out."""
 
 
-class Kind(StrEnum):
-    """What is wrong."""
+class RaceKind(StrEnum):
+    """The kind of a finding."""
 
     DEADLOCK = "deadlock"
     UNMATCHED = "unmatched flag"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class RaceRegion:
     """Bytes [start, end) of an address space; in the first trips, where loops move them."""
 
     space: str
@@ -45,11 +45,11 @@ class Finding:
     those of the instructions, or signaller and waiter of a flag. `missing` says what would put it right.
     """
 
-    kind: Kind
+    kind: RaceKind
     message: str
     spans: tuple[Span, ...]
     pipes: tuple[str, ...]
-    region: Region | None = None
+    region: RaceRegion | None = None
     missing: str = ""
 
     @property
@@ -59,11 +59,11 @@ class Finding:
 
 
 def refusal(findings: Sequence[Finding]) -> RaceError | EngineError:
-    """Return the error that refuses a program for its findings, of which there is at least one."""
+    """Return the error that rejects a program for its findings, of which there is at least one."""
     spelt = [finding.sentence for finding in findings[:_SHOWN]]
     more = len(findings) - len(spelt)
     message = "\n  ".join(spelt) + (f"\n  and {more} more" if more else "")
     span = findings[0].spans[-1]
-    if findings[0].kind is Kind.DEADLOCK:
+    if findings[0].kind is RaceKind.DEADLOCK:
         return EngineError(message, span=span)
     return RaceError(message, span=span, legal=("--races report", "--races ignore"))

@@ -24,7 +24,7 @@ SLOTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class FollowedTrip:
     """One followed trip of an execution of a loop: `entry` numbers the execution, `slot` the followed trip."""
 
     entry: int
@@ -44,14 +44,14 @@ class Instance:
     number: int
     lowered: Lowered
     touches: tuple[Touch, ...]
-    path: tuple[Turn, ...]
+    path: tuple[FollowedTrip, ...]
 
 
 def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instance]:
     """Yield the followed executions in program order; of what only decides the path there are none."""
     numbers, entries, idle = count(), count(), Idle(PATH_ONLY)
 
-    def walk(node: Node, rows: Rows, path: tuple[Turn, ...]) -> Iterator[Instance]:
+    def walk(node: Node, rows: Rows, path: tuple[FollowedTrip, ...]) -> Iterator[Instance]:
         if idle(node):
             return
         if isinstance(node, Lowered):
@@ -59,7 +59,7 @@ def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instanc
         elif isinstance(node, Loop):
             entry = next(entries)
             for slot in range(min(node.trips, SLOTS)):
-                yield from walk(node.body, (*rows, node.steps), (*path, Turn(entry, slot, node.trips)))
+                yield from walk(node.body, (*rows, node.steps), (*path, FollowedTrip(entry, slot, node.trips)))
         elif isinstance(node, Block):
             for item, below in slices(node, rows):
                 yield from walk(item, below, path)
@@ -75,7 +75,7 @@ def _touches(node: Lowered, rows: Rows, instructions: Sequence[Instruction]) -> 
 
 
 def distance(first: Instance, one: Touch, second: Instance, other: Touch) -> tuple[int, tuple[Move, ...]]:
-    """Return how far loops move `other` against `one`, which comes first in the program.
+    """Return the offset that loops give `other` against `one`, which comes first in the program.
 
     Returns:
         A number of bytes, and further moves of which every combination occurs in some pair of trips that these two
@@ -102,7 +102,7 @@ class _Relation:
         self.shift = 0
         self.moves: list[Move] = []
 
-    def common(self, mine: Turn, theirs: Turn, one: int, other: int) -> None:
+    def common(self, mine: FollowedTrip, theirs: FollowedTrip, one: int, other: int) -> None:
         """Take in a loop around both."""
         apart = theirs.slot - mine.slot
         if mine.exact:
@@ -116,7 +116,7 @@ class _Relation:
             # Any trip far enough from the last against any far enough from the first: some of them too close together.
             self.moves += [(pairs, other), (pairs, -one)]
 
-    def left(self, turn: Turn, step: int) -> None:
+    def left(self, turn: FollowedTrip, step: int) -> None:
         """Take in a loop that is over before the second execution; its trips count from the last one."""
         if turn.exact:
             self.shift -= step * turn.slot
@@ -125,7 +125,7 @@ class _Relation:
         else:
             self.moves.append((turn.trips - SLOTS + 1, -step))
 
-    def entered(self, turn: Turn, step: int) -> None:
+    def entered(self, turn: FollowedTrip, step: int) -> None:
         """Take in a loop that begins behind the first execution; its trips count from the first one."""
         self.shift += step * turn.slot
         if not turn.exact and turn.slot == SLOTS - 1:

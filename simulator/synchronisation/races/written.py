@@ -15,7 +15,7 @@ from castsim.execution.byte_sets import Bytes, run_length
 from castsim.execution.tree import Access, Instruction
 from castsim.synchronisation.flags.touches import Touch
 from castsim.synchronisation.hazards import scratch_reads
-from castsim.synchronisation.races.findings import Finding, Kind, Region
+from castsim.synchronisation.races.findings import Finding, RaceKind, RaceRegion
 from castsim.synchronisation.races.unfolding import SLOTS, Instance
 
 _PLACES = 65536
@@ -23,7 +23,7 @@ _PLACES = 65536
 
 
 class WrittenBytes:
-    """What has been written so far, per buffer; `capacities` are their sizes in bytes."""
+    """The bytes written so far, per buffer; `capacities` are their sizes in bytes."""
 
     def __init__(self, capacities: Mapping[str, int], instructions: Sequence[Instruction]) -> None:
         self._written = {name: np.zeros(size, bool) for name, size in capacities.items()}
@@ -46,7 +46,7 @@ class WrittenBytes:
                 self._settle(touch)
             else:
                 self._told.add(instance.lowered.instruction)
-                yield self._finding(instance, Region(touch.access.space, *gap))
+                yield self._finding(instance, RaceRegion(touch.access.space, *gap))
         for touch in instance.touches:
             written = self._written.get(touch.access.space)
             if written is not None and touch.access.write and touch not in self._settled:
@@ -68,12 +68,12 @@ class WrittenBytes:
                 return start + first, start + first + length
         return None
 
-    def _finding(self, instance: Instance, region: Region) -> Finding:
+    def _finding(self, instance: Instance, region: RaceRegion) -> Finding:
         instruction = self._instructions[instance.lowered.instruction]
         message = (
             f"{instruction.text} ({instruction.span}) on {instruction.pipe} reads {region} before anything writes them"
         )
-        return Finding(Kind.UNWRITTEN, message, (instruction.span,), (instruction.pipe,), region)
+        return Finding(RaceKind.UNWRITTEN, message, (instruction.span,), (instruction.pipe,), region)
 
 
 def _moves(instance: Instance, touch: Touch, *, all_trips: bool) -> list[Sequence[int]]:

@@ -24,7 +24,7 @@ from castsim.timing import Timing
 from castsim.tpc_compiler.builtins.lookup import builtin_target, find_builtin
 from castsim.tpc_compiler.builtins.sequences import INPUT, OUTPUT, Built, build
 from castsim.tpc_compiler.builtins.signature import Vectors
-from castsim.tpc_compiler.emission import Execution, Kernel, execute, issue, schedule
+from castsim.tpc_compiler.emission import KernelResult, ScheduledKernel, execute, issue, schedule
 
 _LANE_RULE = "unpacked_lane_order"
 
@@ -38,8 +38,8 @@ class Builtin:
 
     built: Built
     target: VliwTarget
-    kernel: Kernel
-    issued: Execution
+    kernel: ScheduledKernel
+    issued: KernelResult
     timing: Timing
 
     @property
@@ -60,7 +60,7 @@ class Builtin:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BuiltinResult:
-    """What calls of a builtin gave.
+    """The results of calls of a builtin.
 
     `outputs` maps `y` to an array, native or codes: as many elements as a call gives, or a row of them per call.
     """

@@ -13,7 +13,7 @@ from castsim.targets.tpc_builtins import BuiltinRow, all_builtins, builtins_of, 
 from castsim.targets.vliw import VliwTarget
 
 _PREFIXES = ("", "__builtin_", "__builtin_cast_")
-"""What may be left out at the beginning of a name."""
+"""The beginnings of names that may be left out."""
 _NEAR, _SIMILARITY = 5, 0.5
 
 

@@ -184,8 +184,8 @@ def reorder(sequence: Sequence, recipe: Recipe, element: str, sources: Values) -
     """Append a recipe; `element` is the narrower type.
 
     Raises:
-        TargetDataError: the recipe is no mere reordering.
+        TargetDataError: the recipe is not a mere reordering.
     """
     if recipe not in _RECIPES:
-        raise TargetDataError(f"{recipe} is no reordering", legal=_RECIPES)
+        raise TargetDataError(f"{recipe} is not a reordering", legal=_RECIPES)
     return _RECIPES[recipe](sequence, element, sources)

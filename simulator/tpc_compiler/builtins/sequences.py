@@ -68,7 +68,7 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
 
 
 def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) -> tuple[Step, ...]:
-    """Return what writes a mode to the register that CONVERT takes it from."""
+    """Return the instructions that write a mode to the register from which CONVERT takes it."""
     modes = {name: row for name, row in target.convert_rounding.modes.items() if row.rounding is not None}
     if rounding not in modes:
         raise IllegalError(f"{target.name} has no rounding mode '{rounding}'", legal=modes)
@@ -139,7 +139,7 @@ class _Writer:
         try:
             return int(text, 0)
         except ValueError:
-            raise TargetDataError(f"{self.row.builtin}: '{text}' is no operand", legal=named or ("0x0",)) from None
+            raise TargetDataError(f"{self.row.builtin}: '{text}' is not an operand", legal=named or ("0x0",)) from None
 
 
 def widened_half(sequence: Sequence, source: Value) -> Value:

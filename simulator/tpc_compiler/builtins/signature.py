@@ -14,7 +14,7 @@ _SIGNATURE = re.compile(r"(?P<result>\w+) \((?P<arguments>[^)]*)\)")
 _VECTOR = re.compile(r"[a-z]+(?P<elements>\d+)(?P<pair>_pair_t)?")
 _BYTE_BITS = 8
 _SCALARS = {"int": ("shift", "i32"), "float": ("scale", "f32")}
-"""What the scalar argument of a cast builtin is for, and its format, by its type."""
+"""The purpose of a cast builtin's scalar argument, and its format, by its type."""
 _HELD = {Recipe.HALF_IN_WIDE_LANES: "f16"}
 
 
@@ -38,7 +38,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a cast builtin takes and gives; `scalar` is name and format of its number, if it takes one.
+    """The arguments and result of a cast builtin; `scalar` is name and format of its number, if it takes one.
 
     All sources have one format, so that they are one array: first all elements of the first register, and so on.
     """
@@ -60,7 +60,7 @@ def read_signature(row: BuiltinRow, target: VliwTarget) -> Signature:
     scalars = [_SCALARS[argument] for argument in arguments if argument in _SCALARS]
     vectors = [argument for argument in arguments if argument not in _SCALARS]
     if match is None or not vectors or len(scalars) > 1:
-        raise TargetDataError(f"{row.builtin}: '{row.signature}' is no signature of a cast")
+        raise TargetDataError(f"{row.builtin}: '{row.signature}' is not a signature of a cast")
     return Signature(
         text=row.signature,
         source=replace(_vectors(row, vectors, row.source, target), held=_HELD.get(row.recipe)),
@@ -74,7 +74,7 @@ def _vectors(row: BuiltinRow, types: list[str], fmt: str, target: VliwTarget) ->
     for name in types:
         match = _VECTOR.fullmatch(name)
         if match is None:
-            raise TargetDataError(f"{row.builtin}: '{name}' is no vector type")
+            raise TargetDataError(f"{row.builtin}: '{name}' is not a vector type")
         elements += int(match["elements"]) * (2 if match["pair"] else 1)
     lanes = target.registers.vector_bytes * _BYTE_BITS // format_named(fmt).bits
     return Vectors(fmt, elements // lanes, lanes)

@@ -16,26 +16,32 @@ from castsim.isa.on_use import on_use
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.compiled_casts.building import Order
-    from castsim.tpc_compiler.compiled_casts.c_table import CastTable, cast_table
-    from castsim.tpc_compiler.compiled_casts.comparing import Column, Comparison, Difference, compare, source_format
+    from castsim.tpc_compiler.compiled_casts.c_table import CompiledCastTable, cast_table
+    from castsim.tpc_compiler.compiled_casts.comparing import (
+        Column,
+        Difference,
+        ResultComparison,
+        compare,
+        source_format,
+    )
     from castsim.tpc_compiler.compiled_casts.compiling import (
         CompiledCast,
-        Form,
+        SourceForm,
         compile_cast,
         compiled_cast,
         tpc_target,
     )
-    from castsim.tpc_compiler.compiled_casts.matrix import Entry, entries, lowered
+    from castsim.tpc_compiler.compiled_casts.matrix import MatrixEntry, entries, lowered
 
 __all__ = [
-    "CastTable",
     "Column",
-    "Comparison",
     "CompiledCast",
+    "CompiledCastTable",
     "Difference",
-    "Entry",
-    "Form",
+    "MatrixEntry",
     "Order",
+    "ResultComparison",
+    "SourceForm",
     "cast_table",
     "compare",
     "compile_cast",
@@ -48,19 +54,19 @@ __all__ = [
 
 _HOMES = {
     "Order": "building",
-    "CastTable": "c_table",
+    "CompiledCastTable": "c_table",
     "cast_table": "c_table",
     "Column": "comparing",
-    "Comparison": "comparing",
+    "ResultComparison": "comparing",
     "Difference": "comparing",
     "compare": "comparing",
     "source_format": "comparing",
     "CompiledCast": "compiling",
-    "Form": "compiling",
+    "SourceForm": "compiling",
     "compile_cast": "compiling",
     "compiled_cast": "compiling",
     "tpc_target": "compiling",
-    "Entry": "matrix",
+    "MatrixEntry": "matrix",
     "entries": "matrix",
     "lowered": "matrix",
 }

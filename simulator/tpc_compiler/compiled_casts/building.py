@@ -21,7 +21,7 @@ from castsim.tpc_compiler.compiled_casts.hops import (
     whole,
 )
 from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
-from castsim.tpc_compiler.compiled_casts.paths import Hop, Means, Path
+from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop
 from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, bits_of, is_float, registers_of
 from castsim.tpc_compiler.emission import Sequence, Value
 
@@ -31,7 +31,7 @@ SOURCE, RESULT = "x", "y"
 _MULTIPLES = (4, 2)
 _GROUPS = (2, 4)
 
-ModeOf = Callable[[Hop], str]
+ModeOf = Callable[[PathHop], str]
 """Gives the rounding word of a hop."""
 
 
@@ -115,7 +115,7 @@ def _linear(
             value, zeroed = slot, up > 1
             for hop in path.hops:
                 value = in_lane(sequence, hop, value, mode(hop), zeroed=zeroed, into=None)
-                zeroed = zeroed and hop.means in (Means.KEEP, Means.EXTEND)
+                zeroed = zeroed and hop.means in (HopMethod.KEEP, HopMethod.EXTEND)
             slots.append(value)
             if len(slots) == down:
                 outputs.append(gather(sequence, slots, bits_of(path.dst), target))
@@ -124,8 +124,8 @@ def _linear(
 
 
 def _multiple(path: Path, count: int) -> int | None:
-    """Return how many registers one instruction with x2 or x4 converts here, None if there is no such instruction."""
-    if len(path.hops) != 1 or path.hops[0].means is not Means.CONVERT:
+    """Return the number of registers that one instruction with x2 or x4 converts here, None if there is none."""
+    if len(path.hops) != 1 or path.hops[0].means is not HopMethod.CONVERT:
         return None
     switches = getattr(path.hops[0].row, "switches", ())
     return next((number for number in _MULTIPLES if f"x{number}" in switches and count % number == 0), None)
@@ -167,13 +167,13 @@ def _swizzled(
     return tuple(outputs)
 
 
-def takes_group(hop: Hop, count: int, target: VliwTarget) -> bool:
+def takes_group(hop: PathHop, count: int, target: VliwTarget) -> bool:
     """Whether a hop reads so many registers as one group."""
     return bits_of(hop.src) == count * bits_of(hop.dst) and prefers_all_lanes(hop, target)
 
 
 def hop_in_swizzle(
-    sequence: Sequence, hop: Hop, values: list[Value], mode: str, following: Hop | None, target: VliwTarget
+    sequence: Sequence, hop: PathHop, values: list[Value], mode: str, following: PathHop | None, target: VliwTarget
 ) -> list[Value]:
     """Append a hop on registers numbered by lane; its results are numbered likewise.
 
@@ -193,7 +193,7 @@ def hop_in_swizzle(
     return [each[lane] for lane in range(wide // narrow) for each in found]
 
 
-def _up_in_swizzle(sequence: Sequence, hop: Hop, value: Value, mode: str) -> list[Value]:
+def _up_in_swizzle(sequence: Sequence, hop: PathHop, value: Value, mode: str) -> list[Value]:
     """Append the conversion of all lanes; shifts bring them to lane 0 where the instruction reads no other."""
     if has_all_lanes(hop):
         return list(whole(sequence, hop, (value,), mode))
@@ -207,7 +207,9 @@ def _up_in_swizzle(sequence: Sequence, hop: Hop, value: Value, mode: str) -> lis
     return found
 
 
-def _down_in_swizzle(sequence: Sequence, hop: Hop, values: list[Value], mode: str, target: VliwTarget) -> list[Value]:
+def _down_in_swizzle(
+    sequence: Sequence, hop: PathHop, values: list[Value], mode: str, target: VliwTarget
+) -> list[Value]:
     ratio = bits_of(hop.src) // bits_of(hop.dst)
     count = len(values) // ratio
     found: list[Value] = []

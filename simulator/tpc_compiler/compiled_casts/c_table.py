@@ -11,17 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.paths import Means, Path, direct_hop, path_of
+from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, direct_hop, path_of
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of, is_float, is_signed
 
 NONE = "N/A"
-_SUFFIX = {Means.CONVERT: "C", Means.NARROW: "C-INT"}
+_SUFFIX = {HopMethod.CONVERT: "C", HopMethod.NARROW: "C-INT"}
 _WIDTHS = range(8, 33)
 _SPELLED = {"f32": "FP32", "bf16": "BF16", "f16": "FP16", "f8_143": "FP8_143", "f8_152": "FP8_152"}
 
 
 @dataclass(frozen=True, slots=True)
-class CastTable:
+class CompiledCastTable:
     """Cells by pairs of element types, and the paths of the pairs without an instruction."""
 
     target: VliwTarget
@@ -37,13 +37,13 @@ class CastTable:
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def cast_table(target: VliwTarget) -> CastTable:
+def cast_table(target: VliwTarget) -> CompiledCastTable:
     """Return the table of a generation."""
     elements = table_elements(target)
     pairs = [(src, dst) for src in elements for dst in elements]
     cells = {pair: cell_of(*pair, target) for pair in pairs}
     mediated = {pair: path_of(*pair, target) for pair in pairs if cells[pair] == NONE and pair[0] != pair[1]}
-    return CastTable(target, elements, cells, mediated)
+    return CompiledCastTable(target, elements, cells, mediated)
 
 
 def table_elements(target: VliwTarget) -> tuple[str, ...]:

@@ -13,10 +13,18 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.tpc.conversion_forms import RANDOM_ROUNDINGS
 from castsim.numerics import code_dtype
-from castsim.targets.tpc_compiler import Reading
+from castsim.targets.tpc_compiler import ChainReading
 from castsim.tpc_compiler.compiled_casts.building import RESULT, Order
-from castsim.tpc_compiler.compiled_casts.compiling import CompiledCast, Form, prepared
-from castsim.tpc_compiler.compiled_casts.ir import Opcode, Witness, defined, differs, inputs_of, opcodes, witness_of
+from castsim.tpc_compiler.compiled_casts.compiling import CompiledCast, SourceForm, prepared
+from castsim.tpc_compiler.compiled_casts.ir import (
+    DifferingInput,
+    Opcode,
+    defined,
+    differs,
+    inputs_of,
+    opcodes,
+    witness_of,
+)
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
 
 LANGUAGE = "LLVM IR"
@@ -40,11 +48,11 @@ class Difference:
     """That an account gives other values than the cast: the input that shows it best, and both results."""
 
     label: str
-    witness: Witness
+    witness: DifferingInput
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ResultComparison:
     """A cast with the results for some inputs, per account, and where accounts differ at all.
 
     `other` is the cast by the other reading, if its path differs. `vector_operations` and `bundles` are those of one
@@ -66,7 +74,7 @@ def source_format(cast: CompiledCast) -> Format:
     return FORMATS[f"u{bits_of(cast.dst.element)}" if element == "i1" else element]
 
 
-def compare(cast: CompiledCast, codes: Sequence[int]) -> Comparison:
+def compare(cast: CompiledCast, codes: Sequence[int]) -> ResultComparison:
     """Run a cast on codes and set the other accounts beside it.
 
     Raises:
@@ -78,13 +86,13 @@ def compare(cast: CompiledCast, codes: Sequence[int]) -> Comparison:
     other = _other(cast)
     casts = [cast] if other is None else [cast, other]
     columns = [Column(each.reading.value, _results(each, given), _nowhere(given)) for each in casts if given.size]
-    instructions = opcodes(cast.src.element, cast.dst.element) if cast.form is Form.IR else ()
+    instructions = opcodes(cast.src.element, cast.dst.element) if cast.form is SourceForm.IR else ()
     if instructions and given.size:
         found, poison = defined(given, cast.src.element, cast.dst.element)
         columns.append(Column(LANGUAGE, found.reshape(-1, 1), poison))
     some = given if given.size else np.zeros(1, code_dtype(fmt))
     counted = cast.run(some[:1] if cast.order is Order.SCALAR else some, checked=False)
-    return Comparison(
+    return ResultComparison(
         cast=cast,
         other=other,
         columns=tuple(columns),
@@ -101,10 +109,10 @@ def _nowhere(codes: Codes) -> NDArray[np.bool_]:
 
 def _other(cast: CompiledCast) -> CompiledCast | None:
     """Return the cast by the other reading where that goes another way."""
-    if cast.form in (Form.REINTERPRET, Form.IR) or cast.order is Order.SCALAR or cast.src.element == "i1":
+    if cast.form in (SourceForm.REINTERPRET, SourceForm.IR) or cast.order is Order.SCALAR or cast.src.element == "i1":
         return None
-    reading = Reading.DOCUMENT if cast.reading is Reading.COMPILER else Reading.COMPILER
-    rounding = cast.mode if cast.form is Form.AS else None
+    reading = ChainReading.DOCUMENT if cast.reading is ChainReading.COMPILER else ChainReading.COMPILER
+    rounding = cast.mode if cast.form is SourceForm.AS else None
     found = prepared(
         cast.src, cast.dst, cast.target, form=cast.form, rounding=rounding, reading=reading, order=cast.order
     )
@@ -114,10 +122,10 @@ def _other(cast: CompiledCast) -> CompiledCast | None:
 def _results(cast: CompiledCast, codes: Codes) -> Codes:
     """Return a row of result codes per input; lanes of other orders are brought back to the inputs."""
     before, after = bits_of(source_format(cast).name), bits_of(cast.dst.element)
-    if cast.form is Form.REINTERPRET:
+    if cast.form is SourceForm.REINTERPRET:
         if codes.size * before % after:
             raise ReadError(
-                f"{codes.size} elements of {cast.src.element} are no whole number of {cast.dst.element}",
+                f"{codes.size} elements of {cast.src.element} are not a whole number of {cast.dst.element}",
                 legal=(f"a multiple of {after // before} values",),
             )
         return cast.values(codes).reshape(-1, max(1, before // after))

@@ -23,10 +23,10 @@ from castsim.machines.vliw import source as assembly
 from castsim.numerics import code_dtype
 from castsim.targets import load_target
 from castsim.targets.schema import Status
-from castsim.targets.tpc_compiler import Kind, Reading, lowering_matrix
+from castsim.targets.tpc_compiler import ChainReading, LoweringKind, lowering_matrix
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.compiled_casts.building import RESULT, SOURCE, Order, build, build_bool, build_kept
-from castsim.tpc_compiler.compiled_casts.paths import Hop, Means, Path, path_of
+from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop, path_of
 from castsim.tpc_compiler.compiled_casts.scalars import build_scalar
 from castsim.tpc_compiler.compiled_casts.vector_types import (
     VectorType,
@@ -39,7 +39,7 @@ from castsim.tpc_compiler.compiled_casts.vector_types import (
     registers_of,
     vector_type,
 )
-from castsim.tpc_compiler.emission import Execution, Kernel, execute, schedule
+from castsim.tpc_compiler.emission import KernelResult, ScheduledKernel, execute, schedule
 
 _Word = TypeVar("_Word", bound=StrEnum)
 
@@ -50,8 +50,8 @@ _WORDS = ("rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
 _PREFIX = "sw_"
 
 
-class Form(StrEnum):
-    """What the program says."""
+class SourceForm(StrEnum):
+    """The form of a cast in the source program."""
 
     AS = "as"
     """`as_T(x)` and `as_T(x, mode)`."""
@@ -76,17 +76,17 @@ class CompiledCast:
     target: VliwTarget
     src: VectorType
     dst: VectorType
-    form: Form
-    reading: Reading
+    form: SourceForm
+    reading: ChainReading
     order: Order
     path: Path
     mode: str | None
-    kind: Kind | None
+    kind: LoweringKind | None
 
     @cached_property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> ScheduledKernel:
         """The instructions with registers and bundles; `kernel.text(n)` is assembly for n vectors."""
-        if self.path.hops and self.path.hops[0].means is Means.KEEP:
+        if self.path.hops and self.path.hops[0].means is HopMethod.KEEP:
             sequence = build_kept(self.src, self.dst, self.target)
         elif self.order is Order.SCALAR:
             sequence = build_scalar(self.path, self._mode_of)
@@ -96,7 +96,7 @@ class CompiledCast:
             sequence = build(self.path, self.src, self.dst, self.order, self._mode_of, self.target)
         return schedule(sequence, self.target)
 
-    def run(self, codes: Codes, *, checked: bool = True) -> Execution:
+    def run(self, codes: Codes, *, checked: bool = True) -> KernelResult:
         """Run the program on codes of the source type (integers of the result's width where that is a predicate).
 
         A scalar program takes one code.
@@ -118,12 +118,12 @@ class CompiledCast:
         if self.order is not Order.LINEAR:
             raise IllegalError(f"the result is in {self.order} order", legal=(Order.LINEAR,))
         count = np.size(codes)
-        if self.form is Form.REINTERPRET:
+        if self.form is SourceForm.REINTERPRET:
             count = count * bits_of(self.src.element) // bits_of(self.dst.element)
         return self.run(codes, checked=False).outputs[RESULT].reshape(-1)[:count]
 
-    def _mode_of(self, hop: Hop) -> str:
-        if self.form is Form.IR and not hop.takes_mode and bits_of(hop.dst) > bits_of(hop.src):
+    def _mode_of(self, hop: PathHop) -> str:
+        if self.form is SourceForm.IR and not hop.takes_mode and bits_of(hop.dst) > bits_of(hop.src):
             return _FROM_REGISTER
         return self.mode or _DEFAULT_MODE
 
@@ -133,9 +133,9 @@ def compile_cast(
     dst: str,
     target: VliwTarget | str | File,
     *,
-    form: Form | str = Form.AS,
+    form: SourceForm | str = SourceForm.AS,
     rounding: str | None = None,
-    reading: Reading | str = Reading.COMPILER,
+    reading: ChainReading | str = ChainReading.COMPILER,
     order: Order | str = Order.LINEAR,
 ) -> CompiledCast:
     """Return a cast between vector types (`float128`, `short128`) or element formats (`f32`, `i16`).
@@ -144,9 +144,9 @@ def compile_cast(
         src: type of the argument; without a number of elements, one register of the narrower side.
         dst: type of the result; `reinterpret` alone changes the number of elements.
         target: a generation of TPC.
-        form: what the program says; `Form`.
+        form: what the program says; `SourceForm`.
         rounding: mode of `as_T(x, mode)`, as `SW_RZ` or `rz`; None: to nearest even.
-        reading: whose account of a chain, where the vendor's compiler and document differ; `Reading`.
+        reading: whose account of a chain, where the vendor's compiler and document differ; `ChainReading`.
         order: of the elements in the result; `Order`.
 
     Raises:
@@ -154,10 +154,11 @@ def compile_cast(
         IllegalError: another number of elements, no promotion, a pair or mode that the path does not have.
     """
     chosen = tpc_target(target)
-    wanted, account, arrangement = _word(Form, form), _word(Reading, reading), _word(Order, order)
+    wanted, account = _word("form", SourceForm, form), _word("reading", ChainReading, reading)
+    arrangement = _word("order", Order, order)
     _check_reading(account, arrangement)
     source, result = vector_type(src), vector_type(dst)
-    if wanted is Form.REINTERPRET:
+    if wanted is SourceForm.REINTERPRET:
         if arrangement is not Order.LINEAR:
             message = f"reinterpret_cast moves no elements, its order cannot be {arrangement}"
             raise IllegalError(message, legal=(f"--order {Order.LINEAR}",))
@@ -176,15 +177,15 @@ def prepared(
     dst: VectorType,
     target: VliwTarget,
     *,
-    form: Form,
+    form: SourceForm,
     rounding: str | None,
-    reading: Reading,
+    reading: ChainReading,
     order: Order,
 ) -> CompiledCast:
     """Return a cast between types whose numbers of elements are known; arguments and errors as `compile_cast`."""
-    if form is Form.IMPLICIT and not promotes(src.element, dst.element):
+    if form is SourceForm.IMPLICIT and not promotes(src.element, dst.element):
         raise _no_promotion(src, dst)
-    if form is Form.IR:
+    if form is SourceForm.IR:
         check_ir(src.element, dst.element)
     if src.element == "i1":
         path = _bool_path(dst.element, target)
@@ -192,23 +193,23 @@ def prepared(
             raise IllegalError("no source tells how a scalar predicate is cast", legal=("a vector order",))
         registers_of(dst, target)
     else:
-        path = path_of(src.element, dst.element, target, Reading.SCALAR if order is Order.SCALAR else reading)
+        path = path_of(src.element, dst.element, target, ChainReading.SCALAR if order is Order.SCALAR else reading)
         for kind in (src, dst) if order is not Order.SCALAR else ():
             registers_of(kind, target)
     mode = _mode(path, form, rounding, target)
     return CompiledCast(target, src, dst, form, reading, order, path, mode, lowering_kind(src, dst, target))
 
 
-def kept(src: VectorType, dst: VectorType, target: VliwTarget, form: Form) -> CompiledCast:
+def kept(src: VectorType, dst: VectorType, target: VliwTarget, form: SourceForm) -> CompiledCast:
     """Return the cast that keeps the bits of the first registers."""
-    hop = (Hop(Means.KEEP, src.element, dst.element),)
+    hop = (PathHop(HopMethod.KEEP, src.element, dst.element),)
     path = Path(src.element, dst.element, hop, Status.DOCUMENTED, ("tpc_builtin_support: interpreted cast",))
     kind = lowering_kind(src, dst, target)
-    return CompiledCast(target, src, dst, form, Reading.COMPILER, Order.LINEAR, path, None, kind)
+    return CompiledCast(target, src, dst, form, ChainReading.COMPILER, Order.LINEAR, path, None, kind)
 
 
-def lowering_kind(src: VectorType, dst: VectorType, target: VliwTarget) -> Kind | None:
-    """Return what the compiler's table calls the lowering between two vector types, None if it has none."""
+def lowering_kind(src: VectorType, dst: VectorType, target: VliwTarget) -> LoweringKind | None:
+    """Return the compiler table's kind of lowering between two vector types, None if it has none."""
     for row in lowering_matrix(target.name):
         if (row.src, row.dst) == (src.element, dst.element) and (src.elements, dst.elements) in row.counts:
             return row.kind
@@ -216,7 +217,7 @@ def lowering_kind(src: VectorType, dst: VectorType, target: VliwTarget) -> Kind 
 
 
 def check_ir(src: str, dst: str) -> None:
-    """Refuse pairs that are one type in LLVM IR, whose integers have no sign.
+    """Reject pairs that are one type in LLVM IR, whose integers have no sign.
 
     Raises:
         IllegalError: as said.
@@ -234,23 +235,23 @@ def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
         ReadError: no such target. IllegalError: another kind of chip.
     """
     found = load_target(target) if isinstance(target, str | File) else target
-    return assembly.tpc_target(found, f"{found.name} is no TPC: its compiler's casts are not known")
+    return assembly.tpc_target(found, f"{found.name} is not a TPC: its compiler's casts are not known")
 
 
-def _word(kind: type[_Word], text: _Word | str) -> _Word:
+def _word(name: str, kind: type[_Word], text: _Word | str) -> _Word:
     try:
         return kind(text)
     except ValueError:
-        raise ReadError(f"unknown {kind.__name__.lower()} '{text}'", legal=[each.value for each in kind]) from None
+        raise ReadError(f"unknown {name} '{text}'", legal=[each.value for each in kind]) from None
 
 
-def _check_reading(reading: Reading, order: Order) -> None:
-    """Refuse the document's chains for scalars, which it does not mention, and the scalar ones for vectors.
+def _check_reading(reading: ChainReading, order: Order) -> None:
+    """Reject the document's chains for scalars, which it does not mention, and the scalar ones for vectors.
 
     Raises:
         IllegalError: as said.
     """
-    if reading is not Reading.COMPILER and (reading is Reading.SCALAR) is not (order is Order.SCALAR):
+    if reading is not ChainReading.COMPILER and (reading is ChainReading.SCALAR) is not (order is Order.SCALAR):
         raise IllegalError(
             f"reading {reading} and order {order} do not go together: the document tells of vectors, the scalar chains "
             "are those of order scalar",
@@ -278,7 +279,7 @@ def _reinterpreted(src: VectorType, dst: VectorType, target: VliwTarget, roundin
             f"{dst.elements * dst.bits}",
             legal=(VectorType(dst.element, src.elements * src.bits // dst.bits).name,),
         )
-    return kept(src, dst, target, Form.REINTERPRET)
+    return kept(src, dst, target, SourceForm.REINTERPRET)
 
 
 def _no_promotion(src: VectorType, dst: VectorType) -> IllegalError:
@@ -291,17 +292,17 @@ def _no_promotion(src: VectorType, dst: VectorType) -> IllegalError:
 
 
 def _bool_path(dst: str, target: VliwTarget) -> Path:
-    rows = [row.dst for row in lowering_matrix(target.name) if row.kind is Kind.BOOL_TO]
+    rows = [row.dst for row in lowering_matrix(target.name) if row.kind is LoweringKind.BOOL_TO]
     if dst not in rows:
         raise IllegalError(f"{target.name} selects no {dst} by a predicate", legal=[f"i1 -> {name}" for name in rows])
     return Path("i1", dst, (), Status.DOCUMENTED, ("LL lowering: select 1 or 0 under a predicate",))
 
 
-def _mode(path: Path, form: Form, asked: str | None, target: VliwTarget) -> str | None:
+def _mode(path: Path, form: SourceForm, asked: str | None, target: VliwTarget) -> str | None:
     """Return the rounding mode in force, None where nothing on the path takes one.
 
     Raises:
-        ReadError: the word is no mode. IllegalError: the path, or the form, does not have it.
+        ReadError: the word is not a mode. IllegalError: the path, or the form, does not have it.
     """
     modes = path.modes(target)
     if asked is None:
@@ -310,7 +311,7 @@ def _mode(path: Path, form: Form, asked: str | None, target: VliwTarget) -> str 
     word = _ALIASES.get(word, word)
     if word not in _WORDS:
         raise ReadError(f"unknown rounding mode '{asked}'", legal=_spelled(_WORDS))
-    if form is not Form.AS:
+    if form is not SourceForm.AS:
         raise IllegalError(
             f"{form} conversions round to nearest even; a mode is given to as_T(x, mode)", legal=("--form as",)
         )
@@ -332,7 +333,7 @@ def _spelled(words: Iterable[str]) -> list[str]:
 def compiled_cast(
     codes: Codes | Items[int], src: str, dst: str, *, target: VliwTarget | str | File, **options: Any
 ) -> Codes:
-    """Return what the compiler's cast makes of codes; arguments and errors as `compile_cast`."""
+    """Return the result of the compiler's cast for codes; arguments and errors as `compile_cast`."""
     found = compile_cast(src, dst, target, **options)
     element = found.src.element if found.src.element != "i1" else f"u{bits_of(found.dst.element)}"
     return found.values(np.asarray(codes, code_dtype(FORMATS[element])))

@@ -8,7 +8,7 @@ from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import File
 from castsim.numerics import encode_value
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
-from castsim.tpc_compiler.compiled_casts.paths import Hop, Means
+from castsim.tpc_compiler.compiled_casts.paths import HopMethod, PathHop
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of, is_float
 from castsim.tpc_compiler.emission import Sequence, Value
 
@@ -22,30 +22,30 @@ def largest(element: str) -> int:
     return (1 << (bits_of(element) - 1)) - 1
 
 
-def in_lane(sequence: Sequence, hop: Hop, source: Value, mode: str, *, zeroed: bool, into: Value | None) -> Value:
+def in_lane(sequence: Sequence, hop: PathHop, source: Value, mode: str, *, zeroed: bool, into: Value | None) -> Value:
     """Append a hop that reads and writes lane 0 of its slots, or every lane where the widths agree.
 
     `zeroed` says that a slot holds zeroes besides the source element. The result goes `into` a register, if given.
     """
-    if hop.means is Means.KEEP or (hop.means is Means.EXTEND and zeroed and into is None):
+    if hop.means is HopMethod.KEEP or (hop.means is HopMethod.EXTEND and zeroed and into is None):
         return source
-    if hop.means is Means.CONVERT and bits_of(hop.dst) > bits_of(hop.src) and not _single(hop):
+    if hop.means is HopMethod.CONVERT and bits_of(hop.dst) > bits_of(hop.src) and not _single(hop):
         return whole(sequence, hop, (source,), mode)[0]
     result = sequence.vector() if into is None else into
-    if hop.means in (Means.CONVERT, Means.NARROW):
+    if hop.means in (HopMethod.CONVERT, HopMethod.NARROW):
         _convert(sequence, hop, result, source, mode, lane=0)
-    elif hop.means is Means.EXTEND:
+    elif hop.means is HopMethod.EXTEND:
         sequence.vpu(f"and.u{bits_of(hop.dst)}", result, source, (1 << bits_of(hop.src)) - 1)
-    elif hop.means is Means.CLAMP:
+    elif hop.means is HopMethod.CLAMP:
         _clamp(sequence, hop, result, source)
-    elif hop.means is Means.OFFSET:
+    elif hop.means is HopMethod.OFFSET:
         _offset(sequence, hop, result, source, mode)
     else:
         _halve(sequence, hop, result, source, mode)
     return result
 
 
-def whole(sequence: Sequence, hop: Hop, sources: tuple[Value, ...], mode: str) -> tuple[Value, ...]:
+def whole(sequence: Sequence, hop: PathHop, sources: tuple[Value, ...], mode: str) -> tuple[Value, ...]:
     """Append one all_lanes instruction and return the registers of its result.
 
     Towards narrower elements the sources are one group of registers (or its parts in order), towards wider ones one
@@ -70,7 +70,7 @@ def is_whole_group(parts: tuple[Value, ...]) -> bool:
     return all(part.number == parts[0].number and part.size == size and part.part == k for k, part in enumerate(parts))
 
 
-def multiplied(sequence: Sequence, hop: Hop, source: Value, mode: str) -> Value:
+def multiplied(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
     """Append one instruction that converts a pair (x2) or quad (x4) of registers to elements of the same width."""
     result = sequence.vector(source.size)
     head = f"convert.{hop.src} x{source.size} target_type={TARGET_SPELLINGS[hop.dst]} {mode}"
@@ -78,7 +78,7 @@ def multiplied(sequence: Sequence, hop: Hop, source: Value, mode: str) -> Value:
     return result
 
 
-def lanes(sequence: Sequence, hop: Hop, sources: tuple[Value, ...], mode: str) -> Value:
+def lanes(sequence: Sequence, hop: PathHop, sources: tuple[Value, ...], mode: str) -> Value:
     """Append conversions of one lane each into one register: element r*i + k from element i of source k."""
     result = sequence.vector()
     for lane, source in enumerate(sources):
@@ -95,17 +95,17 @@ def shifted(sequence: Sequence, source: Value, bits: int, wide: int) -> Value:
     return result
 
 
-def has_all_lanes(hop: Hop) -> bool:
+def has_all_lanes(hop: PathHop) -> bool:
     """Whether the instruction of a hop has a form that converts all lanes."""
     return hop.row is not None and _ALL in hop.row.lanes
 
 
-def has_lane(hop: Hop, lane: int) -> bool:
+def has_lane(hop: PathHop, lane: int) -> bool:
     """Whether the instruction of a hop can write a lane of a wide slot."""
     return _single(hop) and hop.row is not None and lane <= (hop.row.lane_sel_max or 0)
 
 
-def prefers_all_lanes(hop: Hop, target: VliwTarget) -> bool:
+def prefers_all_lanes(hop: PathHop, target: VliwTarget) -> bool:
     """Whether all_lanes is the form to take.
 
     Generations without the choice of lanes on every conversion have it as an exception, on one of them with a fault
@@ -117,16 +117,16 @@ def prefers_all_lanes(hop: Hop, target: VliwTarget) -> bool:
     return target.features.has[Feature.LANE_CHOICE] or not has_lane(hop, ratio - 1)
 
 
-def _single(hop: Hop) -> bool:
+def _single(hop: PathHop) -> bool:
     row = hop.row
     return isinstance(row, ConvertRow | IntegerConvertRow) and (not row.lanes or "single_lane" in row.lanes)
 
 
-def _convert(sequence: Sequence, hop: Hop, result: Value, source: Value, mode: str, lane: int | None) -> None:
+def _convert(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode: str, lane: int | None) -> None:
     """Append CONVERT or CONVERT_INT; `lane` None is all_lanes."""
     same = bits_of(hop.src) == bits_of(hop.dst)
     chosen = "" if same else f" {_ALL}" if lane is None else f" lane_sel={lane}" if lane else ""
-    if hop.means is Means.CONVERT:
+    if hop.means is HopMethod.CONVERT:
         sequence.vpu(f"convert.{hop.src}{chosen} target_type={TARGET_SPELLINGS[hop.dst]} {mode}", result, source)
         return
     assert isinstance(hop.row, IntegerConvertRow)
@@ -134,7 +134,7 @@ def _convert(sequence: Sequence, hop: Hop, result: Value, source: Value, mode: s
     sequence.vpu(f"{hop.row.mnemonic}{chosen} {hop.integer_rounding}{width}", result, source, hop.shift)
 
 
-def _clamp(sequence: Sequence, hop: Hop, result: Value, source: Value) -> None:
+def _clamp(sequence: Sequence, hop: PathHop, result: Value, source: Value) -> None:
     """Compare with the largest signed number and move it where the source is larger."""
     mask = sequence.mask()
     sequence.vpu(f"cmp_grt.{hop.src}", mask, source, largest(hop.dst))
@@ -142,7 +142,7 @@ def _clamp(sequence: Sequence, hop: Hop, result: Value, source: Value) -> None:
     sequence.vpu(f"mov.{hop.dst}", result, largest(hop.dst), where=mask)
 
 
-def _offset(sequence: Sequence, hop: Hop, result: Value, source: Value, mode: str) -> None:
+def _offset(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode: str) -> None:
     """Float to u32 through i32: from 2^31 on with 2^31 subtracted before and added, saturating, after."""
     assert hop.through is not None
     power = _float_code(_TOP, hop.src)
@@ -154,7 +154,7 @@ def _offset(sequence: Sequence, hop: Hop, result: Value, source: Value, mode: st
     sequence.vpu(f"add.{hop.dst} st", result, result, _TOP, where=mask)
 
 
-def _halve(sequence: Sequence, hop: Hop, result: Value, source: Value, mode: str) -> None:
+def _halve(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode: str) -> None:
     """u32 to float through i32: beyond the signed range shifted right by 1 before and doubled after."""
     assert hop.through is not None and is_float(hop.dst)
     mask, halved = sequence.mask(), sequence.copy(source)

@@ -63,7 +63,7 @@ def opcodes(src: str, dst: str) -> tuple[Opcode, ...]:
 
 
 def defined(codes: Codes, src: str, dst: str) -> tuple[Codes, Mask]:
-    """Return what LLVM IR makes of codes, and where that is poison (any value will do).
+    """Return the result of LLVM IR for codes, and a mask of those that are poison (any value will do).
 
     Codes of `i1` are numbers of any width, each of which stands for whether it is other than zero.
     """
@@ -82,7 +82,7 @@ def defined(codes: Codes, src: str, dst: str) -> tuple[Codes, Mask]:
 
 
 def differs(ours: Codes, defined_codes: Codes, poison: Mask, dst: str) -> Mask:
-    """Return where a result is none that LLVM IR allows; any NaN stands for any other."""
+    """Return a mask of the results that LLVM IR does not allow; any NaN stands for any other."""
     fmt = FORMATS[dst]
     different: Mask = (ours != defined_codes) & ~poison
     if isinstance(fmt, FloatFormat):
@@ -91,7 +91,7 @@ def differs(ours: Codes, defined_codes: Codes, poison: Mask, dst: str) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class DifferingInput:
     """An input on which two casts differ, with both results as codes."""
 
     code: int
@@ -99,7 +99,7 @@ class Witness:
     other: int
 
 
-def witness_of(inputs: Codes, ours: Codes, other: Codes, different: Mask, src: str) -> Witness | None:
+def witness_of(inputs: Codes, ours: Codes, other: Codes, different: Mask, src: str) -> DifferingInput | None:
     """Return the difference at the number easiest to look at (positive, few digits, small); None: there is none."""
     fmt = _format(src)
     found = [int(place) for place in np.flatnonzero(different)]
@@ -114,7 +114,7 @@ def witness_of(inputs: Codes, ours: Codes, other: Codes, different: Mask, src: s
         return int(number < 0), digits, abs(number)
 
     best = min(found, key=ease)
-    return Witness(int(inputs[best]), int(ours[best]), int(other[best]))
+    return DifferingInput(int(inputs[best]), int(ours[best]), int(other[best]))
 
 
 @lru_cache(maxsize=16)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
-from castsim.targets.tpc_compiler import Kind, Reading, lowering_matrix
+from castsim.targets.tpc_compiler import ChainReading, LoweringKind, lowering_matrix
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.compiled_casts.building import Order
-from castsim.tpc_compiler.compiled_casts.compiling import CompiledCast, Form, kept, prepared
+from castsim.tpc_compiler.compiled_casts.compiling import CompiledCast, SourceForm, kept, prepared
 from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, bits_of, native_elements
 
 _BYTE_BITS = 8
@@ -21,31 +21,31 @@ _BYTE_BITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MatrixEntry:
     """One entry: two vector types and the kind of lowering between them."""
 
     src: VectorType
     dst: VectorType
-    kind: Kind
+    kind: LoweringKind
 
     def __str__(self) -> str:
         return f"{self.src.element} x {self.src.elements} -> {self.dst.element} x {self.dst.elements} ({self.kind})"
 
 
-def entries(target: VliwTarget, src: str | None = None, dst: str | None = None) -> tuple[Entry, ...]:
+def entries(target: VliwTarget, src: str | None = None, dst: str | None = None) -> tuple[MatrixEntry, ...]:
     """Return the entries of a generation, or those of a pair of element types."""
     return tuple(
-        Entry(VectorType(row.src, before), VectorType(row.dst, after), row.kind)
+        MatrixEntry(VectorType(row.src, before), VectorType(row.dst, after), row.kind)
         for row in lowering_matrix(target.name)
         if src in (None, row.src) and dst in (None, row.dst)
         for before, after in row.counts
     )
 
 
-def order_of(entry: Entry, target: VliwTarget) -> Order | None:
+def order_of(entry: MatrixEntry, target: VliwTarget) -> Order | None:
     """Return the order in which an entry's result stands, None where no source says what it converts."""
     pair = entry.src, entry.dst
-    if entry.kind in (Kind.BOOL_TO, Kind.SKIP):
+    if entry.kind in (LoweringKind.BOOL_TO, LoweringKind.SKIP):
         return Order.LINEAR
     if entry.src.elements == entry.dst.elements:
         return Order.LINEAR if min(bits_of(each.element) for each in pair) >= _BYTE_BITS else Order.SWIZZLE
@@ -54,7 +54,7 @@ def order_of(entry: Entry, target: VliwTarget) -> Order | None:
     return None
 
 
-def lowered(entry: Entry, target: VliwTarget) -> CompiledCast:
+def lowered(entry: MatrixEntry, target: VliwTarget) -> CompiledCast:
     """Return the cast that an entry stands for.
 
     Raises:
@@ -66,6 +66,8 @@ def lowered(entry: Entry, target: VliwTarget) -> CompiledCast:
             f"{entry}: the numbers of elements differ, and what such an entry converts is not documented",
             legal=("entries with equal numbers", "one register to one register"),
         )
-    if entry.kind is Kind.SKIP:
-        return kept(entry.src, entry.dst, target, Form.IR)
-    return prepared(entry.src, entry.dst, target, form=Form.AS, rounding=None, reading=Reading.COMPILER, order=order)
+    if entry.kind is LoweringKind.SKIP:
+        return kept(entry.src, entry.dst, target, SourceForm.IR)
+    return prepared(
+        entry.src, entry.dst, target, form=SourceForm.AS, rounding=None, reading=ChainReading.COMPILER, order=order
+    )

@@ -1,4 +1,4 @@
-"""Which instructions a cast of the compiler goes through on a generation: one hop per instruction or small sequence.
+"""The instructions of a compiler's cast on a generation: one hop per instruction or small sequence.
 
 A pair that the vector unit converts goes directly; integers narrow by CONVERT_INT with shift 0, except where CONVERT
 covers that family too; everything else is in the table of chains, whose links are found in the same way. Source:
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from castsim.isa.errors import IllegalError
 from castsim.targets.schema import Status
-from castsim.targets.tpc_compiler import ChainRow, How, Reading, chains
+from castsim.targets.tpc_compiler import ChainReading, ChainRow, Decomposition, chains
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of, is_float, is_signed
 
@@ -20,8 +20,8 @@ _NARROWEST = 8
 """Casts to fewer bits exist only as CONVERT_INT8 and CONVERT_UINT8, whichever way the others narrow."""
 
 
-class Means(StrEnum):
-    """How one hop is done."""
+class HopMethod(StrEnum):
+    """The method of one hop."""
 
     CONVERT = "CONVERT"
     NARROW = "CONVERT_INT"
@@ -34,13 +34,13 @@ class Means(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class PathHop:
     """One link of a path. `row` is the instruction's row in the target's tables; `through` the signed middle type.
 
     `shift` and `integer_rounding` are those of CONVERT_INT; the compiler's casts shift by nothing.
     """
 
-    means: Means
+    means: HopMethod
     src: str
     dst: str
     row: ConvertRow | IntegerConvertRow | None = None
@@ -51,12 +51,12 @@ class Hop:
     @property
     def takes_mode(self) -> bool:
         """Whether a rounding mode has a meaning here: in conversions from or to floats."""
-        return self.means in (Means.CONVERT, Means.OFFSET, Means.HALVE, Means.MASK) and (
+        return self.means in (HopMethod.CONVERT, HopMethod.OFFSET, HopMethod.HALVE, HopMethod.MASK) and (
             is_float(self.src) or is_float(self.dst)
         )
 
     def __str__(self) -> str:
-        arrow = "~" if self.means is Means.KEEP else "->"
+        arrow = "~" if self.means is HopMethod.KEEP else "->"
         return f"{self.src} {arrow} {self.dst} ({self.means})"
 
 
@@ -66,7 +66,7 @@ class Path:
 
     src: str
     dst: str
-    hops: tuple[Hop, ...]
+    hops: tuple[PathHop, ...]
     status: Status
     sources: tuple[str, ...]
 
@@ -88,11 +88,11 @@ class Path:
         found = self.src
         for hop in self.hops:
             between = f"({hop.through}) " if hop.through else ""
-            found += f" {'~' if hop.means is Means.KEEP else '->'} {between}{hop.dst}"
+            found += f" {'~' if hop.means is HopMethod.KEEP else '->'} {between}{hop.dst}"
         return found
 
 
-def path_of(src: str, dst: str, target: VliwTarget, reading: Reading = Reading.COMPILER) -> Path:
+def path_of(src: str, dst: str, target: VliwTarget, reading: ChainReading = ChainReading.COMPILER) -> Path:
     """Return the path of a cast.
 
     Raises:
@@ -113,13 +113,13 @@ def path_of(src: str, dst: str, target: VliwTarget, reading: Reading = Reading.C
     return found
 
 
-def direct_hop(src: str, dst: str, target: VliwTarget, unit: str = "vpu") -> Hop | None:
+def direct_hop(src: str, dst: str, target: VliwTarget, unit: str = "vpu") -> PathHop | None:
     """Return the one instruction that makes a pair, None if there is none; an integer narrows by CONVERT_INT."""
     narrowing = target.integer_convert(_narrowing(src), dst, unit)
     convert = target.convert(src, dst, unit)
     if narrowing is not None and not (convert is not None and _converts_narrow(target)):
-        return Hop(Means.NARROW, src, dst, narrowing)
-    return None if convert is None else Hop(Means.CONVERT, src, dst, convert)
+        return PathHop(HopMethod.NARROW, src, dst, narrowing)
+    return None if convert is None else PathHop(HopMethod.CONVERT, src, dst, convert)
 
 
 def _narrowing(src: str) -> str:
@@ -134,8 +134,8 @@ def _converts_narrow(target: VliwTarget) -> bool:
     return all(target.convert(row.src, row.dst) is not None for row in rows)
 
 
-def _path(src: str, dst: str, target: VliwTarget, reading: Reading) -> Path | None:
-    hop = direct_hop(src, dst, target, "spu" if reading is Reading.SCALAR else "vpu")
+def _path(src: str, dst: str, target: VliwTarget, reading: ChainReading) -> Path | None:
+    hop = direct_hop(src, dst, target, "spu" if reading is ChainReading.SCALAR else "vpu")
     if hop is not None:
         return Path(src, dst, (hop,), Status.DOCUMENTED, (f"instruction set of {target.name}",))
     row = _chain(src, dst, reading)
@@ -154,32 +154,32 @@ def _path(src: str, dst: str, target: VliwTarget, reading: Reading) -> Path | No
     )
 
 
-def _chain(src: str, dst: str, reading: Reading) -> ChainRow | None:
+def _chain(src: str, dst: str, reading: ChainReading) -> ChainRow | None:
     """Return the row of a pair: of the reading, else the one that all share, else, for scalars, the vectors'."""
     rows = {row.reading: row for row in chains() if (row.src, row.dst) == (src, dst)}
     found = rows.get(reading) or rows.get(None)
-    return found or (rows.get(Reading.COMPILER) if reading is Reading.SCALAR else None)
+    return found or (rows.get(ChainReading.COMPILER) if reading is ChainReading.SCALAR else None)
 
 
-_Links = list[tuple[tuple[Hop, ...], Status, tuple[str, ...]]]
+_Links = list[tuple[tuple[PathHop, ...], Status, tuple[str, ...]]]
 _MEANS = {
-    How.EXTEND: Means.EXTEND,
-    How.CLAMP: Means.CLAMP,
-    How.OFFSET: Means.OFFSET,
-    How.HALVE: Means.HALVE,
-    How.MASK: Means.MASK,
+    Decomposition.EXTEND: HopMethod.EXTEND,
+    Decomposition.CLAMP: HopMethod.CLAMP,
+    Decomposition.OFFSET: HopMethod.OFFSET,
+    Decomposition.HALVE: HopMethod.HALVE,
+    Decomposition.MASK: HopMethod.MASK,
 }
 
 
-def _links(row: ChainRow, target: VliwTarget, reading: Reading) -> _Links | None:
+def _links(row: ChainRow, target: VliwTarget, reading: ChainReading) -> _Links | None:
     """Return the hops of a row of the table of chains, None if one of them does not exist here."""
-    if row.how is not How.CHAIN:
+    if row.how is not Decomposition.CHAIN:
         through = row.steps[1][0] if len(row.steps) > 2 else None
-        return [((Hop(_MEANS[row.how], row.src, row.dst, through=through),), row.status, ())]
+        return [((PathHop(_MEANS[row.how], row.src, row.dst, through=through),), row.status, ())]
     found: _Links = []
     for (before, _), (after, converted) in zip(row.steps, row.steps[1:], strict=False):
         if not converted:
-            found.append(((Hop(Means.KEEP, before, after),), Status.DOCUMENTED, ()))
+            found.append(((PathHop(HopMethod.KEEP, before, after),), Status.DOCUMENTED, ()))
             continue
         link = _path(before, after, target, reading)
         if link is None:

@@ -10,14 +10,14 @@ from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.targets.vliw import IntegerConvertRow
 from castsim.tpc_compiler.compiled_casts.building import RESULT, SOURCE
 from castsim.tpc_compiler.compiled_casts.hops import largest
-from castsim.tpc_compiler.compiled_casts.paths import Hop, Means, Path
+from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
 from castsim.tpc_compiler.emission import Sequence, Value
 
 _WIDTH = 32
 
 
-def build_scalar(path: Path, mode: Callable[[Hop], str]) -> Sequence:
+def build_scalar(path: Path, mode: Callable[[PathHop], str]) -> Sequence:
     """Return the instructions of a scalar cast; `mode` gives the rounding word of a hop.
 
     Raises:
@@ -33,21 +33,21 @@ def build_scalar(path: Path, mode: Callable[[Hop], str]) -> Sequence:
     return sequence
 
 
-def _hop(sequence: Sequence, hop: Hop, source: Value, mode: str) -> Value:
-    if hop.means is Means.KEEP:
+def _hop(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
+    if hop.means is HopMethod.KEEP:
         return source
     result = sequence.register()
-    if hop.means is Means.CONVERT:
+    if hop.means is HopMethod.CONVERT:
         sequence.spu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.dst]} {mode}", result, source)
-    elif hop.means is Means.NARROW:
+    elif hop.means is HopMethod.NARROW:
         assert isinstance(hop.row, IntegerConvertRow)
         width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == _WIDTH else ""
         sequence.spu(f"{hop.row.mnemonic} {hop.integer_rounding}{width}", result, source, hop.shift)
-    elif hop.means is Means.EXTEND:
+    elif hop.means is HopMethod.EXTEND:
         sequence.spu("and.u32", result, source, (1 << bits_of(hop.src)) - 1)
-    elif hop.means is Means.CLAMP:
+    elif hop.means is HopMethod.CLAMP:
         sequence.spu(f"min.{hop.src}", result, source, largest(hop.dst))
-    elif hop.means is Means.MASK:
+    elif hop.means is HopMethod.MASK:
         assert hop.through is not None
         masked = sequence.register()
         sequence.spu("and.u32", masked, source, largest(hop.through))

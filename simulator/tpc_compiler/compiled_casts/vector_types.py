@@ -77,17 +77,17 @@ def vector_type(text: str) -> VectorType:
             raise IllegalError(message, legal=(name.partition("@")[0],))
     except ReadError:
         legal = (*(f"{name}N" for name in rows), "or a format: f32, bf16, i16, ...")
-        raise ReadError(f"'{text}' is no vector type of TPC-C and no format", legal=legal) from None
+        raise ReadError(f"'{text}' is neither a vector type of TPC-C nor a format", legal=legal) from None
     return VectorType(name)
 
 
 def native_elements(element: str, target: VliwTarget) -> int:
-    """Return how many elements a vector register holds."""
+    """Return the number of elements in a vector register."""
     return target.registers.vector_bytes * 8 // bits_of(element)
 
 
 def registers_of(kind: VectorType, target: VliwTarget) -> int:
-    """Return how many vector registers a type fills.
+    """Return the number of vector registers that a type fills.
 
     Raises:
         IllegalError: not whole registers.

@@ -9,9 +9,20 @@ kernel = schedule(sequence, target)      # kernel.text(4) is assembly for four t
 found = execute(kernel, {"x": codes})    # found.outputs["y"], found.vector_operations, found.stale_reads
 """
 
-from castsim.tpc_compiler.emission.execution import Execution, execute, issue
-from castsim.tpc_compiler.emission.kernel import Kernel
+from castsim.tpc_compiler.emission.execution import KernelResult, execute, issue
+from castsim.tpc_compiler.emission.kernel import ScheduledKernel
 from castsim.tpc_compiler.emission.scheduling import schedule
-from castsim.tpc_compiler.emission.sequence import Port, Scalar, Sequence, Step, Value
+from castsim.tpc_compiler.emission.sequence import ScalarArgument, Sequence, SequencePort, Step, Value
 
-__all__ = ["Execution", "Kernel", "Port", "Scalar", "Sequence", "Step", "Value", "execute", "issue", "schedule"]
+__all__ = [
+    "KernelResult",
+    "ScalarArgument",
+    "ScheduledKernel",
+    "Sequence",
+    "SequencePort",
+    "Step",
+    "Value",
+    "execute",
+    "issue",
+    "schedule",
+]

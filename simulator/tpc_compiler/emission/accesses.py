@@ -13,17 +13,17 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.tpc.program import File, Slot
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission.sequence import Port, Sequence, Step, Value
+from castsim.tpc_compiler.emission.sequence import Sequence, SequencePort, Step, Value
 
 _BYTE_BITS = 8
 _TILE_DIMENSION = "b00010"
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedPort:
     """A port with its tensor number; `indices` are the index registers of its registers, `elements` those of a tile."""
 
-    port: Port
+    port: SequencePort
     tensor: int
     direction: str
     indices: tuple[Value, ...]
@@ -36,15 +36,15 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AccessPlan:
     """The ports of a sequence and all its instructions; those from `advances` on step to the next tile."""
 
-    ports: tuple[Placed, ...]
+    ports: tuple[PlacedPort, ...]
     steps: tuple[Step, ...]
     advances: int
 
 
-def planned(sequence: Sequence, target: VliwTarget) -> Plan:
+def planned(sequence: Sequence, target: VliwTarget) -> AccessPlan:
     """Return the sequence with a load before the first mention of every input, a store behind the last of every output.
 
     Raises:
@@ -74,10 +74,10 @@ def planned(sequence: Sequence, target: VliwTarget) -> Plan:
     advances = [
         Step(Slot.SPU, f"add.i32 {_TILE_DIMENSION}", (index, 1, index)) for placed in ports for index in placed.indices
     ]
-    return Plan(ports, (*steps, *advances), len(steps))
+    return AccessPlan(ports, (*steps, *advances), len(steps))
 
 
-def _ports(sequence: Sequence, target: VliwTarget) -> Iterator[Placed]:
+def _ports(sequence: Sequence, target: VliwTarget) -> Iterator[PlacedPort]:
     directed = [*((port, "in") for port in sequence.inputs), *((port, "out") for port in sequence.outputs)]
     number = 0
     for tensor, (port, direction) in enumerate(directed):
@@ -86,7 +86,7 @@ def _ports(sequence: Sequence, target: VliwTarget) -> Iterator[Placed]:
         # Values of the sequence count from 0 upwards.
         indices = tuple(Value(-1 - number - place, File.I) for place in range(len(registers)))
         number += len(registers)
-        yield Placed(port, tensor, direction, indices, lanes * len(registers))
+        yield PlacedPort(port, tensor, direction, indices, lanes * len(registers))
 
 
 def _mentions(step: Step, register: Value) -> bool:

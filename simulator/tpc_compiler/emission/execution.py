@@ -18,16 +18,16 @@ from castsim.machines.vliw.assembled import execute as run_assembled
 from castsim.machines.vliw.findings import StaleRead
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission.kernel import Kernel
+from castsim.tpc_compiler.emission.kernel import ScheduledKernel
 
 _MAX_BUNDLES = 10**9
 _UNCOUNTED = ("mov", "halt")
-"""VPU instructions that are no operations of a cast: copies and zeroing of registers, the end."""
+"""VPU instructions that are not operations of a cast: copies and zeroing of registers, the end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
-    """What a run of a kernel left.
+class KernelResult:
+    """The result of running a kernel.
 
     `outputs` are codes by name, shape (tiles, elements of a tile). `vector_operations` counts what was issued in the
     vector slot per tile, moves of whole registers aside. `tree` is what was issued, ready for an engine.
@@ -43,13 +43,13 @@ class Execution:
 
 
 def execute(
-    kernel: Kernel,
+    kernel: ScheduledKernel,
     inputs: Mapping[str, Codes],
     scalars: Mapping[str, int | float] | None = None,
     *,
     target: VliwTarget | None = None,
     checked: bool = True,
-) -> Execution:
+) -> KernelResult:
     """Run a kernel over arrays, as many tiles as they take.
 
     Args:
@@ -81,19 +81,19 @@ def execute(
         for placed in kernel.ports
         if placed.direction == "out"
     }
-    return Execution(outputs, tiles, operations // tiles, ran.stale_reads, ran.warnings, ran.tree, text)
+    return KernelResult(outputs, tiles, operations // tiles, ran.stale_reads, ran.warnings, ran.tree, text)
 
 
-def issue(kernel: Kernel, *, target: VliwTarget | None = None) -> Execution:
+def issue(kernel: ScheduledKernel, *, target: VliwTarget | None = None) -> KernelResult:
     """Run one tile of a kernel without values: what it issues, its counts; no inputs, no outputs."""
     text = kernel.text()
     chosen = kernel.target if target is None else target
     ran, operations = _ran(kernel, text, chosen, {}, values=False, checked=False)
-    return Execution({}, 1, operations, ran.stale_reads, ran.warnings, ran.tree, text)
+    return KernelResult({}, 1, operations, ran.stale_reads, ran.warnings, ran.tree, text)
 
 
 def _ran(
-    kernel: Kernel, text: str, target: VliwTarget, inputs: Mapping[str, Codes], *, values: bool, checked: bool
+    kernel: ScheduledKernel, text: str, target: VliwTarget, inputs: Mapping[str, Codes], *, values: bool, checked: bool
 ) -> tuple[Ran, int]:
     """Run a program; also return the vector operations that it issued."""
     assembled = assemble(text, f"<{kernel.name}>", target, {})
@@ -102,7 +102,7 @@ def _ran(
 
 
 def vector_operations(tree: Tree, program: Program) -> int:
-    """Return how many instructions a run issued in the vector slot, but moves of whole registers and HALT."""
+    """Return the number of vector instructions that a run issued, without moves of whole registers and HALT."""
     counted = [
         bundle.slots[Slot.VPU] is not None and bundle.slots[Slot.VPU].mnemonic not in _UNCOUNTED  # type: ignore[union-attr]
         for bundle in program.bundles
@@ -120,7 +120,7 @@ def _issued(node: Node, trips: int) -> Iterator[tuple[int, Lowered]]:
             yield from _issued(item, trips)
 
 
-def _codes(kernel: Kernel, name: str, array: Codes) -> Codes:
+def _codes(kernel: ScheduledKernel, name: str, array: Codes) -> Codes:
     """Return the codes of an input, flat."""
     formats = {placed.port.name: placed.port.format for placed in kernel.ports if placed.direction == "in"}
     if name not in formats:
@@ -137,7 +137,7 @@ def _codes(kernel: Kernel, name: str, array: Codes) -> Codes:
         raise ReadError(f"input '{name}': {error.message}", legal=error.legal) from None
 
 
-def _tiled(kernel: Kernel, name: str, codes: Codes, size: int) -> Codes:
+def _tiled(kernel: ScheduledKernel, name: str, codes: Codes, size: int) -> Codes:
     fmt = next(format_named(placed.port.format) for placed in kernel.ports if placed.port.name == name)
     filled = np.zeros(size, code_dtype(fmt))
     filled[: codes.size] = codes

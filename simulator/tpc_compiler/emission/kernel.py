@@ -10,8 +10,8 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.tpc.program import WORD_BITS, Slot
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission.accesses import Placed
-from castsim.tpc_compiler.emission.sequence import Scalar
+from castsim.tpc_compiler.emission.accesses import PlacedPort
+from castsim.tpc_compiler.emission.sequence import ScalarArgument
 
 Line = tuple[str | None, ...]
 """A bundle as text, slot by slot in the order of the assembly; None is NOP."""
@@ -22,7 +22,7 @@ _FLOAT = "f32"
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ScheduledKernel:
     """A sequence with registers, bundles, tensors and index registers.
 
     `setup` runs once. `body` computes one tile: it loads every input register, computes, stores every output register.
@@ -35,15 +35,15 @@ class Kernel:
     setup: tuple[Line, ...]
     body: tuple[Line, ...]
     advances: frozenset[int]
-    ports: tuple[Placed, ...]
-    scalars: tuple[tuple[Scalar, str], ...]
+    ports: tuple[PlacedPort, ...]
+    scalars: tuple[tuple[ScalarArgument, str], ...]
     index_registers: Mapping[int, str]
     name: str = "kernel"
 
     def text(self, tiles: int = 1, scalars: Mapping[str, int | float] | None = None) -> str:
         """Return the program for a number of tiles, one after the other.
 
-        `scalars` are the numbers by name; None leaves them to whoever runs the program, and says where they go.
+        `scalars` are the numbers by name; None leaves them to the caller of the program, and says where they go.
 
         Raises:
             ReadError: fewer than one tile, an unknown or missing scalar, or a number that its format does not hold.
@@ -116,7 +116,7 @@ def _printed(line: Line) -> str:
     return "; ".join(text or "nop" for text in line)
 
 
-def scalar_word(scalar: Scalar, number: int | float) -> int:
+def scalar_word(scalar: ScalarArgument, number: int | float) -> int:
     """Return the 32 bits of a scalar; a float is rounded to f32.
 
     Raises:

@@ -23,16 +23,16 @@ from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
 from castsim.machines.vliw.registers import Registers
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission.accesses import Plan, planned
+from castsim.tpc_compiler.emission.accesses import AccessPlan, planned
 from castsim.tpc_compiler.emission.allocation import allocate, spelled, text_of
-from castsim.tpc_compiler.emission.kernel import NOTHING, Kernel, Line
+from castsim.tpc_compiler.emission.kernel import NOTHING, Line, ScheduledKernel
 from castsim.tpc_compiler.emission.sequence import Sequence, Step
 
 _BESIDE = (two_results, field_overlay, immediates, shared_predicate, scalar_beside_load, minifloat_beside_store)
 _FILE = "<sequence>"
 
 
-def schedule(sequence: Sequence, target: VliwTarget, setup: Items[Step] = (), name: str = "kernel") -> Kernel:
+def schedule(sequence: Sequence, target: VliwTarget, setup: Items[Step] = (), name: str = "kernel") -> ScheduledKernel:
     """Give a sequence registers, bundles and tensors.
 
     `setup` is done once, before everything else: each of its instructions is visible to all that follows. It mentions
@@ -50,7 +50,7 @@ def schedule(sequence: Sequence, target: VliwTarget, setup: Items[Step] = (), na
     before: list[Line] = []
     for step in setup:
         before += [_line(step, text_of(step, numbers)), *[NOTHING] * (horizon(target) - 1)]
-    return Kernel(
+    return ScheduledKernel(
         target=target,
         setup=tuple(before),
         body=body,
@@ -66,7 +66,7 @@ def _line(step: Step, text: str) -> Line:
     return tuple(text if slot is step.slot else None for slot in Slot)
 
 
-def _body(plan: Plan, texts: list[str], target: VliwTarget) -> tuple[tuple[Line, ...], frozenset[int]]:
+def _body(plan: AccessPlan, texts: list[str], target: VliwTarget) -> tuple[tuple[Line, ...], frozenset[int]]:
     body, places = arranged([(step.slot, text) for step, text in zip(plan.steps, texts, strict=True)], target)
     return body, frozenset(places[plan.advances :])
 
@@ -74,7 +74,7 @@ def _body(plan: Plan, texts: list[str], target: VliwTarget) -> tuple[tuple[Line,
 def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple[tuple[Line, ...], list[int]]:
     """Return bundles for instructions in program order, given as slot and text, and the bundle of each.
 
-    Memory is no dependence: loads and stores of one place must not depend on their order.
+    Memory is not a dependence: loads and stores of one place must not depend on their order.
 
     Raises:
         ReadError, IllegalError: an instruction that cannot be read, or that the target lacks.

@@ -12,14 +12,14 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.program import File, Slot
 
 _GROUPS = {1: File.V, 2: File.D, 4: File.A}
-"""How a vector register and aligned groups of them are spelled, by their number of registers."""
+"""The spelling of a vector register and of aligned groups of them, by their number of registers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """A register of a sequence, or an aligned pair or quad of vector registers.
 
-    `number` tells the groups of a sequence apart; `part` is the place within the group, None for all of it.
+    `number` identifies the groups of a sequence; `part` is the place within the group, None for all of it.
     """
 
     number: int
@@ -68,7 +68,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class SequencePort:
     """A named input or output: its registers one after the other; `format` is a name of `castsim.isa.formats`."""
 
     name: str
@@ -82,7 +82,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarArgument:
     """A number that a caller gives, held in an S register; `format` is f32 or a 32-bit integer."""
 
     name: str
@@ -98,9 +98,9 @@ class Sequence:
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self.inputs: list[Port] = []
-        self.outputs: list[Port] = []
-        self.scalars: list[Scalar] = []
+        self.inputs: list[SequencePort] = []
+        self.outputs: list[SequencePort] = []
+        self.scalars: list[ScalarArgument] = []
         self._count = 0
 
     # --------------------------------------------------------------------------------------------------- registers
@@ -132,17 +132,17 @@ class Sequence:
     def input(self, name: str, fmt: str, registers: int = 1, group: int = 1) -> tuple[Value, ...]:
         """Return the registers that hold an input, `registers` of them, in groups of `group` registers."""
         values = tuple(self.vector(group) for _ in range(registers // group))
-        self.inputs.append(Port(name, fmt, values))
+        self.inputs.append(SequencePort(name, fmt, values))
         return values
 
     def output(self, name: str, fmt: str, *values: Value) -> None:
         """Name a result; its registers are stored one after the other."""
-        self.outputs.append(Port(name, fmt, values))
+        self.outputs.append(SequencePort(name, fmt, values))
 
     def scalar(self, name: str, fmt: str) -> Value:
         """Return the S register of a number that the caller gives."""
         found = self.register()
-        self.scalars.append(Scalar(name, fmt, found))
+        self.scalars.append(ScalarArgument(name, fmt, found))
         return found
 
     # ------------------------------------------------------------------------------------------------- instructions

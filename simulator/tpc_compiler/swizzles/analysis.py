@@ -1,4 +1,4 @@
-"""What a block of bundles stores, as terms of what it loads.
+"""The values that a block of bundles stores, as terms of those that it loads.
 
 Bundles are taken in order: a block that reads early has another meaning than this, and is not given here.
 """
@@ -33,7 +33,7 @@ class Unsuited(Exception):  # noqa: N818 - it is an answer, not a fault
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class VectorAccess:
     """A load or store of a vector: instruction, place among all of the block, width of an element in bytes."""
 
     instruction: Instruction
@@ -45,15 +45,15 @@ class Access:
 
 @dataclass(slots=True)
 class Analysis:
-    """What a block does.
+    """The effects of a block.
 
     `others` are the instructions that touch no vector, with their places; `work` the instructions of the vector slot
     that are not lane moves; `moves` the lane moves. `registers` and `masks` are what is known at the end.
     """
 
     terms: Terms = field(default_factory=Terms)
-    loads: list[Access] = field(default_factory=list)
-    stores: list[Access] = field(default_factory=list)
+    loads: list[VectorAccess] = field(default_factory=list)
+    stores: list[VectorAccess] = field(default_factory=list)
     others: list[tuple[int, Slot, Instruction]] = field(default_factory=list)
     moves: list[Instruction] = field(default_factory=list)
     registers: dict[int, Bytes] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class _Reader:
         self.size = target.registers.vector_bytes
 
     def result(self, instruction: Instruction, slot: Slot, place: int) -> Callable[[], None]:
-        """Return what commits the effect of an instruction."""
+        """Return the function that commits the effect of an instruction."""
         mnemonic, family = instruction.mnemonic, instruction.form.family
         if mnemonic in ("ld_tnsr", "st_tnsr"):
             return self._access(instruction, slot, place)
@@ -135,7 +135,7 @@ class _Reader:
         if mnemonic in KINDS or family in (Family.COMPARISON, Family.SELECTION):
             return self._into(instruction, self._lanewise(instruction))
         if family not in (Family.CONVERSION, Family.ROUNDING, Family.LANE_MOVE):
-            raise self._unsuited(instruction, "is no element-wise work")
+            raise self._unsuited(instruction, "is not element-wise work")
         unit = prepare(instruction, self.target).unit
         if isinstance(unit, Rearrange):
             return self._into(instruction, self._rearranged(instruction, unit))
@@ -165,7 +165,7 @@ class _Reader:
         return known[operand.index]
 
     def _income(self, register: Register) -> Bytes:
-        """Return what a destination held; of one that nothing wrote every byte is a term of its own."""
+        """Return the old content of a destination; of one that nothing wrote every byte is a term of its own."""
         known = self.found.masks if register.file is File.VP else self.found.registers
         if register.index in known:
             return known[register.index]
@@ -173,7 +173,7 @@ class _Reader:
         return self.terms.register(unknown)
 
     def _into(self, instruction: Instruction, value: Bytes) -> Callable[[], None]:
-        """Return what writes a result to its one register, under the predicate."""
+        """Return the function that writes a result to its one register, under the predicate."""
         dest = instruction.operand("dest")
         assert isinstance(dest, Register)
         if dest.file in GROUPED:
@@ -220,12 +220,12 @@ class _Reader:
         width = bits // _BYTE_BITS
         if instruction.mnemonic == "st_tnsr":
             value = self._register(instruction, instruction.operand("src_c"))
-            self.found.stores.append(Access(instruction, slot, place, width, value))
+            self.found.stores.append(VectorAccess(instruction, slot, place, width, value))
             return lambda: None
         load = len(self.found.loads)
         leaves = [self.terms.number(Term("load", width, (load, e))) for e in range(self.size // width)]
         value = self.terms.register(leaves)
-        self.found.loads.append(Access(instruction, slot, place, width, value))
+        self.found.loads.append(VectorAccess(instruction, slot, place, width, value))
         return self._into(instruction, value)
 
     def _moved(self, instruction: Instruction) -> Bytes:

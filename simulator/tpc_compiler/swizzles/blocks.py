@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Bundle, Immediate, Instruction, Label, Program, Slot, print_bundle
+from castsim.isa.tpc import Bundle, Immediate, Instruction, LabelDefinition, Program, Slot, print_bundle
 from castsim.isa.tpc.program import File, Item
 from castsim.machines.vliw.lint.unread import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, prepared
@@ -18,7 +18,7 @@ _BYTE_BITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ProgramPiece:
     """Consecutive items of a program; `straight` if they are bundles without control flow, entered at the top only."""
 
     items: tuple[Item, ...]
@@ -45,15 +45,15 @@ class Piece:
         return self.items[0].span.line, self.items[-1].span.line
 
 
-def pieces(program: Program, target: VliwTarget) -> tuple[Piece, ...]:
+def pieces(program: Program, target: VliwTarget) -> tuple[ProgramPiece, ...]:
     """Cut a program at labels, directives, jumps, loops, their delay bundles and HALT."""
-    found: list[Piece] = []
+    found: list[ProgramPiece] = []
     straight: list[Item] = []
     delay = 0
 
     def flush() -> None:
         if straight:
-            found.append(Piece(tuple(straight), straight=True))
+            found.append(ProgramPiece(tuple(straight), straight=True))
             straight.clear()
 
     for item in program.items:
@@ -62,7 +62,7 @@ def pieces(program: Program, target: VliwTarget) -> tuple[Piece, ...]:
             straight.append(item)
             continue
         flush()
-        found.append(Piece((item,), straight=False))
+        found.append(ProgramPiece((item,), straight=False))
         if isinstance(item, Bundle):
             delay = max(delay - 1, 0)
             delay = max(delay, _delay(item, target))
@@ -103,7 +103,7 @@ def plans_of(bundles: tuple[Bundle, ...], target: VliwTarget) -> list[Instructio
     ]
 
 
-def entering(piece: Piece, target: VliwTarget, elsewhere: frozenset[str]) -> frozenset[str]:
+def entering(piece: ProgramPiece, target: VliwTarget, elsewhere: frozenset[str]) -> frozenset[str]:
     """Return the vector registers and predicates whose values from before the piece matter in it.
 
     What a partial write leaves of a register counts if other pieces, which write the registers `elsewhere`, wrote it.
@@ -121,7 +121,7 @@ def entering(piece: Piece, target: VliwTarget, elsewhere: frozenset[str]) -> fro
     return frozenset(found)
 
 
-def written(piece: Piece, target: VliwTarget) -> frozenset[str]:
+def written(piece: ProgramPiece, target: VliwTarget) -> frozenset[str]:
     """Return the vector registers and predicates that a piece writes."""
     return frozenset(_vectors(cell for plan in plans_of(piece.bundles, target) for cell in plan.results))
 
@@ -131,7 +131,7 @@ def _vectors(cells: Iterable[Cell]) -> set[str]:
     return {cell.name for cell in cells if cell.file in (File.V, File.VP)}
 
 
-def text_of(piece: Piece) -> list[str]:
+def text_of(piece: ProgramPiece) -> list[str]:
     """Return the items of a piece as canonical text, a line each."""
     return [_item(item) for item in piece.items]
 
@@ -139,4 +139,4 @@ def text_of(piece: Piece) -> list[str]:
 def _item(item: Item) -> str:
     if isinstance(item, Bundle):
         return print_bundle(item)
-    return f"{item.name}:" if isinstance(item, Label) else item.text
+    return f"{item.name}:" if isinstance(item, LabelDefinition) else item.text

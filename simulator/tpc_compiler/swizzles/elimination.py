@@ -23,8 +23,8 @@ from castsim.tpc_compiler.emission.allocation import allocate, text_of
 from castsim.tpc_compiler.emission.kernel import NOTHING, Line
 from castsim.tpc_compiler.emission.scheduling import arranged
 from castsim.tpc_compiler.swizzles import blocks
-from castsim.tpc_compiler.swizzles.analysis import Access, Analysis, Unsuited, analysed
-from castsim.tpc_compiler.swizzles.blocks import Piece
+from castsim.tpc_compiler.swizzles.analysis import Analysis, Unsuited, VectorAccess, analysed
+from castsim.tpc_compiler.swizzles.blocks import ProgramPiece
 from castsim.tpc_compiler.swizzles.rewriting import Rewriter
 from castsim.tpc_compiler.swizzles.terms import Shapes
 
@@ -35,8 +35,8 @@ _UNREAD = "unread result"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """What became of a block: `reason` says why it stayed, None if it was written anew.
+class BlockResult:
+    """The result for a block: `reason` says why it stayed, None if it was written anew.
 
     `removed` counts the lane moves that went, by mnemonic; operations are those of the vector slot.
     """
@@ -54,7 +54,7 @@ class Elimination:
 
     program: Program
     text: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[BlockResult, ...]
 
     @property
     def changed(self) -> bool:
@@ -74,7 +74,7 @@ def eliminate(program: Program, target: VliwTarget) -> Elimination:
     tensors = {each.number: each for each in program.declarations if isinstance(each, TensorDeclaration)}
     known = blocks.constants(program, target)
     lines: list[list[str]] = [blocks.text_of(piece) for piece in parts]
-    found: list[Block] = []
+    found: list[BlockResult] = []
     for place, piece in enumerate(parts):
         if not piece.straight or not _moves(piece):
             continue
@@ -84,14 +84,14 @@ def eliminate(program: Program, target: VliwTarget) -> Elimination:
             _check_neighbours(parts, place, target)
             body, block = _rewritten(piece, before, tensors, target)
         except Unsuited as unsuited:
-            found.append(Block(piece.lines, str(unsuited)))
+            found.append(BlockResult(piece.lines, str(unsuited)))
             continue
         lines[place] = _padded(program, lines, place, body, piece, target)
         found.append(block)
     return Elimination(program, _text(program, lines), tuple(found))
 
 
-def _moves(piece: Piece) -> bool:
+def _moves(piece: ProgramPiece) -> bool:
     every = (each for bundle in piece.bundles for each in bundle.slots if each is not None)
     return any(each.form.family is Family.LANE_MOVE for each in every)
 
@@ -101,8 +101,8 @@ def _text(program: Program, lines: list[list[str]]) -> str:
     return "".join(f"{line}\n" for line in [*head, *(line for part in lines for line in part)])
 
 
-def _check_neighbours(parts: tuple[Piece, ...], place: int, target: VliwTarget) -> None:
-    """Refuse a block if another one needs vector registers from before itself; new numbers could overwrite them.
+def _check_neighbours(parts: tuple[ProgramPiece, ...], place: int, target: VliwTarget) -> None:
+    """Reject a block if another one needs vector registers from before itself; new numbers could overwrite them.
 
     Raises:
         Unsuited: as said.
@@ -122,8 +122,8 @@ def _check_neighbours(parts: tuple[Piece, ...], place: int, target: VliwTarget) 
 
 
 def _rewritten(
-    piece: Piece, before: dict[int, tuple[int, int]], tensors: dict[int, TensorDeclaration], target: VliwTarget
-) -> tuple[list[Line], Block]:
+    piece: ProgramPiece, before: dict[int, tuple[int, int]], tensors: dict[int, TensorDeclaration], target: VliwTarget
+) -> tuple[list[Line], BlockResult]:
     """Write a block anew.
 
     Raises:
@@ -142,10 +142,10 @@ def _rewritten(
     if operations[1] >= operations[0] or length[1] > length[0]:
         raise Unsuited("without its lane moves the block would be no shorter")
     gone = Counter(each.mnemonic for each in found.moves) - Counter(each.mnemonic for each in made.moves)
-    return body, Block(piece.lines, None, tuple(sorted(gone.items())), (operations[0], operations[1]), length)
+    return body, BlockResult(piece.lines, None, tuple(sorted(gone.items())), (operations[0], operations[1]), length)
 
 
-def _shape_of(store: Access, shapes: Shapes) -> int:
+def _shape_of(store: VectorAccess, shapes: Shapes) -> int:
     """Return the one shape of all elements of a store.
 
     Raises:
@@ -205,7 +205,7 @@ def _bundled(found: Analysis, shapes: Shapes, wanted: list[int], target: VliwTar
         writer.scalars[scalar.index] = register(scalar)
     pending = iter(wanted)
     for _, slot, what in _in_order(found):
-        if not isinstance(what, Access):
+        if not isinstance(what, VectorAccess):
             sequence.steps.append(Step(slot, what, ()))
             continue
         tensor, index = (each for each in what.instruction.operands if not _is_plain_vector(each))
@@ -230,7 +230,7 @@ def _is_plain_vector(operand: object) -> bool:
     return isinstance(operand, Register) and operand.file is File.V
 
 
-def _in_order(found: Analysis) -> list[tuple[int, Slot, Access | str]]:
+def _in_order(found: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:
     """Return accesses and the text of what touches no vector, in the order of the program.
 
     Raises:
@@ -239,7 +239,7 @@ def _in_order(found: Analysis) -> list[tuple[int, Slot, Access | str]]:
     for _, _, instruction in found.others:
         if instruction.form.memory is not None:
             raise Unsuited(f"line {instruction.span.line}: {instruction.mnemonic} accesses memory")
-    items: list[tuple[int, Slot, Access | str]] = [
+    items: list[tuple[int, Slot, VectorAccess | str]] = [
         *((access.place, access.slot, access) for access in (*found.loads, *found.stores)),
         *((place, slot, print_instruction(instruction)) for place, slot, instruction in found.others),
     ]
@@ -254,7 +254,7 @@ def _printed(line: Line) -> str:
 
 
 def _padded(
-    program: Program, lines: list[list[str]], place: int, body: list[Line], piece: Piece, target: VliwTarget
+    program: Program, lines: list[list[str]], place: int, body: list[Line], piece: ProgramPiece, target: VliwTarget
 ) -> list[str]:
     """Return the text of a new block with empty bundles behind it, as many as before or as the rules ask for.
 
@@ -276,7 +276,7 @@ def _padded(
 
 
 def _broken(program: Program, target: VliwTarget) -> int:
-    """Return how often a program breaks an issue rule; a result that nothing reads any more breaks none."""
+    """Return the number of violations of issue rules; a result that nothing reads any more breaks none."""
     return sum(finding.rule != _UNREAD for finding in lint(program, target))
 
 
@@ -293,4 +293,4 @@ def _visible(line: Line, index: int, target: VliwTarget) -> int:
     )
 
 
-__all__ = ["Block", "Elimination", "eliminate"]
+__all__ = ["BlockResult", "Elimination", "eliminate"]

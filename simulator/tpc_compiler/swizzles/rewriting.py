@@ -10,7 +10,7 @@ from castsim.isa.tpc import Slot
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.compiled_casts.building import hop_in_swizzle, takes_group
 from castsim.tpc_compiler.compiled_casts.hops import in_lane
-from castsim.tpc_compiler.compiled_casts.paths import Hop, Means
+from castsim.tpc_compiler.compiled_casts.paths import HopMethod, PathHop
 from castsim.tpc_compiler.emission import Sequence, Value
 from castsim.tpc_compiler.swizzles.analysis import Unsuited
 from castsim.tpc_compiler.swizzles.terms import Term, Terms
@@ -61,7 +61,7 @@ class Rewriter:
         return self._made[shape]
 
     def _lanes(self, width: int) -> int:
-        """Return how many registers a value takes; narrower ones stay in lane 0 of the elements loaded."""
+        """Return the number of registers of a value; narrower ones stay in lane 0 of the elements loaded."""
         return max(1, width // self.narrow)
 
     def _write(self, term: Term, shape: int, into: Lanes | None) -> Lanes:
@@ -125,7 +125,7 @@ class Rewriter:
         return tuple(results)
 
     def _copy(self, result: Value, source: Value) -> None:
-        """Append a copy of a register in the LOAD slot, which is no operation of the vector slot."""
+        """Append a copy of a register in the LOAD slot, which is not an operation of the vector slot."""
         self.sequence.add(Slot.LOAD, "mov", result, source)
 
     # ------------------------------------------------------------------------------------------------- conversions
@@ -135,10 +135,10 @@ class Rewriter:
         before = self.shapes.listed[term.parts[0]].width
         row: ConvertRow | IntegerConvertRow | None
         if mnemonic == "convert":
-            row, means = self.target.convert(src, dst), Means.CONVERT
+            row, means = self.target.convert(src, dst), HopMethod.CONVERT
         else:
-            row, means = self.target.integer_convert(mnemonic, dst), Means.NARROW
-        hop = Hop(means, src, dst, row, shift=shift, integer_rounding=mode)
+            row, means = self.target.integer_convert(mnemonic, dst), HopMethod.NARROW
+        hop = PathHop(means, src, dst, row, shift=shift, integer_rounding=mode)
         return self._through(hop, term.parts[0], before, term.width, mode)
 
     def _extended(self, term: Term) -> Lanes:
@@ -151,10 +151,10 @@ class Rewriter:
             raise Unsuited("an element is put together from parts of others")
         if self.shapes.listed[low].kind == "constant":
             raise Unsuited("an element is put together from parts of others")
-        hop = Hop(Means.EXTEND, f"u{width * _BYTE_BITS}", f"u{term.width * _BYTE_BITS}")
+        hop = PathHop(HopMethod.EXTEND, f"u{width * _BYTE_BITS}", f"u{term.width * _BYTE_BITS}")
         return self._through(hop, low, width, term.width, "")
 
-    def _through(self, hop: Hop, source: int, before: int, after: int, mode: str) -> Lanes:
+    def _through(self, hop: PathHop, source: int, before: int, after: int, mode: str) -> Lanes:
         """Write a change of type; below the width of the loads it happens in lane 0."""
         if max(before, after) <= self.narrow:
             (value,) = self.written(source)

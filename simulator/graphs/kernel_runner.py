@@ -1,4 +1,4 @@
-"""Where the programs of a node are written and run, one after the other, and what they were."""
+"""Writing and running the programs of a node one after the other, and keeping a record of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.graphs.chip import F32, Chip
 from castsim.graphs.comparison import number_of
-from castsim.graphs.kernel import Converted, Kept, Kernel, Value
-from castsim.graphs.program import WRITING, Program
+from castsim.graphs.kernel import Converted, Kept, KernelValue, NodeKernel
+from castsim.graphs.program import WRITING, NodeProgram
 from castsim.graphs.program_runs import run_program
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
@@ -30,12 +30,12 @@ _BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class KernelRun:
     """One program that ran: what it is for, its instructions in words, its text, and what it took."""
 
     title: str
     instructions: tuple[str, ...]
-    program: Program
+    program: NodeProgram
     cycles: int
     elements: int
     settings: Setting = ()
@@ -43,22 +43,22 @@ class Stage:
 
 
 @dataclass
-class Bench:
+class KernelRunner:
     """Runs kernels on a chip, and keeps what ran and what is to be said about it."""
 
     chip: Chip
     name: str
     engine: str | None = None
     limits: Limits = DEFAULT_LIMITS
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[KernelRun] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     timed: dict[str, tuple[LoadedProgram, int]] = field(default_factory=dict)
     """Tile programs that ran before on this chip and engine; the nodes of a graph share them."""
 
-    def run(self, kernel: Kernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
+    def run(self, kernel: NodeKernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
         """Run a kernel on flat codes of one length; return the codes of its outputs.
 
-        `answered` tells with which options of the target a planned chain is to be run.
+        `answered` gives the options of the target with which a planned chain is run.
 
         Raises:
             IllegalError, TileError: the target has no program for it.
@@ -71,7 +71,7 @@ class Bench:
         program = replace(program, text=with_options_named(program.text, settings))
         ran = run_program(program, inputs, self.name, self.engine, self.timed, self.limits)
         words = tuple(_words(instruction) for instruction in kernel.instructions)
-        self.stages.append(Stage(kernel.title, words, program, ran.cycles, size, settings))
+        self.stages.append(KernelRun(kernel.title, words, program, ran.cycles, size, settings))
         return dict(ran.outputs)
 
     def remark(self, text: str) -> None:
@@ -81,12 +81,14 @@ class Bench:
 
     # ------------------------------------------------------------------------------------------------ kernels of one
 
-    def unary(self, title: str, fmt: Format) -> tuple[Kernel, Value]:
+    def unary(self, title: str, fmt: Format) -> tuple[NodeKernel, KernelValue]:
         """Return a new kernel with its input `src`."""
-        kernel = Kernel(title)
+        kernel = NodeKernel(title)
         return kernel, kernel.input("src", fmt)
 
-    def finish(self, kernel: Kernel, value: Value, codes: Codes, fmt: Format, answered: Answer | None = None) -> Codes:
+    def finish(
+        self, kernel: NodeKernel, value: KernelValue, codes: Codes, fmt: Format, answered: Answer | None = None
+    ) -> Codes:
         """Name the value `dst`, run the kernel and return the codes of `fmt`, in the shape of the input's."""
         kernel.output("dst", value)
         given = {"src": codes.reshape(-1).astype(code_dtype(kernel.inputs[0].format))}
@@ -108,7 +110,7 @@ class Bench:
         return self.through(f"{fmt.name} to {byte.name}", codes, fmt, self.integers(fmt, byte), byte), byte
 
     def packed(self, codes: Codes, fmt: Format, dst: Format) -> Codes:
-        """Return what `unpacked` returned as the narrower format again."""
+        """Convert the result of `unpacked` back to the narrower format."""
         if fmt == dst:
             return codes
         chain = self.integers(fmt, dst, *_limits(dst))
@@ -134,7 +136,7 @@ class Bench:
             raise IllegalError(f"{self.chip.target.name} has no exact {src.name} -> {dst.name} of {least} to {most}")
         return chain
 
-    def widened(self, kernel: Kernel, value: Value) -> Value:
+    def widened(self, kernel: NodeKernel, value: KernelValue) -> KernelValue:
         """Return a value as f32: exact for all formats of up to 16 bits, rounded to nearest for i32.
 
         Raises:
@@ -153,7 +155,7 @@ class Bench:
             raise IllegalError(f"{self.chip.target.name} has no exact {fmt.name} -> f32")
         return kernel.convert(value, chain)
 
-    def narrowed(self, kernel: Kernel, value: Value, dst: Format, low: int, high: int) -> Value:
+    def narrowed(self, kernel: NodeKernel, value: KernelValue, dst: Format, low: int, high: int) -> KernelValue:
         """Return an f32 that holds an integer from `low` to `high` as an integer format.
 
         Raises:
@@ -171,7 +173,7 @@ class Bench:
             raise IllegalError(f"{self.chip.target.name} has no exact f32 -> {dst.name} of {low} to {high}")
         return kernel.convert(value, chain)
 
-    def rounded(self, kernel: Kernel, value: Value, dst: Format) -> Value:
+    def rounded(self, kernel: NodeKernel, value: KernelValue, dst: Format) -> KernelValue:
         """Return an f32 as a float format, rounded to nearest, ties to even, within its range.
 
         Raises:
@@ -184,7 +186,7 @@ class Bench:
             raise IllegalError(f"{self.chip.target.name} has no f32 -> {dst.name} rounded to nearest")
         return kernel.convert(value, chain)
 
-    def bounded(self, kernel: Kernel, value: Value, low: int | None, high: int | None) -> Value:
+    def bounded(self, kernel: NodeKernel, value: KernelValue, low: int | None, high: int | None) -> KernelValue:
         """Return a value between two bounds, codes of its format; NaN stays NaN where the target has a way to keep it.
 
         A lower bound above the upper one gives the upper one.
@@ -192,8 +194,10 @@ class Bench:
         found = extremes(kernel, value, low, high)
         return found if found == value else self.nan_kept(kernel, found, value, value)
 
-    def nan_kept(self, kernel: Kernel, bounded: Value, origin: Value, tested: Value) -> Value:
-        """Return what became of a value between bounds, with NaN put back if maximum and minimum have lost it.
+    def nan_kept(
+        self, kernel: NodeKernel, bounded: KernelValue, origin: KernelValue, tested: KernelValue
+    ) -> KernelValue:
+        """Return a bounded value, with NaN restored if maximum and minimum have lost it.
 
         `tested` is the same number as `origin` in a format that the target compares.
         """
@@ -208,7 +212,7 @@ class Bench:
         self.remark(f"{lost}: a comparison of the elements with themselves and a selection put NaN back")
         return kernel.keep_nan(bounded, origin, tested, view)
 
-    def _from_signed(self, kernel: Kernel, value: Value, fmt: IntFormat) -> Value:
+    def _from_signed(self, kernel: NodeKernel, value: KernelValue, fmt: IntFormat) -> KernelValue:
         """Read an unsigned integer as the signed one, and add 2**bits where that is negative."""
         signed = FORMATS[f"i{fmt.bits}"]
         chain = (*self.chip.reread(fmt, signed), *self.integers(signed, F32))
@@ -217,14 +221,14 @@ class Bench:
         return kernel.combine("add", number, kernel.combine("mul", negative, f32(1 << fmt.bits)))
 
 
-def clamped(kernel: Kernel, value: Value, low: float | None, high: float | None) -> Value:
+def clamped(kernel: NodeKernel, value: KernelValue, low: float | None, high: float | None) -> KernelValue:
     """Return an f32 between two bounds; None: no bound."""
     if low is not None:
         value = kernel.combine("max", value, f32(low))
     return value if high is None else kernel.combine("min", value, f32(high))
 
 
-def extremes(kernel: Kernel, value: Value, low: int | None, high: int | None) -> Value:
+def extremes(kernel: NodeKernel, value: KernelValue, low: int | None, high: int | None) -> KernelValue:
     """Return a value between two bounds, codes of its format.
 
     The constant stands first, so that a machine that keeps the second operand keeps NaN.
@@ -253,5 +257,5 @@ def _words(instruction: Any) -> str:
     second = instruction.second
     if instruction.function == "shl":
         return f"shl {instruction.first.format.name} {second}"
-    operand = "" if isinstance(second, Value) else f" {number_of(second, instruction.first.format)}"
+    operand = "" if isinstance(second, KernelValue) else f" {number_of(second, instruction.first.format)}"
     return f"{instruction.function} {instruction.first.format.name}{operand}"

@@ -43,7 +43,7 @@ _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
 class Command(Protocol):
-    """What the module that declares a command offers."""
+    """The interface of a module that declares a command."""
 
     SUMMARY: str
 
@@ -52,8 +52,8 @@ class Command(Protocol):
         ...
 
 
-class Execution(Protocol):
-    """What the module that does the work of a command offers."""
+class CommandModule(Protocol):
+    """The interface of a module that executes a command."""
 
     def execute(self, options: Namespace) -> Outcome:
         """Do it."""
@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises instead of leaving, so that usage errors are reported like all others."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse what was typed.
+        """Reject the command line.
 
         Raises:
             ReadError: always.
@@ -122,14 +122,14 @@ def execute(name: str, options: Namespace) -> Outcome:
     """Do what a command is for; only now what it needs is imported.
 
     Raises:
-        CastsimError, EngineError: as the command tells.
+        CastsimError, EngineError: as raised by the command.
     """
-    execution: Execution = import_module(f"castsim.commands.execution.{name}")
+    execution: CommandModule = import_module(f"castsim.commands.execution.{name}")
     return execution.execute(options)
 
 
 def json_destination(arguments: Sequence[str]) -> str | None:
-    """Return what `--json` names, also on a command line that cannot be parsed.
+    """Return the argument of `--json`, also on a command line that cannot be parsed.
 
     None if it is not there, or names a file that another argument names too: that must not be lost.
     """
@@ -158,7 +158,7 @@ def _is_shared(document: str, arguments: Sequence[str]) -> bool:
 
 
 def _check(arguments: Sequence[str]) -> None:
-    """Refuse arguments that are neither a name nor a number, before some library does in words of its own."""
+    """Reject arguments that are neither a name nor a number, before some library does in words of its own."""
     for text in arguments:
         fault = "holds a null character" if "\0" in text else "is too long" if len(text) > LONGEST else None
         if fault is not None:

@@ -1,4 +1,4 @@
-"""What the options that several commands share mean: assignments, numbers, limits, folders."""
+"""The meaning of the options that several commands share: assignments, numbers, limits, folders."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def limits_of(options: Namespace) -> Limits:
     """Return the limits that were typed.
 
     Raises:
-        ReadError: one is no positive integer.
+        ReadError: one is not a positive integer.
     """
     walk = None if options.max_walk is None else positive("--max-walk", options.max_walk)
     limits = Limits(statements_of(options), walk)
@@ -96,10 +96,10 @@ def limits_of(options: Namespace) -> Limits:
 
 
 def statements_of(options: Namespace) -> int:
-    """Return how many statements may be read.
+    """Return the maximum number of statements to read.
 
     Raises:
-        ReadError: what was typed is no positive integer.
+        ReadError: what was typed is not a positive integer.
     """
     return MAX_STATEMENTS if options.max_statements is None else positive("--max-statements", options.max_statements)
 

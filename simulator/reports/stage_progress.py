@@ -1,22 +1,21 @@
-"""A progress bar on standard error for work in stages, shown only to somebody who watches, once it lasts."""
+"""A progress bar on standard error for work in stages, only on a terminal and only once it lasts."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Heard = Callable[[str, int, int], None]
-"""Takes the name of a stage, how far it is and how far it goes (0: unknown)."""
+from castsim.timing import ProgressCallback
 
-PATIENCE_SECONDS = 1.0
+BAR_DELAY_SECONDS = 1.0
 """Work shorter than this shows nothing."""
 
 
 @contextmanager
-def watching(*, quiet: bool) -> Iterator[Heard]:
-    """Give something to report progress to while the block lasts."""
+def stage_progress(*, quiet: bool) -> Iterator[ProgressCallback]:
+    """Yield a callback for progress while the block lasts."""
     if quiet or not sys.stderr.isatty():
         yield lambda *_: None
         return
@@ -26,12 +25,12 @@ def watching(*, quiet: bool) -> Iterator[Heard]:
     task = shown.add_task("starting", total=None)
     began = time.monotonic()
 
-    def heard(stage: str, done: int, total: int) -> None:
-        if not shown.live.is_started and time.monotonic() - began > PATIENCE_SECONDS:
+    def progress(stage: str, done: int, total: int) -> None:
+        if not shown.live.is_started and time.monotonic() - began > BAR_DELAY_SECONDS:
             shown.start()
         shown.update(task, description=stage, completed=done, total=total or None)
 
     try:
-        yield heard
+        yield progress
     finally:
         shown.stop()

@@ -16,7 +16,7 @@ from castsim.files import whole_file
 from castsim.isa.escaping import escaped
 
 STDOUT = "-"
-"""What names standard output in place of a file."""
+"""The name that stands for standard output in place of a file."""
 
 UNWRITABLE = 2
 """Exit code if a result was found but cannot be written where it was asked for."""
@@ -25,12 +25,12 @@ _CLOSED = OSError(errno.EBADF, "it is closed")
 
 
 def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool) -> int:
-    """Write the JSON document if asked for, print the text unless told not to or JSON takes standard output.
+    """Write the JSON document if requested; print the text unless disabled or JSON takes standard output.
 
     Returns the exit code: the outcome's, or 2 with a message if something cannot be written.
 
     Raises:
-        BrokenPipeError: nobody reads standard output any more.
+        BrokenPipeError: standard output is no longer read.
     """
     code = outcome.code
     if json_to is not None and not write_json(outcome.document, json_to):
