@@ -90,8 +90,16 @@ def limits_of(options: Namespace) -> Limits:
         ReadError: one is not a positive integer.
     """
     walk = None if options.max_walk is None else positive("--max-walk", options.max_walk)
-    limits = Limits(statements_of(options), walk)
-    asked = getattr(options, "max_elements", None)  # of commands that compute tensors
+    return Limits(statements_of(options), walk)
+
+
+def run_limits_of(options: Namespace) -> Limits:
+    """Return the limits that were typed for a command that also computes the arguments of a program.
+
+    Raises:
+        ReadError: one is not a positive integer.
+    """
+    limits, asked = limits_of(options), options.max_elements
     return limits if asked is None else replace(limits, max_elements=positive("--max-elements", asked))
 
 

@@ -13,10 +13,10 @@ from castsim.commands.execution.run_what_if import check_what_if, lift_limits, n
 from castsim.commands.option_values import (
     GRAPHS,
     assignments,
-    limits_of,
     machine_number,
     output_folder,
     positive,
+    run_limits_of,
     scalar,
 )
 from castsim.commands.outcome import Outcome
@@ -104,7 +104,7 @@ def _simulate(
                 stale_reads=options.stale_reads,
                 races=options.races,
                 skip=not options.no_skip,
-                limits=limits_of(options),
+                limits=run_limits_of(options),
             )
 
         result = simulated(loaded, progress)
@@ -131,7 +131,7 @@ def _check_options(options: Namespace, engines: Sequence[str]) -> None:
     assignments("--in", options.inputs)
     if options.max_cycles is not None:
         positive("--max-cycles", options.max_cycles)
-    limits_of(options)
+    run_limits_of(options)
 
 
 def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
@@ -192,7 +192,7 @@ def _load(
         declare=None if options.declare is None else Path(options.declare),
         machine=None if options.machine is None else machine_number(options.machine),
         opaque=options.timing_only,
-        limits=limits_of(options),
+        limits=run_limits_of(options),
     )
     return loaded, read
 
