@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from castsim.casting import cast_on_target
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.mode_words import mode_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.warning_text import WarningText
 from castsim.machines.tile_modes import bare_mode
@@ -74,9 +75,9 @@ def parse_request(
         targets=tuple(load_target(name) for name in chips),
         abstract=everything or not chips or ABSTRACT in map(str.lower, targets),
         lenient=everything,
-        roundings=tuple(roundings) if chips else tuple(_word(Rounding, word, "rounding") for word in roundings),
-        overflows=tuple(_word(Overflow, word, "overflow") for word in overflows),
-        saturation=None if saturation is None else _word(Saturation, saturation, "saturation"),
+        roundings=tuple(roundings) if chips else tuple(mode_named(Rounding, word, "rounding") for word in roundings),
+        overflows=tuple(mode_named(Overflow, word, "overflow") for word in overflows),
+        saturation=None if saturation is None else mode_named(Saturation, saturation, "saturation"),
         scratch=scratch,
         specified=tuple(
             specified_cast(spec, source, destination, version=version, attributes=attributes)
@@ -230,11 +231,3 @@ def _column(
 
 _Told = dict[WarningText, None]
 """Warnings in the order in which they came up, each once."""
-_Word = TypeVar("_Word", Rounding, Overflow, Saturation)
-
-
-def _word(kind: type[_Word], text: str, what: str) -> _Word:
-    try:
-        return kind(text.lower())
-    except ValueError:
-        raise ReadError(f"unknown {what} '{text}'", legal=[str(member) for member in kind]) from None

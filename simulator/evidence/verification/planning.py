@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TypeVar
 
 from castsim.evidence.verification.inputs import Exhaustive
 from castsim.evidence.verification.oracle import oracle_folder
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
 from castsim.evidence.verification.structured import NARROW, Structured
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
+from castsim.isa.mode_words import mode_named
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics.policy import legal_overflows, legal_roundings
 from castsim.numerics.tiers import Tier
@@ -47,8 +47,8 @@ def plan(
         IllegalError: a mode that the pair does not have, or codes that cannot be tried.
     """
     source, destination = format_named(src), format_named(dst)
-    modes = [_word(Rounding, text, "rounding") for text in roundings]
-    policies = [_word(Overflow, text, "overflow") for text in overflows]
+    modes = [mode_named(Rounding, text, "rounding") for text in roundings]
+    policies = [mode_named(Overflow, text, "overflow") for text in overflows]
     modes = modes or [mode for mode in legal_roundings(source, destination) if mode is not Rounding.STOCHASTIC]
     policies = policies or list(legal_overflows(destination))
     kinds = {(mode, overflow): inputs or _quick_inputs(source, destination, mode, overflow)
@@ -92,13 +92,3 @@ def _quick_inputs(src: Format, dst: Format, rounding: Rounding, overflow: Overfl
         return STRUCTURED if Structured(src, dst, overflow).size <= QUICK else SAMPLES
     except IllegalError:
         return SAMPLES
-
-
-_Word = TypeVar("_Word", Rounding, Overflow)
-
-
-def _word(kind: type[_Word], text: str, what: str) -> _Word:
-    try:
-        return kind(text.lower())
-    except ValueError:
-        raise ReadError(f"unknown {what} '{text}'", legal=[str(member) for member in kind]) from None
