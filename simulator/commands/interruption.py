@@ -7,7 +7,6 @@ interrupt that comes while numba compiles waits until numba is left; a second on
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -22,11 +21,7 @@ _COMPILERS = ("numba", "llvmlite")
 def kept_interrupts() -> Iterator[None]:
     """Deliver interrupts for sure while the block lasts; does nothing in other threads and without timers."""
     usual = signal.getsignal(signal.SIGINT)
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or not hasattr(signal, "setitimer")
-        or usual is not signal.default_int_handler
-    ):
+    if not hasattr(signal, "setitimer") or usual is not signal.default_int_handler:
         yield
         return
     waiting = False
@@ -43,7 +38,11 @@ def kept_interrupts() -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
             raise KeyboardInterrupt
 
-    alarm = signal.signal(signal.SIGALRM, look_again)
+    try:
+        alarm = signal.signal(signal.SIGALRM, look_again)
+    except ValueError:  # a thread other than the main one, which gets no signals
+        yield
+        return
     signal.signal(signal.SIGINT, interrupt)
     try:
         yield
