@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from castsim.engines.fast_dataflow.codes import VECTOR
-from castsim.engines.fast_dataflow.state import Vector, Walk
+from castsim.engines.fast_dataflow.state import VectorRow, WalkRow
 from castsim.engines.fast_dataflow.units import Banking, Places, Work
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.tree import Operation
@@ -40,8 +40,8 @@ class StridedRows:
         for stream, address in zip((operation.destination, *operation.sources), addresses, strict=True):
             offsets = repeat_blocks(stream, operation.lanes, operation.mask)
             blocks = tuple(offset // BLOCK for offset in offsets)
-            walks.append(Walk(address, stream.step, places.distances(blocks), len(blocks)))
-        vector = Vector(
+            walks.append(WalkRow(address, stream.step, places.distances(blocks), len(blocks)))
+        vector = VectorRow(
             head=row.head_cycles,
             interval=row.repeat_cycles,
             tail=row.tail_cycles,

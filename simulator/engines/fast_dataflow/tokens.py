@@ -76,7 +76,7 @@ class _Steps:
 
 
 @dataclass(slots=True)
-class Stream:
+class TokenStream:
     """The tokens of a program. `skips`: whether to stop for looks at all."""
 
     encoder: Encoder
