@@ -11,10 +11,10 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy
 from castsim.planning import CastRequest, Catalogue, Method, Verdict, Way, judge, plan, settle
-from castsim.planning.primitives import Convert
+from castsim.planning.primitives import FormatCast
 from castsim.planning.samples import telling_codes
 from castsim.planning.search import search
-from castsim.planning.steps import Step, TileCastForm, TileWorkForm
+from castsim.planning.steps import LoweringStep, TileCastForm, TileWorkForm
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200
@@ -80,10 +80,10 @@ def test_a_found_chain_is_right_instruction_by_instruction() -> None:
     assert checked > 10
 
 
-def policy_step(src: str, dst: str, rounding: str, overflow: str) -> Step:
-    convert = Convert(FORMATS[src], FORMATS[dst], Policy(Rounding(rounding), Overflow(overflow)))
+def policy_step(src: str, dst: str, rounding: str, overflow: str) -> LoweringStep:
+    convert = FormatCast(FORMATS[src], FORMATS[dst], Policy(Rounding(rounding), Overflow(overflow)))
     form = TileCastForm(None, None, False)
-    return Step(FORMATS[src], FORMATS[dst], (convert,), (form,), f"{src} -> {dst} {rounding} {overflow}")
+    return LoweringStep(FORMATS[src], FORMATS[dst], (convert,), (form,), f"{src} -> {dst} {rounding} {overflow}")
 
 
 @pytest.mark.parametrize("value", [40000.0, 32768.0, 65535.0])

@@ -17,13 +17,13 @@ from castsim.isa.tpc.program import (
     DimensionMask,
     File,
     Immediate,
-    Instruction,
     LabelUse,
     Operand,
     Predicate,
     Register,
     Slot,
     Special,
+    TpcInstruction,
 )
 from castsim.isa.tpc.text import AssemblySource, Word
 
@@ -39,7 +39,7 @@ class _Misfit(Exception):  # noqa: N818  never leaves this module
         self.legal = legal
 
 
-def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, Instruction]:
+def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, TpcInstruction]:
     """Read one instruction that is not a NOP; return it for every slot it may stand in.
 
     Raises:
@@ -54,7 +54,7 @@ def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect
     return found
 
 
-def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> Instruction:
+def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> TpcInstruction:
     """Read one instruction that is not a NOP and stands in a given slot.
 
     Raises:
@@ -76,9 +76,9 @@ def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect:
 
 def _try(
     source: AssemblySource, rows: list[Form], parts: InstructionParts, dialect: Dialect
-) -> tuple[dict[Slot, Instruction], list[_Misfit]]:
+) -> tuple[dict[Slot, TpcInstruction], list[_Misfit]]:
     """Fit rows; the first that fits serves each of its slots."""
-    found: dict[Slot, Instruction] = {}
+    found: dict[Slot, TpcInstruction] = {}
     misfits: list[_Misfit] = []
     for form in rows:
         try:
@@ -97,7 +97,7 @@ def _try(
 _OPERANDS, _PREDICATE, _TYPE, _SWITCHES = range(4)
 
 
-def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> Instruction:
+def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> TpcInstruction:
     """Fit one row.
 
     Raises:
@@ -108,7 +108,7 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
     kind, settings = _match_suffixes(form, parts)
     switches = _match_switches(source, form, parts, settings, dialect)
     span = source.word_span(parts.head)
-    return Instruction(form, kind, switches, operands, predicate, span=span)
+    return TpcInstruction(form, kind, switches, operands, predicate, span=span)
 
 
 def _match_operands(

@@ -15,7 +15,7 @@ from castsim.planning.mechanisms import catalogue_of
 from castsim.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
 from castsim.planning.proof import judge
 from castsim.planning.request import CastRequest, settle
-from castsim.planning.steps import Chain, Step, run_chain
+from castsim.planning.steps import Chain, LoweringStep, run_chain
 
 __all__ = [
     "Assembly",
@@ -29,11 +29,11 @@ __all__ = [
     "Heard",
     "Hop",
     "Judgement",
+    "LoweringStep",
     "Method",
     "Plan",
     "Refuted",
     "Required",
-    "Step",
     "Verdict",
     "Way",
     "assembly_of",

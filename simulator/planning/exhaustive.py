@@ -16,13 +16,13 @@ from castsim.isa.modes import Overflow
 from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
 from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
-from castsim.planning.primitives import Arithmetic, Convert, Integral, Primitive, Scaled, apply
+from castsim.planning.primitives import ConstantArithmetic, FormatCast, Integral, Primitive, Scaled, apply
 from castsim.planning.samples import telling_codes
 from castsim.planning.steps import Chain, primitives_of, run_chain
 from castsim.planning.substitution import Substitute, substitute_of
 from castsim.targets.specification import Case
 
-Substitutes = Mapping[Arithmetic, Substitute]
+Substitutes = Mapping[ConstantArithmetic, Substitute]
 
 _BLOCK = 1 << 16
 _CHUNK = 1 << 22
@@ -71,9 +71,9 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, heard: 
 
 def _quick(primitives: Iterable[Primitive]) -> tuple[Substitutes, str | None]:
     """Return what stands in for the arithmetic of a chain, and the first primitive that nothing makes quick."""
-    found: dict[Arithmetic, Substitute] = {}
+    found: dict[ConstantArithmetic, Substitute] = {}
     for primitive in primitives:
-        if isinstance(primitive, Arithmetic):
+        if isinstance(primitive, ConstantArithmetic):
             substitute = found.get(primitive) or substitute_of(primitive)
             if substitute is None:
                 return found, primitive.name
@@ -139,7 +139,7 @@ class _Runner:
         self.substitutes = substitutes
         self.looks = 0
         self.only_reference = True
-        formats = [primitive.dst for primitive in self.primitives if isinstance(primitive, Convert)]
+        formats = [primitive.dst for primitive in self.primitives if isinstance(primitive, FormatCast)]
         self.buffers = [np.empty(_BLOCK, code_dtype(fmt)) for fmt in formats]
         self.expected = np.empty(_BLOCK, code_dtype(demand.dst))
 
@@ -161,11 +161,11 @@ class _Runner:
         """Return the codes of a block on which the chain fails."""
         results, buffers = codes, iter(self.buffers)
         for primitive in self.primitives:
-            if isinstance(primitive, Convert):
+            if isinstance(primitive, FormatCast):
                 out = next(buffers)
                 convert_codes(results, primitive.src, primitive.dst, primitive.policy, tier=Tier.COMPILED, out=out)
                 results = out
-            elif isinstance(primitive, Arithmetic):
+            elif isinstance(primitive, ConstantArithmetic):
                 results = self.substitutes[primitive].run(results)
             else:
                 results = apply(primitive, results)

@@ -9,7 +9,7 @@ from castsim.isa.pto.program import TileType
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.machines.vector_function.plan import plan_cast
 from castsim.machines.vector_function.trace import ConvertStep, IntegralStep, MaskStep, trace_nest
-from castsim.planning.primitives import And, Convert, Integral, Primitive
+from castsim.planning.primitives import And, FormatCast, Integral, Primitive
 from castsim.planning.steps import TileCastForm
 from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -42,7 +42,7 @@ def _traced(target: VectorFunctionTarget, src: Format, dst: Format, form: TileCa
     for step in chain:
         match step:
             case ConvertStep(before, after, policy):
-                found.append(Convert(before, after, policy))
+                found.append(FormatCast(before, after, policy))
             case IntegralStep(fmt, policy):
                 found.append(Integral(fmt, policy))
             case MaskStep(mask):

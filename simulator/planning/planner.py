@@ -21,7 +21,7 @@ from castsim.planning.demand import Demand, Verdict
 from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
 from castsim.planning.mechanisms import catalogue_of
 from castsim.planning.order import distinct
-from castsim.planning.primitives import Arithmetic, Primitive
+from castsim.planning.primitives import ConstantArithmetic, Primitive
 from castsim.planning.proof import judge
 from castsim.planning.ranking import ranked
 from castsim.planning.request import CastRequest, settle
@@ -327,7 +327,8 @@ def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:
     native = [
         step
         for step in task.catalogue.from_format(demand.src)
-        if step.dst == demand.dst and not any(isinstance(primitive, Arithmetic) for primitive in step.primitives)
+        if step.dst == demand.dst
+        and not any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
     ]
     plain = min(native, key=lambda step: len(step.forms[0].options), default=None)
     if plain is None or (plain.primitives == primitives_of(chain)):

@@ -12,10 +12,19 @@ from castsim.isa.errors import CastsimError
 from castsim.planning.assembling import assembly_of, cost_of
 from castsim.planning.assembly import Assembly, Cost
 from castsim.planning.demand import Demand, Grading, Verdict
-from castsim.planning.primitives import Convert, Integral, Primitive
+from castsim.planning.primitives import FormatCast, Integral, Primitive
 from castsim.planning.proof import goes_by_breakpoints
 from castsim.planning.request import CastRequest
-from castsim.planning.steps import Chain, Form, Step, TileCastForm, TileWorkForm, VectorForm, primitives_of, run_chain
+from castsim.planning.steps import (
+    Chain,
+    Form,
+    LoweringStep,
+    TileCastForm,
+    TileWorkForm,
+    VectorForm,
+    primitives_of,
+    run_chain,
+)
 from castsim.targets import Target
 
 _SIMULATED = 6
@@ -65,7 +74,7 @@ def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
     strange = sum(
         primitive.policy.rounding not in wanted
         for primitive in primitives_of(chain)
-        if isinstance(primitive, Convert | Integral)
+        if isinstance(primitive, FormatCast | Integral)
     )
     instructions = [step for step in chain if step.is_instruction]
     width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
@@ -93,7 +102,7 @@ def _switches(form: Form) -> tuple[Any, ...]:
 
 def _spellings(chain: Chain) -> Iterator[Chain]:
     """Yield a chain with every spelling of its steps that may take another time."""
-    choices: list[list[Step]] = []
+    choices: list[list[LoweringStep]] = []
     for step in chain:
         by_switches: dict[tuple[Any, ...], Form] = {}
         for form in step.forms:

@@ -18,8 +18,8 @@ from castsim.isa.formats import Format
 from castsim.numerics import Tier
 from castsim.planning.catalogue import Catalogue
 from castsim.planning.demand import Demand
-from castsim.planning.primitives import Convert, Integral
-from castsim.planning.steps import Chain, Step, VectorForm
+from castsim.planning.primitives import FormatCast, Integral
+from castsim.planning.steps import Chain, LoweringStep, VectorForm
 from castsim.specifications.order import order_keys
 
 Heard = Callable[[str], None]
@@ -118,13 +118,15 @@ class Leg:
     rounding: str | None = None
 
 
-def _rounds_by(step: Step, mode: str) -> bool:
+def _rounds_by(step: LoweringStep, mode: str) -> bool:
     """Whether an instruction rounds by a mode, in the words of the abstract cast or of the chip."""
     form = step.forms[0]
     if isinstance(form, VectorForm) and form.rounding == mode:
         return True
     return any(
-        primitive.policy.rounding == mode for primitive in step.primitives if isinstance(primitive, Convert | Integral)
+        primitive.policy.rounding == mode
+        for primitive in step.primitives
+        if isinstance(primitive, FormatCast | Integral)
     )
 
 
@@ -158,7 +160,7 @@ def _ends(catalogue: Catalogue, prefix: Prefix, demand: Demand, judge: _Judge) -
             yield chain
 
 
-def _leads_to(catalogue: Catalogue, step: Step, demand: Demand) -> bool:
+def _leads_to(catalogue: Catalogue, step: LoweringStep, demand: Demand) -> bool:
     return step.dst == demand.dst or any(other.dst == demand.dst for other in catalogue.rereads_of(step.dst))
 
 

@@ -85,7 +85,7 @@ Form = TileCastForm | TileWorkForm | VectorForm | RereadForm
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoweringStep:
     """One instruction from `src` to `dst`.
 
     `forms` are the spellings that give the same values, the plainest first; `name` says what the instruction does.
@@ -115,17 +115,17 @@ class Step:
         return f"{self.name} ({options})" if options else self.name
 
 
-Chain = tuple[Step, ...]
+Chain = tuple[LoweringStep, ...]
 
 
-def run_chain(chain: Sequence[Step], codes: Codes, tier: Tier | None = None) -> Codes:
+def run_chain(chain: Sequence[LoweringStep], codes: Codes, tier: Tier | None = None) -> Codes:
     """Return what a chain makes of codes."""
     for step in chain:
         codes = step.run(codes, tier)
     return codes
 
 
-def intermediates(chain: Sequence[Step], codes: Codes) -> list[tuple[Format, Codes]]:
+def intermediates(chain: Sequence[LoweringStep], codes: Codes) -> list[tuple[Format, Codes]]:
     """Return format and codes after every step."""
     found = []
     for step in chain:
@@ -134,12 +134,12 @@ def intermediates(chain: Sequence[Step], codes: Codes) -> list[tuple[Format, Cod
     return found
 
 
-def primitives_of(chain: Iterable[Step]) -> tuple[Primitive, ...]:
+def primitives_of(chain: Iterable[LoweringStep]) -> tuple[Primitive, ...]:
     """Return all primitives of a chain."""
     return tuple(primitive for step in chain for primitive in step.primitives)
 
 
-def path_of(chain: Sequence[Step]) -> tuple[str, ...]:
+def path_of(chain: Sequence[LoweringStep]) -> tuple[str, ...]:
     """Return the names of the formats that a chain goes through."""
     names = [chain[0].src.name, *(step.dst.name for step in chain)] if chain else []
     return tuple(name for place, name in enumerate(names) if place == 0 or name != names[place - 1])

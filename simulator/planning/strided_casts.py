@@ -12,7 +12,7 @@ from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.sequences import Call, emit_call
 from castsim.machines.strided.values import SCALE_FORMAT
 from castsim.numerics import scale_of
-from castsim.planning.primitives import And, Convert, Integral, Primitive, Scaled
+from castsim.planning.primitives import And, FormatCast, Integral, Primitive, Scaled
 from castsim.planning.steps import TileCastForm
 from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -59,7 +59,7 @@ def _through_scratch(sequence: Lowered) -> Primitives:
 def _of_action(action: object, src: Format, dst: Format) -> Primitive:
     match action:
         case strided.Convert(policy):
-            return Convert(src, dst, policy)
+            return FormatCast(src, dst, policy)
         case strided.RoundToIntegral(policy):
             return Integral(dst, policy)
         case strided.ScaledConvert(scale, policy):

@@ -22,14 +22,14 @@ from castsim.isa.pto.program import TileType
 from castsim.numerics import code_dtype, value_of
 from castsim.planning.constants import Constants
 from castsim.planning.facts import digest_of_facts
-from castsim.planning.primitives import Arithmetic
-from castsim.planning.steps import Step, TileWorkForm
+from castsim.planning.primitives import ConstantArithmetic
+from castsim.planning.steps import LoweringStep, TileWorkForm
 from castsim.targets.dataflow import DataflowTarget
 
 _HERE = Span("<plan>", 1, 1)
 
 
-def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
+def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
     """Yield the operations that the target has, for every element type; none whose values are approximate."""
     for mnemonic, monotone in (("tmaxs", True), ("tmins", True), ("tadds", False)):
         rule = target.tile_operation(mnemonic)
@@ -42,11 +42,11 @@ def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[St
                 what = f"{mnemonic} {name} {_label(mnemonic, constant, fmt)}"
                 # A rounded sum keeps order; one that wraps does not.
                 ordered = monotone or isinstance(fmt, FloatFormat)
-                primitive = Arithmetic(f"{target.name} {what}", fmt, run, ordered, constant, run.facts)
-                yield Step(fmt, fmt, (primitive,), (TileWorkForm(mnemonic, constant),), what)
+                primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, ordered, constant, run.facts)
+                yield LoweringStep(fmt, fmt, (primitive,), (TileWorkForm(mnemonic, constant),), what)
 
 
-def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
+def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
     """Yield comparison and selection that leave zeros and make 1 of everything else, where a boolean is asked for."""
     if not (isinstance(constants.dst, IntFormat) and constants.dst.boolean):
         return
@@ -58,8 +58,8 @@ def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
             fmt = FORMATS[name]
             what = f"{TRUTH} {name}"
             run = _TruthOnRow(target, fmt)
-            primitive = Arithmetic(f"{target.name} {what}", fmt, run, constant=one_of(fmt), facts=run.facts)
-            yield Step(fmt, fmt, (primitive,), (TileWorkForm(TRUTH, one_of(fmt)),), what)
+            primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, constant=one_of(fmt), facts=run.facts)
+            yield LoweringStep(fmt, fmt, (primitive,), (TileWorkForm(TRUTH, one_of(fmt)),), what)
 
 
 TRUTH = "tcmps+tsels"

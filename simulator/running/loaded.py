@@ -17,7 +17,7 @@ from castsim.targets import Target
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.findings import StaleRead
-    from castsim.machines.vliw.lint import Finding as LintFinding
+    from castsim.machines.vliw.lint import LintFinding
 
 MAX_CYCLES = 10**10
 """Cycles after which a simulation is given up, unless the caller says otherwise."""

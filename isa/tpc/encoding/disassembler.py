@@ -14,7 +14,7 @@ from castsim.isa.tpc.encoding.assembler import BYTE, COMPRESSED, ENCODED
 from castsim.isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
 from castsim.isa.tpc.encoding.tables import LOOP, Encoding
 from castsim.isa.tpc.printer import print_bundle
-from castsim.isa.tpc.program import Bundle, Immediate, Instruction, LabelUse
+from castsim.isa.tpc.program import Bundle, Immediate, LabelUse, TpcInstruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _targets(units: list[_Unit], size: int, encoding: Encoding) -> set[int]:
     return found
 
 
-def _target(instruction: Instruction | None, address: int, encoding: Encoding) -> int | None:
+def _target(instruction: TpcInstruction | None, address: int, encoding: Encoding) -> int | None:
     """Return the target of a jump or loop end, None if a register says so or there is none."""
     role = {LOOP: "end", "jmpr": "src_a", "jmpa": "src_a"}.get(instruction.mnemonic if instruction else "")
     if instruction is None or role is None:

@@ -47,12 +47,12 @@ class VectorUnit(Protocol):
             IllegalError: it is of another mechanism, or needs a timing row that the target does not have.
         """
 
-    def run(self, pipe: Pipe, entry: Entry) -> Steps:
+    def run(self, pipe: PipeProcess, entry: Entry) -> Steps:
         """Execute the operation of `entry`; returns when the pipe can take the next one."""
 
 
 @dataclass(slots=True, eq=False)
-class Machine:
+class DataflowRun:
     """One run: clock, target, vector unit, buffer ports, flags, and the records of what happened."""
 
     env: Environment
@@ -64,13 +64,13 @@ class Machine:
     facts: set[str] = field(default_factory=set)
 
 
-class Pipe:
+class PipeProcess:
     """One in-order pipe. `remaining` counts the operations that the scalar unit has yet to send.
 
     `drain_end` is the cycle from which on what it has started should keep it no longer.
     """
 
-    def __init__(self, name: str, machine: Machine, remaining: int, observer: Observer | None) -> None:
+    def __init__(self, name: str, machine: DataflowRun, remaining: int, observer: Observer | None) -> None:
         self.name = name
         self.machine = machine
         self.account = Account(name, observer)

@@ -14,7 +14,7 @@ from castsim.engines.event_dataflow.records import Entry
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.machines.strided.banks import places_of_blocks
 from castsim.machines.strided.timing import passes
-from castsim.targets.strided_repeat import BufferPorts as BankFacts
+from castsim.targets.strided_repeat import StridedBufferPorts as BankFacts
 from castsim.timing import Observer
 
 

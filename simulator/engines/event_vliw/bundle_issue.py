@@ -15,7 +15,7 @@ from typing import Any
 from simpy import AnyOf, Environment, Event
 
 from castsim.engines.account import PipeAccount
-from castsim.engines.event_vliw.memory import Port, Request
+from castsim.engines.event_vliw.memory import MemoryRequest, Port
 from castsim.execution.tree import Tree, instances, operations
 from castsim.machines.vliw.operations import SLOTS, BundleOperation
 from castsim.timing import Cause, Execution, Listener, OperationTiming
@@ -33,7 +33,7 @@ class _Issued:
     effect_clock: int
     operation: BundleOperation
     first_index: int
-    requests: list[Request]
+    requests: list[MemoryRequest]
     waits: dict[Cause, int]
     end: int = 0
 
@@ -46,7 +46,7 @@ class Record:
     operations: int = 0
 
 
-class Core:
+class IssueProcess:
     """The issuing process. `beyond` is set to the bundle that met the cycle limit."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Core:
         self._listener = listener
         self._clock = 0
         self._vpu_free = 0
-        self._outstanding: list[Request] = []
+        self._outstanding: list[MemoryRequest] = []
         self._open: deque[_Issued] = deque()
 
     def run(self) -> Generator[Event, Any, None]:
@@ -110,17 +110,17 @@ class Core:
             self._blame(freed, begin, waits)
         self._settle(self._clock)
 
-    def _waiting(self) -> list[Request]:
+    def _waiting(self) -> list[MemoryRequest]:
         self._outstanding = [request for request in self._outstanding if not request.done.processed]
         return self._outstanding
 
-    def _until_done(self, request: Request, waits: dict[Cause, int]) -> Generator[Event, Any, None]:
+    def _until_done(self, request: MemoryRequest, waits: dict[Cause, int]) -> Generator[Event, Any, None]:
         begin = int(self._env.now)
         if not request.done.processed:
             yield request.done
             self._blame(request, begin, waits)
 
-    def _blame(self, request: Request, begin: int, waits: dict[Cause, int]) -> None:
+    def _blame(self, request: MemoryRequest, begin: int, waits: dict[Cause, int]) -> None:
         """Charge the cycles from `begin` to now to what kept the access."""
         now = int(self._env.now)
         while begin < now:
@@ -158,7 +158,7 @@ class Core:
             (operation.stores, self._ports[1], None),
         ):
             for _ in range(count):
-                request = Request(first, due, self._env.event())
+                request = MemoryRequest(first, due, self._env.event())
                 issued.requests.append(request)
                 self._outstanding.append(request)
                 port.queue.put(request)

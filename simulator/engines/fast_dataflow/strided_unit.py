@@ -15,7 +15,7 @@ from castsim.machines.strided.geometry import repeat_blocks
 from castsim.machines.strided.operations import VectorOperation
 from castsim.machines.strided.timing import result_delay
 from castsim.machines.strided.timing_facts import always_fills, check_vector, facts_of
-from castsim.targets.strided_repeat import BufferPorts, StridedRepeatTarget
+from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class StridedRows:
 
 
 @lru_cache(maxsize=16)
-def _banking(banks: BufferPorts) -> Banking:
+def _banking(banks: StridedBufferPorts) -> Banking:
     """Return port and bank of every block, and what they exclude."""
     reads, writes, places = places_of_blocks(banks)
     return Banking(

@@ -25,7 +25,7 @@ HASH_RULE = (
 )
 
 
-class Kept(ABC):
+class KeptRecord(ABC):
     """A record that is kept in a file. `KIND` tells the files apart; `runs`: when, and with which versions of what."""
 
     __slots__ = ()

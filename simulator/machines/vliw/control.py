@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.errors import EngineError, IllegalError
-from castsim.isa.tpc import Comparison, Immediate, Instruction
+from castsim.isa.tpc import Comparison, Immediate, TpcInstruction
 from castsim.isa.tpc.program import WORD_MASK
-from castsim.machines.vliw.registers import Cell, Registers
+from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.machines.vliw.structure import LoopShape, Structure, holds, signed
 from castsim.machines.vliw.trace import Trace
 from castsim.targets.vliw import VliwTarget
@@ -21,7 +21,7 @@ class Turn:
     """A loop under way: bound and step as they were at LOOP."""
 
     shape: LoopShape
-    iterator: Cell
+    iterator: RegisterCell
     bound: int
     step: int
     compare: Comparison
@@ -59,7 +59,7 @@ class Control:
         """Whether nothing is left to issue."""
         return self.halted or self.pc >= len(self._structure.bundles)
 
-    def jump(self, instruction: Instruction, source: int | None) -> None:
+    def jump(self, instruction: TpcInstruction, source: int | None) -> None:
         """Take a jump; `source` is the content of its register.
 
         Raises:
@@ -74,7 +74,7 @@ class Control:
         self._structure.check_jump(self.pc, target, instruction.span)
         self._pending = _Pending(self._jump_delay, target, jump=True)
 
-    def loop(self, instruction: Instruction, bounds: dict[str, int], *, active: bool) -> Turn | None:
+    def loop(self, instruction: TpcInstruction, bounds: dict[str, int], *, active: bool) -> Turn | None:
         """Begin a hardware loop and return it; None if it has no trip.
 
         `bounds` are start, bound and step, `active` says whether its predicate holds.
@@ -177,7 +177,7 @@ class Control:
                 f"the program runs across the border of a loop body into bundle {self.pc}", span=bundle.span
             )
 
-    def _refuse_in_delay(self, instruction: Instruction) -> None:
+    def _refuse_in_delay(self, instruction: TpcInstruction) -> None:
         if self._pending is not None:
             raise IllegalError(
                 f"{instruction.mnemonic} stands in the delay bundle of a jump or loop", span=instruction.span

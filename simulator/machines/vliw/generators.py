@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from castsim.machines.vliw.findings import Findings, Kind, Site
+from castsim.machines.vliw.findings import Findings, Site, StaleReadKind
 from castsim.machines.vliw.latency import Distances
 from castsim.targets.vliw_latency import Commit
 
@@ -62,13 +62,13 @@ class Generator(Generic[_State]):
         """Tell of a use that misses a reseed or an earlier use, or of one before any reseed."""
         self._settle(now)
         if not self._seeded:
-            findings.add(Kind.UNWRITTEN, self.name, "random", reader, now)
+            findings.add(StaleReadKind.UNWRITTEN, self.name, "random", reader, now)
         for pending in reversed(self._pending):
             needed = self._needed(pending, use)
             distance = now - pending.time
             if distance >= needed:
                 return
-            kind = Kind.SAME_BUNDLE if distance == 0 else Kind.EARLY
+            kind = StaleReadKind.SAME_BUNDLE if distance == 0 else StaleReadKind.EARLY
             findings.add(kind, self.name, "random", reader, now, pending.writer, distance, needed)
             if distance:
                 return

@@ -13,10 +13,10 @@ from castsim.isa.tpc import (
     Comparison,
     Directive,
     Immediate,
-    Instruction,
     LabelUse,
-    Program,
     Register,
+    TpcInstruction,
+    TpcProgram,
     print_instruction,
 )
 from castsim.isa.tpc.encoding.assembler import BYTE, COMPRESSED
@@ -56,7 +56,7 @@ class Structure:
             bundle.
     """
 
-    def __init__(self, program: Program, target: VliwTarget) -> None:
+    def __init__(self, program: TpcProgram, target: VliwTarget) -> None:
         self.bundles = program.bundles
         self._bundle_bytes = target.encoding.bundle_bytes
         *self.addresses, self._size = _addresses(program, self._bundle_bytes)
@@ -87,14 +87,14 @@ class Structure:
                 if target_index is not None:
                     self.check_jump(index, target_index, bundle.spu.span)
 
-    def static_target(self, index: int, jump: Instruction) -> int | None:
+    def static_target(self, index: int, jump: TpcInstruction) -> int | None:
         """Return the bundle that a jump goes to, None if a register says so. Errors as `target_of`."""
         operand = jump.operand("src_a")
         if isinstance(operand, LabelUse):
             return self._labels[operand.name]
         return self.target_of(index, jump, operand.signed) if isinstance(operand, Immediate) else None
 
-    def target_of(self, index: int, jump: Instruction, distance: int) -> int:
+    def target_of(self, index: int, jump: TpcInstruction, distance: int) -> int:
         """Return the bundle at a byte distance from a jump, or at a byte address of the program.
 
         Outside the program bundles are counted on as if they had full size.
@@ -127,7 +127,7 @@ class Structure:
         if self.enclosing[index] != self.enclosing[target]:
             raise IllegalError(f"the jump to bundle {target} crosses the border of a loop body", span=span)
 
-    def _range(self, index: int, loop: Instruction) -> tuple[int, int]:
+    def _range(self, index: int, loop: TpcInstruction) -> tuple[int, int]:
         """Return the body of a loop as a range of bundles."""
         start = index + 1 + self._target.loop_rules.delay_bundles
         operand = loop.operand("end")
@@ -160,7 +160,7 @@ class Structure:
                 if inside and loop.end > other.end:
                     raise IllegalError("the loop ends behind the loop around it", span=span)
 
-    def _check_counters(self, loop: LoopShape, instruction: Instruction) -> None:
+    def _check_counters(self, loop: LoopShape, instruction: TpcInstruction) -> None:
         """Refuse a body that writes the iterator, bound or step of its loop."""
         counters = {self.iterator(loop.depth)}
         for role in ("bound", "step"):
@@ -186,7 +186,7 @@ class Structure:
         return loop.span
 
 
-def _addresses(program: Program, bundle_bytes: int) -> list[int]:
+def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
     """Return the byte address of every bundle of so many bytes, and of the end.
 
     Raises:
@@ -241,7 +241,7 @@ def described(bundle: Bundle) -> str:
     return "|".join(name_of(instruction) for instruction in bundle.slots if instruction is not None) or "nop"
 
 
-def name_of(instruction: Instruction | None) -> str:
+def name_of(instruction: TpcInstruction | None) -> str:
     """Return mnemonic and type of an instruction, nothing for an empty slot."""
     if instruction is None:
         return ""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.isa.tpc.forms import Memory
+from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import WORD_MASK, File
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.control import Control, Turn
@@ -30,7 +30,7 @@ from castsim.machines.vliw.findings import Counts, Findings
 from castsim.machines.vliw.induction import Induction, follows_state, induction
 from castsim.machines.vliw.local_access import LocalAccess
 from castsim.machines.vliw.plans import InstructionPlan
-from castsim.machines.vliw.registers import Cell, Held, Registers, Write
+from castsim.machines.vliw.registers import Held, RegisterCell, Registers, Write
 from castsim.machines.vliw.structure import LoopShape, Structure, signed
 from castsim.machines.vliw.trace import Trace
 from castsim.targets.vliw import VliwTarget
@@ -94,8 +94,8 @@ class _Body:
             read = [cell for operand in operands for cell in operand.cells]
             self.cells.update({cell.name: cell for cell in (*read, *plan.results)})
         accesses = {plan.memory for plan in self.plans}
-        self.stores_words = Memory.SCALAR_STORE in accesses
-        self.stores_vectors = Memory.VECTOR_STORE in accesses
+        self.stores_words = MemoryOperation.SCALAR_STORE in accesses
+        self.stores_vectors = MemoryOperation.VECTOR_STORE in accesses
         self.iterator = iterator.name
         written = {cell.name for plan in self.plans for cell in plan.results}
         self.hopeless = self.iterator in written or any(map(follows_state, self.plans))
@@ -220,7 +220,7 @@ class Trips:
             alike.append(np.packbits(self._local.vlm.written).tobytes())
         return _End(now, issued, tuple(alike), tuple(values), self._findings.counts())
 
-    def _parted(self, cell: Cell, now: int) -> tuple[Held, list[Write]]:
+    def _parted(self, cell: RegisterCell, now: int) -> tuple[Held, list[Write]]:
         """Return what everybody sees in a register, and the writes that somebody may not see yet."""
         old, count = cell.settled, 0
         while count < len(cell.pending) and now - cell.pending[count].time >= self._horizon:

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from castsim.execution.tree import Lowered, Tree, elements
 from castsim.reports.documents import Document, document
-from castsim.reports.kernel_memory import BufferMap, Interval, Stretch, buffer_maps, joined
+from castsim.reports.kernel_memory import BufferMap, BufferStretch, Interval, buffer_maps, joined
 from castsim.reports.lines import SourceLine, listed, source_lines
 from castsim.reports.pipes import WAITING, Limiter, limiter, share
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.targets import Target
@@ -136,7 +136,7 @@ def _line_entry(cost: LineCost) -> Document:
     }
 
 
-def _stretch_entry(stretch: Stretch) -> Document:
+def _stretch_entry(stretch: BufferStretch) -> Document:
     used = ("scratch", "written_by", "read_by", "live_cycles", "live", "writes", "reads")
     return document(stretch, "start", "last_byte", *used, **_STRETCH)
 
@@ -203,7 +203,7 @@ def _numbers(lines: Sequence[int]) -> str:
     return ",".join(map(str, lines)) or "-"
 
 
-def _picture(stretch: Stretch, total: int, buckets: int) -> str:
+def _picture(stretch: BufferStretch, total: int, buckets: int) -> str:
     """Return one character per bucket of cycles."""
     found = []
     for bucket in range(buckets):
@@ -281,4 +281,4 @@ def _refusal(target: Target) -> str | None:
     return "--report kernel is about pipes and tile buffers, which assembly does not have"
 
 
-SECTION = Section(_text, _data, refusal=_refusal)
+SECTION = ReportSection(_text, _data, refusal=_refusal)

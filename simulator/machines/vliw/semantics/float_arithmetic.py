@@ -11,7 +11,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.tpc.program import Instruction
+from castsim.isa.tpc.program import TpcInstruction
 from castsim.machines.vliw.semantics.configuration import arithmetic_rounding, configured
 from castsim.machines.vliw.semantics.interface import State
 from castsim.machines.vliw.semantics.lanes import is_nan
@@ -35,7 +35,7 @@ class FloatRules:
     flush_results: bool
 
 
-def rules_of(instruction: Instruction, target: VliwTarget, state: State) -> FloatRules:
+def rules_of(instruction: TpcInstruction, target: VliwTarget, state: State) -> FloatRules:
     """Return the rules of an instruction on floats, from configuration registers, options and switches."""
     values, name = target.special_values, instruction.type
     flushed = name in values.flushed and target.option("arithmetic_subnormals") == "flush"
@@ -46,7 +46,7 @@ def rules_of(instruction: Instruction, target: VliwTarget, state: State) -> Floa
     return FloatRules(arithmetic_rounding(target, state), flushed or requested, flushed)
 
 
-def check_switches(instruction: Instruction, target: VliwTarget) -> None:
+def check_switches(instruction: TpcInstruction, target: VliwTarget) -> None:
     """Refuse switches that mean nothing for floats.
 
     Raises:

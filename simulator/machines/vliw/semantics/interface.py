@@ -33,7 +33,7 @@ unsigned 32-bit pattern; Z and AD: an unsigned 64-bit pattern; I: `Coordinates`.
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class OperandValues:
     """What an instruction reads from registers.
 
     `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` says which
