@@ -9,7 +9,18 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy
-from castsim.planning import CastRequest, Demand, LoweringStep, Method, Verdict, Way, catalogue_of, judge, plan, settle
+from castsim.planning import (
+    CastRequest,
+    Demand,
+    LoweringStep,
+    Method,
+    PlanKind,
+    Verdict,
+    catalogue_of,
+    judge,
+    plan,
+    settle,
+)
 from castsim.planning.breakpoints import judge_by_breakpoints
 from castsim.planning.judgement import Judgement
 from castsim.planning.order import codes_at, is_ordered, nearest_zero_first, number_count
@@ -213,4 +224,4 @@ def test_bad_requests(request_: CastRequest, error: type[Exception], message: st
 
 def test_a_destination_that_nothing_writes() -> None:
     found = plan(CastRequest("f64", "f16", "a5"))
-    assert (found.way, found.verdict, found.chain) == (Way.IMPOSSIBLE, Verdict.DIFFERS, ())
+    assert (found.kind, found.verdict, found.chain) == (PlanKind.IMPOSSIBLE, Verdict.DIFFERS, ())

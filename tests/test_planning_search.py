@@ -10,7 +10,7 @@ from planning_synthetic import WIDE, Case, case, issue, shortest
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy
-from castsim.planning import CastRequest, Catalogue, Method, Verdict, Way, judge, plan, settle
+from castsim.planning import CastRequest, Catalogue, Method, PlanKind, Verdict, judge, plan, settle
 from castsim.planning.primitives import FormatCast
 from castsim.planning.samples import telling_codes
 from castsim.planning.search import search
@@ -32,9 +32,9 @@ def check(found: Case) -> int | None:
     expected = shortest(found, 3)
     planned = plan(request(found))
     if expected is None:
-        assert planned.way is Way.IMPOSSIBLE, planned.chain
+        assert planned.kind is PlanKind.IMPOSSIBLE, planned.chain
         return None
-    assert planned.way is not Way.IMPOSSIBLE
+    assert planned.kind is not PlanKind.IMPOSSIBLE
     assert sum(step.is_instruction for step in planned.chain) == expected
     assert planned.verdict is Verdict.EXACT
     return expected
@@ -57,7 +57,7 @@ def test_a_found_chain_is_right_instruction_by_instruction() -> None:
     for seed in range(40):
         found = case(seed)
         planned = plan(request(found))
-        if planned.way is Way.IMPOSSIBLE:
+        if planned.kind is PlanKind.IMPOSSIBLE:
             continue
         codes = np.arange(1 << oracle.fmt(found.src).bits, dtype=oracle.storage(found.src))
         results, fmt = codes, found.src

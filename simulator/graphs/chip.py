@@ -15,7 +15,7 @@ from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
 from castsim.planning import CastRequest, Catalogue, Chain, settle
-from castsim.planning.answering import Answer, Setting, answer
+from castsim.planning.lowering_answers import Answer, Setting, answer
 from castsim.planning.mechanisms import PLANNING
 from castsim.planning.primitives import FormatCast, Integral
 from castsim.planning.samples import all_codes, telling_codes
@@ -44,7 +44,7 @@ class Chip:
         """Plan a cast of a specification, with options that software sets where it needs them, as `castsim lower` does.
 
         Raises:
-            ReadError, IllegalError: as `castsim.planning.answering.answer`.
+            ReadError, IllegalError: as `castsim.planning.lowering_answers.answer`.
         """
         key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
         if key not in self._answers:

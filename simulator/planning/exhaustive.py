@@ -15,12 +15,13 @@ from castsim.isa.formats import IntFormat
 from castsim.isa.modes import Overflow
 from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
 from castsim.planning.demand import Demand, Grading, Verdict
-from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
+from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
 from castsim.planning.primitives import ConstantArithmetic, FormatCast, Integral, Primitive, Scaled, apply
 from castsim.planning.samples import telling_codes
 from castsim.planning.steps import Chain, primitives_of, run_chain
 from castsim.planning.substitution import Substitute, substitute_of
 from castsim.targets.specification import Case
+from castsim.timing import ProgressCallback
 
 Substitutes = Mapping[ConstantArithmetic, Substitute]
 
@@ -39,7 +40,7 @@ def has_machine_code() -> bool:
         return False
 
 
-def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, heard: Heard) -> Judgement:
+def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progress: ProgressCallback) -> Judgement:
     """Return the verdict on all 2**32 codes; `sampled`, with a remark, where machine code or time is lacking.
 
     Where a function stands in for an instruction, the verdict is proven only if that was; see `substitution`.
@@ -55,7 +56,7 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, heard: 
     runners = [_Runner(demand, chain, reference, substitutes) for _ in range(os.cpu_count() or 1)]
     with ThreadPoolExecutor(len(runners)) as pool:
         for start in range(0, _CODES // 2, _CHUNK * len(runners)):
-            heard("all codes", 2 * start, _CODES)
+            progress("all codes", 2 * start, _CODES)
             starts = range(start, min(start + _CHUNK * len(runners), _CODES // 2), _CHUNK)
             # Machine code runs without the interpreter's lock; the first chunk with a failure has the smallest.
             found = list(pool.map(_Runner.first_failing, runners, starts))

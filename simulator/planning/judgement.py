@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,9 +10,6 @@ from castsim.isa.formats import Format
 from castsim.planning.demand import Verdict
 from castsim.planning.order import nearest_zero_first
 from castsim.planning.steps import Chain
-
-Heard = Callable[[str, int, int], None]
-"""Is told what is going on, how far it is, and how far it goes."""
 
 
 class Method(StrEnum):

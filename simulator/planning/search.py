@@ -7,7 +7,7 @@ the codes tried, so a chain that is right on them is found whenever one exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain as all_of
 
@@ -21,8 +21,7 @@ from castsim.planning.demand import Demand
 from castsim.planning.primitives import FormatCast, Integral
 from castsim.planning.steps import Chain, LoweringStep, VectorForm
 from castsim.specifications.order import order_keys
-
-Heard = Callable[[str], None]
+from castsim.timing import ProgressCallback
 
 _TIER = Tier.REFERENCE
 """So few codes are not worth a table or machine code."""
@@ -42,7 +41,7 @@ class Prefix:
 
 
 def search(
-    catalogue: Catalogue, demand: Demand, codes: Codes, steps: int, heard: Heard = lambda _: None
+    catalogue: Catalogue, demand: Demand, codes: Codes, steps: int, progress: ProgressCallback = lambda *_: None
 ) -> list[Chain]:
     """Return the shortest chains of up to `steps` instructions that satisfy the demand on all of `codes`.
 
@@ -55,7 +54,7 @@ def search(
     for length in range(1, steps + 1):
         if found:
             break
-        heard(f"{length} steps")
+        progress(f"{length} steps", 0, 0)
         # What may be the end comes first: only where nothing is found is the rest worth running.
         arriving = list(_grown(catalogue, frontier, demand, leading=True))
         found = [chain for prefix in arriving for chain in _ends(catalogue, prefix, demand, judge)]

@@ -6,10 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 from castsim.isa.formats import format_named
-from castsim.planning import Counterexample, Verdict, Way
-from castsim.planning.answering.answer import setting_text
+from castsim.planning import Counterexample, PlanKind, Verdict
 from castsim.planning.conformance import Matrix, Settled
 from castsim.planning.conformance.cells import changed
+from castsim.planning.lowering_answers.answer import setting_text
 from castsim.reports.documents import Document, document
 from castsim.reports.lower import code_text, counterexample_document, number_text
 from castsim.specifications import SpecifiedCast
@@ -28,8 +28,8 @@ def conform_document(found: Matrix) -> Document:
         "cells": [_cell_document(entry) for entry in found.entries],
         "totals": {
             target: {
-                way.value: sum(entry.way is way for entry in found.entries if entry.cell.target == target)
-                for way in Way
+                kind.value: sum(entry.kind is kind for entry in found.entries if entry.cell.target == target)
+                for kind in PlanKind
             }
             for target in found.targets
         },
@@ -42,7 +42,7 @@ def _cell_document(entry: Settled) -> Document:
         **document(cell, "src", "dst"),
         "attributes": dict(cell.attributes),
         "target": cell.target,
-        **document(entry, "way", "verdict", "path"),
+        **document(entry, "kind", "verdict", "path", kind="way"),
         "instructions": [
             {"instruction": name, "options": options}
             for name, options in zip(entry.instructions, entry.options, strict=True)
@@ -63,12 +63,12 @@ def cast_text(cast: SpecifiedCast, entry: Settled) -> str:
 
 def cell_text(entry: Settled) -> str:
     """Return a cell in words: how, what has to be asked for, with which options, at what cost; or where it fails."""
-    if entry.way is Way.IMPOSSIBLE:
+    if entry.kind is PlanKind.IMPOSSIBLE:
         return "no: nothing leads there" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
     marks = f" with options {setting_text(entry.settings)}" if entry.settings else ""
     marks += "" if entry.verdict is Verdict.EXACT else " (within tolerance)"
     marks += "" if entry.proven else SAMPLED
-    if entry.way is Way.COPY:
+    if entry.kind is PlanKind.COPY:
         return f"copy{marks}"
     cost = "" if entry.cycles_per_element is None else f", {entry.cycles_per_element:.3f}"
     cost += "" if entry.native is None else f"; or native with options {setting_text(entry.native)}"
@@ -77,7 +77,7 @@ def cell_text(entry: Settled) -> str:
 
 def _done(entry: Settled) -> str:
     asked = [option for option in entry.options if option]
-    if entry.way in (Way.NATIVE, Way.OPTIONS):
+    if entry.kind in (PlanKind.NATIVE, PlanKind.OPTIONS):
         return asked[0] if asked else "native"
     return "; ".join(
         f"{name} ({option})" if option else name for name, option in zip(entry.instructions, entry.options, strict=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from castsim.isa.formats import FORMATS, IntFormat
-from castsim.planning import CastRequest, Counterexample, Verdict, Way
-from castsim.planning.answering import Answer, Setting, answer
+from castsim.planning import CastRequest, Counterexample, PlanKind, Verdict
+from castsim.planning.lowering_answers import Answer, Setting, answer
 from castsim.planning.steps import path_of
 from castsim.specifications import SpecifiedCast, specified_cast
 from castsim.targets import Specification
@@ -40,7 +40,7 @@ class Settled:
     """
 
     cell: Cell
-    way: Way
+    kind: PlanKind
     verdict: Verdict
     path: tuple[str, ...]
     instructions: tuple[str, ...]
@@ -114,7 +114,7 @@ def settled(cell: Cell, answered: Answer) -> Settled:
     evidence = found.evidence
     return Settled(
         cell=cell,
-        way=answered.way,
+        kind=answered.kind,
         verdict=found.verdict,
         path=path_of(found.chain),
         instructions=tuple(step.name for step in found.chain if step.is_instruction),

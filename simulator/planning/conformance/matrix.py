@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +10,11 @@ from pathlib import Path
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.planning.answering import Setting, setting_of
 from castsim.planning.conformance.cells import Cell, Settled, changed, legal_casts, settle_cell, specified_version
+from castsim.planning.lowering_answers import Setting, setting_of
 from castsim.specifications import SpecifiedCast
 from castsim.targets import Specification, load_specification, load_target, target_names
-
-Heard = Callable[[str, int, int], None]
+from castsim.timing import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def conform(
     dst: str | None = None,
     prove: bool = False,
     workers: int = 1,
-    heard: Heard = lambda *_: None,
+    progress: ProgressCallback = lambda *_: None,
     options: Mapping[str, int | str] | None = None,
 ) -> Matrix:
     """Plan every legal cast of a specification on every target.
@@ -68,7 +67,7 @@ def conform(
         src, dst: keep the casts from and to these formats only.
         prove: try all codes of 32 bits where nothing less proves a verdict, which takes seconds per cell.
         workers: processes.
-        heard: is told how many cells are done.
+        progress: is told how many cells are done.
         options: of the targets, which all must have them.
 
     Raises:
@@ -84,13 +83,13 @@ def conform(
     run = partial(settle_cell, spec=found, version=chosen, prove=prove, options=options)
     if workers == 1:
         for cell in cells:
-            heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
+            progress(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
             entries.append(run(cell))
     else:
         with ProcessPoolExecutor(workers) as pool:
             for entry in pool.map(run, cells, chunksize=4):
                 entries.append(entry)
-                heard(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
+                progress(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
     return Matrix(found, chosen, casts, names, tuple(entries), given[0])
 
 
