@@ -14,7 +14,7 @@ from castsim.planning import CastRequest, Catalogue, Method, PlanKind, Verdict, 
 from castsim.planning.primitives import FormatCast
 from castsim.planning.samples import telling_codes
 from castsim.planning.search import search
-from castsim.planning.steps import LoweringStep, TileCastForm, TileWorkForm
+from castsim.planning.steps import LoweringStep, TileCastForm, TileOperationForm
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200
@@ -63,7 +63,7 @@ def test_a_found_chain_is_right_instruction_by_instruction() -> None:
         results, fmt = codes, found.src
         for step in planned.chain:
             form = step.forms[0]
-            if isinstance(form, TileWorkForm):
+            if isinstance(form, TileOperationForm):
                 results = issue(found.target, results, fmt, (fmt, form.mnemonic, form.constant))
             if isinstance(form, TileCastForm):
                 mode = None if form.rounding is None else form.rounding.name.lower()

@@ -156,12 +156,12 @@ def pipelined(path: Path, mode: str, target: VliwTarget) -> Pipelined:
     _, flat = arranged(instructions, target)
     singles = [parse(_line({slot: text}), target.dialect, _FILE).bundles[0] for slot, text in instructions]
     operations = [_operation(TpcProgram((), (single,)), target) for single in singles]
-    work = [max(operation.work) for operation in operations]
+    occupied = [max(operation.slot_cycles) for operation in operations]
     needed = max(
-        sum(cycles for (own, _), cycles in zip(instructions, work, strict=True) if own is slot) for slot in Slot
+        sum(cycles for (own, _), cycles in zip(instructions, occupied, strict=True) if own is slot) for slot in Slot
     )
     for interval in range(needed, _LONGEST):
-        places = _folded(instructions, flat, work, interval, target)
+        places = _folded(instructions, flat, occupied, interval, target)
         if places is not None:
             return Pipelined(
                 instructions=tuple(instructions),
@@ -175,7 +175,7 @@ def pipelined(path: Path, mode: str, target: VliwTarget) -> Pipelined:
 
 
 def _folded(
-    instructions: Items[tuple[Slot, str]], flat: Items[int], work: Items[int], interval: int, target: VliwTarget
+    instructions: Items[tuple[Slot, str]], flat: Items[int], occupied: Items[int], interval: int, target: VliwTarget
 ) -> list[int] | None:
     """Return the places of a step's instructions if another step follows every `interval` bundles, None without any.
 
@@ -189,9 +189,9 @@ def _folded(
         slot, text = instructions[index]
         for _ in range(interval):
             place = flat[index] + delay
-            cells = {(slot, (place + cycle) % interval) for cycle in range(work[index])}
+            cells = {(slot, (place + cycle) % interval) for cycle in range(occupied[index])}
             beside = {**taken.get(place % interval, {}), slot: text}
-            if len(cells) == work[index] and held.isdisjoint(cells) and _may_stand(beside, target):
+            if len(cells) == occupied[index] and held.isdisjoint(cells) and _may_stand(beside, target):
                 break
             delay += 1
         else:
@@ -279,8 +279,8 @@ class _Maker:
     def loop_instruction(self) -> Lowered:
         """Return the bundle that starts the loop: alone, as its immediates ask."""
         names = tuple("loop" if slot is Slot.SPU else "" for slot in Slot)
-        work = tuple(int(slot is Slot.SPU) for slot in Slot)
-        operation = BundleOperation(work, names, 0, 0, 0, 1, 0)  # type: ignore[arg-type]  # four slots
+        slot_cycles = tuple(int(slot is Slot.SPU) for slot in Slot)
+        operation = BundleOperation(slot_cycles, names, 0, 0, 0, 1, 0)  # type: ignore[arg-type]  # four slots
         self._made.append(Instruction("loop", main_pipe(names), Span(_FILE, len(self._made) + 1, 1)))
         return Lowered(len(self._made) - 1, Block((operation,)))
 

@@ -20,7 +20,7 @@ from castsim.planning.steps import (
     Form,
     LoweringStep,
     TileCastForm,
-    TileWorkForm,
+    TileOperationForm,
     VectorForm,
     primitives_of,
     run_chain,
@@ -93,7 +93,7 @@ def _kind(chain: Chain) -> tuple[Any, ...]:
 
 def _mnemonic(form: Form) -> str | None:
     """Return the mnemonic of a form that is no cast of a tile, which all have the same, and no reading of bits anew."""
-    return form.mnemonic if isinstance(form, TileWorkForm | VectorForm) else None
+    return form.mnemonic if isinstance(form, TileOperationForm | VectorForm) else None
 
 
 def _switches(form: Form) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ class TileCastForm:
 
 
 @dataclass(frozen=True, slots=True)
-class TileWorkForm:
+class TileOperationForm:
     """A tile operation with a constant: the mnemonic without `pto.`, the constant's code, further attributes."""
 
     mnemonic: str
@@ -81,7 +81,7 @@ class RereadForm:
         return ()
 
 
-Form = TileCastForm | TileWorkForm | VectorForm | RereadForm
+Form = TileCastForm | TileOperationForm | VectorForm | RereadForm
 
 
 @dataclass(frozen=True, slots=True)

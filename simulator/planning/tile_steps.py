@@ -7,7 +7,7 @@ from typing import Protocol
 from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
-from castsim.planning.steps import LoweringStep, TileCastForm, TileWorkForm
+from castsim.planning.steps import LoweringStep, TileCastForm, TileOperationForm
 from castsim.planning.tile_arithmetic import TRUTH
 from castsim.targets import Target
 
@@ -55,7 +55,7 @@ def step_lines(step: LoweringStep, source: Named, result: Named, declarations: D
     form = step.forms[0]
     if isinstance(form, TileCastForm):
         return [_cast(step, form, source, result, declarations)]
-    if not isinstance(form, TileWorkForm) or form.constant is None:
+    if not isinstance(form, TileOperationForm) or form.constant is None:
         raise IllegalError(f"{step.name} is no tile operation")
     if form.mnemonic == TRUTH:
         return _truth(step, form.constant, source, result, declarations)

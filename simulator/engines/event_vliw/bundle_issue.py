@@ -96,7 +96,7 @@ class IssueProcess:
     def _wait(self, operation: BundleOperation, waits: dict[Cause, int]) -> Generator[Event, Any, None]:
         """Stand still until the bundle can go."""
         now = int(self._env.now)
-        if operation.work[SLOTS.index("VPU")] and self._vpu_free > now:
+        if operation.slot_cycles[SLOTS.index("VPU")] and self._vpu_free > now:
             yield self._env.timeout(self._vpu_free - now)
             self._stall(Cause.INITIATION_INTERVAL, self._vpu_free, waits)
         for request in [r for r in self._outstanding if r.due is not None and r.due <= self._clock]:
@@ -147,11 +147,11 @@ class IssueProcess:
         first = self.record.operations
         issued = _Issued(instruction, now, self._clock + operation.effect, operation, first, [], waits)
         for place, slot in enumerate(SLOTS):
-            busy = bool(operation.work[place])
+            busy = bool(operation.slot_cycles[place])
             self._accounts[slot].charge(Cause.BUSY if busy else Cause.EMPTY, now + 1, first if busy else None)
             self.record.operations += busy
-        self._vpu_free = max(self._vpu_free, now + operation.work[SLOTS.index("VPU")])
-        if max(operation.work) > 1:
+        self._vpu_free = max(self._vpu_free, now + operation.slot_cycles[SLOTS.index("VPU")])
+        if max(operation.slot_cycles) > 1:
             self.facts.add("options.all_lanes_cycles")
         for count, port, due in (
             (operation.loads, self._ports[0], self._clock + operation.data_due),
@@ -199,7 +199,7 @@ class IssueProcess:
         for number, each in enumerate(self.record.bundles):
             index, waits = each.first_index, each.waits
             for place, slot in enumerate(SLOTS):
-                if each.operation.work[place]:
+                if each.operation.slot_cycles[place]:
                     causes = {**waits, Cause.BUSY: 1}
                     name = each.operation.names[place]
                     found.append(OperationTiming(index, number, slot, name, each.start, _end(each), causes))

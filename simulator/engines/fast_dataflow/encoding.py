@@ -116,18 +116,16 @@ class Encoder:
                     *sent, FENCE_ALL if name == ALL_PIPES else SCALAR if name == self.pipes[SCALAR_PIPE] else FENCE
                 )
             case Transfer():
-                return self._add(*sent, TRANSFER, work=self._transfer(operation, addresses[0]))
-        work = self.unit.encode(operation, addresses, self)
-        self.facts.update(work.facts)
-        return self._add(*sent, work.kind, work=work.row)
+                return self._add(*sent, TRANSFER, row=self._transfer(operation, addresses[0]))
+        encoded = self.unit.encode(operation, addresses, self)
+        self.facts.update(encoded.facts)
+        return self._add(*sent, encoded.kind, row=encoded.row)
 
-    def _add(
-        self, operation: Operation, cost: int, cause: int, kind: int, *, flag: int = NONE, work: int = NONE
-    ) -> int:
+    def _add(self, operation: Operation, cost: int, cause: int, kind: int, *, flag: int = NONE, row: int = NONE) -> int:
         pipe = SCALAR_PIPE if operation.pipe == ALL_PIPES else self.pipes.index(operation.pipe)
         self.operations.append(operation)
-        row = state.OperationRow(len(self.operations) - 1, kind, pipe, cost, cause, flag, work)
-        return self.memory.append("operations", [row])
+        added = state.OperationRow(len(self.operations) - 1, kind, pipe, cost, cause, flag, row)
+        return self.memory.append("operations", [added])
 
     def _flag(self, key: Key) -> int:
         if key not in self.flags:

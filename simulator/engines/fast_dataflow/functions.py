@@ -61,7 +61,7 @@ def begin_function(m: MachineState, p: int, e: int) -> None:
             m.pipes[q].began = NONE  # nobody who begins in this cycle too counts instead
     pipe.status = WORKING
     _reset(m, now)
-    for port in range(m.functions[m.operations[entry.operation].work].special_ports):
+    for port in range(m.functions[m.operations[entry.operation].row].special_ports):
         m.special[port] = 0
     resume_function(m, p)
 
@@ -84,7 +84,7 @@ def _reset(m: MachineState, now: int) -> None:
 def resume_function(m: MachineState, p: int) -> None:
     """Let the front end go on, as far as it gets in this cycle."""
     front, pipe = m.front_end, m.pipes[p]
-    function = m.functions[m.operations[m.entries[pipe.current].operation].work]
+    function = m.functions[m.operations[m.entries[pipe.current].operation].row]
     pipe.wake = NEVER
     while front.phase != CLOSED:
         if front.phase < ROW_TURNING:
@@ -101,7 +101,7 @@ def resume_function(m: MachineState, p: int) -> None:
 def serve_function(m: MachineState, p: int) -> None:
     """Serve what asks first: a store that has been sent in an earlier cycle, loads, a store sent in this one."""
     front, stores, now = m.front_end, m.store_queue, m.now
-    function = m.functions[m.operations[m.entries[m.pipes[p].current].operation].work]
+    function = m.functions[m.operations[m.entries[m.pipes[p].current].operation].row]
     loads = front.first_flight < front.flights
     if loads and not (stores.asked == now and stores.sent < now):
         serve_load(m, function)

@@ -22,7 +22,7 @@ from castsim.machines.strided.timing import drained, fills, next_repeat, results
 def begin_transfer(m: MachineState, p: int, e: int) -> None:
     """Start a transfer."""
     pipe, progress, entry = m.pipes[p], m.progress[p], m.entries[e]
-    transfer = m.transfers[m.operations[entry.operation].work]
+    transfer = m.transfers[m.operations[entry.operation].row]
     begin(m, p, entry, pipe.local)
     pipe.status = WORKING
     progress.stream = pipe.local + transfer.ahead
@@ -39,7 +39,7 @@ def begin_transfer(m: MachineState, p: int, e: int) -> None:
 def serve_transfer(m: MachineState, p: int) -> None:
     """Ask for the blocks that the rate has let through by now."""
     progress = m.progress[p]
-    transfer = m.transfers[m.operations[m.entries[m.pipes[p].current].operation].work]
+    transfer = m.transfers[m.operations[m.entries[m.pipes[p].current].operation].row]
     now, length = m.now, transfer.burst_bytes
     burst, block, passed = progress.step, progress.block, progress.passed
     asked = now
@@ -78,7 +78,7 @@ def _end_transfer(m: MachineState, p: int, transfer: TransferRow, asked: int) ->
 def begin_vector(m: MachineState, p: int, e: int) -> None:
     """Start a strided-repeat instruction."""
     pipe, entry = m.pipes[p], m.entries[e]
-    vector = m.vectors[m.operations[entry.operation].work]
+    vector = m.vectors[m.operations[entry.operation].row]
     now = pipe.local
     retire(m, p)
     in_flight = 0 if pipe.in_flight == NONE else 1
@@ -106,7 +106,7 @@ def serve_vector(m: MachineState, p: int) -> None:
     pipe, progress = m.pipes[p], m.progress[p]
     e = pipe.current
     entry = m.entries[e]
-    vector = m.vectors[m.operations[entry.operation].work]
+    vector = m.vectors[m.operations[entry.operation].row]
     start, repeat = m.now, progress.step
     interval_end = start + vector.interval
     following = interval_end
@@ -130,7 +130,7 @@ def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
     """Let the pipe take its next operation in `cycle`; the results of this one are still on their way."""
     spend(m, p, BUSY, cycle, e)
     account, entry = m.accounts[p], m.entries[e]
-    vector = m.vectors[m.operations[entry.operation].work]
+    vector = m.vectors[m.operations[entry.operation].row]
     end = drained(entry.due, vector.tail, vector.delay) if vector.repeats else entry.due
     if end >= account.drain_end:
         account.drain_end = end
@@ -162,7 +162,7 @@ def serve_write(m: MachineState) -> None:
     entry = m.entries[m.results[m.result_head].entry]
     m.result_head = (m.result_head + 1) & m.result_mask
     m.result_count -= 1
-    vector = m.vectors[m.operations[entry.operation].work]
+    vector = m.vectors[m.operations[entry.operation].row]
     walk = m.walks[vector.first_walk]
     block = (walk.address + (vector.repeats - entry.pending) * walk.step) // BLOCK
     passed = grant_pattern(m, m.now, block, walk.first, walk.count, 1)

@@ -226,7 +226,7 @@ class Look:
             elif operation.kind == TRANSFER and not entry.known:
                 progress = relative(m.progress[p], ProgressRow, now, self._since)
             elif operation.kind == FUNCTION and not entry.known:
-                progress = self._function(m.functions[operation.work])
+                progress = self._function(m.functions[operation.row])
         return (self._entry(entry), bool(entry.known), progress)
 
     def _function(self, function: FunctionRow) -> State:

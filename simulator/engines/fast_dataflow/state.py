@@ -197,7 +197,7 @@ class PortsRow(Row):
 
 
 class OperationRow(Row):
-    """An operation: its number in the program, the scalar unit's cycles and cause, what it is made of (`work`)."""
+    """An operation: its number in the program, the scalar unit's cycles and cause, its row in the table of its kind."""
 
     number: int
     kind: int
@@ -205,7 +205,7 @@ class OperationRow(Row):
     cost: int
     cause: int
     flag: int
-    work: int
+    row: int
 
 
 class LoweredRow(Row):

@@ -43,15 +43,15 @@ class BundleKind:
         return cls(
             instruction=instruction,
             operation=operation,
-            vpu=operation.work[VPU],
+            vpu=operation.slot_cycles[VPU],
             loads=operation.loads,
             stores=operation.stores,
             accesses=operation.loads + operation.stores,
             due=operation.data_due,
             effect=operation.effect,
             bubbles=operation.bubbles,
-            count=sum(map(bool, operation.work)),
-            plain=not (operation.loads or operation.stores or operation.bubbles) and operation.work[VPU] <= 1,
+            count=sum(map(bool, operation.slot_cycles)),
+            plain=not (operation.loads or operation.stores or operation.bubbles) and operation.slot_cycles[VPU] <= 1,
         )
 
 

@@ -286,7 +286,7 @@ class Operations(Sequence[OperationTiming]):
         index = rows.operations_before[row] + shift.operations
         waits = history.waits.get(row, {})
         for place, slot in enumerate(SLOTS):
-            if operation.work[place]:
+            if operation.slot_cycles[place]:
                 causes = {**waits, Cause.BUSY: 1}
                 yield OperationTiming(index, row + shift.rows, slot, operation.names[place], start, end, causes)
                 index, waits = index + 1, {}

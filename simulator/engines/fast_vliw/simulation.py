@@ -54,7 +54,7 @@ def simulate_bundles(
         listener.progress(total, count)
     rows = Rows(history, parts)
     facts = {*core.facts, *(_MEMORY_FACTS if any(each.loads or each.stores for each in issued) else ())}
-    if any(max(kind.operation.work) > 1 for kind in kinds.all):
+    if any(max(kind.operation.slot_cycles) > 1 for kind in kinds.all):
         facts.add(_WIDTH_FACT)
     return Timing(
         total,
@@ -90,7 +90,7 @@ def _slots(core: RecurrenceCore, kinds: Kinds, stepped: int, total: int) -> Mapp
     bundles = sum(core.totals.issues)
     busy = [0] * len(SLOTS)
     for kind, count in zip(kinds.all, core.totals.issues, strict=True):
-        for place, cycles in enumerate(kind.operation.work):
+        for place, cycles in enumerate(kind.operation.slot_cycles):
             busy[place] += count if cycles else 0
     return {
         slot: _timing(
