@@ -177,7 +177,7 @@ _WORDS: dict[type[Operand], str] = {
 
 
 def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
-    """Say what an operand position takes."""
+    """Describe what an operand position takes."""
     shown = {
         "imm": "an immediate" if spec.limit is None else f"0 .. {spec.limit}",
         "mask": "a dimension mask such as b00010",

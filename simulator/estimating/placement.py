@@ -35,7 +35,7 @@ class TileCastRequest:
 
     @classmethod
     def of(cls, asked: CastAsked) -> TileCastRequest:
-        """Return what is asked for in words.
+        """Return the request that is made in words.
 
         Raises:
             ReadError: unknown rounding mode.

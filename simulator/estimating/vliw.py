@@ -107,7 +107,7 @@ class KernelEstimator(ArrayEstimator):
         causes[PLACE[Cause.EMPTY]] = bundles - busy
 
     def tree(self, steps: int) -> Tree:
-        """Return what the core issues for so many steps: the pipeline filled, the loop, the pipeline emptied."""
+        """Return the operations of so many steps: the pipeline filled, the loop, the pipeline emptied."""
         kernel, maker = self.kernel, _Maker(self._target, self.kernel)
         if not steps:
             return Tree(Block(()), (), interlocked=False)

@@ -61,7 +61,7 @@ def decimal_text(value: Number) -> str:
 
 
 def counterexample(demand: Demand, chain: Chain, code: int) -> Counterexample:
-    """Return what a chain does to one code of the demand's source, on which it fails."""
+    """Return the trace of a chain on one code of the demand's source on which it fails."""
     codes = np.array([code], code_dtype(demand.src))
     hops = [Hop(None, demand.src, code, value_of(code, demand.src))]
     for step, (fmt, found) in zip(chain, intermediates(chain, codes), strict=True):

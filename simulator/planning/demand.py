@@ -124,7 +124,7 @@ class Demand:
         return accepted
 
     def sets_of_specification(self, codes: Codes) -> AcceptanceSets:
-        """Return what the specification alone accepts."""
+        """Return the results that the specification alone accepts."""
         return acceptance(self.cast, self.src, self.dst, codes)
 
     def unsatisfiable(self, codes: Codes) -> Mask:

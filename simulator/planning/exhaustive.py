@@ -71,7 +71,7 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progres
 
 
 def _quick(primitives: Iterable[Primitive]) -> tuple[Substitutes, str | None]:
-    """Return what stands in for the arithmetic of a chain, and the first primitive that nothing makes quick."""
+    """Return the substitutes for the arithmetic of a chain, and the first primitive that nothing makes quick."""
     found: dict[ConstantArithmetic, Substitute] = {}
     for primitive in primitives:
         if isinstance(primitive, ConstantArithmetic):
@@ -98,7 +98,7 @@ def _refuted(
 
 
 def _evidence(tried: int, argument: str, substitutes: Substitutes) -> Evidence:
-    """Return what trying codes proves: nothing of an instruction for which something unproven stands in."""
+    """Return the evidence that trying codes gives: none of an instruction for which something unproven stands in."""
     unproven = {primitive: one for primitive, one in substitutes.items() if not one.proven}
     if not unproven:
         return Evidence(Method.EXHAUSTIVE, tried, argument)

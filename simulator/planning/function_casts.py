@@ -18,7 +18,7 @@ _HERE = Span("<plan>", 1, 1)
 
 
 def _tracer(target: VectorFunctionTarget) -> Tracer:
-    """Return what tells the steps of the forms of one type pair; what a form does not change is traced once."""
+    """Return a function for the steps of each form of a type pair; what a form does not change is traced once."""
     traced: dict[tuple[object, ...], Primitives] = {}
 
     def primitives(src: Format, dst: Format, form: TileCastForm) -> Primitives:

@@ -42,5 +42,5 @@ PLANNING: Parts[Planning] = Parts(
 
 
 def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
-    """Return what a target can do on the way from `src` to `dst`; these decide the constants of its arithmetic."""
+    """Return the steps of a target on the way from `src` to `dst`, which decide the constants of its arithmetic."""
     return PLANNING.of(target).catalogue(target, Constants(src, dst))

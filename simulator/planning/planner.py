@@ -218,7 +218,7 @@ def _settled(request: CastRequest) -> tuple[Demand, Target]:
 
 
 def _check_satisfiable(demand: Demand) -> None:
-    """Refuse what no result can satisfy.
+    """Reject what no result can satisfy.
 
     Raises:
         IllegalError: names an input and what contradicts what.

@@ -69,7 +69,7 @@ def ranked(
 
 
 def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
-    """Return what makes one chain preferable to another that is as exact: narrow, proven soon, plain."""
+    """Return the key by which one chain is preferable to another that is as exact: narrow, proven soon, plain."""
     wanted = {policy.rounding for policy in demand.references}
     strange = sum(
         primitive.policy.rounding not in wanted
@@ -84,7 +84,7 @@ def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
 
 
 def _kind(chain: Chain) -> tuple[Any, ...]:
-    """Return what a chain's cost depends on: formats and kinds of instructions, not rounding modes or constants."""
+    """Return the key of a chain's cost: formats and kinds of instructions, not rounding modes or constants."""
     return tuple(
         (step.src.name, step.dst.name, type(step.forms[0]), _mnemonic(step.forms[0]), _switches(step.forms[0]))
         for step in chain
@@ -92,7 +92,7 @@ def _kind(chain: Chain) -> tuple[Any, ...]:
 
 
 def _mnemonic(form: Form) -> str | None:
-    """Return the mnemonic of a form that is no cast of a tile, which all have the same, and no reading of bits anew."""
+    """Return the mnemonic of a form; None for casts of tiles, which all have the same one, and for rereading bits."""
     return form.mnemonic if isinstance(form, TileOperationForm | VectorForm) else None
 
 

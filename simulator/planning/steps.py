@@ -119,7 +119,7 @@ Chain = tuple[LoweringStep, ...]
 
 
 def run_chain(chain: Sequence[LoweringStep], codes: Codes, tier: Tier | None = None) -> Codes:
-    """Return what a chain makes of codes."""
+    """Return the codes that a chain makes of codes."""
     for step in chain:
         codes = step.run(codes, tier)
     return codes

@@ -21,7 +21,7 @@ _SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
 
 
 def _tracer(target: StridedRepeatTarget) -> Tracer:
-    """Return what tells the steps of the forms of a type pair."""
+    """Return the function that gives the steps of each form of a type pair."""
     return partial(_primitives, target)
 
 
@@ -35,7 +35,7 @@ def _primitives(target: StridedRepeatTarget, src: Format, dst: Format, form: Til
 
 
 def _through_scratch(sequence: Lowered) -> Primitives:
-    """Return what becomes of an element on its way through a scratch sequence."""
+    """Return the primitives of an element on its way through a scratch sequence."""
     held: dict[int, Primitives] = {_SOURCE: ()}
     constants: dict[int, int] = {}
     for operation in operations(sequence, None):

@@ -68,7 +68,7 @@ class Substitute:
 
 
 def identity_of(primitive: ConstantArithmetic, shape: str) -> Identity:
-    """Return what a proof is about that a shape gives what a primitive gives."""
+    """Return the identity of a proof that a shape gives what a primitive gives."""
     return Identity(primitive.name, primitive.src.name, primitive.constant, primitive.facts, shape)
 
 

@@ -56,7 +56,7 @@ def step_lines(step: LoweringStep, source: Named, result: Named, declarations: D
     if isinstance(form, TileCastForm):
         return [_cast(step, form, source, result, declarations)]
     if not isinstance(form, TileOperationForm) or form.constant is None:
-        raise IllegalError(f"{step.name} is no tile operation")
+        raise IllegalError(f"{step.name} is not a tile operation")
     if form.mnemonic == TRUTH:
         return _truth(step, form.constant, source, result, declarations)
     scalar, kind = declarations.scalar(form.constant, step.src)

@@ -79,7 +79,7 @@ class AssemblyProgram:
         return Issued(loaded, ran.outputs, ran.stale_reads if checked else None)
 
     def lint(self) -> tuple[LintFinding, ...]:
-        """Return what breaks the issue rules."""
+        """Return the findings against the issue rules."""
         return lint(self.assembled.program, self.target)
 
 

@@ -130,5 +130,5 @@ class LoadedProgram(Protocol):
         ...
 
     def lint(self) -> tuple[LintFinding, ...] | None:
-        """Return what breaks the issue rules, None for a language without any."""
+        """Return the findings against the issue rules, None for a language without any."""
         ...

@@ -68,7 +68,7 @@ def load_text(text: str, name: str, target: Target, limits: Limits = DEFAULT_LIM
 
 
 def _reader(language: Language) -> Callable[[Source, LoadRequest], LoadedProgram]:
-    """Return what loads programs of a language."""
+    """Return the loader of programs of a language."""
     if language is Language.TILES:
         return load_tiles
     from castsim.running import assembly  # noqa: PLC0415 - only the language in use is loaded

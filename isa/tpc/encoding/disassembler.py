@@ -19,9 +19,9 @@ from castsim.isa.tpc.program import Bundle, Immediate, LabelUse, TpcInstruction
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One bundle, or a stretch of bytes that is none (`text` is then a `.byte` directive).
+    """One bundle, or a stretch of bytes that is not a bundle (`text` is then a `.byte` directive).
 
-    `labels` stand before it; `directives` too. `unread` says why bytes are no bundle, `leftover` which fields of a
+    `labels` stand before it; `directives` too. `unread` says why bytes are not a bundle, `leftover` which fields of a
     bundle are encoded otherwise than this project would.
     """
 

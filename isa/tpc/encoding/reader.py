@@ -53,7 +53,7 @@ def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
     """Decode one bundle of full or, if its lowest bit says so, compressed size.
 
     Raises:
-        UnknownBundle: it is none.
+        UnknownBundle: the bytes are not a bundle.
     """
     bits = int.from_bytes(code, "little")
     half = _half_of(bits, encoding)
@@ -295,7 +295,7 @@ def _from_code(spec: OperandSpec, slot: Slot, view: _View, encoding: Encoding) -
             last = encoding.dialect.registers[whole] - step
             if first is not None and 0 <= code - first <= last and (code - first) % step == 0:
                 return Register(File(name), code - first)
-    raise _Unfit(f"{spec.role} {code:#x} is none of {', '.join(spec.accepts)}")
+    raise _Unfit(f"{spec.role} {code:#x} is not one of {', '.join(spec.accepts)}")
 
 
 def _predicate(form: Form, slot: Slot, view: _View, encoding: Encoding) -> Predicate | None:

@@ -41,7 +41,7 @@ class VectorUnit(Protocol):
     """What a mechanism adds: the work of the vector pipe."""
 
     def check(self, operation: object) -> None:
-        """Refuse an operation of the vector pipe that the unit cannot execute.
+        """Reject an operation of the vector pipe that the unit cannot execute.
 
         Raises:
             IllegalError: it is of another mechanism, or needs a timing row that the target does not have.
@@ -114,7 +114,7 @@ class PipeProcess:
         self.account.close()
 
     def note_drain(self, entry: Entry, end: int) -> None:
-        """Note that the pipe should have no more to do for `entry` in cycle `end`."""
+        """Record that the pipe should have no more to do for `entry` in cycle `end`."""
         if end >= self.drain_end:
             self._draining, self.drain_end = entry, end
 

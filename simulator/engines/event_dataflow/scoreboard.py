@@ -42,7 +42,7 @@ class _Space:
                 yield from interval.readers
 
     def enter(self, access: Access, execution: ExecutionRecord, now: int) -> None:
-        """Note who touches the bytes now."""
+        """Record who touches the bytes now."""
         self._split(access.start)
         self._split(access.end)
         overlapping = self._overlapping(access)
@@ -107,7 +107,7 @@ class Scoreboard:
         self._spaces = {space: _Space() for space in Survey(tree).followed_spaces()}
 
     def enter(self, execution: ExecutionRecord, accesses: tuple[Access, ...], now: int) -> tuple[ExecutionRecord, ...]:
-        """Note the accesses of the next execution in program order; return the earlier ones it has to wait for."""
+        """Record the accesses of the next execution in program order; return the earlier ones it has to wait for."""
         followed = [
             (self._spaces[access.space], access)
             for access in accesses

@@ -21,7 +21,7 @@ class FunctionUnit:
         self._facts = FunctionTicks.of(target)
 
     def check(self, operation: object) -> None:
-        """Refuse what is no vector function, and instructions for which the target has no latency."""
+        """Reject what is not a vector function, and instructions for which the target has no latency."""
         check_function(operation, self._target)
 
     def run(self, pipe: PipeProcess, entry: Entry) -> Steps:

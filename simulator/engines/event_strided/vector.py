@@ -65,7 +65,7 @@ class StridedUnit:
         self._target = target
 
     def check(self, operation: object) -> None:
-        """Refuse what is no vector instruction of this mechanism, and timing rows that the target does not have."""
+        """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
         check_vector(operation, self._target)
 
     def run(self, pipe: PipeProcess, entry: Entry) -> Steps:

@@ -169,7 +169,7 @@ class IssueProcess:
             self._listener.progress(now, self.record.operations)
 
     def _settle(self, clock: int) -> None:
-        """Note the ends of bundles whose last effect has come by bundle slot `clock`."""
+        """Record the ends of bundles whose last effect has come by bundle slot `clock`."""
         now = int(self._env.now)
         for issued in [each for each in self._open if each.effect_clock <= clock]:
             issued.end = now

@@ -31,7 +31,7 @@ class VliwSimulation:
         issued = [element for element in elements(tree.root) if not isinstance(element, Lowered)]
         strange = next((each for each in issued if not isinstance(each, BundleOperation)), None)
         if strange is not None:
-            raise IllegalError(f"{target.name} issues bundles; {type(strange).__name__} is none")
+            raise IllegalError(f"{target.name} issues bundles; {type(strange).__name__} is not a bundle")
         details = observer if isinstance(observer, Observer) else None
         self._tree = tree
         self._listener = observer

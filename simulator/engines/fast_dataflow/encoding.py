@@ -166,6 +166,6 @@ class Encoder:
         return place
 
     def make_room(self, **rows: int) -> None:
-        """See to it that tables have so many rows for the vector function at work."""
+        """Ensure that tables have so many rows for the vector function at work."""
         for table, count in rows.items():
             self.room[table] = max(self.room.get(table, 0), count)

@@ -116,7 +116,7 @@ class ExecutionRows:
                 yield m.entries[pipe.current]
 
     def _forget_ended(self) -> None:
-        """Note of executions that have ended only that they have."""
+        """Keep of executions that have ended only that they have."""
         m = self._memory.machine
         for node in (*self._accesses(), *self._needs()):
             if not node.kind & STALE and over(m, node.execution, m.now):

@@ -43,7 +43,7 @@ class FunctionRows:
         object.__setattr__(self, "facts", FunctionTicks.of(self.target))
 
     def check(self, operation: object) -> None:
-        """Refuse what is no vector function, and instructions for which the target has no latency."""
+        """Reject what is not a vector function, and instructions for which the target has no latency."""
         check_function(operation, self.target)
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:

@@ -76,7 +76,7 @@ def _is_wanted(m: MachineState) -> bool:
 
 
 def demand(m: MachineState, p: int) -> None:
-    """Note that a pipe wants something to do."""
+    """Record that a pipe wants something to do."""
     pipe = m.pipes[p]
     if not pipe.demands:
         pipe.demands = 1
@@ -144,7 +144,7 @@ def _open(m: MachineState, lowered: LoweredRow) -> None:
 
 
 def _close(m: MachineState) -> None:
-    """Note that all operations of the execution were issued, if that is so."""
+    """Record that all operations of the execution were issued, if that is so."""
     if m.issuer.closing:
         m.issuer.closing = 0
         execution = execution_of(m, m.issuer.execution)
@@ -214,7 +214,7 @@ def _execute(m: MachineState, e: int, operation: OperationRow) -> None:
 
 
 def drained(m: MachineState, cycle: int) -> None:
-    """Note that one more pipe has drained, in `cycle`, for the barrier that the scalar unit is at."""
+    """Record that one more pipe has drained, in `cycle`, for the barrier that the scalar unit is at."""
     issuer = m.issuer
     issuer.drained_at = max(issuer.drained_at, cycle)
     issuer.undrained -= 1
@@ -228,7 +228,7 @@ def signalled(m: MachineState) -> None:
 
 
 def _satisfy(m: MachineState, p: int) -> None:
-    """Note that a pipe has got what it demanded."""
+    """Record that a pipe has got what it demanded."""
     pipe = m.pipes[p]
     if pipe.demands:
         pipe.demands = 0

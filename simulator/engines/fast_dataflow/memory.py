@@ -249,5 +249,5 @@ def _cells(row: Any) -> Any:
 
 @cache
 def _getter(row: type) -> Callable[[Any], Any]:
-    """Return what reads all fields of a row of a class."""
+    """Return the function that reads all fields of a row of a class."""
     return attrgetter(*names_of(row))

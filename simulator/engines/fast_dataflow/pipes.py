@@ -181,7 +181,7 @@ def retire(m: MachineState, p: int) -> None:
 
 
 def note_latest(m: MachineState, p: int, e: int) -> None:
-    """Note the end of an operation of a pipe, if none was later."""
+    """Record the end of an operation of a pipe, if none was later."""
     account, end = m.accounts[p], m.entries[e].end
     if end > account.latest_end:
         account.latest_end = end
@@ -221,14 +221,14 @@ def finish(m: MachineState, entry: EntryRow, end: int) -> None:
 
 
 def close_one(m: MachineState, execution: ExecutionRow) -> None:
-    """Note that one operation of an execution has got its end."""
+    """Record that one operation of an execution has got its end."""
     execution.open -= ONE_OPEN
     if execution.open < ONE_OPEN and execution.open & ISSUED:
         settle(m, execution)
 
 
 def settle(m: MachineState, execution: ExecutionRow) -> None:
-    """Note that all operations of an execution were issued and have got their ends."""
+    """Record that all operations of an execution were issued and have got their ends."""
     clear_needs(m, execution)
     m.changed = 1
 
@@ -244,7 +244,7 @@ def clear_needs(m: MachineState, execution: ExecutionRow) -> None:
 
 
 def begin(m: MachineState, p: int, entry: EntryRow, cycle: int) -> None:
-    """Note that a pipe starts to work for an entry; the first one of an execution moves its start.
+    """Record that a pipe starts to work for an entry; the first one of an execution moves its start.
 
     Waiting in the queue is not the instruction's own time. Of operations that start in one cycle the one counts that
     was issued first.

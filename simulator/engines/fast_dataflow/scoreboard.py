@@ -13,7 +13,7 @@ from castsim.engines.fast_dataflow.state import AccessRow, LoweredRow, MachineSt
 
 
 def enter(m: MachineState, x: int, lowered: LoweredRow) -> None:
-    """Note the accesses of the next execution in program order, and whom it needs."""
+    """Record the accesses of the next execution in program order, and whom it needs."""
     first = lowered.first_access
     for number in range(lowered.accesses):
         _need(m, x, m.accesses[first + number], number)

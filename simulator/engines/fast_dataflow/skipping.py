@@ -65,7 +65,7 @@ class Skipper:
         return self._latest, self.finished(m)
 
     def _close_segment(self, m: MachineState) -> None:
-        """Note the latest end since this was asked last."""
+        """Record the latest end since this was asked last."""
         if m.latest != NO_TIME:
             self._segments.append(m.latest + self.offset)
             self._latest = max(self._latest, self._segments[-1])

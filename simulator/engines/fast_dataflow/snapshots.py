@@ -98,7 +98,7 @@ class Look:
         self.oldest = m.issuer.index
 
     def hard(self) -> State:
-        """Return what must agree."""
+        """Return the fields that must agree."""
         m, now, pipes = self._m, self._now, range(1, self._m.pipe_count)
         results = [m.results[(m.result_head + k) & m.result_mask] for k in range(m.result_count)]
         closed = m.issuer.execution == NONE or execution_of(m, m.issuer.execution).open & ISSUED
@@ -230,7 +230,7 @@ class Look:
         return (self._entry(entry), bool(entry.known), progress)
 
     def _function(self, function: FunctionRow) -> State:
-        """Return what the rest of the function at work depends on.
+        """Return the state on which the rest of the running function depends.
 
         A function is at the same place in the same tick after its launch, or it is not the same state: so the trips it
         has sent and the stores it has written need not be compared, only what is still to come.

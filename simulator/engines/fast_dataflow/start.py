@@ -46,7 +46,7 @@ class FunctionRoom:
         self._encoder = encoder
 
     def make(self) -> None:
-        """See to it that there is room for what was encoded last; what is at work keeps its rows."""
+        """Ensure that there is room for what was encoded last; what is at work keeps its rows."""
         memory = self._encoder.memory
         memory.machine.most_accesses = self._encoder.most_accesses
         for table, needed in self._encoder.room.items():

@@ -29,7 +29,7 @@ class StridedRows:
         object.__setattr__(self, "banking", _banking(self.target.banks))
 
     def check(self, operation: object) -> None:
-        """Refuse what is no vector instruction of this mechanism, and timing rows that the target does not have."""
+        """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
         check_vector(operation, self.target)
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:

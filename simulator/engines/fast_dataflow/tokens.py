@@ -244,7 +244,7 @@ class TokenStream:
             self._frames.pop()
 
     def _steps_of(self, loop: Loop) -> _Steps:
-        """Return what moves from trip to trip; the rest of the steps counts as nothing."""
+        """Return the addresses that move from trip to trip; the rest of the steps counts as nothing."""
         known = self._steps.get(id(loop))
         if known is not None:
             return known

@@ -268,7 +268,7 @@ class RecurrenceCore:
         return (max(self.vpu_free - now, 0), *(max(free - now, 0) for free in self.port_free), waiting)
 
     def _check(self, cycle: int) -> None:
-        """Refuse to go on to a cycle beyond the limit.
+        """Reject to go on to a cycle beyond the limit.
 
         Raises:
             EngineError: it is.

@@ -65,7 +65,7 @@ Part = SteppedRows | Copies
 
 
 def parts_of(history: IssueHistory) -> tuple[Part, ...]:
-    """Return what happened, in order."""
+    """Return the parts of the history in their order."""
     repetitions = sorted(history.repetitions, key=lambda each: each.end)
     return _parts(0, len(history.kind), repetitions, HistoryShift())
 

@@ -71,7 +71,7 @@ def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
         if isinstance(element, BundleOperation):
             found.append(element)
         elif not isinstance(element, Lowered):
-            raise IllegalError(f"{target.name} issues bundles; {type(element).__name__} is none")
+            raise IllegalError(f"{target.name} issues bundles; {type(element).__name__} is not a bundle")
     return found
 
 

@@ -126,7 +126,7 @@ class VerificationRecord(KeptRecord):
         return changed(self.sources(), self._sources_now())
 
     def begin_run(self) -> None:
-        """Note that work goes on now, with these versions; a record without results moves to today's sources."""
+        """Record that work goes on now, with these versions; a record without results moves to today's sources."""
         if all(one.status == PENDING for one in self.progress):
             self.files = None
         self.note_run()

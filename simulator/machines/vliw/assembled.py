@@ -79,7 +79,7 @@ def assemble(
     """Read a program; `start` are values of S registers by name, in place of what the text declares.
 
     Raises:
-        ReadError: the text cannot be read; a name that is no S register, a value of more than 32 bits.
+        ReadError: the text cannot be read; a name that is not an S register, a value of more than 32 bits.
         IllegalError: the generation lacks an instruction or a form.
     """
     return ready(parse(text, target.dialect, file, max_statements), file, target, start)
@@ -91,7 +91,7 @@ def ready(
     """Put start values in place of those that a program declares.
 
     Raises:
-        ReadError: a name that is no S register, a value of more than 32 bits.
+        ReadError: a name that is not an S register, a value of more than 32 bits.
     """
     given = {name: _start(name, value, target) for name, value in start.items()}
     kept = tuple(

@@ -41,11 +41,11 @@ class ConfigurationSpace:
         self._settled_at = now + self._horizon
 
     def load(self, address: int, reader: Site, now: int, findings: Findings) -> int | None:
-        """Return what a load of bundle number `now` sees at an address."""
+        """Return the value that a load of bundle number `now` sees at an address."""
         return self._read(self._cell(address), reader, now, findings)
 
     def depend(self, name: str, reader: Site, now: int, findings: Findings) -> None:
-        """Tell of stores that an instruction which depends on a register does not see."""
+        """Report stores that an instruction which depends on a register does not see."""
         cell = self._cells.get(name)
         if cell is not None and cell.pending:
             self._read(cell, reader, now, findings)

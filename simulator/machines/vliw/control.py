@@ -134,7 +134,7 @@ class Control:
         return turn
 
     def pass_time(self, since: int, cycles: int) -> None:
-        """Note that what has happened since a time happens again and again until `cycles` later."""
+        """Record that what has happened since a time happens again and again until `cycles` later."""
         self._visits.update({pc: time + cycles for pc, time in self._visits.items() if time >= since})
         if self.changed_at >= since:
             self.changed_at += cycles

@@ -114,7 +114,7 @@ class Findings:
         distance: int = 0,
         needed: int = 0,
     ) -> None:
-        """Note a finding of the bundle issued as number `now`.
+        """Record a finding of the bundle issued as number `now`.
 
         Raises:
             StaleReadError: it is a stale read, and those end the run.

@@ -59,7 +59,7 @@ class Generator(Generic[_State]):
         return self._state
 
     def used(self, reader: Site, use: Use, now: int, findings: Findings) -> None:
-        """Tell of a use that misses a reseed or an earlier use, or of one before any reseed."""
+        """Report a use that misses a reseed or an earlier use, or of one before any reseed."""
         self._settle(now)
         if not self._seeded:
             findings.add(StaleReadKind.UNWRITTEN, self.name, "random", reader, now)

@@ -50,7 +50,7 @@ class Induction:
 
 
 def follows_state(plan: InstructionPlan) -> bool:
-    """Whether an instruction of a run without values uses or changes state that is no register and no memory.
+    """Whether an instruction of a run without values uses or changes state that is neither register nor memory.
 
     These are the scalar random generator and stores to the configuration space.
     """

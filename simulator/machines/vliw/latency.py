@@ -16,7 +16,7 @@ Distances = dict[Commit, int]
 DEST = "dest"
 """Role of the destination in the instruction table."""
 STORED = Commit(None, 0)
-"""The commit of what is no instruction's result; only constant distances know it."""
+"""The commit of what is not an instruction's result; only constant distances know it."""
 
 _IMPLICIT = ("tensor", "range", "rmw")
 _LOOP_BOUNDS = {"start": "src_a", "bound": "src_b", "step": "src_c"}
@@ -161,7 +161,7 @@ def _modelled() -> frozenset[tuple[str, str]]:
 
 
 def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[Mark]:
-    """Return what tells the rows of an operand apart, as this instruction has it."""
+    """Return the marks by which the rows of an operand are told apart, as this instruction has them."""
     found = set()
     dest, kind = instruction.operand(DEST), instruction.type
     file = dest.file if isinstance(dest, Register) else None

@@ -261,7 +261,7 @@ class VliwCore:
     # -------------------------------------------------------------------------------------------------- registers
 
     def _read(self, operand: OperandPlan, plan: InstructionPlan, now: int) -> Held:
-        """Return what an operand sees: one value, or a tuple of a group's."""
+        """Return the value that an operand sees: one, or a tuple of a group's."""
         site, findings = plan.site, self.findings
         if len(operand.cells) == 1:
             return operand.cells[0].read(now, operand.distances, operand.role, site, findings)
@@ -383,7 +383,7 @@ class VliwCore:
                 self._warn(WarningKind.FORM, f"{plan.instruction.mnemonic}: {notice}", plan.site.span)
 
     def _remark_short_bundles(self) -> None:
-        """Tell of lines that count slots and leave some out."""
+        """Report lines that count slots and leave some out."""
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
             others = f", and {len(short) - 1} other lines" if len(short) > 1 else ""

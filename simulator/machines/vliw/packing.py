@@ -46,7 +46,7 @@ def packed_lanes(instruction: TpcInstruction, vector_bytes: int) -> Lanes | None
 
 
 def check_packed_tensor(instruction: TpcInstruction, tensor: Tensor) -> None:
-    """Refuse a tensor whose elements are not the narrow ones of a packed access.
+    """Reject a tensor whose elements are not the narrow ones of a packed access.
 
     Raises:
         IllegalError: as said.

@@ -43,7 +43,7 @@ RANDOM = {
     "S_LFSR": GeneratorRead("S_LFSR", steps=True),
     "S_LFSR_NO_CHANGE": GeneratorRead("S_LFSR", steps=False),
 }
-"""Names of the random generators, which are no registers but state that steps."""
+"""Names of the random generators, which are not registers but state that steps."""
 INCOME = "income"
 """The role under which an instruction reads the old value of its destination."""
 CONSTANT = ("V_LANE_ID_32", "V_LANE_ID_16", "V_LANE_ID_8", "PC")
@@ -74,7 +74,7 @@ class RegisterCell:
     file: File | None = None
 
     def read(self, now: int, distances: Distances, role: str, reader: Site, findings: Findings) -> Held:
-        """Return what a reader of bundle number `now` gets; tell of writes that it misses.
+        """Return the value that a reader of bundle number `now` gets; report writes that it misses.
 
         What a destination holds before its first write is nobody's intention to read, and not told.
         """
@@ -148,7 +148,7 @@ class Registers:
         }  # fmt: skip
 
     def cells(self, register: Register | Special) -> tuple[RegisterCell, ...]:
-        """Return what a name stands for: one cell, or those of a pair or quad."""
+        """Return the cells of a name: one, or those of a pair or quad."""
         if isinstance(register, Special):
             name = register.name
             if name not in self._cells:

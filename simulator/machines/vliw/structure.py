@@ -108,14 +108,14 @@ class Structure:
         size = self._bundle_bytes
         if distance % size:
             raise IllegalError(
-                f"{jump.mnemonic} to {distance}: no multiple of the {size} bytes of a bundle", span=jump.span
+                f"{jump.mnemonic} to {distance}: not a multiple of the {size} bytes of a bundle", span=jump.span
             )
         if 0 <= address < self._size:
             raise IllegalError(f"{jump.mnemonic} to {distance}: no bundle begins at {address:#x}", span=jump.span)
         return address // size if address < 0 else len(self.bundles) + (address - self._size) // size
 
     def check_jump(self, index: int, target: int, span: Span) -> None:
-        """Refuse a jump out of the program or across the border of a loop body.
+        """Reject a jump out of the program or across the border of a loop body.
 
         Raises:
             IllegalError: says which.
@@ -161,7 +161,7 @@ class Structure:
                     raise IllegalError("the loop ends behind the loop around it", span=span)
 
     def _check_counters(self, loop: LoopShape, instruction: TpcInstruction) -> None:
-        """Refuse a body that writes the iterator, bound or step of its loop."""
+        """Reject a body that writes the iterator, bound or step of its loop."""
         counters = {self.iterator(loop.depth)}
         for role in ("bound", "step"):
             operand = instruction.operand(role)
@@ -190,7 +190,7 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
     """Return the byte address of every bundle of so many bytes, and of the end.
 
     Raises:
-        IllegalError: a directive that stands for bytes which are no bundle.
+        IllegalError: a directive that stands for bytes that are not a bundle.
     """
     found, address, halves = [], 0, 0
     for item in program.items:
@@ -201,7 +201,7 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
         elif isinstance(item, Directive):
             name = item.name.lower()
             if name == BYTE:
-                message = f"the bytes at {address:#x} are no bundle of this generation and cannot run"
+                message = f"the bytes at {address:#x} are not a bundle of this generation and cannot run"
                 raise IllegalError(message, span=item.span)
             halves = _PAIR if name == COMPRESSED else halves
     return [*found, address]
@@ -235,7 +235,7 @@ def begins_loop(bundle: Bundle) -> bool:
 
 
 def described(bundle: Bundle) -> str:
-    """Return what is in a bundle, for tables: `ld_l_v|convert.f32`."""
+    """Return the content of a bundle, for tables: `ld_l_v|convert.f32`."""
     if bundle.spu is not None and begins_loop(bundle):
         return print_instruction(bundle.spu)
     return "|".join(name_of(instruction) for instruction in bundle.slots if instruction is not None) or "nop"

@@ -204,7 +204,7 @@ class Trips:
         return self._watched[number]
 
     def _end(self, body: _Body, now: int, issued: int) -> _End:
-        """Return what the trip that has just ended leaves."""
+        """Return the state that the trip just ended leaves."""
         alike: list[object] = [self._configuration.settled(now)]
         values = []
         for cell in body.cells.values():
@@ -221,7 +221,7 @@ class Trips:
         return _End(now, issued, tuple(alike), tuple(values), self._findings.counts())
 
     def _parted(self, cell: RegisterCell, now: int) -> tuple[Held, list[Write]]:
-        """Return what everybody sees in a register, and the writes that somebody may not see yet."""
+        """Return the value that all readers see in a register, and the writes that some may not see yet."""
         old, count = cell.settled, 0
         while count < len(cell.pending) and now - cell.pending[count].time >= self._horizon:
             old = cell.pending[count].value
@@ -280,7 +280,7 @@ def _named(held: Held) -> Held | int:
 
 
 def _between(one: _End, two: _End) -> Skipped:
-    """Return what lies between the ends of two trips."""
+    """Return the difference between the states at the ends of two trips."""
     return Skipped(two.now - one.now, two.issued - one.issued)
 
 
@@ -308,7 +308,7 @@ def _moved(held: Held, step: tuple[int, ...], times: int) -> Held:
 
 
 def _numbers(held: Held) -> tuple[int, ...]:
-    """Return what a linear register holds, nothing if it is not computed."""
+    """Return the content of a linear register, nothing if it is not computed."""
     if isinstance(held, tuple):
         return tuple(part for part in held if isinstance(part, int))
     return (held,) if isinstance(held, int) else ()

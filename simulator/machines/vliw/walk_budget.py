@@ -13,7 +13,7 @@ _MAY_SKIP = frozenset(("halt", "jmpr", "jmpa"))
 
 
 class WalkBudget:
-    """What is left of a limit; None is no limit."""
+    """What is left of a limit; None means no limit."""
 
     def __init__(self, limit: int | None, structure: Structure, plans: tuple[tuple[InstructionPlan, ...], ...]) -> None:
         self._limit = limit
@@ -36,7 +36,7 @@ class WalkBudget:
         self._left -= 1
 
     def foresee(self, plan: InstructionPlan, turn: Turn) -> None:
-        """Refuse a loop that begins and none of whose trips is going to be skipped, if it is longer than what is left.
+        """Reject a loop that begins and none of whose trips is going to be skipped, if it is longer than what is left.
 
         Raises:
             LimitError: it is; the place is that of LOOP.

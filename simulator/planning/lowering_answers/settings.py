@@ -145,7 +145,7 @@ class _ByTarget(Generic[_Found]):
         self._found: dict[tuple[int, object], tuple[Target, _Found]] = {}
 
     def of(self, target: Target, key: object, make: Callable[[], _Found]) -> _Found:
-        """Return what belongs to a target and a key, made on first use."""
+        """Return the entry of a target and a key, made on first use."""
         place = id(target), key
         if place not in self._found:
             if len(self._found) >= _KEPT:

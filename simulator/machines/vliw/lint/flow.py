@@ -37,7 +37,7 @@ class Flow:
         self.loops: tuple[LoopShape, ...] = self.structure.loops
 
     def at(self, index: int, slot: Slot) -> InstructionPlan | None:
-        """Return what is in a slot of a bundle."""
+        """Return the instruction in a slot of a bundle."""
         return next((plan for plan in self.plans[index] if plan.site.slot is slot), None)
 
     def loop_head(self, loop: LoopShape) -> InstructionPlan:

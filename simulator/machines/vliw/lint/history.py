@@ -66,13 +66,13 @@ class StaleVerdict:
 
 
 def _all_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
-    """Return what holds if each of these happens sometimes and nothing tells which: certain if all are."""
+    """Return the verdict if each of these happens sometimes and nothing tells which: certain if all are."""
     merged = _any_of(verdicts)
     return merged if all(verdict.certain for verdict in verdicts) else merged.doubted()
 
 
 def _any_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
-    """Return what holds if each of these surely happens some time."""
+    """Return the verdict if each of these surely happens some time."""
     certain = frozenset(each for verdict in verdicts for each in verdict.certain)
     return StaleVerdict(certain, frozenset(each for verdict in verdicts for each in verdict.possible) - certain)
 

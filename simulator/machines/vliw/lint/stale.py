@@ -107,7 +107,7 @@ class _Places:
         return lambda writer: plan.random.distance_from(writer.random.commit) if writer.reseeds is None else reseed
 
     def _written(self, plans: tuple[InstructionPlan, ...]) -> dict[str, tuple[InstructionPlan, ...]]:
-        """Return what a bundle writes, by place."""
+        """Return the writes of a bundle by place."""
         found: dict[str, tuple[InstructionPlan, ...]] = {}
         for plan in plans:
             stored = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_STORE else None

@@ -87,7 +87,7 @@ def convert_mode(mode: RoundingMode, target: VliwTarget, state: State, span: Spa
     """Return the mode that CONVERT or NEARBYINT rounds by: its own, or the one in the configuration register.
 
     Raises:
-        IllegalError: the register holds a number that is no mode.
+        IllegalError: the register holds a number that is not a mode.
     """
     if mode.rounding is not None:
         return mode
@@ -96,7 +96,8 @@ def convert_mode(mode: RoundingMode, target: VliwTarget, state: State, span: Spa
     found = _coded(code, target)
     if found is None:
         legal = [f"{mode.code} ({word})" for word, mode in target.convert_rounding.modes.items() if mode.rounding]
-        raise IllegalError(f"configuration register {register} holds {code}, no rounding mode", span=span, legal=legal)
+        message = f"configuration register {register} holds {code}: not a rounding mode"
+        raise IllegalError(message, span=span, legal=legal)
     return found
 
 

@@ -73,7 +73,7 @@ class PreparedConversion:
 
 
 def prepare_convert(instruction: TpcInstruction, target: VliwTarget) -> PreparedConversion:
-    """Look a CONVERT up in the tables of the generation.
+    """Look up a CONVERT in the tables of the generation.
 
     Raises:
         IllegalError: the unit has no such pair, mode, lane, or switch, or an operand names another number of registers.

@@ -126,7 +126,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def prepare_convert_integer(instruction: TpcInstruction, target: VliwTarget) -> ConvertInteger:
-    """Look a CONVERT_INT* up in the tables of the generation.
+    """Look up a CONVERT_INT* in the tables of the generation.
 
     Raises:
         IllegalError: the unit has no such destination width, mode or lane, or an operand names another number of

@@ -47,7 +47,7 @@ def rules_of(instruction: TpcInstruction, target: VliwTarget, state: State) -> F
 
 
 def check_switches(instruction: TpcInstruction, target: VliwTarget) -> None:
-    """Refuse switches that mean nothing for floats.
+    """Reject switches that mean nothing for floats.
 
     Raises:
         IllegalError: saturation, or flushing of a format that has no such switch.

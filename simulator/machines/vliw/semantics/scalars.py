@@ -25,11 +25,11 @@ def narrow_result(code: int, fmt: Format, operands: OperandValues, target: VliwT
 
 
 def scalar(value: object) -> int:
-    """Return what an S register or immediate holds as an unsigned number."""
+    """Return the content of an S register or immediate as an unsigned number."""
     assert isinstance(value, int)
     return value & WORD_MASK
 
 
 def signed_scalar(value: object) -> int:
-    """Return what an S register or immediate holds as a signed number."""
+    """Return the content of an S register or immediate as a signed number."""
     return signed_word(scalar(value))
