@@ -94,7 +94,7 @@ class TileEstimator(ArrayEstimator):
         """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`."""
         closed = self.is_closed(shape, arithmetic)
         if self._form is not None and closed.any():
-            # Shapes that are not closed yield numbers that nobody reads.
+            # Shapes that are not closed yield numbers that are not read.
             account = self._form.account(shape, arithmetic)
             np.copyto(cycles, account.cycles)
             for cause, row in _split(account, arithmetic).items():

@@ -36,7 +36,7 @@ def has_machine_code() -> bool:
     """Whether numba is installed."""
     try:
         return find_spec("numba") is not None
-    except ValueError:  # somebody has put something else in its place
+    except ValueError:  # something else was put in its place
         return False
 
 

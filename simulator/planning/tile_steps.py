@@ -1,4 +1,4 @@
-"""Steps of chains as lines of `.pto` text, whoever declares the tiles and constants."""
+"""Steps of chains as lines of `.pto` text, without the declarations of tiles and constants."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Issuer:
             execution.close_issue()
 
     def _ready(self) -> bool:
-        """Return whether it can go on, and somebody listens."""
+        """Return whether it can go on, and has a listener."""
         until = None if self.watcher is None else self.watcher.until
         return self.wait is None and self.beyond is None and (until is None or self.clock < until)
 

@@ -1,7 +1,7 @@
 """Which earlier instructions an instruction has to wait for, in programs that synchronise nothing themselves.
 
 Per address space a map of disjoint intervals holds the last writer and the readers since. What a writer replaced it
-waited for itself, so the map is enough: whoever waits for the last writer waits for all before it.
+waited for itself, so the map is enough: what waits for the last writer waits for all before it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Space:
         left.end = position
 
     def _sweep(self, now: int) -> None:
-        """Forget intervals that nobody could still wait for."""
+        """Forget intervals that nothing could still wait for."""
         kept = [
             (start, interval)
             for start, interval in zip(self._starts, self._intervals, strict=True)

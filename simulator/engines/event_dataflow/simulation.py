@@ -53,7 +53,7 @@ class DataflowSimulation:
         self._pipes = {name: PipeProcess(name, self._machine, counts[name], details) for name in (*working, *touched)}
 
     def hold_port(self, group: int, write: bool, start: int, cycles: int) -> None:
-        """Keep one port of bank group `group` busy in the cycles [start, start + cycles), as if somebody else used it.
+        """Keep one port of bank group `group` busy in the cycles [start, start + cycles), as if something else used it.
 
         Raises:
             ValueError: there is no such group.
@@ -85,7 +85,7 @@ class DataflowSimulation:
     def watch(self, watcher: Watcher) -> int:
         """Simulate as far as the watcher listens; return how many operations were issued.
 
-        Pipes that work then finish what they are about. Whoever waits goes on waiting for what has not happened yet, so
+        Pipes that work then finish what they are about. What waits goes on waiting for what has not happened yet, so
         the rest of its cycles is known.
         """
         env = self._machine.env

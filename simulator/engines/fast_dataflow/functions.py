@@ -58,7 +58,7 @@ def begin_function(m: MachineState, p: int, e: int) -> None:
     execution_of(m, entry.execution).start = now
     for q in range(1, m.pipe_count):
         if m.pipes[q].began == entry.execution:
-            m.pipes[q].began = NONE  # nobody who begins in this cycle too counts instead
+            m.pipes[q].began = NONE  # no other that begins in this cycle counts instead
     pipe.status = WORKING
     _reset(m, now)
     for port in range(m.functions[m.operations[entry.operation].row].special_ports):

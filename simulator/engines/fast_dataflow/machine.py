@@ -125,7 +125,7 @@ def _move_on(m: MachineState) -> int:
 
 
 def _first_request(m: MachineState) -> int:
-    """Return the pipe that asks next, NONE if results on their way do or nobody does; `next_request` is when."""
+    """Return the pipe that asks next, NONE if results on their way do or no pipe does; `next_request` is when."""
     request = first = NEVER
     asking = NONE
     if m.result_count:

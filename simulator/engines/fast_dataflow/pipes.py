@@ -1,7 +1,7 @@
 """One pipe: its queue, what it does at the head of it, the operations in flight, and its account.
 
 Names and rules are those of `event_dataflow.pipes` and `event_dataflow.process`; a pipe that would wait there for an
-event has `wake` NEVER here until somebody knows when it goes on.
+event has `wake` NEVER here until it is known when it goes on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is reported of executions and operations: worked out from columns when somebody asks.
+"""What is reported of executions and operations: worked out from columns when it is read.
 
 A run that skipped trips has executed fewer of them than it reports. Each `Jump` says which part of what was executed
 stands for how many repetitions, and how much later each of them is than the one before.
@@ -179,7 +179,7 @@ class Records(Sequence[Record], Generic[Record]):
 
 
 class Later(Sequence[Record], Generic[Record]):
-    """Records that are worked out, all at once, when somebody first asks."""
+    """Records that are worked out, all at once, when they are first read."""
 
     def __init__(self, make: Callable[[], Sequence[Record]]) -> None:
         self._make: Callable[[], Sequence[Record]] | None = make

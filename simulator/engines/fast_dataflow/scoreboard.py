@@ -1,7 +1,7 @@
 """Which earlier executions an execution has to wait for, in programs that synchronise nothing themselves.
 
 The rule is that of `event_dataflow.scoreboard`: of every byte the last writer counts, and the readers since. Here each
-access in flight is a node of its space's list, in program order, less the bytes that somebody has written since.
+access in flight is a node of its space's list, in program order, less the bytes written since.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def first_need(m: MachineState, x: int, cycle: int) -> int:
     n, found, first = execution_of(m, x).needs, NONE, 0
     while n != NONE:
         node = m.nodes[n]
-        # Of a stale one only is known that it has ended: whoever starts before that starts too early, and is late.
+        # Of a stale one only is known that it has ended: what starts before that starts too early, and is late.
         if not node.kind & STALE and not over(m, node.execution, cycle) and (found == NONE or node.first < first):
             found, first = n, node.first
         n = node.next

@@ -33,7 +33,7 @@ class IssuerRow(Row):
 
     `wait` says what it waits for, with the operation `waiting`, and `resumed_at` when it goes on. The operations from
     `next` to `end` of `numbers` are those of the execution it is at, `closing` whether that is complete with them.
-    `demands` counts the pipes that want something to do now, the patient ones left out; `urgent`: nobody else has
+    `demands` counts the pipes that want something to do now, the patient ones left out; `urgent`: nothing else has
     anything to do. It does not fill queues beyond `patience` entries; `crowded` queues are that full. `significant`
     counts how often one of its times has delayed anything; `beyond` is the operation that ran into the cycle limit.
     """
@@ -271,7 +271,7 @@ class MachineState(Row):
 
     `causes` are the cycles of every pipe by cause, `WIDTH` for each; `entry_causes` those of entries where operations
     are `recording`. `late`: a pipe that was served late should have begun to ask for blocks in the past. `changed`:
-    somebody got an end that others may wait for. The rows of executions, and results on their way, lie in rings.
+    an end became known that others may wait for. The rows of executions, and results on their way, lie in rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
     then for a write (of groups: see `ports`). `registers` holds when each vector register of the trip that computes can

@@ -29,7 +29,7 @@ Moves = Sequence[Deltas] | None
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A loop at work. It stands before trip `trip`; whoever skips trips adds them to it.
+    """A loop at work. It stands before trip `trip`; skipped trips are added to it.
 
     The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
     same banks. `steps` says for each address space how far its accesses move per trip; None: not all by the same.

@@ -1,4 +1,4 @@
-"""Reading the history back: executions and operations in order, with real times, made when somebody asks for them."""
+"""Reading the history back: executions and operations in order, with real times, made when they are asked for."""
 
 from __future__ import annotations
 

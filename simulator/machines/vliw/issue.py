@@ -58,7 +58,7 @@ def _cycles(plan: InstructionPlan | None, *, per_register: bool) -> int:
 
 
 def _effect(plan: InstructionPlan, target: VliwTarget) -> int:
-    """Return the cycles from issue until the result is visible to whoever reads earliest, or a store has its data."""
+    """Return the cycles from issue until the result is visible to the earliest reader, or a store has its data."""
     if plan.results:
         return plan.stage.number + 1
     data = plan.instruction.operand("src_c")

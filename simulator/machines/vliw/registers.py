@@ -62,7 +62,7 @@ class Write:
 
 @dataclass(slots=True)
 class RegisterCell:
-    """One register: what everybody sees, and what only some do yet, in the order in which it lands.
+    """One register: what all readers see, and what only some do yet, in the order in which it lands.
 
     `file` is its register file, None for one that has a name instead of a number.
     """
@@ -76,7 +76,7 @@ class RegisterCell:
     def read(self, now: int, distances: Distances, role: str, reader: Site, findings: Findings) -> Held:
         """Return the value that a reader of bundle number `now` gets; report writes that it misses.
 
-        What a destination holds before its first write is nobody's intention to read, and not told.
+        What a destination holds before its first write is not meant to be read, and not reported.
         """
         pending = self.pending
         if not pending:
@@ -105,7 +105,7 @@ class RegisterCell:
         self.pending.insert(place, write)
 
     def settle(self, now: int, horizon: int) -> None:
-        """Forget about writes that everybody sees."""
+        """Forget writes that all readers see."""
         pending = self.pending
         while pending and now - pending[0].time >= horizon:
             self.settled = pending.pop(0).value

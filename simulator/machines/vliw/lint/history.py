@@ -166,7 +166,7 @@ class WriteHistory:
                 return others if trips == 0 or self._unknown[loop] or self._conditional[loop] else None
 
     def sets(self, place: str, edge: Edge) -> bool:
-        """Whether a hardware loop gives a place its value on a step, for everybody to see."""
+        """Whether a hardware loop gives a place its value on a step, for all readers."""
         depth = self._iterators.get(place)
         if depth is None:
             return False
