@@ -18,7 +18,7 @@ from castsim import run
 from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.tpc import Comparison, TensorDeclaration
-from castsim.machines.vliw.control import Turn
+from castsim.machines.vliw.control import RunningLoop
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.registers import RegisterCell
@@ -323,7 +323,7 @@ def test_trips_left_are_those_that_follow() -> None:
         step = source.choice((0, 1, 1, -1, 2, -3, 7, -7, 2**30, -(2**31)))
         if not holds(compare, value, bound):
             continue
-        turn = Turn(shape, RegisterCell("S32", value % 2**32), bound, step % 2**32, compare)
+        turn = RunningLoop(shape, RegisterCell("S32", value % 2**32), bound, step % 2**32, compare)
         left = trips_left(turn)
         expected = followers(compare, value, bound, signed(step % 2**32), 100)
         if step == 0:

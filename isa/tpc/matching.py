@@ -11,7 +11,7 @@ from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import available, forms_of
-from castsim.isa.tpc.items import Given, InstructionParts, Setting, take_apart
+from castsim.isa.tpc.items import InstructionParts, Setting, WrittenOperand, take_apart
 from castsim.isa.tpc.program import (
     Comparison,
     DimensionMask,
@@ -134,7 +134,7 @@ def _match_operands(
     return found, _match_predicate(form, given[len(specs) :], dialect)
 
 
-def _match_predicate(form: Form, rest: list[Given], dialect: Dialect) -> Predicate | None:
+def _match_predicate(form: Form, rest: list[WrittenOperand], dialect: Dialect) -> Predicate | None:
     item = rest[0]
     vectors = form.predication is Predication.VECTOR or form.vector_predicate in dialect.features
     files = () if form.predication is Predication.NONE else (File.SP, File.VP) if vectors else (File.SP,)

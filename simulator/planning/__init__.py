@@ -8,7 +8,7 @@ results = run_assembly(found.assembly, codes)   # the program on the simulated t
 from castsim.planning.assembling import assembly_of, cost_of, run_assembly
 from castsim.planning.assembly import Assembly, Cost
 from castsim.planning.catalogue import Catalogue
-from castsim.planning.counterexample import Counterexample, Hop, Required
+from castsim.planning.counterexample import Counterexample, Required, TracedValue
 from castsim.planning.demand import Demand, Verdict
 from castsim.planning.judgement import Evidence, Judgement, Method
 from castsim.planning.mechanisms import catalogue_of
@@ -26,7 +26,6 @@ __all__ = [
     "Counterexample",
     "Demand",
     "Evidence",
-    "Hop",
     "Judgement",
     "LoweringStep",
     "Method",
@@ -34,6 +33,7 @@ __all__ = [
     "PlanKind",
     "Refuted",
     "Required",
+    "TracedValue",
     "Verdict",
     "assembly_of",
     "catalogue_of",

@@ -26,7 +26,7 @@ from castsim.planning.proof import judge
 from castsim.planning.ranking import ranked
 from castsim.planning.request import CastRequest, settle
 from castsim.planning.samples import all_codes, telling_codes
-from castsim.planning.search import Leg, nearest, search, through
+from castsim.planning.search import RequestedStep, nearest, search, through
 from castsim.planning.steps import Chain, primitives_of
 from castsim.targets import Target, load_target
 from castsim.timing import ProgressCallback
@@ -347,7 +347,7 @@ def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:
     return (Refuted((plain,), found, judgement.evidence),)
 
 
-def _legs_of(path: Sequence[str], demand: Demand) -> list[Leg]:
+def _legs_of(path: Sequence[str], demand: Demand) -> list[RequestedStep]:
     """Read a path.
 
     Raises:
@@ -356,13 +356,13 @@ def _legs_of(path: Sequence[str], demand: Demand) -> list[Leg]:
     legs = []
     for text in path:
         name, _, mode = text.strip().partition(":")
-        legs.append(Leg(format_named(name).name, mode.lower() or None))
+        legs.append(RequestedStep(format_named(name).name, mode.lower() or None))
     if not legs or legs[-1].format != demand.dst.name:
-        legs.append(Leg(demand.dst.name))
+        legs.append(RequestedStep(demand.dst.name))
     return legs
 
 
-def _legs(catalogue: Catalogue, demand: Demand, legs: Sequence[Leg]) -> list[str]:
+def _legs(catalogue: Catalogue, demand: Demand, legs: Sequence[RequestedStep]) -> list[str]:
     """Return the single casts that exist from the formats of a path."""
     formats = (demand.src, *(format_named(leg.format) for leg in legs[:-1]))
     found = [(fmt.name, step.dst.name) for fmt in formats for step in catalogue.from_format(fmt)]

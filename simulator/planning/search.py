@@ -88,7 +88,9 @@ def nearest(catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2) 
     return best
 
 
-def through(catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[Leg]) -> tuple[Chain, int] | None:
+def through(
+    catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[RequestedStep]
+) -> tuple[Chain, int] | None:
     """Return the chain by way of `legs` that fails on the fewest codes, and on how many; None: there is no such chain.
 
     The last leg leads to the destination.
@@ -110,7 +112,7 @@ def through(catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[L
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class RequestedStep:
     """One instruction of a chain that is asked for: the format it leads to and, where it matters, its rounding mode."""
 
     format: str

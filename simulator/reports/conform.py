@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 from castsim.isa.formats import format_named
 from castsim.planning import Counterexample, PlanKind, Verdict
-from castsim.planning.conformance import Matrix, Settled
+from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.conformance.cells import changed
+from castsim.planning.counterexample import TracedValue
 from castsim.planning.lowering_answers.answer import setting_text
 from castsim.reports.documents import Document, document
 from castsim.reports.lower import code_text, counterexample_document, number_text
@@ -36,7 +36,7 @@ def conform_document(found: Matrix) -> Document:
     }
 
 
-def _cell_document(entry: Settled) -> Document:
+def _cell_document(entry: ConformanceEntry) -> Document:
     cell = entry.cell
     return {
         **document(cell, "src", "dst"),
@@ -55,13 +55,13 @@ def _cell_document(entry: Settled) -> Document:
     }
 
 
-def cast_text(cast: SpecifiedCast, entry: Settled) -> str:
+def cast_text(cast: SpecifiedCast, entry: ConformanceEntry) -> str:
     """Return the name of a row."""
     attributes = "".join(f", {name}={value}" for name, value in changed(cast))
     return f"{entry.cell.src} -> {entry.cell.dst}{attributes}"
 
 
-def cell_text(entry: Settled) -> str:
+def cell_text(entry: ConformanceEntry) -> str:
     """Return a cell in words: how, what has to be asked for, with which options, at what cost; or where it fails."""
     if entry.kind is PlanKind.IMPOSSIBLE:
         return "no: nothing leads there" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
@@ -75,7 +75,7 @@ def cell_text(entry: Settled) -> str:
     return f"{_done(entry)}{marks}{cost}"
 
 
-def _done(entry: Settled) -> str:
+def _done(entry: ConformanceEntry) -> str:
     asked = [option for option in entry.options if option]
     if entry.kind in (PlanKind.NATIVE, PlanKind.OPTIONS):
         return asked[0] if asked else "native"
@@ -91,14 +91,14 @@ def _failure(found: Counterexample) -> str:
         low, high = number_text(required.lowest[1]), number_text(required.highest[1])
         right.append(low if low == high else f"{low} to {high}")
     right += ["NaN"] if required.nan else []
-    values = [number_text(hop.value) for hop in _changing(found)]
+    values = [number_text(traced.value) for traced in _changing(found)]
     if values[-1] in right:  # a boolean that is true, but not 1
         values[-1] = code_text(result.code, result.format)
     return f"{' -> '.join(values)}, not {' or '.join(right)}"
 
 
-def _changing(found: Counterexample) -> list[Any]:
+def _changing(found: Counterexample) -> list[TracedValue]:
     """Return the input and every value that differs from the one before it, the result in any case."""
-    hops = found.hops
-    kept = [hop for before, hop in pairwise(hops) if number_text(before.value) != number_text(hop.value)]
-    return [hops[0], *(kept or [hops[-1]])]
+    values = found.values
+    kept = [traced for before, traced in pairwise(values) if number_text(before.value) != number_text(traced.value)]
+    return [values[0], *(kept or [values[-1]])]

@@ -81,8 +81,11 @@ def counterexample_document(found: Counterexample | None, dst: Format) -> Docume
     ends = required.lowest, required.highest, required.further
     return {
         "values": [
-            {**document(hop, "step", "format"), **number_document(hop.code, hop.value, hop.format, code_text)}
-            for hop in found.hops
+            {
+                **document(traced, "step", "format"),
+                **number_document(traced.code, traced.value, traced.format, code_text),
+            }
+            for traced in found.values
         ],
         "required": {**ends_document(ends, dst, code_text), "nan": required.nan},
     }

@@ -109,8 +109,10 @@ def _cost(cost: Cost) -> str:
 def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableType]:
     """Return every value on the way from a code on which a chain fails, and what would be right."""
     rows = table("after", "format", "bits", "value", numbers=("bits", "value"))
-    for hop in found.hops:
-        rows.add_row(hop.step or "input", hop.format.name, code_text(hop.code, hop.format), number_text(hop.value))
+    for traced in found.values:
+        rows.add_row(
+            traced.step or "input", traced.format.name, code_text(traced.code, traced.format), number_text(traced.value)
+        )
     right = required_text(found.required, plan.demand.dst)
     return [indented(rows), indented(Text(f"right would be {right}"))]
 

@@ -16,7 +16,7 @@ from castsim.engines.fast_dataflow.pipes import free_entry, note_latest
 from castsim.engines.fast_dataflow.records import Jump, RecordShift
 from castsim.engines.fast_dataflow.relative import aged, shift
 from castsim.engines.fast_dataflow.report import causes_of
-from castsim.engines.fast_dataflow.snapshots import Look, Snapshot, Standing
+from castsim.engines.fast_dataflow.snapshots import Snapshot, Standing, StateInspection
 from castsim.engines.fast_dataflow.state import AccountRow, ExecutionRow, MachineState, chain
 from castsim.engines.fast_dataflow.tokens import Frame
 from castsim.timing import Cause
@@ -90,7 +90,9 @@ class Skipper:
         steps = frame.steps or {}
         spaces = self.encoder.spaces.values()
         issuer = m.issuer
-        look = Look(m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces})
+        look = StateInspection(
+            m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces}
+        )
         hard, idle, flags = look.hard(), look.idle(), look.flags()
         return Snapshot(
             hard=hard,

@@ -86,7 +86,7 @@ class Snapshot:
     segment: int
 
 
-class Look:
+class StateInspection:
     """Takes the state of a machine apart; `shifts` says for each followed space how far its accesses have moved."""
 
     def __init__(self, m: MachineState, flags: Iterable[int], shifts: dict[int, int]) -> None:

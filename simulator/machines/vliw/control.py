@@ -17,7 +17,7 @@ from castsim.targets.vliw import VliwTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RunningLoop:
     """A loop under way: bound and step as they were at LOOP."""
 
     shape: LoopShape
@@ -33,7 +33,7 @@ class _Pending:
 
     bundles: int
     target: int
-    turn: Turn | None = None
+    turn: RunningLoop | None = None
     jump: bool = False
 
 
@@ -50,7 +50,7 @@ class Control:
         self._jump_delay = target.jump_rules.delay_bundles
         self._loop_delay = target.loop_rules.delay_bundles
         self._pending: _Pending | None = None
-        self._turns: list[Turn] = []
+        self._turns: list[RunningLoop] = []
         self._inside: tuple[int, ...] = ()
         self._visits: dict[int, int] = {}
 
@@ -74,7 +74,7 @@ class Control:
         self._structure.check_jump(self.pc, target, instruction.span)
         self._pending = _Pending(self._jump_delay, target, jump=True)
 
-    def loop(self, instruction: TpcInstruction, bounds: dict[str, int], *, active: bool) -> Turn | None:
+    def loop(self, instruction: TpcInstruction, bounds: dict[str, int], *, active: bool) -> RunningLoop | None:
         """Begin a hardware loop and return it; None if it has no trip.
 
         `bounds` are start, bound and step, `active` says whether its predicate holds.
@@ -96,7 +96,7 @@ class Control:
             return None
         (iterator,) = self._registers.cells(self._structure.iterator(shape.depth))
         iterator.set(bounds["start"])
-        turn = Turn(shape, iterator, signed(bounds["bound"]), bounds["step"], compare)
+        turn = RunningLoop(shape, iterator, signed(bounds["bound"]), bounds["step"], compare)
         if holds(compare, signed(bounds["start"]), turn.bound):
             self._pending = _Pending(self._loop_delay, shape.start, turn)
             return turn
@@ -108,7 +108,7 @@ class Control:
         """Whether the current bundle is the last delay bundle of a taken jump."""
         return self._pending is not None and self._pending.bundles == 0 and self._pending.jump
 
-    def advance(self, now: int, horizon: int) -> Turn | None:
+    def advance(self, now: int, horizon: int) -> RunningLoop | None:
         """Go on to the next bundle, past ends of loop bodies; return the loop of which another trip begins, if any.
 
         Raises:
@@ -139,7 +139,7 @@ class Control:
         if self.changed_at >= since:
             self.changed_at += cycles
 
-    def _turn_around(self, now: int) -> Turn | None:
+    def _turn_around(self, now: int) -> RunningLoop | None:
         """At the end of a loop body: begin its next trip or leave it; loops may end together."""
         while self._turns and self.pc == self._turns[-1].shape.end:
             turn = self._turns[-1]

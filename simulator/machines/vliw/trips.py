@@ -25,7 +25,7 @@ import numpy as np
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import WORD_MASK, File
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
-from castsim.machines.vliw.control import Control, Turn
+from castsim.machines.vliw.control import Control, RunningLoop
 from castsim.machines.vliw.findings import Counts, Findings
 from castsim.machines.vliw.induction import Induction, follows_state, induction
 from castsim.machines.vliw.local_access import LocalAccess
@@ -114,7 +114,7 @@ class _Body:
 class _Watch:
     """A loop under way: trips done, when to look at it, and what the last trips left, as far as it is alike."""
 
-    turn: Turn
+    turn: RunningLoop
     first: int
     trips: int = 0
     skipped: bool = False
@@ -148,7 +148,7 @@ class Trips:
         self._bodies: dict[int, _Body] = {}
         self._watched: dict[int, _Watch | None] = {}
 
-    def skip(self, turn: Turn, now: int, issued: int, limit: int) -> Skipped:
+    def skip(self, turn: RunningLoop, now: int, issued: int, limit: int) -> Skipped:
         """Go on by as many trips as can be, at the beginning of another trip of a loop, before bundle number `now`.
 
         Args:
@@ -188,7 +188,7 @@ class Trips:
         watch.skipped = True
         return Skipped(times * period.cycles, times * period.bundles)
 
-    def _watch(self, turn: Turn) -> _Watch | None:
+    def _watch(self, turn: RunningLoop) -> _Watch | None:
         """Return the record of a loop under way, None if it is not worth looking at."""
         number = turn.shape.number
         watch = self._watched.get(number)
@@ -254,7 +254,7 @@ class Trips:
         self._control.pass_time(before.now, cycles)
 
 
-def trips_left(turn: Turn) -> int:
+def trips_left(turn: RunningLoop) -> int:
     """Return how many trips surely follow the one that begins, up to where the iterator would wrap.
 
     0 for a step of 0: such a loop has no last trip.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsim.execution.limits import walk_limit
-from castsim.machines.vliw.control import Turn
+from castsim.machines.vliw.control import RunningLoop
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.structure import Structure
 from castsim.machines.vliw.trips import trips_left
@@ -35,7 +35,7 @@ class WalkBudget:
             raise walk_limit(self._limit, "bundles executed one by one", self._structure.bundles[place].span)
         self._left -= 1
 
-    def foresee(self, plan: InstructionPlan, turn: Turn) -> None:
+    def foresee(self, plan: InstructionPlan, turn: RunningLoop) -> None:
         """Reject a loop that begins and none of whose trips is going to be skipped, if it is longer than what is left.
 
         Raises:

@@ -31,7 +31,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ConformanceEntry:
     """What became of a cell; `method` is how the verdict was reached (None: nothing leads to the destination).
 
     `path` are the formats on the way, `options` what has to be asked for, instruction by instruction. `settings` are
@@ -96,7 +96,7 @@ def settle_cell(
     *,
     prove: bool = False,
     options: Mapping[str, int | str] | None = None,
-) -> Settled:
+) -> ConformanceEntry:
     """Plan one cell for the target with the options given, and with others that software sets where that is needed.
 
     `prove` tries all codes of 32 bits where nothing less proves a verdict.
@@ -108,11 +108,11 @@ def settle_cell(
     return settled(cell, answer(request, options=options, explain=False, quick=not prove))
 
 
-def settled(cell: Cell, answered: Answer) -> Settled:
+def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
     """Return an answer as the entry of a cell."""
     found = answered.plan
     evidence = found.evidence
-    return Settled(
+    return ConformanceEntry(
         cell=cell,
         kind=answered.kind,
         verdict=found.verdict,

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.planning.conformance.cells import Cell, Settled, changed, legal_casts, settle_cell, specified_version
+from castsim.planning.conformance.cells import (
+    Cell,
+    ConformanceEntry,
+    changed,
+    legal_casts,
+    settle_cell,
+    specified_version,
+)
 from castsim.planning.lowering_answers import Setting, setting_of
 from castsim.specifications import SpecifiedCast
 from castsim.targets import Specification, load_specification, load_target, target_names
@@ -28,10 +35,10 @@ class Matrix:
     version: str
     casts: tuple[SpecifiedCast, ...]
     targets: tuple[str, ...]
-    entries: tuple[Settled, ...]
+    entries: tuple[ConformanceEntry, ...]
     options: Setting = ()
 
-    def row(self, number: int) -> tuple[Settled, ...]:
+    def row(self, number: int) -> tuple[ConformanceEntry, ...]:
         """Return the entries of one cast, target by target."""
         width = len(self.targets)
         return self.entries[number * width : (number + 1) * width]
@@ -79,7 +86,7 @@ def conform(
     names, casts = _chosen(found, targets, chosen, src, dst)
     given = [setting_of(load_target(name), options or {}) for name in names]
     cells = cells_of(casts, names)
-    entries: list[Settled] = []
+    entries: list[ConformanceEntry] = []
     run = partial(settle_cell, spec=found, version=chosen, prove=prove, options=options)
     if workers == 1:
         for cell in cells:

@@ -45,7 +45,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class MissedWrite:
     """A write that a reader misses: how far behind it the reader stands, and from where on it would see it."""
 
     writer: Site
@@ -57,8 +57,8 @@ class Missed:
 class StaleVerdict:
     """The writes that a read surely misses, none if it is not surely stale, and those that it may miss besides."""
 
-    certain: frozenset[Missed] = frozenset()
-    possible: frozenset[Missed] = frozenset()
+    certain: frozenset[MissedWrite] = frozenset()
+    possible: frozenset[MissedWrite] = frozenset()
 
     def doubted(self) -> StaleVerdict:
         """Return the same with nothing certain."""
@@ -225,7 +225,7 @@ class WriteHistory:
     def stale(self, writes: Sequence[_Write], reading: Reading) -> StaleVerdict:
         """Judge one path, given what it wrote, the last write first."""
         doubtful = [place for place, write in enumerate(writes) if write.doubtful]
-        missed: set[Missed] = set()
+        missed: set[MissedWrite] = set()
         certain = len(doubtful) <= _MOST_DOUBTFUL
         for kept in product((True, False), repeat=min(len(doubtful), _MOST_DOUBTFUL)):
             absent = {place for place, happens in zip(doubtful, kept, strict=False) if not happens}
@@ -234,7 +234,7 @@ class WriteHistory:
             missed |= {found} if found is not None else set()
         return StaleVerdict(frozenset(missed)) if certain else StaleVerdict(possible=frozenset(missed))
 
-    def _read(self, writes: Sequence[_Write], reading: Reading) -> Missed | None:
+    def _read(self, writes: Sequence[_Write], reading: Reading) -> MissedWrite | None:
         """Return the newest write that a reader misses.
 
         Results land in program order, save loads into predicates, and save draws of random words that miss a reseed:
@@ -261,7 +261,7 @@ class WriteHistory:
             if write.distance >= reading.needed(write.plan):
                 break
             if write.distance and missed is None:
-                missed = Missed(write.plan.site, write.distance, reading.needed(write.plan))
+                missed = MissedWrite(write.plan.site, write.distance, reading.needed(write.plan))
         return missed
 
     @property

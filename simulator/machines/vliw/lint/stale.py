@@ -13,7 +13,7 @@ from castsim.machines.vliw.latency import STORED, horizon
 from castsim.machines.vliw.lint.counts import trip_counts
 from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
-from castsim.machines.vliw.lint.history import Missed, Reading, WriteHistory, Writers
+from castsim.machines.vliw.lint.history import MissedWrite, Reading, WriteHistory, Writers
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
 from castsim.machines.vliw.registers import is_constant
 
@@ -49,7 +49,7 @@ def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
                         yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
 
 
-def _sentence(reading: Reading, missed: Missed) -> str:
+def _sentence(reading: Reading, missed: MissedWrite) -> str:
     site = missed.writer
     late = ", in the trip before" if site.bundle >= reading.bundle else ""
     return (
