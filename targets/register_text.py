@@ -30,7 +30,7 @@ BARRIERS = ("VST_VST",)
 
 
 class Mode(StrEnum):
-    """How an access distributes the bytes of memory over the lanes of a register."""
+    """The way in which an access distributes the bytes of memory over the lanes of a register."""
 
     NORM = "NORM"
     """Side by side."""

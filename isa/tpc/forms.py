@@ -59,7 +59,7 @@ class Style(Enum):
 
 
 class Show(Enum):
-    """When a switch is written in canonical text."""
+    """The condition on which a switch is written in canonical text."""
 
     ALWAYS = "always"
     CHANGED = "if not the default"
@@ -137,7 +137,7 @@ class OperandSpec:
 
 
 class MemoryOperation(Enum):
-    """What an instruction does with memory: load, store or make an address, of what."""
+    """The operation of an instruction on memory: load, store or make an address, of what."""
 
     SCALAR_LOAD = "ld_l"
     SCALAR_STORE = "st_l"

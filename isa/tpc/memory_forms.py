@@ -43,7 +43,7 @@ _TWO_PARTS = (
 
 
 def _ending(half: Half | None) -> str:
-    """What a mnemonic ends in that accesses half a vector."""
+    """Return the ending of a mnemonic that accesses half a vector."""
     return "" if half is None else f"_{half.value}"
 
 

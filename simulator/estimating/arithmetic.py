@@ -16,7 +16,7 @@ Number = Any
 
 @dataclass(frozen=True, slots=True)
 class NumberFunctions:
-    """What Python and NumPy spell differently: the larger and the smaller of two, one of two by a condition."""
+    """Functions that Python and NumPy spell differently: the larger and the smaller of two, a choice by a condition."""
 
     larger: Callable[[Number, Number], Number]
     smaller: Callable[[Number, Number], Number]
@@ -36,7 +36,7 @@ def of_arrays() -> NumberFunctions:
 
 
 class Shape(NamedTuple):
-    """What the cycles of a cast depend on: extents in elements, strides from row to row of both tiles.
+    """The shape on which the cycles of a cast depend: extents in elements, strides from row to row of both tiles.
 
     Every field is an int, or an array of int64; all arrays have one length.
     """

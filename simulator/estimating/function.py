@@ -46,7 +46,7 @@ class Stores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What surrounds the trips: ticks, but for the whole cycles that the scalar unit works `after` the launch.
+    """The times around the trips: ticks, but for the whole cycles that the scalar unit works `after` the launch.
 
     `unpack_first` and `unpack_fall` are what an unpacking load costs at first, and less with each step of bytes.
     """

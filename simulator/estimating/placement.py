@@ -25,7 +25,7 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class TileCastRequest:
-    """What is cast, whatever the shape."""
+    """The cast that is asked for, whatever the shape."""
 
     src: Format
     dst: Format

@@ -30,7 +30,7 @@ _CHUNK_STEPS = {
 
 
 class Calls(NamedTuple):
-    """How a shape splits into calls of the conversion: whole repeats of rows, then the rest of all rows together.
+    """The calls of the conversion into which a shape splits: whole repeats of rows, then the rest of all rows together.
 
     `before` are the cycles of the scalar unit until it begins the first call.
     """

@@ -69,7 +69,7 @@ class Pipelined:
 
     @property
     def stages(self) -> int:
-        """How many steps are under way at once."""
+        """The number of steps that overlap."""
         return -(-self.length // self.interval)
 
 

@@ -49,7 +49,7 @@ class Counterexample:
 
     @property
     def result(self) -> TracedValue:
-        """What the chain makes of it."""
+        """The value that the chain makes of it."""
         return self.values[-1]
 
 

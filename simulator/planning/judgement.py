@@ -13,7 +13,7 @@ from castsim.planning.steps import Chain
 
 
 class Method(StrEnum):
-    """How a verdict was reached."""
+    """The method by which a verdict was reached."""
 
     EXHAUSTIVE = "exhaustive"
     """All codes went through the machine model, or through what is proven to give the same."""
@@ -27,7 +27,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How many codes were tried and what that proves."""
+    """The number of codes tried and what that proves."""
 
     method: Method
     codes: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Planning(Protocol):
-    """What chains are made of on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+    """The steps of chains on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
 
     def casts(self, target: Target) -> Catalogue:
         """Return all casts, and the rereads among all formats."""

@@ -42,7 +42,7 @@ SAMPLED_MARK = "~"
 
 
 class PlanKind(StrEnum):
-    """What a plan consists of: how a target gets a cast done."""
+    """The kind of a plan: how a target gets a cast done."""
 
     NATIVE = "native"
     """One instruction as it stands."""
@@ -67,7 +67,7 @@ class Refuted:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What became of a request.
+    """The answer to a request.
 
     `chain` is the best one that satisfies it, else (`kind` is IMPOSSIBLE) the one that fails on the fewest codes tried,
     with its smallest `counterexample`; empty if nothing leads to the destination. `assembly` and `cost` belong to a

@@ -23,7 +23,7 @@ class TileCastForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What has to be asked for."""
+        """The modes that have to be asked for."""
         words = [] if self.rounding is None else [f"rounding {self.rounding.name}"]
         words += [] if self.saturation is None else [f"saturation {self.saturation.name}"]
         return (*words, *(["tmp"] if self.scratch else []))
@@ -39,7 +39,7 @@ class TileOperationForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What has to be asked for."""
+        """The modes that have to be asked for."""
         return self.attributes
 
 
@@ -66,7 +66,7 @@ class VectorForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What has to be asked for: no rounding that happens anyway."""
+        """The modes that have to be asked for: no rounding that happens anyway."""
         words = [] if self.rounding is None or self.default_rounding else [f"rounding {self.rounding}"]
         return (*words, *(word for word in self.switches if not word.startswith(("target_type", "to_"))))
 

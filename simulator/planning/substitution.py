@@ -35,7 +35,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a proof of a substitution is about.
+    """The identity of a substitution that a proof is about.
 
     `name` holds the target and the instruction with its operands, `facts` is the digest of what its values rest on,
     `shape` names the function that stands in for it.
@@ -63,7 +63,7 @@ class Substitute:
 
     @property
     def identity(self) -> Identity:
-        """What a proof of it has to be about."""
+        """The identity that a proof of it must have."""
         return identity_of(self.primitive, self.shape)
 
 

@@ -21,7 +21,7 @@ _MASK = FORMATS["i8"]
 
 
 class Declarations(Protocol):
-    """What a program offers to the steps in it: its extent, further tiles, constants."""
+    """The declarations that a program offers to its steps: its extent, further tiles, constants."""
 
     @property
     def target(self) -> Target:

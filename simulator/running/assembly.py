@@ -29,7 +29,7 @@ class AssemblyProgram:
 
     @property
     def file(self) -> str:
-        """What messages call it."""
+        """The name that messages give it."""
         return self.assembled.file
 
     @property
@@ -54,7 +54,7 @@ class AssemblyProgram:
 
     @property
     def tree(self) -> None:
-        """None: what is issued is known once it has been walked."""
+        """Always None: what is issued is known once it has been walked."""
         return
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:

@@ -40,7 +40,7 @@ class Line:
 
     @property
     def remark(self) -> str | None:
-        """What is unknown about it, None if nothing is."""
+        """A remark on what is unknown about it, None if nothing is."""
         if self.unread is not None:
             return f"unknown: {self.unread}"
         return f"encoded otherwise than expected in {', '.join(self.leftover)}" if self.leftover else None

@@ -20,7 +20,7 @@ from castsim.timing import Cause, Observer
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a pipe stands still for: `entry` is the operation at its head.
+    """The reason for which a pipe stands still: `entry` is the operation at its head.
 
     `flag` is set if it awaits a flag, `needed` if it awaits the bytes of an earlier execution, neither at a barrier.
     """
@@ -38,7 +38,7 @@ class DrainMarker:
 
 
 class VectorUnit(Protocol):
-    """What a mechanism adds: the work of the vector pipe."""
+    """The part that a mechanism adds: the vector pipe."""
 
     def check(self, operation: object) -> None:
         """Reject an operation of the vector pipe that the unit cannot execute.

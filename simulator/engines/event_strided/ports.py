@@ -19,7 +19,7 @@ from castsim.timing import Observer
 
 
 class Ports(BufferPorts):
-    """When each port is free next, and each bank: for a read, then for a write. What excludes nothing stays free."""
+    """Ports and banks, and when each is free for a read, then for a write. Those that exclude nothing stay free."""
 
     def __init__(self, banks: BankFacts, observer: Observer | None) -> None:
         super().__init__(banks.groups, _cells(banks), banks.groups, observer)

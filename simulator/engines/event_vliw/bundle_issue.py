@@ -40,7 +40,7 @@ class _Issued:
 
 @dataclass(slots=True)
 class Record:
-    """What has become of all bundles."""
+    """The record of all bundles."""
 
     bundles: list[_Issued] = field(default_factory=list)
     operations: int = 0

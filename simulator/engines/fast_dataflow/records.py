@@ -19,7 +19,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class RecordShift:
-    """How far a repetition lies behind what was executed: cycles of the pipes and of the scalar unit, executions."""
+    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions."""
 
     pipes: int = 0
     scalar: int = 0

@@ -15,7 +15,7 @@ from castsim.execution.dataflow.timing import NO_TICK, TICKS
 
 
 class Seen(Enum):
-    """How a field is compared."""
+    """The rule by which a field is compared."""
 
     VALUE = auto()
     CYCLE = auto()

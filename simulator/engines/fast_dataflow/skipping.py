@@ -24,7 +24,7 @@ from castsim.timing import Cause
 
 @dataclass(slots=True)
 class Skipper:
-    """What was skipped so far: how much later everything is, and what to add to the machine's own sums."""
+    """Skips trips: holds how much later everything is, and what to add to the machine's own sums."""
 
     encoder: Encoder
     offset: int = 0

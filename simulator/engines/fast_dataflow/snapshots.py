@@ -44,7 +44,7 @@ from castsim.execution.dataflow.timing import NO_TICK, TICKS
 
 
 class Standing(NamedTuple):
-    """What the account of a pipe and its later operations depend on: cycles since now, operations since the latest."""
+    """The part of a pipe on which its account and future depend: cycles since now, operations since the latest."""
 
     account: State
     local: int

@@ -92,7 +92,7 @@ class PipeRow(Row):
 
 
 class AccountRow(Row):
-    """Up to where the cycles of a pipe are accounted for, and what is left of its earlier work: until when, of whom.
+    """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which entry.
 
     Its cycles by cause are `MachineState.causes`.
     """
@@ -105,7 +105,7 @@ class AccountRow(Row):
 
 
 class ProgressRow(Row):
-    """How far a pipe has come with a transfer (burst, block of it) or a vector instruction (repeat: `step`)."""
+    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat: `step`)."""
 
     step: Value = 0
     block: Value = 0

@@ -67,7 +67,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """What moves from trip to trip of a loop, as far as time depends on it: `moves` is None if nothing does."""
+    """The moves from trip to trip of a loop, as far as time depends on it: `moves` is None if nothing does."""
 
     moves: tuple[Deltas, ...] | None
     turn: int

@@ -41,7 +41,7 @@ class AccessInFlight:
 
 @dataclass(slots=True)
 class Totals:
-    """What adds up over the run, skipped repetitions included: issues of each kind of bundle, cycles of stalls."""
+    """The sums over the run, skipped repetitions included: issues of each kind of bundle, cycles of stalls."""
 
     issues: list[int] = field(default_factory=list)
     stalls: dict[Cause, int] = field(default_factory=dict)

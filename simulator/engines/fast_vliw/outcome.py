@@ -23,7 +23,7 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class HistoryShift:
-    """How far something lies behind where it was stepped: cycles, rows and operations."""
+    """The distance of a copy behind the stepped original: cycles, rows and operations."""
 
     cycles: int = 0
     rows: int = 0

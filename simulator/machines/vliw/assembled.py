@@ -50,7 +50,7 @@ class Assembled:
 
     @property
     def entry(self) -> str:
-        """What the run is called: the file's name without its suffix."""
+        """The name of the run: the file's name without its suffix."""
         return Path(self.file).stem
 
     @property
@@ -61,7 +61,7 @@ class Assembled:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a run left: what was issued, the outputs, and what the checked mode found."""
+    """The outcome of a run: what was issued, the outputs, and the findings of the checked mode."""
 
     tree: Tree
     outputs: Mapping[str, Codes]

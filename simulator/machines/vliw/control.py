@@ -29,7 +29,7 @@ class RunningLoop:
 
 @dataclass(slots=True)
 class _Pending:
-    """What happens behind the delay bundles: where to go on, and the loop that begins there."""
+    """The jump behind the delay bundles: where to go on, and the loop that begins there."""
 
     bundles: int
     target: int
@@ -38,7 +38,7 @@ class _Pending:
 
 
 class Control:
-    """Where the program is. `changed_at` is when the last value changed that can decide the path."""
+    """The position in the program. `changed_at` is when the last value changed that can decide the path."""
 
     def __init__(self, structure: Structure, registers: Registers, trace: Trace, target: VliwTarget) -> None:
         self.pc = 0

@@ -11,7 +11,7 @@ from castsim.isa.tpc import Slot, TpcInstruction
 
 
 class StaleReadKind(StrEnum):
-    """What is the matter with a read or a write."""
+    """The fault of a read or a write."""
 
     EARLY = "early"
     """The reader was issued inside the latency window of the write and got the older value."""
@@ -33,7 +33,7 @@ class Site:
 
     @property
     def span(self) -> Span:
-        """Where it stands in the text."""
+        """The place in the text."""
         return self.instruction.span
 
     @property

@@ -14,7 +14,7 @@ _State = TypeVar("_State")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How an instruction uses a generator: when the state that it steps is committed, and which states it sees."""
+    """The use of a generator by an instruction: when the state that it steps is committed, and which states it sees."""
 
     commit: Commit
     distances: Distances

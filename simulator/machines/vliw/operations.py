@@ -40,7 +40,7 @@ class BundleOperation:
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """None: time does not depend on them."""
+        """The empty tuple: time does not depend on them."""
         return ()
 
     def shifted(self, deltas: Deltas) -> Self:

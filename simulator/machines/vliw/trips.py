@@ -54,7 +54,7 @@ Alike = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What skipped trips, or others, come to."""
+    """The sum of skipped trips, or of others."""
 
     cycles: int
     bundles: int

@@ -13,7 +13,7 @@ _MAY_SKIP = frozenset(("halt", "jmpr", "jmpa"))
 
 
 class WalkBudget:
-    """What is left of a limit; None means no limit."""
+    """The rest of a limit; None means no limit."""
 
     def __init__(self, limit: int | None, structure: Structure, plans: tuple[tuple[InstructionPlan, ...], ...]) -> None:
         self._limit = limit

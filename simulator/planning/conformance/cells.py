@@ -32,7 +32,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ConformanceEntry:
-    """What became of a cell; `method` is how the verdict was reached (None: nothing leads to the destination).
+    """The result for a cell; `method` is how the verdict was reached (None: nothing leads to the destination).
 
     `path` are the formats on the way, `options` what has to be asked for, instruction by instruction. `settings` are
     options of the target without which it does not conform, `native` those with which one instruction does where

@@ -45,7 +45,7 @@ class Answer:
 
     @property
     def kind(self) -> PlanKind:
-        """How the target gets the cast done; one instruction that needs options of the target is native with them."""
+        """The kind of the plan; one instruction that needs options of the target is native with them."""
         return PlanKind.OPTIONS if self.chosen and self.plan.kind is PlanKind.NATIVE else self.plan.kind
 
     @property
@@ -125,7 +125,7 @@ def _with_options(request: CastRequest, options: Mapping[str, int | str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What was asked of the target as it stands, and found."""
+    """A search: the request to the target as it stands, and what was found."""
 
     request: CastRequest
     given: Setting

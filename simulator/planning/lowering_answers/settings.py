@@ -139,7 +139,7 @@ def _all(catalogue: Catalogue) -> Iterator[LoweringStep]:
 
 
 class _ByTarget(Generic[_Found]):
-    """What was found for targets, by their identity and a key; targets have no hash."""
+    """The findings for targets, by their identity and a key; targets have no hash."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, object], tuple[Target, _Found]] = {}

@@ -33,7 +33,7 @@ _LEGEND = "w written, r read, b both, = holds what is still needed, . free; s af
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """What a source line with tile work costs its pipe.
+    """The cost of a source line with tile operations to its pipe.
 
     `causes` are the cycles its pipe spent on it, `share` the part of that pipe's occupied cycles that are this line's;
     the drain of a pipe belongs to no line. `mostly` is the largest cause, None if its pipe spent nothing on it.
@@ -47,7 +47,7 @@ class LineCost:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How far the pipes work at the same time.
+    """The overlap of the pipes.
 
     `busy` are the cycles in which each pipe has an instruction that touches bytes at work, `together[k]` those in
     which exactly k + 1 pipes do. One after the other would take the sum of `busy`, the best order the longest of it.

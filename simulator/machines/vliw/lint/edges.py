@@ -20,7 +20,7 @@ Jump = tuple[int, TpcInstruction]
 
 
 class LoopStep(StrEnum):
-    """What a hardware loop does on a step from one bundle to another."""
+    """The action of a hardware loop on a step from one bundle to another."""
 
     ENTER = "enter"
     """Its first trip begins."""

@@ -88,7 +88,7 @@ class _Write:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """How far a walk back has come.
+    """The progress of a walk back.
 
     `passed` holds, for each loop that it is inside of, how many ends of trips it has crossed, and whether it came in
     from behind the last one. `same_predicate` is False once the reader's predicate was written on the way.
@@ -266,7 +266,7 @@ class WriteHistory:
 
     @property
     def window(self) -> int:
-        """How much earlier than a write of a predicate a load may stand that lands after it."""
+        """The distance before a write of a predicate within which a load lands after it."""
         return self._window
 
 

@@ -60,7 +60,7 @@ def _sentence(reading: Reading, missed: MissedWrite) -> str:
 
 
 class _Places:
-    """What a program writes and reads: registers, and the state beside them that is written late."""
+    """The places that a program writes and reads: registers, and the state beside them that is written late."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow

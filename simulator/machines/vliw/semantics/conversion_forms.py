@@ -29,7 +29,7 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is to be said of a form that runs, though the intrinsic header does not have it."""
+    """A notice on a form that runs, though the intrinsic header does not have it."""
 
     kind: NoticeKind
     text: str

@@ -48,7 +48,7 @@ class Prepared:
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """What is to be said of the form, whatever the values."""
+        """The notices on the form, whatever the values."""
         return self.unit.notices if isinstance(self.unit, PreparedConversion | ConvertInteger) else ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:

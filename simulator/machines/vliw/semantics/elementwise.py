@@ -42,7 +42,7 @@ from castsim.targets.vliw import VliwTarget
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an operation may ask for beside its operands."""
+    """The facts and state that an operation may ask for beside its operands."""
 
     instruction: TpcInstruction
     target: VliwTarget

@@ -28,7 +28,7 @@ _FLUSH_SWITCH = "fp16_ftz_in"
 
 @dataclass(frozen=True, slots=True)
 class FloatRules:
-    """How an operation rounds, and whether subnormals become zero on their way in and out."""
+    """The rules of an operation on floats: rounding, and whether subnormals become zero on their way in and out."""
 
     rounding: Rounding
     flush_operands: bool
