@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from castsim.isa.formats import FORMATS
 from castsim.targets.schema import Count, Cycles, Fact, Table, TargetHeader, built_for
-from castsim.targets.tile_operations import BroadcastScratch, ScratchWindow, TileArithmetic, TileOperation
+from castsim.targets.tile_operations import BroadcastScratch, ScratchWindow, TileArithmetic, TileOperationFacts
 
 BLOCK_BYTES = 32
 """Bytes of one buffer access: strides of the instruction set count them, and so do tile rows and bank models."""
@@ -139,12 +139,12 @@ class DataflowTarget(TargetHeader):
     transfer_limits: TransferLimits
     timing: DataflowTiming
     tile_operations_fact: Fact
-    tile_operations: tuple[TileOperation, ...]
+    tile_operations: tuple[TileOperationFacts, ...]
     tile_arithmetic: TileArithmetic
     unreserved_scratch: ScratchWindow | None = None
     broadcast_scratch: BroadcastScratch | None = None
 
-    def tile_operation(self, mnemonic: str) -> TileOperation | None:
+    def tile_operation(self, mnemonic: str) -> TileOperationFacts | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""
         return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 

@@ -213,7 +213,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> TargetDataError:
-    """Say what is wrong as file, key and reason, at the place of the first key; several findings on lines of their own.
+    """Describe errors as file, key and reason, at the place of the first key; several findings on lines of their own.
 
     Rows of CSV files are named by file and line. A finding of what only a base says has no place in the file itself.
     """

@@ -15,7 +15,7 @@ from castsim.isa.modes import Rounding
 from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, DataflowTiming, VectorBytes
 from castsim.targets.schema import Count, Cycles, Fact, Table
-from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperation, check_kernel
+from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, check_kernel
 
 
 class RepeatInstruction(Fact):
@@ -154,7 +154,7 @@ class StridedCast(Table):
     note: str
 
 
-class StridedOperation(TileOperation):
+class StridedOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
     `structure` names how the instructions follow each other; `castsim.machines.strided.kernels` has a function for
@@ -201,7 +201,7 @@ STRUCTURES = {
 """The purposes of the structures of kernels."""
 
 
-class BufferPorts(Banks):
+class StridedBufferPorts(Banks):
     """Banking of the buffer, the banks of a group one behind the other; which accesses exclude each other in a cycle.
 
     Accesses that do not exclude each other pass together, however many they are.
@@ -218,7 +218,7 @@ class StridedRepeatTarget(DataflowTarget):
 
     mechanism: Literal["strided-repeat"]
     casts_use_scratch: ClassVar[Literal[True]] = True
-    banks: BufferPorts
+    banks: StridedBufferPorts
     repeat: RepeatInstruction
     narrow_strides: tuple[NarrowStrideField, ...]
     control: StridedControlBits

@@ -32,7 +32,7 @@ def _words(text: object) -> object:
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
 
-class TileOperation(Fact):
+class TileOperationFacts(Fact):
     """One vector operation on one chip: what it takes, and its kernel, of which source, status and note speak.
 
     `types` are the element formats it takes; for comparisons those of what is compared. `library_types` are further
@@ -70,7 +70,7 @@ MANY = 16
 """Instructions of a structure that runs any number of them one behind the other."""
 
 
-def check_kernel(operation: TileOperation, name: str, structure: StructureOf) -> None:
+def check_kernel(operation: TileOperationFacts, name: str, structure: StructureOf) -> None:
     """Reject a kernel whose structure, called `name`, is not one of its operation's kind, or has other instructions.
 
     Raises:

@@ -42,7 +42,7 @@ class VectorRegisters(Fact):
     block_bytes: BlockBytes
 
 
-class BufferPorts(Banks):
+class FunctionBufferPorts(Banks):
     """Banking of the buffer; the bank is chosen by the bits above the group, its row by those above the bank."""
 
     reads_per_group: Count
@@ -181,7 +181,7 @@ class VectorFunctionTarget(DataflowTarget):
     mechanism: Literal["vector-function"]
     casts_use_scratch: ClassVar[Literal[False]] = False
     registers: VectorRegisters
-    banks: BufferPorts
+    banks: FunctionBufferPorts
     control: FunctionControlBits
     control_classes: dict[str, ControlClass]
     variant_choice: VariantChoice

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 
 from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.schema import Fact
-from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperation, Words
+from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, Words
 from castsim.targets.vector_function_timing import Fitted
 
 KernelVariant = Literal["1D_POST_UPDATE", "1D_NO_POST_UPDATE", "2D_POST_UPDATE", "2D_NO_POST_UPDATE"]
@@ -59,7 +59,7 @@ class ComputeInstruction(Fact):
         return self.latency_32 if width >= 32 else self.latency_16
 
 
-class VectorFunctionOperation(TileOperation):
+class VectorFunctionOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
     `structure` names its loops; `instructions` stand between load and store, in order; `choice` names the table of

@@ -85,7 +85,7 @@ class RowKey(NamedTuple):
 
 
 class StageRow(Table):
-    """When an instruction reads an operand, or commits a result (`dst`, or `dst_` and the name of a register).
+    """The stage in which an operand is read, or a result committed (`dst`, or `dst_` and the name of a register).
 
     `entry_port` is the port of an operand; results have none.
     """
@@ -185,7 +185,7 @@ def _told_apart(count: int) -> int:
 
 
 class ForwardedDestinations(Fact):
-    """How many destinations forwarding of f32 accumulators in the VPU tells apart, by mark; for other floats 1."""
+    """Numbers of destinations that forwarding of f32 accumulators in the VPU tells apart; for other floats 1."""
 
     f8: Annotated[int, AfterValidator(_told_apart)]
     half: Annotated[int, AfterValidator(_told_apart)]

@@ -36,7 +36,7 @@ def random_bundle(random: Random, mix: Mix) -> BundleOperation:
     touches = random.random() < mix.memory
     loads, stores = (random.randint(0, 3), random.randint(0, 2)) if touches else (0, 0)
     return BundleOperation(
-        work=tuple(work),  # type: ignore[arg-type]
+        slot_cycles=tuple(work),  # type: ignore[arg-type]
         names=tuple(slot.lower() if cycles else "" for slot, cycles in zip(SLOTS, work, strict=True)),  # type: ignore[arg-type]
         loads=loads,
         stores=stores,

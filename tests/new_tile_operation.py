@@ -10,7 +10,7 @@ from strided_works import listing, tile, work
 from work_programs import NATIVE, Spot, computed, program, statement, target
 
 import castsim
-from castsim.estimating.work import estimate_work
+from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.isa import pto
 from castsim.isa.pto.printer import print_program
 
@@ -39,7 +39,7 @@ def main(mnemonic: str) -> None:
     """Print where castsim is from, values, instructions and cycles as JSON."""
     elements, chips = ("f32", "f16", "i32"), ("a2a3", "a5")
     made = work(mnemonic, tile("f32", 4, 64, 8192), tile("f32", 4, 64, 0))
-    cycles = {name: [estimate_work(name, "f32", 4, 64, target=chip).cycles for chip in chips]
+    cycles = {name: [estimate_tile_operation(name, "f32", 4, 64, target=chip).cycles for chip in chips]
               for name in (mnemonic, "tmaxs", "tmins")}  # fmt: skip
     print(json.dumps({
         "castsim": castsim.__file__,

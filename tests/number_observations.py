@@ -23,7 +23,7 @@ from function_works import lanewise
 from castsim import cast, estimate, run
 from castsim.engines import simulate
 from castsim.estimating.arithmetic import Shape
-from castsim.estimating.placement import Placement, Request
+from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.execution.tiles import TileWork
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
@@ -109,8 +109,8 @@ def lowered_cast(src: str, dst: str, rows: int, cols: int, stride: int, saturati
     """What a cast issues."""
     lowerer = lowerer_of(target)
     mode = None if saturation is None else Saturation(saturation)
-    request = Request(format_named(src), format_named(dst), None, mode, saturation == "off")
-    placement = Placement.of(target, lowerer, request)
+    request = TileCastRequest(format_named(src), format_named(dst), None, mode, saturation == "off")
+    placement = OperandPlacement.of(target, lowerer, request)
     return repr(lowerer.cast(placement.cast(lowerer, Shape(rows, stride, stride, rows, cols, cols))).body)
 
 

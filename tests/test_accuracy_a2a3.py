@@ -221,9 +221,9 @@ def test_own_measurements(tmp_path: Path) -> None:
     ("line", "error", "message"),
     [
         ("TADD,f32,f32,64,64,156,halves,,,", IllegalError, "no convention of measurement 'halves'"),
-        ("TADD,f32,f32,64,64,156,issue,maybe,,", ReadError, "in_place 'maybe' is none"),
+        ("TADD,f32,f32,64,64,156,issue,maybe,,", ReadError, "in_place 'maybe' is not a legal value"),
         ("TLOAD,f32,f32,64,64,156,,,5,", TileError, "64 lines cannot be shared by 5 transfers"),
-        ("TLOAD,f32,f32,64,64,156,,,1,nz", ReadError, "layout 'nz' is none"),
+        ("TLOAD,f32,f32,64,64,156,,,1,nz", ReadError, "layout 'nz' is not a legal value"),
     ],
 )
 def test_bad_rows_are_refused_with_their_place(tmp_path: Path, line: str, error: type[Exception], message: str) -> None:

@@ -11,7 +11,7 @@ from statistics import fmean, median
 
 import pytest
 
-from castsim.estimating.work import estimate_work
+from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.evidence.accuracy import Accuracy, AssessedRow, assess, read_table
 from castsim.evidence.accuracy.assessment import IN_PLACE, SHAPE
 from castsim.isa.errors import IllegalError, ReadError
@@ -138,7 +138,7 @@ def test_own_measurements_of_operations(tmp_path: Path) -> None:
     table = read_table(path)
     assert (len(table.rows), table.skipped) == (2, 1)
     exp, recip = assess(A5, table).rows
-    assert exp.simulated_cycles == estimate_work("texp", "f32", 1, 64, target="a5").cycles
+    assert exp.simulated_cycles == estimate_tile_operation("texp", "f32", 1, 64, target="a5").cycles
     # 48 around the chain, 2 less without a loop; a trip of 170 and 8 less, no post-update.
     assert recip.simulated_cycles == 48 - 2 - 8 + 170
     assert recip.row.label == "trecip high_precision"
@@ -151,7 +151,7 @@ def test_operations_that_cannot_run(tmp_path: Path) -> None:
         assess(A5, read_table(path))
     assert caught.value.span.line == 3
     with pytest.raises(ReadError, match="unknown operation 'texq'") as unknown:
-        estimate_work("texq", "f32", 1, 64, target=A5)
+        estimate_tile_operation("texq", "f32", 1, 64, target=A5)
     assert "texp" in unknown.value.legal
 
 

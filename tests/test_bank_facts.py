@@ -21,7 +21,7 @@ from castsim.engines import simulate
 from castsim.estimating import timed_alone
 from castsim.estimating.arithmetic import SCALAR, Shape
 from castsim.estimating.casts import estimator_of
-from castsim.estimating.placement import Placement, Request
+from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
@@ -288,8 +288,8 @@ def test_estimates_are_simulations_whatever_a_group_serves(counts):
 def _compare(target, src, dst):
     """Compare estimates with simulations; return the cycles of bank conflicts."""
     lowerer = lowerer_of(target)
-    request = Request(format_named(src), format_named(dst), None, None, False)
-    placement, lost = Placement.of(target, lowerer, request), 0
+    request = TileCastRequest(format_named(src), format_named(dst), None, None, False)
+    placement, lost = OperandPlacement.of(target, lowerer, request), 0
     for rows, cols, stride in SHAPES:
         shape = Shape(rows, cols, stride, rows, cols, cols)
         expected = timed_alone(target, lowerer.cast(placement.cast(lowerer, shape)), "cast")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
-from castsim.planning import Verdict, Way
+from castsim.planning import PlanKind, Verdict
 from castsim.planning.conformance import Cell, conform, legal_casts, settle_cell
 from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.conform_text import conform_markdown
@@ -74,7 +74,7 @@ def test_pages_are_current(spec: str) -> None:
 def test_a_matrix_has_a_cell_per_cast_and_target() -> None:
     found = conform("tosa", ("a5", "gaudi2"), src="f16", dst="i8")
     assert [(entry.cell.src, entry.cell.target) for entry in found.entries] == [("f16", "a5"), ("f16", "gaudi2")]
-    assert [entry.way for entry in found.row(0)] == [Way.OPTIONS, Way.NATIVE]
+    assert [entry.kind for entry in found.row(0)] == [PlanKind.OPTIONS, PlanKind.NATIVE]
     assert found.entries[0].options == ("saturation ON",)
     assert found.entries[0].verdict is Verdict.EXACT
 
@@ -160,7 +160,7 @@ def test_options_given_hold_for_all_cells(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_single_instruction_with_options_stands_beside_a_chain() -> None:
     found = conform("onnx", ("a5",), src="f32", dst="e4m3fn", options={"maximum_of_nan": "nan"}).entries[0]
-    assert found.way is Way.CHAIN
+    assert found.kind is PlanKind.CHAIN
     assert found.native == (("ctrl_50_at_start", 1), ("ctrl_60_at_start", 1))
     assert cell_text(found).endswith("; or native with options ctrl_50_at_start=1, ctrl_60_at_start=1")
 

@@ -15,7 +15,7 @@ from castsim import estimate
 from castsim.estimating import Estimate, Estimates, timed_alone
 from castsim.estimating.arithmetic import SCALAR, Shape
 from castsim.estimating.casts import estimator_of
-from castsim.estimating.placement import Placement, Request
+from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import format_named
@@ -68,10 +68,10 @@ def keywords(shape: Shape) -> dict[str, int]:
     }
 
 
-def simulated(target: StridedRepeatTarget, request: Request, shape: Shape) -> Estimate:
+def simulated(target: StridedRepeatTarget, request: TileCastRequest, shape: Shape) -> Estimate:
     """The reference: the cast placed, lowered, simulated."""
     lowerer = lowerer_of(target)
-    return timed_alone(target, lowerer.cast(Placement.of(target, lowerer, request).cast(lowerer, shape)), "cast")
+    return timed_alone(target, lowerer.cast(OperandPlacement.of(target, lowerer, request).cast(lowerer, shape)), "cast")
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -85,7 +85,7 @@ def simulated(target: StridedRepeatTarget, request: Request, shape: Shape) -> Es
 def test_an_estimate_is_the_simulation_of_the_cast(
     shape: Shape, target: StridedRepeatTarget, rule: Any, saturation: Saturation | None, scratch: bool
 ) -> None:
-    request = Request(format_named(rule.src), format_named(rule.dst), None, saturation, scratch)
+    request = TileCastRequest(format_named(rule.src), format_named(rule.dst), None, saturation, scratch)
     arguments = {"target": target, "saturation": saturation, "scratch": scratch, **keywords(shape)}
     try:
         expected = simulated(target, request, shape)
@@ -121,7 +121,9 @@ def test_tiles_that_cannot_lie_apart_are_simulated_with_their_conflicts() -> Non
     shape = Shape(150, 64, 256, 150, 64, 64)
     assert not estimator.is_closed(shape, SCALAR)
     found = estimate("f32", "f32", 150, 64, dst_row_stride=256, target=target)
-    assert found == simulated(target, Request(format_named("f32"), format_named("f32"), None, None, False), shape)
+    assert found == simulated(
+        target, TileCastRequest(format_named("f32"), format_named("f32"), None, None, False), shape
+    )
     assert found.causes[Cause.BANK_CONFLICT] > 0
 
 

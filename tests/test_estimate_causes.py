@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from castsim import estimate
 from castsim.estimating.load import estimate_load
-from castsim.estimating.work import estimate_work
+from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.targets import load_target, target_names
@@ -102,7 +102,7 @@ def test_causes_of_other_operations_add_up_too(name: str) -> None:
         for element in ("f32", "f16", "i32"):
             for rows, cols, valid_cols in ((4, 64, 64), (3, 128, 70), (0, 64, 64)):
                 try:
-                    found = estimate_work(
+                    found = estimate_tile_operation(
                         operation, element, rows, cols, target=name, valid_cols=valid_cols, scratch=True
                     )
                 except CastsimError:

@@ -15,7 +15,7 @@ from castsim import estimate
 from castsim.estimating import Estimate, timed_alone
 from castsim.estimating.arithmetic import SCALAR, Shape
 from castsim.estimating.casts import estimator_of
-from castsim.estimating.placement import Placement, Request
+from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
@@ -61,10 +61,10 @@ def shapes(draw: st.DrawFn) -> Shape:
     return Shape(rows, stride, dst_stride, valid_rows, valid_cols, cols)
 
 
-def simulated(target: VectorFunctionTarget, request: Request, shape: Shape) -> Estimate:
+def simulated(target: VectorFunctionTarget, request: TileCastRequest, shape: Shape) -> Estimate:
     """The reference: the cast placed, lowered, simulated."""
     lowerer = lowerer_of(target)
-    return timed_alone(target, lowerer.cast(Placement.of(target, lowerer, request).cast(lowerer, shape)), "cast")
+    return timed_alone(target, lowerer.cast(OperandPlacement.of(target, lowerer, request).cast(lowerer, shape)), "cast")
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -85,7 +85,7 @@ def test_an_estimate_is_the_simulation_of_the_cast(
         "valid_rows": shape.valid_rows,
         "valid_cols": shape.valid_cols,
     }
-    request = Request(format_named(rule.src), format_named(rule.dst), None, saturation, False)
+    request = TileCastRequest(format_named(rule.src), format_named(rule.dst), None, saturation, False)
     try:
         expected = simulated(target, request, shape)
     except CastsimError as error:
@@ -110,7 +110,7 @@ def test_loads_that_meet_stores(rows: int, cols: int) -> None:
 
     Source: docs/reference/a5.md section 8.
     """
-    request = Request(format_named("f32"), format_named("f16"), None, None, False)
+    request = TileCastRequest(format_named("f32"), format_named("f16"), None, None, False)
     stride = (cols + 127) // 64 * 64
     rows = min(rows, 200_000 // (6 * stride))
     shape = Shape(rows, stride, stride, rows, cols, stride)

@@ -14,7 +14,7 @@ from engine_trees import KIBI, a2a3, cast, control, load, lowered, program, stor
 
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow import driving
-from castsim.engines.fast_dataflow.records import Jump, Records, Shift
+from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Tree, elements
 from castsim.isa.errors import EngineError
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
@@ -162,9 +162,9 @@ def test_a_pipe_that_works_while_a_long_loop_runs_is_not_served_late():
 def test_records_of_jumps_in_jumps():
     # Rows 0 to 9. Rows 2 and 3 stand for three times themselves, 10 cycles apart; rows 1 to 5, with these inside, for
     # twice themselves, 100 apart.
-    inner = Jump(2, 4, 2, Shift(10, 7, 2))
+    inner = Jump(2, 4, 2, RecordShift(10, 7, 2))
     records = Records(
-        10, [Jump(1, 6, 1, Shift(100, 50, 9), (inner,))], lambda row, shift, number: (number, row, shift.pipes)
+        10, [Jump(1, 6, 1, RecordShift(100, 50, 9), (inner,))], lambda row, shift, number: (number, row, shift.pipes)
     )
     once = [(1, 0), (2, 0), (3, 0), (2, 10), (3, 10), (2, 20), (3, 20), (4, 20), (5, 20)]
     expected = [(0, 0), *once, *((row, cycles + 100) for row, cycles in once), *((row, 120) for row in range(6, 10))]

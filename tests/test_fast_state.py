@@ -7,7 +7,7 @@ from typing import get_type_hints
 import pytest
 
 from castsim.engines.fast_dataflow.codes import NEVER, NO_TIME, NONE
-from castsim.engines.fast_dataflow.memory import Memory, parts_of_machine
+from castsim.engines.fast_dataflow.memory import MachineMemory, parts_of_machine
 from castsim.engines.fast_dataflow.relative import (
     Cycle,
     Due,
@@ -21,7 +21,7 @@ from castsim.engines.fast_dataflow.relative import (
     shift,
 )
 from castsim.engines.fast_dataflow.rows import Row, names_of
-from castsim.engines.fast_dataflow.state import Access, Account, Entry, Machine, chain
+from castsim.engines.fast_dataflow.state import AccessRow, AccountRow, EntryRow, MachineState, chain
 from castsim.execution.dataflow.timing import NO_TICK
 
 
@@ -41,9 +41,9 @@ def test_rows_are_made_like_dataclasses() -> None:
     assert [getattr(Sample(1, 2, entry=3), name) for name in names_of(Sample)] == [1, 2, 120, 90, 90, 12_050, 3, 3]
     assert not hasattr(Sample(), "__dict__")
     with pytest.raises(TypeError, match="missing 4 required"):
-        Access()
+        AccessRow()
     with pytest.raises(TypeError, match="unexpected keyword"):
-        Account(nothing=1)
+        AccountRow(nothing=1)
 
 
 def since(number: int) -> int:
@@ -61,17 +61,17 @@ def test_a_row_looks_the_same_when_all_times_have_moved() -> None:
     assert relative(later, Sample, 130, lambda number: 12 - number) == relative(Sample(), Sample, 100, since)
 
 
-@pytest.mark.parametrize("account", [Account(), Account(90, 95, 3, 80, 2), Account(5, NO_TIME, NONE, 4, 2)])
-def test_a_row_that_has_not_changed_has_aged(account: Account) -> None:
-    before = relative(account, Account, 100, lambda number: NONE if number == NONE else 10 - number)
-    after = relative(account, Account, 130, lambda number: NONE if number == NONE else 17 - number)
-    assert aged(before, Account, 30, 7) == after
-    shift(account, Account, -30)
-    moved = relative(account, Account, 130, lambda number: NONE if number == NONE else 10 - number)
+@pytest.mark.parametrize("account", [AccountRow(), AccountRow(90, 95, 3, 80, 2), AccountRow(5, NO_TIME, NONE, 4, 2)])
+def test_a_row_that_has_not_changed_has_aged(account: AccountRow) -> None:
+    before = relative(account, AccountRow, 100, lambda number: NONE if number == NONE else 10 - number)
+    after = relative(account, AccountRow, 130, lambda number: NONE if number == NONE else 17 - number)
+    assert aged(before, AccountRow, 30, 7) == after
+    shift(account, AccountRow, -30)
+    moved = relative(account, AccountRow, 130, lambda number: NONE if number == NONE else 10 - number)
     assert moved == before
 
 
-def contents(memory: Memory) -> dict[str, object]:
+def contents(memory: MachineMemory) -> dict[str, object]:
     """Everything in a state, as plain numbers."""
     numbers, rows, tables = parts_of_machine()
     m = memory.machine
@@ -85,12 +85,12 @@ def contents(memory: Memory) -> dict[str, object]:
     return found
 
 
-def filled() -> Memory:
-    memory = Memory()
+def filled() -> MachineMemory:
+    memory = MachineMemory()
     m = memory.machine
     memory.take("pipes", 3)
     memory.take("causes", 40, 5)
-    memory.append("accesses", [Access(0, 10 * k, 10 * k + 4, k & 1) for k in range(20)])
+    memory.append("accesses", [AccessRow(0, 10 * k, 10 * k + 4, k & 1) for k in range(20)])
     memory.append("numbers", [3, -1, 1 << 60])
     memory.make_room()
     memory.lengthen_executions(8)
@@ -116,7 +116,7 @@ def test_both_forms_grow_alike() -> None:
     bare.compile()
     for memory in (objects, bare):
         m = memory.machine
-        assert memory.append("accesses", [Access(1, 2, 3, 1) for _ in range(30)]) == 20
+        assert memory.append("accesses", [AccessRow(1, 2, 3, 1) for _ in range(30)]) == 20
         assert memory.take("registers", 100, NO_TICK) == 0
         memory.lengthen_executions(64)
         assert [m.executions[x & m.execution_mask].start for x in range(2, 6)] == [102, 103, 104, 105]
@@ -132,14 +132,14 @@ def test_both_forms_grow_alike() -> None:
 
 
 def test_a_list_ends_where_nothing_follows() -> None:
-    entries = [Entry(next=2), Entry(next=NONE), Entry(next=1)]
+    entries = [EntryRow(next=2), EntryRow(next=NONE), EntryRow(next=1)]
     assert list(chain(entries, 0)) == [entries[0], entries[2], entries[1]]
     assert not list(chain(entries, NONE))
 
 
 def test_every_field_of_the_state_is_an_integer_so_that_it_can_be_compiled() -> None:
     _, rows, tables = parts_of_machine()
-    assert {*names_of(Machine)} == {*parts_of_machine()[0], *rows, *tables}
+    assert {*names_of(MachineState)} == {*parts_of_machine()[0], *rows, *tables}
     for kind in {*rows.values(), *tables.values()} - {int}:
         assert set(get_type_hints(kind).values()) == {int}, kind
         assert tuple(get_type_hints(kind)) == names_of(kind)

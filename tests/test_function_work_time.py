@@ -13,7 +13,7 @@ from function_works import function_of, lanewise, tile, with_kind, work_cycles, 
 from published_model_a5 import KERNELS, Inputs, cycles, precise_division
 from test_function_work import ELEMENTWISE, KINDS, name
 
-from castsim.estimating.work import estimate_work
+from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.execution.tiles import TileWork
 from castsim.execution.tree import Block
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
@@ -158,7 +158,7 @@ def test_more_rows_or_columns_never_take_less(operation: str) -> None:
     found = {}
     for rows in (1, 2, 5):
         for cols in (64, 128, 320, 704):
-            found[rows, cols] = estimate_work(operation, fmt, rows, cols, target=A5).cycles
+            found[rows, cols] = estimate_tile_operation(operation, fmt, rows, cols, target=A5).cycles
     assert min(found.values()) >= ONE_TRIP + 12
     for (rows, cols), taken in found.items():
         assert all(other >= taken - 3 for (r, c), other in found.items() if r >= rows and c >= cols), (rows, cols)
@@ -167,8 +167,8 @@ def test_more_rows_or_columns_never_take_less(operation: str) -> None:
 @pytest.mark.parametrize("operation", ["tadd", "texp", "trowsum", "trowexpandmul", "tcolsum", "tfillpad", "tsel"])
 def test_every_cycle_has_its_cause_and_runs_are_reproducible(operation: str) -> None:
     for rows, cols in ((1, 64), (3, 320)):
-        first = estimate_work(operation, "f32", rows, cols, target=A5)
-        assert estimate_work(operation, "f32", rows, cols, target=A5) == first
+        first = estimate_tile_operation(operation, "f32", rows, cols, target=A5)
+        assert estimate_tile_operation(operation, "f32", rows, cols, target=A5) == first
     function = function_of(lanewise("tadd", "f32", 20, 640, 32))
     timing = timed(Block((function,)))
     for pipe in timing.pipes.values():
@@ -180,8 +180,8 @@ def test_every_cycle_has_its_cause_and_runs_are_reproducible(operation: str) -> 
 def test_a_tail_costs_nothing() -> None:
     """Rule 8: the same trips take the same time."""
     for operation in ("tadd", "tmuls", "texp", "trowsum"):
-        full = estimate_work(operation, "f32", 3, 224, target=A5, valid_cols=192).cycles
-        assert estimate_work(operation, "f32", 3, 224, target=A5, valid_cols=129).cycles == full
+        full = estimate_tile_operation(operation, "f32", 3, 224, target=A5, valid_cols=192).cycles
+        assert estimate_tile_operation(operation, "f32", 3, 224, target=A5, valid_cols=129).cycles == full
 
 
 def test_loops_move_every_tile() -> None:
@@ -212,7 +212,7 @@ def test_every_legal_operation_takes_time(operation: str, fmt: str) -> None:
     """On every element type, full tiles and tiles with a ragged edge; scratch only where the text demands it."""
     chip = with_options(A5, {"library_types": "accept"})
     for rows, cols, valid_cols in ((1, 128, 128), (5, 384, 259)):
-        found = estimate_work(operation, fmt, rows, cols, target=chip, valid_cols=valid_cols)
+        found = estimate_tile_operation(operation, fmt, rows, cols, target=chip, valid_cols=valid_cols)
         assert found.cycles >= ONE_TRIP + 12
         assert sum(found.causes.values()) >= found.cycles
 

@@ -20,7 +20,7 @@ from castsim.isa.pto.program import RoundMode, TileOperation
 from castsim.isa.tpc import FORMS, Register, forms_of, mnemonics
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.isa.tpc.conversion_forms import RANDOM_ROUNDINGS
-from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, Memory
+from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, MemoryOperation
 from castsim.isa.tpc.program import File
 from castsim.isa.warning_text import WarningKind, WarningText, of_kind
 from castsim.machines.strided.plan import plan_cast
@@ -90,17 +90,17 @@ def test_only_readers_look_at_how_a_text_begins_or_ends() -> None:
 # ------------------------------------------------------------------------------------------------ instructions of TPC
 
 MEMORY = {
-    "ld_l": Memory.SCALAR_LOAD,
-    "st_l": Memory.SCALAR_STORE,
-    "ld_l_v": Memory.VECTOR_LOAD,
-    "st_l_v": Memory.VECTOR_STORE,
-    "gen_addr": Memory.ADDRESS,
-    "ld_g": Memory.ELEMENT_LOAD,
-    "st_g": Memory.ELEMENT_STORE,
-    "ld_tnsr": Memory.TENSOR_LOAD,
-    "st_tnsr": Memory.TENSOR_STORE,
-    "cache_flush": Memory.CACHE,
-    "cache_invalidate": Memory.CACHE,
+    "ld_l": MemoryOperation.SCALAR_LOAD,
+    "st_l": MemoryOperation.SCALAR_STORE,
+    "ld_l_v": MemoryOperation.VECTOR_LOAD,
+    "st_l_v": MemoryOperation.VECTOR_STORE,
+    "gen_addr": MemoryOperation.ADDRESS,
+    "ld_g": MemoryOperation.ELEMENT_LOAD,
+    "st_g": MemoryOperation.ELEMENT_STORE,
+    "ld_tnsr": MemoryOperation.TENSOR_LOAD,
+    "st_tnsr": MemoryOperation.TENSOR_STORE,
+    "cache_flush": MemoryOperation.CACHE,
+    "cache_invalidate": MemoryOperation.CACHE,
 }
 """What the vendor's names of memory instructions stand for (docs/reference/tpc.md section 7.1), halves aside."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.planning import CastRequest, Heard, plan
+from castsim.planning import CastRequest, plan
 
 
 def lower(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -180,12 +180,11 @@ def test_a_tensor_that_would_take_minutes_to_simulate_is_refused(size: str, caps
 
 
 def test_progress_is_told() -> None:
-    heard: list[tuple[str, int, int]] = []
+    told: list[tuple[str, int, int]] = []
 
     def listen(stage: str, done: int, total: int) -> None:
-        heard.append((stage, done, total))
+        told.append((stage, done, total))
 
-    listener: Heard = listen
-    plan(CastRequest("f32", "i16", "a5", spec="tosa"), listener)
-    assert {stage for stage, _, _ in heard} >= {"1 steps", "breakpoints"}
-    assert all(0 <= done <= total for stage, done, total in heard if total)
+    plan(CastRequest("f32", "i16", "a5", spec="tosa"), listen)
+    assert {stage for stage, _, _ in told} >= {"1 steps", "breakpoints"}
+    assert all(0 <= done <= total for stage, done, total in told if total)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
-from castsim.planning import CastRequest, Verdict, Way
-from castsim.planning.answering import answer, answer_through, choices, settable
+from castsim.planning import CastRequest, PlanKind, Verdict
+from castsim.planning.lowering_answers import answer, answer_through, choices, settable
 from castsim.targets import load_target, target_names
 
 F32_OF_F16 = {  # TOSA: overflow after rounding gives infinity, whose bound is 65520; NaN gives NaN
@@ -166,8 +166,8 @@ def test_given_options_hold_and_are_not_searched(capsys: pytest.CaptureFixture[s
 def test_a_doubtful_point_can_be_given_but_is_never_chosen() -> None:
     request = CastRequest("f32", "e4m3fn", "a5", spec="onnx")
     found = answer(request, options={"eight_bit_float_overflow": "saturate", "ctrl_50_at_start": "1"})
-    assert (found.way, found.given) == (
-        Way.NATIVE, (("ctrl_50_at_start", 1), ("eight_bit_float_overflow", "saturate")),
+    assert (found.kind, found.given) == (
+        PlanKind.NATIVE, (("ctrl_50_at_start", 1), ("eight_bit_float_overflow", "saturate")),
     )  # fmt: skip
     assert not {"eight_bit_float_overflow"} & {name for name, _ in answer(request).chosen}
 
@@ -199,18 +199,18 @@ def test_which_options_software_sets() -> None:
 
 
 def test_what_conforms_as_it_stands_stays() -> None:
-    for src, dst, way in (("f32", "e4m3fn", Way.NATIVE), ("f16", "i8", Way.OPTIONS)):
+    for src, dst, kind in (("f32", "e4m3fn", PlanKind.NATIVE), ("f16", "i8", PlanKind.OPTIONS)):
         found = answer(CastRequest(src, dst, "a5", spec="tosa"))
-        assert (found.way, found.chosen, found.native, found.refuted) == (way, (), None, None)
+        assert (found.kind, found.chosen, found.native, found.refuted) == (kind, (), None, None)
 
 
 def test_a_chain_with_options() -> None:
     """A5 has no i32 -> f16; on the way through f32 overflow must become infinity."""
     found = answer(CastRequest("i32", "f16", "a5", spec="tosa"), quick=True)
-    assert (found.way, found.chosen) == (Way.CHAIN, (("ctrl_48_at_start", 1),))
+    assert (found.kind, found.chosen) == (PlanKind.CHAIN, (("ctrl_48_at_start", 1),))
     assert [step.dst.name for step in found.plan.chain] == ["f32", "f16"]
     assert found.refuted is not None
-    assert found.refuted.way is Way.IMPOSSIBLE
+    assert found.refuted.kind is PlanKind.IMPOSSIBLE
 
 
 def test_a_single_instruction_with_options_beside_a_chain(capsys: pytest.CaptureFixture[str]) -> None:

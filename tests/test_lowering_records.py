@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from castsim.planning import CastRequest, Way
-from castsim.planning.answering import answer
+from castsim.planning import CastRequest, PlanKind
+from castsim.planning.lowering_answers import answer
 from castsim.targets import load_specification
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -54,9 +54,9 @@ def test_the_programs_of_the_record_are_those_that_are_planned_today(specificati
         )  # fmt: skip
         found, held = answer(request, explain=False, quick=True), row["result"]
         if held is None:
-            assert (found.plan.way, found.plan.counterexample) == (Way.IMPOSSIBLE, None), row
+            assert (found.plan.kind, found.plan.counterexample) == (PlanKind.IMPOSSIBLE, None), row
             continue
-        assert (found.way.value, found.plan.verdict.value) == (held["way"], held["verdict"]), row
+        assert (found.kind.value, found.plan.verdict.value) == (held["way"], held["verdict"]), row
         assert [step.label for step in found.plan.chain] == held["chain"], row
         assert [list(each) for each in found.settings] == held["options"], row
         if found.plan.assembly is not None:

@@ -9,24 +9,37 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy
-from castsim.planning import CastRequest, Demand, Method, Step, Verdict, Way, catalogue_of, judge, plan, settle
+from castsim.planning import (
+    CastRequest,
+    Demand,
+    LoweringStep,
+    Method,
+    PlanKind,
+    Verdict,
+    catalogue_of,
+    judge,
+    plan,
+    settle,
+)
 from castsim.planning.breakpoints import judge_by_breakpoints
 from castsim.planning.judgement import Judgement
 from castsim.planning.order import codes_at, is_ordered, nearest_zero_first, number_count
-from castsim.planning.primitives import Convert, keeps_order
+from castsim.planning.primitives import FormatCast, keeps_order
 from castsim.planning.steps import TileCastForm, run_chain
 from castsim.planning.substitution import substitute_of
 from castsim.specifications.order import order_keys
 from castsim.targets import load_target
 
 
-def step(src: str, dst: str, rounding: str, overflow: str) -> Step:
+def step(src: str, dst: str, rounding: str, overflow: str) -> LoweringStep:
     policy = Policy(Rounding(rounding), Overflow(overflow))
     form = TileCastForm(None, None, False)
-    return Step(FORMATS[src], FORMATS[dst], (Convert(FORMATS[src], FORMATS[dst], policy),), (form,), f"{src} -> {dst}")
+    return LoweringStep(
+        FORMATS[src], FORMATS[dst], (FormatCast(FORMATS[src], FORMATS[dst], policy),), (form,), f"{src} -> {dst}"
+    )
 
 
-def by_both(demand: Demand, chain: tuple[Step, ...]) -> tuple[Judgement, Judgement]:
+def by_both(demand: Demand, chain: tuple[LoweringStep, ...]) -> tuple[Judgement, Judgement]:
     assert all(keeps_order(primitive) for one in chain for primitive in one.primitives)
     return judge(demand, chain), judge_by_breakpoints(demand, chain, lambda *_: None)
 
@@ -211,4 +224,4 @@ def test_bad_requests(request_: CastRequest, error: type[Exception], message: st
 
 def test_a_destination_that_nothing_writes() -> None:
     found = plan(CastRequest("f64", "f16", "a5"))
-    assert (found.way, found.verdict, found.chain) == (Way.IMPOSSIBLE, Verdict.DIFFERS, ())
+    assert (found.kind, found.verdict, found.chain) == (PlanKind.IMPOSSIBLE, Verdict.DIFFERS, ())

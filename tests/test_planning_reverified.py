@@ -13,7 +13,7 @@ import pytest
 from castsim.evidence.verification.lowering import check_plan
 from castsim.isa.formats import FORMATS
 from castsim.numerics import code_dtype
-from castsim.planning import CastRequest, Plan, Verdict, Way, plan
+from castsim.planning import CastRequest, Plan, PlanKind, Verdict, plan
 from castsim.planning.conformance import Cell, legal_casts
 from castsim.planning.conformance.cells import changed
 from castsim.targets import load_specification, target_names
@@ -108,7 +108,7 @@ def test_the_judge_knows_published_cells(
 
 def test_every_way_occurs() -> None:
     ways = {
-        planned("tosa", Cell(src, dst, (), target)).way
+        planned("tosa", Cell(src, dst, (), target)).kind
         for src, dst, target in (
             ("f16", "f32", "a5"),
             ("f16", "i8", "a5"),
@@ -117,4 +117,4 @@ def test_every_way_occurs() -> None:
             ("f16", "e4m3fn", "goya"),
         )
     }
-    assert ways == {Way.NATIVE, Way.OPTIONS, Way.CHAIN, Way.COPY, Way.IMPOSSIBLE}
+    assert ways == {PlanKind.NATIVE, PlanKind.OPTIONS, PlanKind.CHAIN, PlanKind.COPY, PlanKind.IMPOSSIBLE}

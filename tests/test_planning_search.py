@@ -10,11 +10,11 @@ from planning_synthetic import WIDE, Case, case, issue, shortest
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy
-from castsim.planning import CastRequest, Catalogue, Method, Verdict, Way, judge, plan, settle
-from castsim.planning.primitives import Convert
+from castsim.planning import CastRequest, Catalogue, Method, PlanKind, Verdict, judge, plan, settle
+from castsim.planning.primitives import FormatCast
 from castsim.planning.samples import telling_codes
 from castsim.planning.search import search
-from castsim.planning.steps import Step, TileCastForm, TileWorkForm
+from castsim.planning.steps import LoweringStep, TileCastForm, TileOperationForm
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200
@@ -32,9 +32,9 @@ def check(found: Case) -> int | None:
     expected = shortest(found, 3)
     planned = plan(request(found))
     if expected is None:
-        assert planned.way is Way.IMPOSSIBLE, planned.chain
+        assert planned.kind is PlanKind.IMPOSSIBLE, planned.chain
         return None
-    assert planned.way is not Way.IMPOSSIBLE
+    assert planned.kind is not PlanKind.IMPOSSIBLE
     assert sum(step.is_instruction for step in planned.chain) == expected
     assert planned.verdict is Verdict.EXACT
     return expected
@@ -57,13 +57,13 @@ def test_a_found_chain_is_right_instruction_by_instruction() -> None:
     for seed in range(40):
         found = case(seed)
         planned = plan(request(found))
-        if planned.way is Way.IMPOSSIBLE:
+        if planned.kind is PlanKind.IMPOSSIBLE:
             continue
         codes = np.arange(1 << oracle.fmt(found.src).bits, dtype=oracle.storage(found.src))
         results, fmt = codes, found.src
         for step in planned.chain:
             form = step.forms[0]
-            if isinstance(form, TileWorkForm):
+            if isinstance(form, TileOperationForm):
                 results = issue(found.target, results, fmt, (fmt, form.mnemonic, form.constant))
             if isinstance(form, TileCastForm):
                 mode = None if form.rounding is None else form.rounding.name.lower()
@@ -80,10 +80,10 @@ def test_a_found_chain_is_right_instruction_by_instruction() -> None:
     assert checked > 10
 
 
-def policy_step(src: str, dst: str, rounding: str, overflow: str) -> Step:
-    convert = Convert(FORMATS[src], FORMATS[dst], Policy(Rounding(rounding), Overflow(overflow)))
+def policy_step(src: str, dst: str, rounding: str, overflow: str) -> LoweringStep:
+    convert = FormatCast(FORMATS[src], FORMATS[dst], Policy(Rounding(rounding), Overflow(overflow)))
     form = TileCastForm(None, None, False)
-    return Step(FORMATS[src], FORMATS[dst], (convert,), (form,), f"{src} -> {dst} {rounding} {overflow}")
+    return LoweringStep(FORMATS[src], FORMATS[dst], (convert,), (form,), f"{src} -> {dst} {rounding} {overflow}")
 
 
 @pytest.mark.parametrize("value", [40000.0, 32768.0, 65535.0])

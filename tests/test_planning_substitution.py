@@ -17,9 +17,9 @@ from castsim.evidence.verification.substitutions import SubstitutionRecord, need
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS
 from castsim.numerics import abstract_policy
-from castsim.planning import CastRequest, Method, Plan, Step, Verdict, catalogue_of, judge, settle
+from castsim.planning import CastRequest, LoweringStep, Method, Plan, Verdict, catalogue_of, judge, settle
 from castsim.planning import exhaustive as exhaustive_module
-from castsim.planning.primitives import Arithmetic, Convert
+from castsim.planning.primitives import ConstantArithmetic, FormatCast
 from castsim.planning.samples import telling_codes
 from castsim.planning.steps import VectorForm
 from castsim.planning.substitution import RECORD, Substitute, disagreeing, recorded, substitute_of
@@ -37,24 +37,24 @@ def wrong_at_one_code(codes: Codes) -> Codes:
     return np.where(codes == ODD_ONE, np.uint32(0), codes & np.uint32(0xFF))
 
 
-def chain(primitive: Arithmetic) -> tuple[Step, ...]:
+def chain(primitive: ConstantArithmetic) -> tuple[LoweringStep, ...]:
     """The low byte of u32 as u8, which is the cast u32 -> u8 of ONNX."""
-    masked = Step(U32, U32, (primitive,), (VectorForm("and.u32"),), "and")
-    convert = Convert(U32, U8, abstract_policy(U32, U8))
-    return masked, Step(U32, U8, (convert,), (VectorForm("convert.u32"),), "convert")
+    masked = LoweringStep(U32, U32, (primitive,), (VectorForm("and.u32"),), "and")
+    convert = FormatCast(U32, U8, abstract_policy(U32, U8))
+    return masked, LoweringStep(U32, U8, (convert,), (VectorForm("convert.u32"),), "convert")
 
 
-def arithmetic(target: str, src: str, dst: str, **options: str) -> list[Arithmetic]:
+def arithmetic(target: str, src: str, dst: str, **options: str) -> list[ConstantArithmetic]:
     catalogue = catalogue_of(with_options(load_target(target), options), FORMATS[src], FORMATS[dst])
     steps = [step for name in catalogue.pairs for step in catalogue.from_format(FORMATS[name])]
-    return [primitive for step in steps for primitive in step.primitives if isinstance(primitive, Arithmetic)]
+    return [primitive for step in steps for primitive in step.primitives if isinstance(primitive, ConstantArithmetic)]
 
 
 def test_an_instruction_that_differs_from_its_substitute_at_one_code_is_not_proven() -> None:
     """The samples cannot tell it from a mask; with all codes of the mask tried, it was called exact and exhaustive."""
     pytest.importorskip("numba")
     assert ODD_ONE not in telling_codes(U32, (), 1 << 12)
-    primitive = Arithmetic("made up and.u32 0xff", U32, wrong_at_one_code, constant=0xFF)
+    primitive = ConstantArithmetic("made up and.u32 0xff", U32, wrong_at_one_code, constant=0xFF)
     demand = settle(CastRequest("u32", "u8", "gaudi2", spec="onnx"))
     found = judge(demand, chain(primitive))
     assert not demand.satisfied(np.array([ODD_ONE], np.uint32), np.array([0], np.uint8)).any()
@@ -68,7 +68,7 @@ def test_a_proven_substitute_makes_a_proof_and_a_wrong_one_refutes_nothing(monke
     pytest.importorskip("numba")
     monkeypatch.setattr(exhaustive_module, "_CODES", 1 << 27)  # of all codes the ones nearest to either end
     demand = settle(CastRequest("u32", "u8", "gaudi2", spec="onnx"))
-    right = Arithmetic("right", U32, lambda codes: codes & np.uint32(0xFF), constant=0xFF)
+    right = ConstantArithmetic("right", U32, lambda codes: codes & np.uint32(0xFF), constant=0xFF)
 
     def stand_in(run: Any, *, proven: bool) -> None:
         monkeypatch.setattr(
@@ -82,7 +82,7 @@ def test_a_proven_substitute_makes_a_proof_and_a_wrong_one_refutes_nothing(monke
     doubt = judge(demand, chain(right))
     assert (doubt.verdict, doubt.evidence.method) == (Verdict.EXACT, Method.SAMPLED)
     assert "gives other results" in doubt.evidence.argument
-    wrong = Arithmetic("wrong", U32, wrong_at_one_code, constant=0xFF)
+    wrong = ConstantArithmetic("wrong", U32, wrong_at_one_code, constant=0xFF)
     refuted = judge(demand, chain(wrong))
     assert (refuted.verdict, refuted.failing.tolist()) == (Verdict.DIFFERS, [ODD_ONE])
 
@@ -106,7 +106,7 @@ def test_up_to_16_bits_a_table_holds_what_the_machine_gives() -> None:
 
 
 def test_all_codes_that_differ_are_found() -> None:
-    primitive = Arithmetic("made up", U32, wrong_at_one_code, constant=0xFF)
+    primitive = ConstantArithmetic("made up", U32, wrong_at_one_code, constant=0xFF)
     substitute = Substitute(primitive, "and", lambda codes: codes & np.uint32(0xFF), 1, proven=False)
     assert disagreeing(substitute, ODD_ONE - 100_000, ODD_ONE + 1).tolist() == [ODD_ONE]
     assert disagreeing(substitute, ODD_ONE + 1, ODD_ONE + 100_000).size == 0
@@ -189,7 +189,7 @@ def test_a_substitute_that_is_wrong_ends_with_exit_code_1(
 ) -> None:
     monkeypatch.setattr(substitutions, "CODES", 1 << 16)
     monkeypatch.setattr(substitutions, "_PIECE", 1 << 16)
-    primitive = Arithmetic("made up", U32, lambda codes: codes ^ np.uint32(codes[0] == 0), constant=0xFF)
+    primitive = ConstantArithmetic("made up", U32, lambda codes: codes ^ np.uint32(codes[0] == 0), constant=0xFF)
     wrong = Substitute(primitive, "and", lambda codes: codes, 1, proven=False)
     monkeypatch.setattr(substitutions, "needed", lambda _: [wrong])
     assert main(["verify", "--substitutions"]) == 1

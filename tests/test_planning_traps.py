@@ -12,7 +12,7 @@ import pytest
 
 from castsim.isa.formats import FORMATS
 from castsim.numerics import code_dtype, encode_value, value_of
-from castsim.planning import CastRequest, Plan, Verdict, Way, plan, plan_through, run_assembly, run_chain
+from castsim.planning import CastRequest, Plan, PlanKind, Verdict, plan, plan_through, run_assembly, run_chain
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 
@@ -83,7 +83,7 @@ def test_no_rounding_modes_rescue_the_way_through_bf16() -> None:
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_f16_to_i8_wraps_by_default(target: str) -> None:
     found = plan(CastRequest("f16", "i8", target, spec="tosa"))
-    assert found.way is Way.OPTIONS
+    assert found.kind is PlanKind.OPTIONS
     assert found.chain[0].forms[0].options == ("saturation ON",)
     (refuted,) = found.refuted
     assert not refuted.chain[0].forms[0].options
@@ -117,7 +117,7 @@ def test_i32_to_f16_where_the_pair_is_absent() -> None:
     assert found.evidence.proves
     # TOSA wants infinity beyond the range, where this chip clamps.
     refused = plan(CastRequest("i32", "f16", "a5", spec="tosa"))
-    assert refused.way is Way.IMPOSSIBLE
+    assert refused.kind is PlanKind.IMPOSSIBLE
     assert refused.counterexample is not None
     assert abs(refused.counterexample.input.value) > 65504
     assert abs(refused.counterexample.result.value) == 65504
@@ -125,7 +125,7 @@ def test_i32_to_f16_where_the_pair_is_absent() -> None:
 
 def test_integer_narrowing_wraps_for_specifications_and_saturates_on_the_vector_unit() -> None:
     found = plan(CastRequest("i32", "i8", "gaudi2", spec="tosa"))
-    assert found.way is Way.CHAIN
+    assert found.kind is PlanKind.CHAIN
     assert result(found, "200") == -56
     (refuted,) = found.refuted
     assert (refuted.counterexample.input.value, refuted.counterexample.result.value) == (128, 127)
@@ -145,7 +145,7 @@ def test_unsigned_integers_go_through_signed_ones_by_offsets_on_both_sides(targe
 def test_a_sum_that_is_rounded_is_no_offset() -> None:
     # 1 - 32768 has 15 bits, a float16 11: it comes back as 0.
     found = plan(CastRequest("u16", "f16", "a2a3", spec="onnx"))
-    assert found.way is Way.IMPOSSIBLE
+    assert found.kind is PlanKind.IMPOSSIBLE
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from castsim.__main__ import main
 from castsim.commands.run import declare
 from castsim.reports import sections
 from castsim.reports.run import DOCUMENTED, section
-from castsim.reports.section import Section, no_data
+from castsim.reports.section import ReportSection, no_data
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 NAMES = (*sections.PRINTED, *sections.further_reports())
@@ -23,7 +23,7 @@ from collections import Counter
 
 from rich.text import Text
 
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 
 
 def counted(report):
@@ -43,7 +43,7 @@ def text(report, width):
         yield Text(f"{src} -> {dst}: {times} casts")
 
 
-SECTION = Section(text, data)
+SECTION = ReportSection(text, data)
 """
 """A made-up report: how often each type pair is cast."""
 
@@ -101,7 +101,7 @@ def test_every_module_is_a_section_and_every_section_a_module():
     """A name listed and absent, or a module without a section, would only fail in some run."""
     folder = Path(sections.__file__).parent
     assert sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__") == sorted(NAMES)
-    assert all(isinstance(section(name), Section) for name in NAMES)
+    assert all(isinstance(section(name), ReportSection) for name in NAMES)
 
 
 def test_sections_with_data_are_those_documented():

@@ -203,7 +203,7 @@ def test_the_program_counter_counts_half_bundles(tmp_path: Path) -> None:
 
 def test_a_jump_into_the_middle_of_a_bundle(tmp_path: Path) -> None:
     """0x20 + 0x70 lies inside a bundle; so does 0x10 + 0x20, and the jump itself stands in the second of a pair."""
-    for change, words in (("0x70", "jmpr to 112: no multiple of the 32 bytes"), ("0x140000", "leaves the program")):
+    for change, words in (("0x70", "jmpr to 112: not a multiple of the 32 bytes"), ("0x140000", "leaves the program")):
         text = BY_REGISTER.replace("S20 = 0x60", f"S20 = {change}")
         path = tmp_path / "p.tpc"
         path.write_text(text.replace(".compressed spu_vpu spu_vpu\n", ""))
@@ -264,7 +264,7 @@ def test_bytes_that_are_no_bundle_are_named_with_their_offset(name: str, tmp_pat
     code[0x40:0x60] = b"\xee" * 32
     found = refusal(tmp_path / "k.bin", bytes(code), target=name)
     assert isinstance(found, IllegalError)
-    assert f"the bytes at offset 0x40 (ee ee ee ee ee ee ee ee ..) are no bundle of {name}: " in found.message
+    assert f"the bytes at offset 0x40 (ee ee ee ee ee ee ee ee ..) are not a bundle of {name}: " in found.message
     code[0x60:0x80] = b"\xee" * 32
     assert "so are those at 1 other offsets" in refusal(tmp_path / "k.bin", bytes(code), target=name).message
 
@@ -273,7 +273,7 @@ def test_bytes_in_text_do_not_run_either(tmp_path: Path) -> None:
     text = f"{NOP}.byte {', '.join(['0xee'] * 32)}\n{END}"
     path = tmp_path / "k.tpc"
     path.write_text(text)
-    with pytest.raises(IllegalError, match="the bytes at 0x20 are no bundle of this generation") as caught:
+    with pytest.raises(IllegalError, match="the bytes at 0x20 are not a bundle of this generation") as caught:
         run(path, "gaudi")
     assert caught.value.span is not None
     assert caught.value.span.line == 2

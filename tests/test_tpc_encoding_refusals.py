@@ -81,14 +81,14 @@ def test_refusals_say_what_would_be_legal() -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (packed("gen12_256", spu__opcode=0x0E), "SPU opcode 0x0e (cmp_geq): dest 0x0 is none of SP"),
+        (packed("gen12_256", spu__opcode=0x0E), "SPU opcode 0x0e (cmp_geq): dest 0x0 is not one of SP"),
         (packed("gen12_256", vpu__opcode=0x2F), "VPU opcode 0x2f (get_lut_entry_and_interval_start), which is not mod"),
         (packed("gen12_256", vpu__opcode=0x21), "VPU opcode 0x21 is not an instruction of goya"),
         (packed("gen12_256", vpu__opcode=0x35), "VPU opcode 0x35 (convert_int8)"),  # from Greco only
         (packed("gen12_256", vpu__opcode=0x31, vpu__switches=1), "VPU opcode 0x31"),  # MOV_DG all: from Gaudi
         (packed("gen12_256", vpu__opcode=0x16, vpu__switches=7), "rounding 0x7 is unknown"),
         (packed("gen12_256", vpu__opcode=0x02, vpu__op_type=15), "type 0xf is unknown"),
-        (packed("gen12_256", vpu__opcode=0x02, vpu__src_a=50), "src_a 0x32 is none of V"),
+        (packed("gen12_256", vpu__opcode=0x02, vpu__src_a=50), "src_a 0x32 is not one of V"),
         (packed("gen12_256", spu__opcode=0x26, spu__dest=1, spu__src_a=64, spu__switches=5), "dimension 5 is not"),
         (packed("gen12_256", load__opcode=0x0B, load__src_a=64, load__dest=64, shared__predicate=17), "VP1 is not"),
         (packed("gen12_256", load__opcode=0x0B, load__src_a=64, load__dest=64, load__src_b=64 << 2), ""),

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from tpc_text import GENERATIONS, dialect, table, target
 
-from castsim.isa.tpc import Instruction, Slot, parse
+from castsim.isa.tpc import Slot, TpcInstruction, parse
 from castsim.machines.vliw.latency import latency, read_distances
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import OperandKey
@@ -172,7 +172,7 @@ def test_distances_of_tpc_md(producer: str, consumer: tuple[str, str], distances
         assert chip.latencies.latency(written(chip, producer), read(chip, *consumer)).distance == expected
 
 
-def at(text: str, generation: str, slot: Slot) -> Instruction:
+def at(text: str, generation: str, slot: Slot) -> TpcInstruction:
     (bundle,) = parse(text, dialect(generation)).bundles
     found = bundle.slots[slot]
     assert found is not None

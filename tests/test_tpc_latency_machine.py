@@ -14,10 +14,10 @@ import pytest
 from test_tpc_latency import NOT_MODELLED, SPECIAL, modelled
 from tpc_text import GENERATIONS, dialect, table, target
 
-from castsim.isa.tpc import Bundle, Program, Register, TensorDeclaration, parse
+from castsim.isa.tpc import Bundle, Register, TensorDeclaration, TpcProgram, parse
 from castsim.isa.tpc.program import Declaration, File
-from castsim.machines.vliw.findings import Kind, StaleRead
-from castsim.machines.vliw.machine import Machine
+from castsim.machines.vliw.findings import StaleRead, StaleReadKind
+from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.tensors import GlobalMemory
 
 SHIFT = 0xFFFFFFFE
@@ -166,7 +166,7 @@ class Run:
         tensor = TensorDeclaration(0, "x", "inout", "f32", (256, 2))
         codes = rng.uniform(-100, 100, 512).astype(np.float32).view(np.uint32)
         declared = declarations(generation)
-        machine = Machine(Program(declared, items), chip, GlobalMemory((tensor,), {"x": codes}, chip.tensors.limit))
+        machine = VliwCore(TpcProgram(declared, items), chip, GlobalMemory((tensor,), {"x": codes}, chip.tensors.limit))
         vectors = {
             0: np.full(64, s1 if s1 == SHIFT else 0x40E80007, np.uint32),
             8: rng.uniform(-100, 100, 64).astype(np.float32),
@@ -252,7 +252,7 @@ def test_every_row_is_fresh_at_its_distance_and_stale_one_bundle_earlier(generat
         found = [f for f in early.stale if f.needed == needed]
         assert found, row
         assert {(f.distance, f.missing) for f in found} == {(needed - 1, 1)}, row
-        assert {f.kind for f in found} == {Kind.EARLY if needed > 1 else Kind.SAME_BUNDLE}, row
+        assert {f.kind for f in found} == {StaleReadKind.EARLY if needed > 1 else StaleReadKind.SAME_BUNDLE}, row
         assert {f.writer.instruction for f in found} <= {i for i in producer.slots if i}, row
         assert {f.reader.instruction for f in found} <= {i for i in consumer.slots if i}, row
     assert tested_earlier > 340
@@ -323,10 +323,10 @@ def test_special_distances(generation: str, case: str, needed: int) -> None:
     assert fresh.left(*but) != old
     at = run(*at_distance(producer, consumer, max(needed, 1), ()))
     assert at.left(*but) == fresh.left(*but)
-    assert not [f for f in at.stale if f.kind is not Kind.UNWRITTEN]
+    assert not [f for f in at.stale if f.kind is not StaleReadKind.UNWRITTEN]
     if needed > 1 or (needed == 1 and joined(producer, consumer) is not None):
         early = run(*at_distance(producer, consumer, needed - 1, ()))
-        (found,) = [f for f in early.stale if f.kind is not Kind.UNWRITTEN]
+        (found,) = [f for f in early.stale if f.kind is not StaleReadKind.UNWRITTEN]
         assert (found.distance, found.needed, found.missing) == (needed - 1, needed, 1)
         if needed > 1:
             assert early.left(*but) == old
@@ -352,7 +352,7 @@ def test_a_write_of_a_predicate_can_be_overtaken_by_an_earlier_load(
         done = Run(generation, at_distance(one, two, distance, bundles(BEHIND, generation)), 0, {})
         last = done.machine.registers._cells[register].newest
         assert bool(np.any(last)) is overtaken
-        assert [f.kind for f in done.stale] == ([Kind.OVERTAKEN] if overtaken else [])
+        assert [f.kind for f in done.stale] == ([StaleReadKind.OVERTAKEN] if overtaken else [])
 
 
 def test_a_masked_store_of_gaudi2_sees_the_mask_of_its_own_bundle() -> None:

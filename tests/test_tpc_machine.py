@@ -10,14 +10,14 @@ from tpc_machine import END, assembled, early, nops, ran
 from tpc_text import VECTORS
 
 from castsim.machines.vliw.assembled import Ran
-from castsim.machines.vliw.findings import Kind, StaleRead
+from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.lint.unread import keeps_income
 
 NOP = "nop; nop; nop; nop\n"
 X = "// castsim: tensor 0 x in {format} {shape}\n// castsim: tensor 1 y out {format} {out}\n"
 
 
-def kinds(found: tuple[StaleRead, ...]) -> list[Kind]:
+def kinds(found: tuple[StaleRead, ...]) -> list[StaleReadKind]:
     return [each.kind for each in found]
 
 
@@ -106,7 +106,7 @@ def test_the_bias_register_moves_the_minifloat() -> None:
 def test_uses_of_the_generator_before_any_seed_are_reported() -> None:
     text = f"nop; nop; mov V0, LFSR; nop\n{nops(4)}nop; nop; nop; st_l_v 0x0, V0\n{END}"
     (found,) = ran(text).stale_reads
-    assert (found.kind, found.place) == (Kind.UNWRITTEN, "LFSR")
+    assert (found.kind, found.place) == (StaleReadKind.UNWRITTEN, "LFSR")
 
 
 def test_reading_the_generator_advances_it_or_not() -> None:
@@ -130,7 +130,7 @@ def test_registers_and_memory_that_nothing_wrote_are_reported() -> None:
     text = f"ld_l_v V0, 0x100; nop; add.f32 V1, V2, V3; nop\nnop; add.i32 S1, S2, 0x1, SP3; nop; nop\n{END}"
     found = ran(text, "gaudi").stale_reads
     assert {(f.kind, f.place) for f in found} == {
-        (Kind.UNWRITTEN, place) for place in ("V2", "V3", "SP3", "VLM 0x100 .. 0x1ff")
+        (StaleReadKind.UNWRITTEN, place) for place in ("V2", "V3", "SP3", "VLM 0x100 .. 0x1ff")
     }  # a false predicate keeps S2 from being read
     assert ran(text, "gaudi", checked=False).stale_reads == ()
 
@@ -138,7 +138,7 @@ def test_registers_and_memory_that_nothing_wrote_are_reported() -> None:
 def test_repetitions_are_counted() -> None:
     text = f"nop; loop 0, 9, 1, <, End; nop; nop\n{NOP}nop; nop; mov.i32 V0, 0x1; nop\n"
     text += f"nop; nop; mov V1, V0; nop\n{nops(4)}End:\n"
-    found = [f for f in ran(text + END).stale_reads if f.kind is Kind.EARLY]
+    found = [f for f in ran(text + END).stale_reads if f.kind is StaleReadKind.EARLY]
     assert [(f.times, f.distance, f.needed, f.first) for f in found] == [(9, 1, 4, 3)]
     assert "line 3, bundle 2" in found[0].sentence()
 
@@ -149,7 +149,7 @@ def test_reads_beside_a_write_are_told_apart_from_early_ones() -> None:
     text += f"ld_tnsr V0, 0x0, I0; add.i32 b00001 I0, 0x40, I0; nop; nop\n{nops(4)}"
     text += f"nop; nop; nop; st_tnsr 0x1, I0, V0\n{END}"
     found = ran(text, inputs={"x": "random:0"}).stale_reads
-    assert kinds(found) == [Kind.SAME_BUNDLE]
+    assert kinds(found) == [StaleReadKind.SAME_BUNDLE]
     assert (found[0].place, found[0].distance, found[0].needed) == ("I0", 0, 1)
 
 

@@ -110,12 +110,12 @@ def test_addresses_outside_every_tensor() -> None:
     [
         ("ld_l_v V0, 0x14000; nop; nop; nop", "VLM address 0x14000: 256 bytes .* beyond the 81920", "0x0 .. 0x13f00"),
         ("ld_l_v V0, 0x13f80; nop; nop; nop", "VLM address 0x13f80: 256 bytes there end beyond", "0x0 .. 0x13f00"),
-        ("ld_l_v V0, 0x80; nop; nop; nop", "VLM address 0x80 is no multiple of 256", "0x0"),
-        ("ld_l_v_low V0, 0x40; nop; nop; nop", "VLM address 0x40 is no multiple of 128", "0x0"),
+        ("ld_l_v V0, 0x80; nop; nop; nop", "VLM address 0x80 is not a multiple of 256", "0x0"),
+        ("ld_l_v_low V0, 0x40; nop; nop; nop", "VLM address 0x40 is not a multiple of 128", "0x0"),
         ("ld_l_v_high V0, 0x13f80; nop; nop; nop", "beyond the 81920", ""),
-        ("ld_l_v VP1, 0x10; nop; nop; nop", "VLM address 0x10 is no multiple of 32", "0x20"),
+        ("ld_l_v VP1, 0x10; nop; nop; nop", "VLM address 0x10 is not a multiple of 32", "0x20"),
         ("nop; nop; nop; st_l_v S1, V0", "VLM address 0xffffff00", ""),
-        ("ld_l S0, 0x2; nop; nop; nop", "SLM address 0x2 is no multiple of 4", "0x4"),
+        ("ld_l S0, 0x2; nop; nop; nop", "SLM address 0x2 is not a multiple of 4", "0x4"),
         ("nop; nop; nop; st_l 0x4000, S0", "SLM address 0x4000: 4 bytes there end beyond the 16384", "0x0 .. 0x3ffc"),
     ],
 )
@@ -145,7 +145,7 @@ def test_declared_vector_memory() -> None:
     [
         (f"nop; jmpr 0x400; nop; nop\n{NOP}{END}", "the jump leaves the program, to bundle 32"),
         (f"nop; jmpr -0x20; nop; nop\n{NOP}{END}", "the jump leaves the program, to bundle -1"),
-        (f"nop; jmpa 0x21; nop; nop\n{NOP}{END}", "no multiple of the 32 bytes"),
+        (f"nop; jmpa 0x21; nop; nop\n{NOP}{END}", "not a multiple of the 32 bytes"),
         (f"nop; jmpr Behind; nop; nop\n{NOP}{END}Behind:\n", "the jump leaves the program, to bundle 6"),
         (f"nop; jmpr S1; nop; nop\n{NOP}{END}// castsim: reg S1 = 0x4000\n", "leaves the program, to bundle 512"),
         (f"nop; jmpr In; nop; nop\n{nops(4)}{TWICE}{nops(3)}In:\n{nops(5)}E:\n{END}", "border"),

@@ -18,7 +18,7 @@ from tpc_text import target
 
 from castsim.isa.tpc import parse, print_program
 from castsim.isa.tpc.encoding import decode_bundle, encode_bundle
-from castsim.machines.vliw.semantics import Operands, prepare
+from castsim.machines.vliw.semantics import OperandValues, prepare
 from castsim.targets.options import with_options
 
 BOTH = ("greco", "gaudi2")
@@ -108,7 +108,7 @@ def test_what_becomes_of_a_nan_is_an_option(option: str, expected: int) -> None:
     """docs/reference/tpc.md section 5 leaves NaN to integer open: a switch."""
     chip = with_options(target("gaudi2"), {"nan_to_integer": option})
     found = prepare(instruction("nearbyint.f32 cnvrt target_type=int32 rz D4, V2"), chip)
-    operands = Operands({"src_a": vector([0x7FC00000] * 64, 32)}, (INCOME[0], INCOME[1]))
+    operands = OperandValues({"src_a": vector([0x7FC00000] * 64, 32)}, (INCOME[0], INCOME[1]))
     first, second = found(operands, state()).result
     assert set(first.view(np.uint32).tolist()) == {0x7FFFFFFF}
     assert set(second.view(np.uint32).tolist()) == {expected}

@@ -18,11 +18,11 @@ from tpc_operands import Place, described, places
 from tpc_text import GENERATIONS, dialect, target
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import Bundle, Program, Slot, Special, TensorDeclaration, parse, print_bundle
+from castsim.isa.tpc import Bundle, Slot, Special, TensorDeclaration, TpcProgram, parse, print_bundle
 from castsim.isa.tpc.forms import Switch, Value
-from castsim.isa.tpc.program import GROUPED, File, Immediate, Instruction, Operand, Predicate, Register
-from castsim.machines.vliw.findings import Kind
-from castsim.machines.vliw.machine import Machine
+from castsim.isa.tpc.program import GROUPED, File, Immediate, Operand, Predicate, Register, TpcInstruction
+from castsim.machines.vliw.findings import StaleReadKind
+from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
 from castsim.machines.vliw.registers import Held
 from castsim.machines.vliw.tensors import GlobalMemory
@@ -40,7 +40,7 @@ IMMEDIATE = 0x200
 TENSOR = TensorDeclaration(0, "x", "inout", "f32", (256, 2))
 
 
-class Recorder(Machine):
+class Recorder(VliwCore):
     """A machine that notes what the consumer of the last bundle reads, and what the producer of the first writes."""
 
     watched: str = ""
@@ -97,7 +97,7 @@ def written_out(place: Place, generation: str) -> Bundle:
     return bundle
 
 
-def value_of(switch: Switch, instruction: Instruction, place: Place, generation: str) -> Value | None:
+def value_of(switch: Switch, instruction: TpcInstruction, place: Place, generation: str) -> Value | None:
     chip = target(generation)
     if switch.needs is not None and not chip.features.has[switch.needs]:
         return None
@@ -113,7 +113,7 @@ def run(generation: str, producer: Bundle, consumer: Bundle, distance: int, watc
     chip, rng = target(generation), np.random.default_rng(seed)
     items = (producer, *(Bundle() for _ in range(distance - 1)), consumer)
     codes = rng.integers(0, 1 << 32, 512, dtype=np.uint32)
-    machine = Recorder(Program((), items), chip, GlobalMemory((TENSOR,), {"x": codes}, chip.tensors.limit))
+    machine = Recorder(TpcProgram((), items), chip, GlobalMemory((TENSOR,), {"x": codes}, chip.tensors.limit))
     machine.watched = watched
     for name, cell in machine.registers._cells.items():
         if name in ("SP0", "VP0"):
@@ -147,7 +147,7 @@ def fresh_and_stale(generation: str, producer: Place, consumer: Place, seed: int
         early = run(generation, first, second, expected - 1, watched, seed) if expected >= 2 else None
     except CastsimError:
         return None
-    told = [found for found in at.findings.all() if found.kind is not Kind.UNWRITTEN and found.distance]
+    told = [found for found in at.findings.all() if found.kind is not StaleReadKind.UNWRITTEN and found.distance]
     assert same(at.read, at.new), (generation, first, second, expected)
     assert told == [], (generation, first, second, expected, told)
     if early is None:
@@ -155,7 +155,7 @@ def fresh_and_stale(generation: str, producer: Place, consumer: Place, seed: int
     if same(early.new, early.read):
         old = run(generation, Bundle(), second, 1, watched, seed).read
         return None if same(old, early.new) else pytest.fail(f"{generation}: {first} {second} fresh at {expected - 1}")
-    told = [found for found in early.findings.all() if found.kind is Kind.EARLY]
+    told = [found for found in early.findings.all() if found.kind is StaleReadKind.EARLY]
     assert (expected - 1, expected) in [(found.distance, found.needed) for found in told], (generation, first, second)
     return True
 

@@ -13,18 +13,18 @@ from castsim.isa.tpc import (
     Bundle,
     File,
     Immediate,
-    Instruction,
     LabelDefinition,
     LabelUse,
     Register,
     Special,
+    TpcInstruction,
     canonical_text,
     print_instruction,
     print_program,
 )
 
 
-def one(text: str, name: str = "gaudi2") -> Instruction:
+def one(text: str, name: str = "gaudi2") -> TpcInstruction:
     """The only instruction of a text."""
     found = [slot for bundle in program(text, name).bundles for slot in bundle.slots if slot is not None]
     assert len(found) == 1

@@ -11,7 +11,7 @@ import tpc_programs_oracle
 from castsim import run
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import parse
-from castsim.machines.vliw.findings import Kind
+from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint import lint
 from castsim.numerics import codes_from_array
 from castsim.running import Result
@@ -88,7 +88,7 @@ def test_programs_are_clean(name: str) -> None:
         assert found == ()
         return
     assert {(each.rule, each.certain) for each in found} == {("stale read", True)}
-    early = [each for each in result(name).stale_reads or () if each.kind is Kind.EARLY]
+    early = [each for each in result(name).stale_reads or () if each.kind is StaleReadKind.EARLY]
     assert [each.bundle for each in found] == sorted(each.reader.bundle for each in early)
 
 
@@ -106,7 +106,7 @@ def test_the_pipelined_loop_reaches_one_convert_per_cycle() -> None:
 def test_the_stale_twin_is_reported_store_by_store() -> None:
     found = result(STALE)
     assert found.stale_reads is not None
-    early = [f for f in found.stale_reads if f.kind is Kind.EARLY]
+    early = [f for f in found.stale_reads if f.kind is StaleReadKind.EARLY]
     assert {(f.distance, f.needed, f.missing) for f in early} == {(6, 7, 1)}
     assert {f.reader.instruction.mnemonic for f in early} == {"st_l_v"}
     assert all(f.writer is not None and f.writer.instruction.mnemonic == "convert" for f in early)

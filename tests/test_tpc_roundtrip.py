@@ -19,18 +19,18 @@ from castsim.isa.tpc import (
     File,
     Form,
     Immediate,
-    Instruction,
     LabelDefinition,
     LabelUse,
     Operand,
     OperandSpec,
     Predicate,
     Predication,
-    Program,
     Register,
     Slot,
     Special,
     Switch,
+    TpcInstruction,
+    TpcProgram,
     Value,
     available,
     canonical_text,
@@ -74,7 +74,7 @@ def some_value(switch: Switch, form: Form, language: Dialect, source: random.Ran
     return source.choice(words or switch.numbers)
 
 
-def some_instruction(form: Form, language: Dialect, source: random.Random) -> Instruction:
+def some_instruction(form: Form, language: Dialect, source: random.Random) -> TpcInstruction:
     """A random instance of a row, with every switch that applies."""
     switches: dict[str, Value] = {}
     for switch in form.switches:
@@ -89,7 +89,7 @@ def some_instruction(form: Form, language: Dialect, source: random.Random) -> In
         file = source.choice(("SP", "VP") if vectors else ("SP",))
         register = some_register(file, language, source)
         predicate = Predicate(register, inverted=register.index == 0 or source.random() < 0.5)
-    return Instruction(
+    return TpcInstruction(
         form,
         source.choice(form.types) if form.types else None,
         tuple(switches.items()),
@@ -106,7 +106,7 @@ def test_every_row_of_the_table_in_every_slot(generation: str) -> None:
         for slot in map(Slot, form.slots):
             for _ in range(6):
                 bundle = Bundle(**{slot.name.lower(): some_instruction(form, language, source)})
-                before = Program((), (bundle, LabelDefinition("end")))
+                before = TpcProgram((), (bundle, LabelDefinition("end")))
                 text = print_program(before)
                 assert parse(text, language) == before, text
                 assert canonical_text(text, language) == text
@@ -123,7 +123,7 @@ def test_full_bundles(generation: str) -> None:
             for slot in Slot
             if source.random() < 0.8
         }
-        before = Program((), (Bundle(**slots), LabelDefinition("end")))
+        before = TpcProgram((), (Bundle(**slots), LabelDefinition("end")))
         assert parse(print_program(before), language) == before
 
 

@@ -24,7 +24,7 @@ from tpc_semantics_cases import (
 from tpc_text import target
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.vliw.semantics import Effects, Operands, State
+from castsim.machines.vliw.semantics import Effects, OperandValues, State
 from castsim.targets.options import with_options
 
 RNG = np.random.default_rng(51)
@@ -152,7 +152,9 @@ def test_f16_to_f32_in_twelve_steps() -> None:
             held: dict[str, np.ndarray] = {"x": vector(np.arange(start, start + 64), 32)}
             for to, line, of, under in steps:
                 empty = np.zeros(256, np.bool_ if to in "pzn" else np.uint8)
-                operands = Operands({"src_a": held[of]}, held.get(to, empty), True if under is None else held[under])
+                operands = OperandValues(
+                    {"src_a": held[of]}, held.get(to, empty), True if under is None else held[under]
+                )
                 held[to] = prepared(line, generation)(operands, state()).result  # type: ignore[assignment]
             results.append(held["m"].view("<u4"))
         got = np.concatenate(results)

@@ -13,7 +13,7 @@ from tpc_semantics_cases import POLYNOMIAL, SPELLED, instruction, prepared, run,
 from tpc_text import GENERATIONS, table, target
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.machines.vliw.semantics import Operands, State, prepare
+from castsim.machines.vliw.semantics import OperandValues, State, prepare
 
 ROWS = table("tpc_convert_pairs.csv")
 COMPILER_ROWS = table("tpc_convert_compiler_only.csv")
@@ -114,7 +114,7 @@ def check(
         one,
     )
     found = prepared(text(row, form, written, clip), row["gen"])
-    effects = found(Operands({"src_a": grouped(read)}, grouped(income), True if mask is None else mask), machine)
+    effects = found(OperandValues({"src_a": grouped(read)}, grouped(income), True if mask is None else mask), machine)
     got = effects.result if isinstance(effects.result, tuple) else (effects.result,)
     assert [register.tobytes() for register in got] == expected, (text(row, form, written, clip), meant)
     assert (effects.vector_lfsr is not None) == is_random
@@ -161,7 +161,7 @@ def test_scalar_conversion(row: dict[str, str]) -> None:
         machine = state(scalar=word)
         for code in values[index % 4 :: 4]:
             upper = 0xDEADBEEF << fmt(row["src"]).bits & 0xFFFFFFFF if row["src"] != "i64" else 0
-            effects = found(Operands({"src_a": code | upper}, income), machine)
+            effects = found(OperandValues({"src_a": code | upper}, income), machine)
             assert effects.result == convert(code, row["src"], row["dst"], meant, random), (line, hex(code))
             assert effects.scalar_lfsr == (None if random is None else stepped([word], POLYNOMIAL)[0])
             assert effects.vector_lfsr is None
@@ -177,7 +177,7 @@ def test_every_code_of_the_rounding_register(generation: str) -> None:
         word = next((w.upper() for w, mode in chip.convert_rounding.modes.items() if mode.code == code), None)
         machine = state({register: code, "round": code}, WORDS)
         if word in (None, "CSR"):
-            with pytest.raises(IllegalError, match="no rounding mode") as refusal:
+            with pytest.raises(IllegalError, match="not a rounding mode") as refusal:
                 check(row, Form(""), "CSR", "RHNE", machine, 0)
             assert any("(rhne)" in legal for legal in refusal.value.legal)
         else:

@@ -13,7 +13,7 @@ from tpc_semantics_cases import POLYNOMIAL, instruction, prepared, run, samples,
 from tpc_text import GENERATIONS, table, target
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.machines.vliw.semantics import Operands, prepare
+from castsim.machines.vliw.semantics import OperandValues, prepare
 from castsim.targets.options import with_options
 
 ROWS = table("tpc_convert_int_pairs.csv")
@@ -92,7 +92,7 @@ def check(
         rule, written = (lambda place, where: number), str(shift)
     machine = state(words=WORDS)
     found = prepared(text(row, lane, mode, written), row["gen"])
-    effects = found(Operands(sources, INCOME, True if mask is None else mask), machine)  # type: ignore[arg-type]
+    effects = found(OperandValues(sources, INCOME, True if mask is None else mask), machine)  # type: ignore[arg-type]
 
     def one(code: int, number: int, place: int, where: int, register: int) -> int:
         word = WORDS[number % 64] if mode == "SR" else None
@@ -143,11 +143,11 @@ def test_scalar(row: dict[str, str]) -> None:
             for shift in (0, -1, -7, -40, 2):
                 expected = convert_int(code, row["src"], row["dst"], shift, mode, random)
                 machine = state(scalar=0x12345678)
-                effects = by_register(Operands({"src_a": code, "src_b": shift & 0xFFFFFFFF}, 0), machine)
+                effects = by_register(OperandValues({"src_a": code, "src_b": shift & 0xFFFFFFFF}, 0), machine)
                 assert effects.result == expected, (head, hex(code), shift)
                 assert (effects.scalar_lfsr is None) == (random is None)
         immediate = prepared(f"{head} S1, S2, -4", row["gen"], "spu")
-        assert immediate(Operands({"src_a": 0x5A}, 0), state(scalar=0x12345678)).result == convert_int(
+        assert immediate(OperandValues({"src_a": 0x5A}, 0), state(scalar=0x12345678)).result == convert_int(
             0x5A, row["src"], row["dst"], -4, mode, random
         )
 

@@ -14,7 +14,7 @@ from tpc_semantics_cases import instruction, prepared, run, state, vector
 from tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.vliw.semantics import Operands, prepare
+from castsim.machines.vliw.semantics import OperandValues, prepare
 from castsim.targets.options import with_options
 
 RNG = np.random.default_rng(25)
@@ -164,7 +164,7 @@ class Machine:
         names = {role: str(registers[0]) for role, registers in found.registers.items()}
         income = self.registers.get(names["dest"], np.zeros(256, np.uint8))
         sources = {role: self.registers[name] for role, name in names.items() if role != "dest"}
-        self.registers[names["dest"]] = found(Operands(sources, income), state()).result  # type: ignore[assignment]
+        self.registers[names["dest"]] = found(OperandValues(sources, income), state()).result  # type: ignore[assignment]
         self.count += 1
 
     def copy(self, to: str, of: str) -> None:

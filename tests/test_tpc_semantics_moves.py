@@ -15,7 +15,7 @@ from tpc_text import GENERATIONS, dialect, program, table, target
 
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc.instructions import mnemonics
-from castsim.machines.vliw.semantics import Operands, computes, prepare
+from castsim.machines.vliw.semantics import OperandValues, computes, prepare
 from castsim.targets.options import with_options
 
 RNG = np.random.default_rng(7)
@@ -306,7 +306,7 @@ def test_the_vendors_own_lines_run_or_are_refused_in_words(generation: str) -> N
     assert ran
 
 
-def operands_for(ready: object) -> Operands:
+def operands_for(ready: object) -> OperandValues:
     """Zeros in the form of every operand."""
     zeros = {"V": np.zeros(256, np.uint8), "VP": np.zeros(256, bool), "S": 0, "I": (0,) * 5, "SP": False, "AD": 0}
 
@@ -319,13 +319,13 @@ def operands_for(ready: object) -> Operands:
     for spec, operand in zip(ready.instruction.form.operands, ready.instruction.operands, strict=True):  # type: ignore[attr-defined]
         if spec.role not in held and spec.role != "dest":
             held[spec.role] = {"V_CARRY": zeros["VP"], "ZP_REG": zeros["V"]}.get(str(operand), 0)
-    return Operands(held, income)  # type: ignore[arg-type]
+    return OperandValues(held, income)  # type: ignore[arg-type]
 
 
 def test_errors_in_flight_carry_the_place() -> None:
     found = instruction("prmt_indx I3, I4, S5", "gaudi2", "load")
     with pytest.raises(IllegalError) as refusal:
-        prepare(found, target("gaudi2"))(Operands({"src_a": HERE, "src_b": 7}, OLD_INDEX), state())
+        prepare(found, target("gaudi2"))(OperandValues({"src_a": HERE, "src_b": 7}, OLD_INDEX), state())
     assert refusal.value.span == found.span
 
 
@@ -338,4 +338,6 @@ def test_operands_are_never_written() -> None:
     sources = {"src_a": frozen[0], "src_b": frozen[1], "src_c": frozen[0], "src_d": frozen[1]}
     for line in lines:
         found = prepared(line, "gaudi2")
-        found(Operands({role: sources[role] for role in found.registers if role != "dest"}, frozen[2], MASK), state())
+        found(
+            OperandValues({role: sources[role] for role in found.registers if role != "dest"}, frozen[2], MASK), state()
+        )

@@ -9,15 +9,15 @@ from tpc_machine import END, assembled, chip, nops, ran
 from tpc_text import GENERATIONS
 
 from castsim.execution.tree import instances
-from castsim.machines.vliw.findings import Kind
-from castsim.machines.vliw.lint import Finding, lint
+from castsim.machines.vliw.findings import StaleReadKind
+from castsim.machines.vliw.lint import LintFinding, lint
 
 NOP = "nop; nop; nop; nop\n"
 Pair = tuple[int, str, int, int]
 """Bundle of the reader, register, bundle of the writer, distance."""
 
 
-def stale(text: str, target: str = "gaudi2", **options: int) -> list[Finding]:
+def stale(text: str, target: str = "gaudi2", **options: int) -> list[LintFinding]:
     program = assembled(text, chip(target, **options))
     return [each for each in lint(program.program, program.target) if each.rule == "stale read"]
 
@@ -324,7 +324,7 @@ def both(text: str, generation: str) -> tuple[set[Pair], set[Pair], set[tuple[in
     early = {
         (f.reader.bundle, f.place, f.writer.bundle, f.distance)
         for f in ran(text, generation, limit=10**4).stale_reads
-        if f.kind is Kind.EARLY and f.writer is not None and f.reader.instruction.mnemonic != "loop"
+        if f.kind is StaleReadKind.EARLY and f.writer is not None and f.reader.instruction.mnemonic != "loop"
     }
     told, certain = set(), set()
     for each in lint(found.program, found.target):

@@ -18,10 +18,10 @@ from castsim import run
 from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.tpc import Comparison, TensorDeclaration
-from castsim.machines.vliw.control import Turn
-from castsim.machines.vliw.findings import Kind, StaleRead
-from castsim.machines.vliw.machine import Machine
-from castsim.machines.vliw.registers import Cell
+from castsim.machines.vliw.control import RunningLoop
+from castsim.machines.vliw.findings import StaleRead, StaleReadKind
+from castsim.machines.vliw.machine import VliwCore
+from castsim.machines.vliw.registers import RegisterCell
 from castsim.machines.vliw.structure import LoopShape, holds, signed
 from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trips import Trips, trips_left
@@ -33,7 +33,7 @@ MANY = 10**9
 NOP = "nop; nop; nop; nop\n"
 
 
-class Counting(Machine):
+class Counting(VliwCore):
     """A machine that counts the bundles that it walks through, and knows when the last one was."""
 
     walked = 0
@@ -251,7 +251,7 @@ def test_stale_reads_are_counted_for_every_trip() -> None:
     body = spu("add.i32 S4, S4, 0x1") + spu("add.i32 S5, S4, 0x0") + nops(6)
     left = walk(HEAD + "// castsim: reg S4 = 0\n" + loop(MANY, body) + FOOT, "gaudi2", skip=True, limit=10**13)
     (found,) = left.stale
-    assert (found.kind, found.place, found.times) == (Kind.EARLY, "S4", MANY)
+    assert (found.kind, found.place, found.times) == (StaleReadKind.EARLY, "S4", MANY)
 
 
 def test_the_iterator_of_an_outer_loop_moves_a_place_until_it_is_refused() -> None:
@@ -323,7 +323,7 @@ def test_trips_left_are_those_that_follow() -> None:
         step = source.choice((0, 1, 1, -1, 2, -3, 7, -7, 2**30, -(2**31)))
         if not holds(compare, value, bound):
             continue
-        turn = Turn(shape, Cell("S32", value % 2**32), bound, step % 2**32, compare)
+        turn = RunningLoop(shape, RegisterCell("S32", value % 2**32), bound, step % 2**32, compare)
         left = trips_left(turn)
         expected = followers(compare, value, bound, signed(step % 2**32), 100)
         if step == 0:

@@ -10,8 +10,8 @@ from test_tpc_roundtrip import some_instruction
 from tpc_text import table, target
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import FORMS, Bundle, Form, Instruction, LabelDefinition, Program, Slot, available
-from castsim.isa.tpc.encoding import Encoding, Half, assemble, encode_bundle
+from castsim.isa.tpc import FORMS, Bundle, Form, LabelDefinition, Slot, TpcInstruction, TpcProgram, available
+from castsim.isa.tpc.encoding import CompressedLayout, Encoding, assemble, encode_bundle
 from castsim.targets.tpc_encoding import encoding_of
 
 UNIT = 32
@@ -59,15 +59,15 @@ def packed(layout: str, **numbers: int) -> bytes:
     return bytes(int("".join(reversed(bits[start : start + 8])), 2) for start in range(0, len(bits), 8))
 
 
-def padded(bundle: Bundle) -> Program:
+def padded(bundle: Bundle) -> TpcProgram:
     """The bundle in a program whose label `end` is three bundles behind it, a legal end for a loop."""
-    return Program((), (bundle, Bundle(), Bundle(), LabelDefinition("end")))
+    return TpcProgram((), (bundle, Bundle(), Bundle(), LabelDefinition("end")))
 
 
 def some_bundle(generation: str, source: random.Random, slots: tuple[Slot, ...] = tuple(Slot)) -> Bundle:
     """Instructions in random slots as they come: many such bundles have no encoding."""
     while True:
-        found: dict[str, Instruction] = {}
+        found: dict[str, TpcInstruction] = {}
         for slot in slots:
             if source.random() < 0.55:
                 form = source.choice(rows(generation)[slot])
@@ -88,7 +88,7 @@ def some_unit(generation: str, source: random.Random) -> bytes:
             continue
 
 
-def _some_half(generation: str, source: random.Random, half: Half) -> bytes:
+def _some_half(generation: str, source: random.Random, half: CompressedLayout) -> bytes:
     while True:
         bundle = some_bundle(generation, source, half.layout.slots())
         if bundle.spu is not None and bundle.spu.mnemonic in ("loop", "jmpr", "jmpa"):

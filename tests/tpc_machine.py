@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from castsim.engines import simulate
 from castsim.isa.codes import Codes
 from castsim.machines.vliw.assembled import Assembled, Ran, assemble, execute
-from castsim.machines.vliw.findings import Kind
+from castsim.machines.vliw.findings import StaleReadKind
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
@@ -50,4 +50,4 @@ def nops(count: int) -> str:
 
 def early(found: Ran) -> list[tuple[int, int]]:
     """Bundles of writer and reader of every early read."""
-    return [(f.writer.bundle, f.reader.bundle) for f in found.stale_reads if f.writer and f.kind is Kind.EARLY]
+    return [(f.writer.bundle, f.reader.bundle) for f in found.stale_reads if f.writer and f.kind is StaleReadKind.EARLY]

@@ -20,13 +20,13 @@ from tpc_semantics_cases import SPELLED, instruction, samples, state, vector
 from tpc_text import dialect, target
 
 from castsim.isa.formats import format_named
-from castsim.isa.tpc import FORMS, Bundle, Instruction, LabelUse, Slot, available, parse
+from castsim.isa.tpc import FORMS, Bundle, LabelUse, Slot, TpcInstruction, available, parse
 from castsim.isa.tpc.encoding import encode_bundle
 from castsim.isa.tpc.encoding.object_file import program_bytes
 from castsim.isa.tpc.program import Immediate
 from castsim.machines.vliw.latency import operand_key
 from castsim.machines.vliw.lint import lint
-from castsim.machines.vliw.semantics import Operands, Prepared, prepare
+from castsim.machines.vliw.semantics import OperandValues, Prepared, prepare
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 from castsim.targets.tpc_encoding import encoding_of
@@ -120,7 +120,7 @@ def early(text: str, chip: VliwTarget) -> object:
 
 
 @cache
-def instructions(name: str) -> tuple[tuple[str, Instruction], ...]:
+def instructions(name: str) -> tuple[tuple[str, TpcInstruction], ...]:
     """Random instructions of every form in every slot."""
     language, source, found = dialect(name), random.Random(7), []
     for form in FORMS:
@@ -298,7 +298,7 @@ def rounded(chip: VliwTarget) -> object:
 
 
 def _computed(text: str, slot: str, held: Any, configuration: dict[str, int], chip: VliwTarget) -> object:
-    effects = _prepared(text, slot, chip)(Operands(held, None, True), state(configuration))
+    effects = _prepared(text, slot, chip)(OperandValues(held, None, True), state(configuration))
     return (
         effects.result.tobytes() if effects.result is not None and hasattr(effects.result, "tobytes") else repr(effects)
     )

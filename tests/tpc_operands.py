@@ -16,12 +16,12 @@ from castsim.isa.tpc import (
     FORMS,
     Form,
     Immediate,
-    Instruction,
     OperandSpec,
     Predication,
     Register,
     Slot,
     Special,
+    TpcInstruction,
     available,
 )
 from castsim.isa.tpc.program import DimensionMask, File, Operand
@@ -44,7 +44,7 @@ class Place:
     """A result (`dest`) or operand of an instruction; `file` is a register file or a name."""
 
     slot: Slot
-    instruction: Instruction
+    instruction: TpcInstruction
     role: str
     file: str
 
@@ -106,7 +106,7 @@ def places(generation: str) -> Iterator[Place]:
                     yield from _of(instruction, Slot(slot), generation)
 
 
-def _instructions(form: Form, kind: str | None, generation: str) -> Iterator[Instruction]:
+def _instructions(form: Form, kind: str | None, generation: str) -> Iterator[TpcInstruction]:
     """One instruction per register file of the destination."""
     dests = next((spec.accepts for spec in form.operands if spec.role == "dest"), (None,))
     for dest in dests:
@@ -114,7 +114,7 @@ def _instructions(form: Form, kind: str | None, generation: str) -> Iterator[Ins
             _operand(dest if spec.role == "dest" and dest else spec.accepts[0], spec, generation)
             for spec in form.operands
         )
-        yield Instruction(form=form, type=kind, switches=(), operands=operands)
+        yield TpcInstruction(form=form, type=kind, switches=(), operands=operands)
 
 
 def _operand(word: str, spec: OperandSpec, generation: str) -> Operand:
@@ -132,7 +132,7 @@ def _named(word: str, generation: str) -> str:
     return dialect(generation).tensor_registers[word[1:]] if word.startswith("@") else word
 
 
-def _of(instruction: Instruction, slot: Slot, generation: str) -> Iterator[Place]:
+def _of(instruction: TpcInstruction, slot: Slot, generation: str) -> Iterator[Place]:
     form = instruction.form
     for spec in form.operands:
         for word in spec.accepts:

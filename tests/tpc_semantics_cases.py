@@ -10,8 +10,8 @@ from oracle_formats import FLOATS, INTS, fmt
 from tpc_text import program, target
 
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
-from castsim.isa.tpc.program import Instruction
-from castsim.machines.vliw.semantics import Effects, Operands, Prepared, State, prepare
+from castsim.isa.tpc.program import TpcInstruction
+from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, prepare
 from castsim.targets.vliw import VliwTarget
 
 POLYNOMIAL = 0x800002CC
@@ -19,11 +19,11 @@ SLOTS = ("load", "spu", "vpu", "store")
 SPELLED = TARGET_SPELLINGS
 
 
-def instruction(text: str, generation: str = "gaudi2", slot: str = "vpu") -> Instruction:
+def instruction(text: str, generation: str = "gaudi2", slot: str = "vpu") -> TpcInstruction:
     before = SLOTS.index(slot)
     line = "; ".join(["nop"] * before + [text] + ["nop"] * (3 - before))
     found = getattr(program(line, generation).bundles[0], slot)
-    assert isinstance(found, Instruction)
+    assert isinstance(found, TpcInstruction)
     return found
 
 
@@ -50,7 +50,7 @@ def run(
 ) -> Effects:
     """Run one instruction; `chip` stands in for the generation when its options are changed."""
     found = prepared(text, generation, slot) if chip is None else prepare(instruction(text, generation, slot), chip)
-    return found(Operands(sources, income, predicate), machine or state())
+    return found(OperandValues(sources, income, predicate), machine or state())
 
 
 def vector(codes: Any, bits: int) -> np.ndarray:

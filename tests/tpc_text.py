@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from castsim.isa.tpc import Dialect, Program, parse
+from castsim.isa.tpc import Dialect, TpcProgram, parse
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 
@@ -25,7 +25,7 @@ def dialect(name: str) -> Dialect:
     return target(name).dialect
 
 
-def program(text: str, name: str = "gaudi2") -> Program:
+def program(text: str, name: str = "gaudi2") -> TpcProgram:
     return parse(text, dialect(name))
 
 

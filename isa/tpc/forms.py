@@ -59,7 +59,7 @@ class Style(Enum):
 
 
 class Show(Enum):
-    """When a switch is written in canonical text."""
+    """The condition on which a switch is written in canonical text."""
 
     ALWAYS = "always"
     CHANGED = "if not the default"
@@ -136,8 +136,8 @@ class OperandSpec:
     dialect_role: str | None = None
 
 
-class Memory(Enum):
-    """What an instruction does with memory: load, store or make an address, of what."""
+class MemoryOperation(Enum):
+    """The operation of an instruction on memory: load, store or make an address, of what."""
 
     SCALAR_LOAD = "ld_l"
     SCALAR_STORE = "st_l"
@@ -152,15 +152,36 @@ class Memory(Enum):
     """No access: flushes or invalidates the cache."""
 
 
-LOADS = frozenset({Memory.SCALAR_LOAD, Memory.VECTOR_LOAD, Memory.ELEMENT_LOAD, Memory.TENSOR_LOAD})
+LOADS = frozenset(
+    {
+        MemoryOperation.SCALAR_LOAD,
+        MemoryOperation.VECTOR_LOAD,
+        MemoryOperation.ELEMENT_LOAD,
+        MemoryOperation.TENSOR_LOAD,
+    }
+)
 """What gets a result from memory."""
-STORES = frozenset({Memory.SCALAR_STORE, Memory.VECTOR_STORE, Memory.ELEMENT_STORE, Memory.TENSOR_STORE})
+STORES = frozenset(
+    {
+        MemoryOperation.SCALAR_STORE,
+        MemoryOperation.VECTOR_STORE,
+        MemoryOperation.ELEMENT_STORE,
+        MemoryOperation.TENSOR_STORE,
+    }
+)
 """What writes to memory."""
-LOCAL = frozenset({Memory.SCALAR_LOAD, Memory.SCALAR_STORE, Memory.VECTOR_LOAD, Memory.VECTOR_STORE})
+LOCAL = frozenset(
+    {
+        MemoryOperation.SCALAR_LOAD,
+        MemoryOperation.SCALAR_STORE,
+        MemoryOperation.VECTOR_LOAD,
+        MemoryOperation.VECTOR_STORE,
+    }
+)
 """Accesses of scalar and vector local memory; with a switch also of the configuration space."""
-LOCAL_VECTORS = frozenset({Memory.VECTOR_LOAD, Memory.VECTOR_STORE})
+LOCAL_VECTORS = frozenset({MemoryOperation.VECTOR_LOAD, MemoryOperation.VECTOR_STORE})
 """Accesses of vector local memory."""
-TENSORS = frozenset({Memory.TENSOR_LOAD, Memory.TENSOR_STORE})
+TENSORS = frozenset({MemoryOperation.TENSOR_LOAD, MemoryOperation.TENSOR_STORE})
 """Accesses of tensors by coordinates."""
 
 
@@ -213,7 +234,7 @@ class Form:
     needs: tuple[Feature, ...] = ()
     lacks: tuple[Feature, ...] = ()
     implied: tuple[tuple[str, Value], ...] = ()
-    memory: Memory | None = None
+    memory: MemoryOperation | None = None
     half: Half | None = None
     family: Family | None = None
 

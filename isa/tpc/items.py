@@ -17,7 +17,7 @@ _SIGNS = frozenset((">", ">=", "<", "<=", "==", "!="))
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class WrittenOperand:
     """One operand as written; `inverted` if a `!` stands before it, `comma_before` if a comma (or the head) does."""
 
     word: Word
@@ -43,7 +43,7 @@ class InstructionParts:
     mnemonic: str
     suffixes: list[str]
     settings: list[Setting] = field(default_factory=list)
-    operands: list[Given] = field(default_factory=list)
+    operands: list[WrittenOperand] = field(default_factory=list)
 
 
 def take_apart(source: AssemblySource, words: list[Word], dialect: Dialect) -> InstructionParts:
@@ -144,7 +144,7 @@ class _Items:
             self._take_operand(word, comma, inverted=False)
 
     def _take_operand(self, word: Word, comma: bool, *, inverted: bool) -> None:
-        self.parts.operands.append(Given(word, self._operand(word), inverted, comma))
+        self.parts.operands.append(WrittenOperand(word, self._operand(word), inverted, comma))
         self.position += 1
 
     def _operand(self, word: Word) -> Operand:

@@ -11,19 +11,19 @@ from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import available, forms_of
-from castsim.isa.tpc.items import Given, InstructionParts, Setting, take_apart
+from castsim.isa.tpc.items import InstructionParts, Setting, WrittenOperand, take_apart
 from castsim.isa.tpc.program import (
     Comparison,
     DimensionMask,
     File,
     Immediate,
-    Instruction,
     LabelUse,
     Operand,
     Predicate,
     Register,
     Slot,
     Special,
+    TpcInstruction,
 )
 from castsim.isa.tpc.text import AssemblySource, Word
 
@@ -39,7 +39,7 @@ class _Misfit(Exception):  # noqa: N818  never leaves this module
         self.legal = legal
 
 
-def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, Instruction]:
+def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, TpcInstruction]:
     """Read one instruction that is not a NOP; return it for every slot it may stand in.
 
     Raises:
@@ -54,7 +54,7 @@ def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect
     return found
 
 
-def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> Instruction:
+def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> TpcInstruction:
     """Read one instruction that is not a NOP and stands in a given slot.
 
     Raises:
@@ -76,9 +76,9 @@ def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect:
 
 def _try(
     source: AssemblySource, rows: list[Form], parts: InstructionParts, dialect: Dialect
-) -> tuple[dict[Slot, Instruction], list[_Misfit]]:
+) -> tuple[dict[Slot, TpcInstruction], list[_Misfit]]:
     """Fit rows; the first that fits serves each of its slots."""
-    found: dict[Slot, Instruction] = {}
+    found: dict[Slot, TpcInstruction] = {}
     misfits: list[_Misfit] = []
     for form in rows:
         try:
@@ -97,7 +97,7 @@ def _try(
 _OPERANDS, _PREDICATE, _TYPE, _SWITCHES = range(4)
 
 
-def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> Instruction:
+def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> TpcInstruction:
     """Fit one row.
 
     Raises:
@@ -108,7 +108,7 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
     kind, settings = _match_suffixes(form, parts)
     switches = _match_switches(source, form, parts, settings, dialect)
     span = source.word_span(parts.head)
-    return Instruction(form, kind, switches, operands, predicate, span=span)
+    return TpcInstruction(form, kind, switches, operands, predicate, span=span)
 
 
 def _match_operands(
@@ -134,7 +134,7 @@ def _match_operands(
     return found, _match_predicate(form, given[len(specs) :], dialect)
 
 
-def _match_predicate(form: Form, rest: list[Given], dialect: Dialect) -> Predicate | None:
+def _match_predicate(form: Form, rest: list[WrittenOperand], dialect: Dialect) -> Predicate | None:
     item = rest[0]
     vectors = form.predication is Predication.VECTOR or form.vector_predicate in dialect.features
     files = () if form.predication is Predication.NONE else (File.SP, File.VP) if vectors else (File.SP,)
@@ -177,7 +177,7 @@ _WORDS: dict[type[Operand], str] = {
 
 
 def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
-    """Say what an operand position takes."""
+    """Describe what an operand position takes."""
     shown = {
         "imm": "an immediate" if spec.limit is None else f"0 .. {spec.limit}",
         "mask": "a dimension mask such as b00010",

@@ -15,7 +15,7 @@ from castsim.isa.tpc.forms import (
     TARGET_SPELLINGS,
     Form,
     Half,
-    Memory,
+    MemoryOperation,
     OperandSpec,
     Predication,
     Show,
@@ -25,7 +25,7 @@ from castsim.isa.tpc.forms import (
     flag,
     operand,
 )
-from castsim.isa.tpc.program import Instruction
+from castsim.isa.tpc.program import TpcInstruction
 
 _LOAD, _STORE = 0, 3
 _VECTOR = Predication.VECTOR
@@ -43,7 +43,7 @@ _TWO_PARTS = (
 
 
 def _ending(half: Half | None) -> str:
-    """What a mnemonic ends in that accesses half a vector."""
+    """Return the ending of a mnemonic that accesses half a vector."""
     return "" if half is None else f"_{half.value}"
 
 
@@ -59,7 +59,7 @@ def _local(half: Half | None) -> tuple[Form, ...]:
             predication=_VECTOR,
             needs=needs,
             lacks=lacks,
-            memory=Memory.VECTOR_LOAD,
+            memory=MemoryOperation.VECTOR_LOAD,
             half=half,
         )
         for address, needs, lacks in addresses
@@ -72,7 +72,7 @@ def _local(half: Half | None) -> tuple[Form, ...]:
             vector_predicate=Feature.MASKED_STORE,
             needs=needs,
             lacks=lacks,
-            memory=Memory.VECTOR_STORE,
+            memory=MemoryOperation.VECTOR_STORE,
             half=half,
         )
         for address, needs, lacks in addresses
@@ -86,14 +86,14 @@ _SCALAR_LOCAL = (
         (_LOAD,),
         (operand("dest", "S SP"), operand("src_a", "S imm")),
         (_MMIO, flag("lock")),
-        memory=Memory.SCALAR_LOAD,
+        memory=MemoryOperation.SCALAR_LOAD,
     ),
     Form(
         "st_l",
         (_STORE,),
         (operand("src_a", "S imm"), operand("src_c", "S SP")),
         (_MMIO, flag("unlock")),
-        memory=Memory.SCALAR_STORE,
+        memory=MemoryOperation.SCALAR_STORE,
     ),
 )
 
@@ -115,7 +115,7 @@ def _gen_addr(slot: int, register_role: str) -> tuple[Form, ...]:
             (slot,),
             (operand("dest", "AD"), tensor, _COORDINATES),
             (_ELEMENT_TYPE, _OVERRIDE),
-            memory=Memory.ADDRESS,
+            memory=MemoryOperation.ADDRESS,
         )
         for tensor in tensors
     )
@@ -129,16 +129,16 @@ _GLOBAL = (
         (_LOAD,),
         (operand("dest", "S SP V"), operand("src_a", "AD")),
         predication=_VECTOR,
-        memory=Memory.ELEMENT_LOAD,
+        memory=MemoryOperation.ELEMENT_LOAD,
     ),
     Form(
         "ld_g",
         (_LOAD,),
         (operand("mask", "mask"), operand("dest", "I"), operand("src_a", "AD")),
         needs=(Feature.INDEXED_GLOBAL_LOAD,),
-        memory=Memory.ELEMENT_LOAD,
+        memory=MemoryOperation.ELEMENT_LOAD,
     ),
-    Form("st_g", (_STORE,), (operand("src_a", "AD"), operand("src_c", "S SP")), memory=Memory.ELEMENT_STORE),
+    Form("st_g", (_STORE,), (operand("src_a", "AD"), operand("src_c", "S SP")), memory=MemoryOperation.ELEMENT_STORE),
 )
 
 # ---------------------------------------------------------------------------------------------------------- tensors
@@ -149,7 +149,7 @@ _UNTYPED_PACK = (32, 16)
 """Widths of a packed store on generations without a word for them. Source: docs/reference/tpc.md section 2.6."""
 
 
-def packed_widths(instruction: Instruction) -> tuple[int, int] | None:
+def packed_widths(instruction: TpcInstruction) -> tuple[int, int] | None:
     """Return the bits of the wide and the narrow elements of a packed store or an unpacked load.
 
     None for plain accesses, also where the text has a word of widths without `pack` or `unpack`.
@@ -240,7 +240,7 @@ def _ld_tnsr(half: Half | None, slot: int, *needs: Feature) -> tuple[Form, ...]:
             needs=(*needs, *place.needs, *part.needs),
             lacks=part.lacks,
             implied=(*part.implied, *place.implied),
-            memory=Memory.TENSOR_LOAD,
+            memory=MemoryOperation.TENSOR_LOAD,
             half=half,
         )
         for place, part in product(_places("load_number"), _load_ranges(half))
@@ -257,7 +257,7 @@ def _st_tnsr(half: Half | None) -> tuple[Form, ...]:
             vector_predicate=Feature.MASKED_STORE,
             needs=place.needs,
             implied=(*part.implied, *place.implied),
-            memory=Memory.TENSOR_STORE,
+            memory=MemoryOperation.TENSOR_STORE,
             half=half,
         )
         for place, part in product(_places("store_number"), _store_ranges(half))

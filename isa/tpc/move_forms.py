@@ -7,7 +7,7 @@ the encoding is an ordinary MOV.
 from __future__ import annotations
 
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.forms import TYPES, Form, Memory, OperandSpec, Predication, Show, Style, Switch, operand
+from castsim.isa.tpc.forms import TYPES, Form, MemoryOperation, OperandSpec, Predication, Show, Style, Switch, operand
 
 _LOAD, _SPU, _VPU, _STORE = 0, 1, 2, 3
 _ELEMENTS = TYPES[:-1]
@@ -110,8 +110,8 @@ _CONTROL = (
     Form("loop", (_SPU,), (*_LOOP_HEAD, operand("once", "imm", limit=1, decimal=True))),
     Form("jmpr", (_SPU,), (operand("src_a", "label S imm"),)),
     Form("jmpa", (_SPU,), (operand("src_a", "label S imm"),)),
-    Form("cache_flush", (_STORE,), (), memory=Memory.CACHE),
-    Form("cache_invalidate", (_STORE,), (), memory=Memory.CACHE),
+    Form("cache_flush", (_STORE,), (), memory=MemoryOperation.CACHE),
+    Form("cache_invalidate", (_STORE,), (), memory=MemoryOperation.CACHE),
 )
 
 FORMS: tuple[Form, ...] = (*_MOV, *_INDEX, *_CONTROL)

@@ -17,7 +17,7 @@ from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.tpc.declarations import declared_target, read_declarations
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.matching import read_in_slot, read_instruction
-from castsim.isa.tpc.program import Bundle, Directive, Instruction, Item, LabelDefinition, LabelUse, Program, Slot
+from castsim.isa.tpc.program import Bundle, Directive, Item, LabelDefinition, LabelUse, Slot, TpcInstruction, TpcProgram
 from castsim.isa.tpc.text import AssemblySource, Word
 
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
@@ -25,7 +25,7 @@ _SEPARATOR = re.compile(r";|\|\|")
 _NOP = "nop"
 
 
-def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int = MAX_STATEMENTS) -> Program:
+def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int = MAX_STATEMENTS) -> TpcProgram:
     """Read an assembly text of one generation.
 
     Raises:
@@ -36,7 +36,7 @@ def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int
     """
     source = AssemblySource(text, file)
     declarations = read_declarations(source, dialect)
-    program = Program(declarations, tuple(_counted(_Reader(source, dialect).items(), max_statements)))
+    program = TpcProgram(declarations, tuple(_counted(_Reader(source, dialect).items(), max_statements)))
     _check_labels(program, source)
     return program
 
@@ -114,7 +114,7 @@ class _Reader:
             place = segments[len(Slot)]
             message = f"a bundle has {len(Slot)} slots"
             raise self.source.error(message, place.line, place.start, legal=[slot.name for slot in Slot])
-        slots: dict[str, Instruction] = {}
+        slots: dict[str, TpcInstruction] = {}
         for slot, segment in zip(Slot, segments, strict=False):
             words = self._words(segment)
             if not words:
@@ -153,9 +153,9 @@ class _Reader:
             start = match.end()
         yield _Segment(line, start, end)
 
-    def _placed(self, segments: list[_Segment]) -> dict[str, Instruction]:
+    def _placed(self, segments: list[_Segment]) -> dict[str, TpcInstruction]:
         """Read instructions that do not say their slots, and give each one."""
-        choices: list[tuple[Word, dict[Slot, Instruction]]] = []
+        choices: list[tuple[Word, dict[Slot, TpcInstruction]]] = []
         for segment in segments:
             words = self._words(segment)
             if words and not self._is_nop(words):
@@ -165,7 +165,7 @@ class _Reader:
             raise self._crowded(choices)
         return {slot.name.lower(): found[slot] for slot, (_, found) in zip(taken, choices, strict=True)}
 
-    def _crowded(self, choices: list[tuple[Word, dict[Slot, Instruction]]]) -> ReadError:
+    def _crowded(self, choices: list[tuple[Word, dict[Slot, TpcInstruction]]]) -> ReadError:
         """Reject the first instruction for which no slot is left."""
         count = next(n for n in range(1, len(choices) + 1) if _assign([f for _, f in choices[:n]], frozenset()) is None)
         word, found = choices[count - 1]
@@ -184,11 +184,11 @@ class _Reader:
         return True
 
 
-def _bundle(slots: Mapping[str, Instruction], span: Span, written: int | None = None) -> Bundle:
+def _bundle(slots: Mapping[str, TpcInstruction], span: Span, written: int | None = None) -> Bundle:
     return Bundle(*(slots.get(slot.name.lower()) for slot in Slot), written=written, span=span)
 
 
-def _assign(choices: list[dict[Slot, Instruction]], taken: frozenset[Slot]) -> tuple[Slot, ...] | None:
+def _assign(choices: list[dict[Slot, TpcInstruction]], taken: frozenset[Slot]) -> tuple[Slot, ...] | None:
     """Give each instruction a slot of its own, the first ones their first choice where possible; None: impossible."""
     if not choices:
         return ()
@@ -200,7 +200,7 @@ def _assign(choices: list[dict[Slot, Instruction]], taken: frozenset[Slot]) -> t
     return None
 
 
-def _check_labels(program: Program, source: AssemblySource) -> None:
+def _check_labels(program: TpcProgram, source: AssemblySource) -> None:
     """Reject labels defined twice and uses of undefined ones."""
     places: dict[str, LabelDefinition] = {}
     for item in program.items:

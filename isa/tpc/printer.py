@@ -14,20 +14,20 @@ from castsim.isa.tpc.program import (
     Bundle,
     Declaration,
     Immediate,
-    Instruction,
     Item,
     LabelDefinition,
     Operand,
-    Program,
     RegisterDeclaration,
     TargetDeclaration,
     TensorDeclaration,
+    TpcInstruction,
+    TpcProgram,
 )
 
 _SELECTORS = ("mask", "section", "dimension")
 
 
-def print_instruction(instruction: Instruction | None) -> str:
+def print_instruction(instruction: TpcInstruction | None) -> str:
     """Write one instruction; None is `nop`."""
     if instruction is None:
         return "nop"
@@ -54,7 +54,7 @@ def print_bundle(bundle: Bundle) -> str:
     return "; ".join(print_instruction(instruction) for instruction in bundle.slots)
 
 
-def print_program(program: Program) -> str:
+def print_program(program: TpcProgram) -> str:
     """Write a program: declarations first, then a line per bundle, label and directive."""
     lines = [print_declaration(declaration) for declaration in program.declarations]
     lines.extend(_item(item) for item in program.items)

@@ -137,7 +137,7 @@ class Predicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction(Located):
+class TpcInstruction(Located):
     """One instruction.
 
     `form` is its row in the instruction table; `operands` stand in the order of `form.operands`; `type` is the type
@@ -181,14 +181,14 @@ class Bundle(Located):
     `written` counts the slots that the text spells out, where it says them by their order (None: it does not).
     """
 
-    load: Instruction | None = None
-    spu: Instruction | None = None
-    vpu: Instruction | None = None
-    store: Instruction | None = None
+    load: TpcInstruction | None = None
+    spu: TpcInstruction | None = None
+    vpu: TpcInstruction | None = None
+    store: TpcInstruction | None = None
     written: int | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
-    def slots(self) -> tuple[Instruction | None, ...]:
+    def slots(self) -> tuple[TpcInstruction | None, ...]:
         """The slots in the order of `Slot`."""
         return self.load, self.spu, self.vpu, self.store
 
@@ -264,7 +264,7 @@ Item = Bundle | LabelDefinition | Directive
 
 
 @dataclass(frozen=True)
-class Program:
+class TpcProgram:
     """A whole text: declarations, then bundles, labels and directives in their order."""
 
     declarations: tuple[Declaration, ...]

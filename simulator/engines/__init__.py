@@ -13,7 +13,7 @@ from castsim.timing import Listener, Observer, Timing, Watcher
 __all__ = ["CYCLE_LIMIT", "ENGINES", "engine_for", "observe", "simulate"]
 
 ENGINES = ("fast", "event")
-"""Engines that can be asked for; the first is taken where nobody asks."""
+"""Engines that can be asked for; the first is the default."""
 
 CYCLE_LIMIT = 10**10
 """Default of `max_cycles`: far beyond any sensible kernel, so that a runaway program ends with a message."""

@@ -15,8 +15,8 @@ Number = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
-    """What Python and NumPy spell differently: the larger and the smaller of two, one of two by a condition."""
+class NumberFunctions:
+    """Functions that Python and NumPy spell differently: the larger and the smaller of two, a choice by a condition."""
 
     larger: Callable[[Number, Number], Number]
     smaller: Callable[[Number, Number], Number]
@@ -27,16 +27,16 @@ def _choose(condition: bool, yes: int, no: int) -> int:
     return yes if condition else no
 
 
-SCALAR = Arithmetic(max, min, _choose)
+SCALAR = NumberFunctions(max, min, _choose)
 
 
-def of_arrays() -> Arithmetic:
+def of_arrays() -> NumberFunctions:
     """Return the arithmetic of NumPy arrays."""
-    return Arithmetic(np.maximum, np.minimum, np.where)
+    return NumberFunctions(np.maximum, np.minimum, np.where)
 
 
 class Shape(NamedTuple):
-    """What the cycles of a cast depend on: extents in elements, strides from row to row of both tiles.
+    """The shape on which the cycles of a cast depend: extents in elements, strides from row to row of both tiles.
 
     Every field is an int, or an array of int64; all arrays have one length.
     """
@@ -49,7 +49,7 @@ class Shape(NamedTuple):
     cols: Number
 
 
-class Account(NamedTuple):
+class CastCycles(NamedTuple):
     """Cycles of a cast alone, those of the pipe that converts by cause, busy ones of the scalar unit.
 
     `converting` is in the order of `Cause`, without the empty cycles. All three count the cycles of the cast and none

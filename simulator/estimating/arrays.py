@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castsim.estimating.arithmetic import Arithmetic, Number, Shape, of_arrays
+from castsim.estimating.arithmetic import Number, NumberFunctions, Shape, of_arrays
 from castsim.estimating.estimates import Estimate, Estimates
 from castsim.isa.errors import ReadError
 from castsim.timing import Cause
@@ -34,7 +34,7 @@ class ArrayEstimator(ABC):
         """Return the estimate of one shape; the order of its extents is that of `estimate`."""
 
     @abstractmethod
-    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: Arithmetic) -> None:
+    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
         """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`.
 
         `causes` has a row for every `Cause`, in that order, and holds zeroes.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.estimating.arithmetic import SCALAR, Arithmetic, Number
+from castsim.estimating.arithmetic import SCALAR, Number, NumberFunctions
 from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from
 from castsim.machines.vector_function.nest_plan import NestPlan
 from castsim.machines.vector_function.timing import path_through, store_asked, store_start
@@ -64,7 +64,7 @@ class DualTrips:
             return None
         return cls(plan, (free[0], waiting[0]), (free[1], waiting[1]), intervals[0])
 
-    def last_store(self, rows: Number, trips: Number, first: Number, arithmetic: Arithmetic) -> tuple[Number, ...]:
+    def last_store(self, rows: Number, trips: Number, first: Number, arithmetic: NumberFunctions) -> tuple[Number, ...]:
         """Return the last store of `rows` rows of `trips` trips, the first of which is sent at tick `first`."""
         if arithmetic is SCALAR:
             return self._row(rows, trips, first)

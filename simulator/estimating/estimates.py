@@ -63,7 +63,7 @@ def of_timing(timing: Timing) -> Estimate:
         spent = Cause.BUSY if name == bare(Pipe.S) else Cause.EMPTY
         left = {cause: cycles - execution.start * (cause is spent) for cause, cycles in pipe.causes.items()}
         found.append({cause: cycles for cause, cycles in left.items() if cycles})
-    # Whoever converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.
+    # The pipe that converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.
     causes = min(found, key=lambda causes: causes.get(Cause.EMPTY, 0))
     return Estimate(execution.end - execution.start, bound_by(causes), causes)
 

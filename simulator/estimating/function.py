@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from castsim.estimating.arithmetic import SCALAR, Account, Arithmetic, Number, Shape
+from castsim.estimating.arithmetic import SCALAR, CastCycles, Number, NumberFunctions, Shape
 from castsim.estimating.kernels import Kernel, kernel_of
-from castsim.estimating.placement import Placement, Request
+from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.execution.dataflow.timing import TICKS, rounded, ticks
 from castsim.isa.errors import CastsimError
@@ -46,7 +46,7 @@ class Stores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What surrounds the trips: ticks, but for the whole cycles that the scalar unit works `after` the launch.
+    """The times around the trips: ticks, but for the whole cycles that the scalar unit works `after` the launch.
 
     `unpack_first` and `unpack_fall` are what an unpacking load costs at first, and less with each step of bytes.
     """
@@ -71,7 +71,7 @@ class Times:
 
 def estimator(target: VectorFunctionTarget, asked: CastAsked) -> TileEstimator:
     """Return the estimator of one request."""
-    request = Request.of(asked)
+    request = TileCastRequest.of(asked)
     return TileEstimator(target, request, FunctionForm.of(target, request))
 
 
@@ -89,11 +89,11 @@ class FunctionForm:
     even_columns = False
 
     @classmethod
-    def of(cls, target: VectorFunctionTarget, request: Request) -> FunctionForm | None:
+    def of(cls, target: VectorFunctionTarget, request: TileCastRequest) -> FunctionForm | None:
         """Return the closed form of a request, None if the facts leave none."""
         kernels: dict[tuple[bool, bool], Kernel] = {}
         lowerer = lowerer_of(target)
-        placement = Placement.of(target, lowerer, replace(request, scratch=False))
+        placement = OperandPlacement.of(target, lowerer, replace(request, scratch=False))
         try:
             for contiguous in (True, False):
                 for several in (True, False):
@@ -116,7 +116,7 @@ class FunctionForm:
         needed = shape.valid_rows * (shape.dst_stride * self.bits[1] // 8)
         return needed if kernel.fill_is_limited else -(-needed // kernel.filled) * kernel.filled
 
-    def account(self, shape: Shape, arithmetic: Arithmetic) -> Account:
+    def account(self, shape: Shape, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of a shape."""
         padded = (shape.valid_cols != shape.src_stride) | (shape.valid_cols != shape.dst_stride)
         contiguous = (padded == 0) | (shape.rows == 1)
@@ -125,7 +125,7 @@ class FunctionForm:
             return self._account(self.kernels[bool(contiguous), bool(_trips(kernel, shape) > 1)], shape, arithmetic)
         return self._by_kernel(shape, contiguous, arithmetic)
 
-    def _by_kernel(self, shape: Shape, contiguous: Number, arithmetic: Arithmetic) -> Account:
+    def _by_kernel(self, shape: Shape, contiguous: Number, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of many shapes, those of one kernel after those of another."""
         size = contiguous.size
         fields = {name: np.zeros(size, np.int64) for name in ("cycles", "scalar")}
@@ -142,9 +142,9 @@ class FunctionForm:
                     column[places] = getattr(found, name)
                 for cause, cycles in found.converting:
                     causes[cause][places] = cycles
-        return Account(fields["cycles"], tuple(causes.items()), fields["scalar"])
+        return CastCycles(fields["cycles"], tuple(causes.items()), fields["scalar"])
 
-    def _account(self, kernel: Kernel, shape: Shape, arithmetic: Arithmetic) -> Account:
+    def _account(self, kernel: Kernel, shape: Shape, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of shapes that run one kernel."""
         times, facts, choose, larger = self.times, self.times.facts, arithmetic.choose, arithmetic.larger
         trips = _trips(kernel, shape)
@@ -175,7 +175,7 @@ class FunctionForm:
         if kernel.dual is not None:
             spent.conflict = spent.conflict + spent.hold(choose(rows > 0, last.load, 0), cycle, arithmetic)
         spent.drain = spent.hold(cycle * TICKS, cycle, arithmetic)
-        return Account(larger(cycle, times.after), spent.by_cause(), times.after)
+        return CastCycles(larger(cycle, times.after), spent.by_cause(), times.after)
 
     def _unpack_head(self, kernel: Kernel, shape: Shape) -> Number:
         """Return the ticks by which an unpacking load delays the start ."""
@@ -211,7 +211,7 @@ class _Spent:
         self.cursor = self.now // TICKS
         return self.cursor - before
 
-    def hold(self, duration: Number, until: Number, arithmetic: Arithmetic) -> Number:
+    def hold(self, duration: Number, until: Number, arithmetic: NumberFunctions) -> Number:
         """Wait behind the front end's work, up to cycle `until`; return the whole cycles that have passed."""
         before = self.cursor
         self.cursor = arithmetic.larger(before, arithmetic.smaller(until, before + duration // TICKS))
@@ -237,7 +237,7 @@ def _trips(kernel: Kernel, shape: Shape) -> Number:
     return -(-count // kernel.elements)
 
 
-def _spend_rows(spent: _Spent, kernel: Kernel, rows: Number, trips: Number, arithmetic: Arithmetic) -> None:
+def _spend_rows(spent: _Spent, kernel: Kernel, rows: Number, trips: Number, arithmetic: NumberFunctions) -> None:
     """Send all trips: the front end's cycles by cause, row by row of equal fraction of a cycle."""
     branch, hold, turn, phases = kernel.branch, kernel.plan.shape.hold, kernel.plan.next_row, kernel.phases
     begun = spent.now + branch
@@ -264,7 +264,7 @@ def _spend_rows(spent: _Spent, kernel: Kernel, rows: Number, trips: Number, arit
 
 
 def _last_store(
-    kernel: Kernel, rows: Number, trips: Number, first: Number, cleared: Number, arithmetic: Arithmetic
+    kernel: Kernel, rows: Number, trips: Number, first: Number, cleared: Number, arithmetic: NumberFunctions
 ) -> Stores:
     """Return when the last store leaves whose trips are sent from tick `first` on."""
     larger, chain, hold = arithmetic.larger, kernel.chain, kernel.plan.path_hold

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.estimating.arithmetic import SCALAR, Arithmetic, Number, Shape, up
+from castsim.estimating.arithmetic import SCALAR, Number, NumberFunctions, Shape, up
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.walk import Lowerer
 from castsim.isa.errors import Span, TileError
@@ -24,8 +24,8 @@ _WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What is cast, whatever the shape."""
+class TileCastRequest:
+    """The cast that is asked for, whatever the shape."""
 
     src: Format
     dst: Format
@@ -34,8 +34,8 @@ class Request:
     scratch: bool
 
     @classmethod
-    def of(cls, asked: CastAsked) -> Request:
-        """Return what is asked for in words.
+    def of(cls, asked: CastAsked) -> TileCastRequest:
+        """Return the request that is made in words.
 
         Raises:
             ReadError: unknown rounding mode.
@@ -45,14 +45,14 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class OperandPlacement:
     """Places operands for one pair of formats.
 
     `region` is the distance after which other banks begin, `capacity` what tiles may take, `limit` what the buffer has;
     all in bytes.
     """
 
-    request: Request
+    request: TileCastRequest
     bits: tuple[int, int]
     region: int
     alignment: int
@@ -61,7 +61,7 @@ class Placement:
     line: int
 
     @classmethod
-    def of(cls, target: DataflowTarget, lowerer: Lowerer, request: Request) -> Placement:
+    def of(cls, target: DataflowTarget, lowerer: Lowerer, request: TileCastRequest) -> OperandPlacement:
         """Return the placement on a target."""
         _, capacity, alignment = lowerer.buffer()
         return cls(
@@ -92,7 +92,7 @@ class Placement:
         tmp = self._scratch(shape, destination.end) if request.scratch else None
         return TileCast(source, destination, tmp, request.rounding, request.saturation, HERE)
 
-    def fits(self, shape: Shape, reach: Number, arithmetic: Arithmetic) -> Number:
+    def fits(self, shape: Shape, reach: Number, arithmetic: NumberFunctions) -> Number:
         """Whether no tile of a shape would be refused, the destination being written as far as `reach` bytes."""
         rows, src, dst = shape.rows, shape.src_stride * self.bits[0], shape.dst_stride * self.bits[1]
         good = (rows >= 0) & (shape.valid_rows >= 0) & (shape.valid_cols >= 0) & (src >= 0) & (dst >= 0)
@@ -103,7 +103,7 @@ class Placement:
         good &= self._second(shape, arithmetic) + reach <= self.limit
         return good
 
-    def apart(self, shape: Shape, arithmetic: Arithmetic, *, scratch: bool) -> Number:
+    def apart(self, shape: Shape, arithmetic: NumberFunctions, *, scratch: bool) -> Number:
         """Whether all operands of a shape that `fits` lie in different banks; with `scratch` the tmp tile as well."""
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
         at = self._second(shape, arithmetic)
@@ -113,13 +113,13 @@ class Placement:
             apart &= behind + self._reserve(shape) <= self.capacity
         return apart
 
-    def holds_scratch(self, shape: Shape, arithmetic: Arithmetic) -> Number:
+    def holds_scratch(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
         """Whether a tmp tile that always suffices is left room for behind the tiles of a shape that `fits`."""
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
         behind = up(self._second(shape, arithmetic) + dst, self.alignment)
         return behind + self._reserve(shape) <= self.capacity
 
-    def _second(self, shape: Shape, arithmetic: Arithmetic) -> Number:
+    def _second(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
         """Return where the destination lies."""
         src = shape.rows * (shape.src_stride * self.bits[0] // 8)
         at = up(src, self.region)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from castsim.estimating.arithmetic import Account, Arithmetic, Number, Shape
-from castsim.estimating.placement import Request
+from castsim.estimating.arithmetic import CastCycles, Number, NumberFunctions, Shape
+from castsim.estimating.placement import TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.machines.strided.plan import CastPlan, plan_cast
@@ -30,7 +30,7 @@ _CHUNK_STEPS = {
 
 
 class Calls(NamedTuple):
-    """How a shape splits into calls of the conversion: whole repeats of rows, then the rest of all rows together.
+    """The calls of the conversion into which a shape splits: whole repeats of rows, then the rest of all rows together.
 
     `before` are the cycles of the scalar unit until it begins the first call.
     """
@@ -44,7 +44,7 @@ class Calls(NamedTuple):
 
 def estimator(target: StridedRepeatTarget, asked: CastAsked) -> TileEstimator:
     """Return the estimator of one request."""
-    request = Request.of(asked)
+    request = TileCastRequest.of(asked)
     return TileEstimator(target, request, StridedForm.of(target, request))
 
 
@@ -62,7 +62,7 @@ class StridedForm:
     chunk_rows: tuple[VectorTiming, ...]
 
     @classmethod
-    def of(cls, target: StridedRepeatTarget, request: Request) -> StridedForm | None:
+    def of(cls, target: StridedRepeatTarget, request: TileCastRequest) -> StridedForm | None:
         """Return the closed form of a request, None if the facts leave none."""
         try:
             plan = plan_cast(
@@ -116,7 +116,7 @@ class StridedForm:
         """Return 0: casts write nothing but their elements."""
         return 0
 
-    def account(self, shape: Shape, arithmetic: Arithmetic) -> Account:
+    def account(self, shape: Shape, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of a shape."""
         whole, rest = shape.valid_cols // self.plan.rule.lanes, shape.valid_cols % self.plan.rule.lanes
         rows, limit = shape.valid_rows, self.limit
@@ -157,12 +157,12 @@ class StridedForm:
             return 2 * control + synchronise + issue <= filled
         return issue <= row.repeat_cycles
 
-    def _scalar(self, calls: Calls, per_call: Number, arithmetic: Arithmetic) -> Number:
+    def _scalar(self, calls: Calls, per_call: Number, arithmetic: NumberFunctions) -> Number:
         """Return all cycles of the scalar unit, whose calls take `per_call`."""
         masks = arithmetic.choose(calls.tails > 0, 2 * self.control, 0)
         return 2 * self.control + masks + (calls.heads + calls.tails) * per_call
 
-    def _plain(self, calls: Calls, arithmetic: Arithmetic) -> Account:
+    def _plain(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
         """One instruction per call; only the first one finds the pipe idle, and the first of the rest may."""
         row, each = self.row, self.row.head_cycles if self.fills_always else 0
         heads, tails = calls.heads, calls.tails
@@ -179,7 +179,7 @@ class StridedForm:
         causes = ((Cause.BUSY, busy), (Cause.FILL, head_fill + rest_fill), (Cause.DRAIN, drain + row.tail_cycles))
         return self._finish(calls, end, causes, self._scalar(calls, self.issue, arithmetic), arithmetic)
 
-    def _scaled(self, calls: Calls, arithmetic: Arithmetic) -> Account:
+    def _scaled(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
         """A scale write and a barrier before every instruction, which therefore waits for the one before it."""
         row, number = self.row, calls.heads + calls.tails
         per_call = self.control + self.synchronise + self.issue
@@ -193,7 +193,7 @@ class StridedForm:
         end = calls.before + per_call + busy + number * (row.head_cycles + row.tail_cycles)
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
 
-    def _through_scratch(self, calls: Calls, arithmetic: Arithmetic) -> Account:
+    def _through_scratch(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
         """Two instructions per call with a barrier between them; the second one waits for the first."""
         row, number = self.row, calls.heads + calls.tails
         first_fills = row.head_cycles * (number if self.fills_always else 1)
@@ -205,7 +205,7 @@ class StridedForm:
         causes = ((Cause.BUSY, busy), (Cause.FILL, fill), (Cause.DRAIN, row.tail_cycles), (Cause.BARRIER, barrier))
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
 
-    def _chunked(self, calls: Calls, rest: Number, arithmetic: Arithmetic) -> Account:
+    def _chunked(self, calls: Calls, rest: Number, arithmetic: NumberFunctions) -> CastCycles:
         """Sub-chunks one after the other, every instruction behind a barrier."""
         assert self.plan.sequence is not None
         chunk, rows = self.plan.sequence.chunk_lanes or self.plan.rule.lanes, self.chunk_rows
@@ -227,9 +227,11 @@ class StridedForm:
         end: Number,
         causes: tuple[tuple[Cause, Number], ...],
         scalar: Number,
-        arithmetic: Arithmetic,
-    ) -> Account:
+        arithmetic: NumberFunctions,
+    ) -> CastCycles:
         """Return the account of a cast whose vector pipe is empty at `end`; nothing happens there without a call."""
         any_call = calls.heads + calls.tails > 0
         cycles = arithmetic.choose(any_call, arithmetic.larger(end, scalar), scalar)
-        return Account(cycles, tuple((cause, arithmetic.choose(any_call, value, 0)) for cause, value in causes), scalar)
+        return CastCycles(
+            cycles, tuple((cause, arithmetic.choose(any_call, value, 0)) for cause, value in causes), scalar
+        )

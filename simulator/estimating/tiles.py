@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from castsim.estimating.arithmetic import SCALAR, Account, Arithmetic, Number, Shape
+from castsim.estimating.arithmetic import SCALAR, CastCycles, Number, NumberFunctions, Shape
 from castsim.estimating.arrays import PLACE, ArrayEstimator, shape_of
 from castsim.estimating.estimates import Estimate, timed_alone
-from castsim.estimating.placement import Placement, Request
+from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.isa.errors import CastsimError, Span
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import TileTarget
@@ -24,7 +24,7 @@ _SIMULATED = 1 << 16
 """Simulated shapes that one estimator remembers."""
 
 
-class Form(Protocol):
+class ClosedForm(Protocol):
     """The closed form of one request on one target."""
 
     @property
@@ -46,7 +46,7 @@ class Form(Protocol):
         """Return how many bytes from the start of the destination on are written outside its rows' own, or 0."""
         ...
 
-    def account(self, shape: Shape, arithmetic: Arithmetic) -> Account:
+    def account(self, shape: Shape, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of a shape."""
         ...
 
@@ -54,11 +54,11 @@ class Form(Protocol):
 class TileEstimator(ArrayEstimator):
     """Casts from tile to tile: a closed form where one holds, simulations that are remembered elsewhere."""
 
-    def __init__(self, target: TileTarget, request: Request, form: Form | None) -> None:
+    def __init__(self, target: TileTarget, request: TileCastRequest, form: ClosedForm | None) -> None:
         self._target = target
         self._request = request
         self._lowerer = lowerer_of(target)
-        self._placement = Placement.of(target, self._lowerer, request)
+        self._placement = OperandPlacement.of(target, self._lowerer, request)
         self._form = form
         self.simulated: Callable[[Shape], Estimate] = lru_cache(_SIMULATED)(self._simulate)
         """Simulates one shape."""
@@ -71,7 +71,7 @@ class TileEstimator(ArrayEstimator):
         assert self._form is not None
         return _estimate(self._form.account(shape, SCALAR))
 
-    def is_closed(self, shape: Shape, arithmetic: Arithmetic) -> Number:
+    def is_closed(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
         """Whether the closed form gives the cycles of a shape."""
         form, placement = self._form, self._placement
         if form is None:
@@ -90,11 +90,11 @@ class TileEstimator(ArrayEstimator):
         text = f"tcvt {self._request.src.name} -> {self._request.dst.name}"
         return timed_alone(self._target, lowerer_of(self._target).cast(cast), text)
 
-    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: Arithmetic) -> None:
+    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
         """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`."""
         closed = self.is_closed(shape, arithmetic)
         if self._form is not None and closed.any():
-            # Shapes that are not closed yield numbers that nobody reads.
+            # Shapes that are not closed yield numbers that are not read.
             account = self._form.account(shape, arithmetic)
             np.copyto(cycles, account.cycles)
             for cause, row in _split(account, arithmetic).items():
@@ -109,7 +109,7 @@ class TileEstimator(ArrayEstimator):
             causes[:, index] = [found.causes.get(cause, 0) for cause in Cause]
 
 
-def _estimate(account: Account) -> Estimate:
+def _estimate(account: CastCycles) -> Estimate:
     """Return the estimate of one shape, in whichever pipe is occupied longer: the scalar one or that which converts."""
     found = [item for item in account.converting if item[1]]
     occupied = sum(cycles for _, cycles in found)
@@ -127,7 +127,7 @@ def _cycles(item: tuple[Cause, int]) -> int:
     return item[1]
 
 
-def _split(account: Account, arithmetic: Arithmetic) -> dict[Cause, Number]:
+def _split(account: CastCycles, arithmetic: NumberFunctions) -> dict[Cause, Number]:
     """Return the same of many shapes: their cycles by cause."""
     choose, scalar = arithmetic.choose, account.scalar
     converting = dict(account.converting)

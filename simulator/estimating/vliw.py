@@ -13,12 +13,12 @@ from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from castsim.estimating.arithmetic import SCALAR, Arithmetic, Number, Shape
+from castsim.estimating.arithmetic import SCALAR, Number, NumberFunctions, Shape
 from castsim.estimating.arrays import PLACE, ArrayEstimator, shape_of
 from castsim.estimating.estimates import Estimate, bound_by
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
-from castsim.isa.tpc import Program, Slot, parse
+from castsim.isa.tpc import Slot, TpcProgram, parse
 from castsim.isa.tpc.dialect import Feature
 from castsim.machines.target_cast import CastAsked
 from castsim.machines.vliw.issue import BundleRecorder
@@ -41,7 +41,7 @@ from castsim.tpc_compiler.compiled_casts.paths import Path, path_of
 from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, native_elements
 from castsim.tpc_compiler.emission.allocation import allocate, text_of
 from castsim.tpc_compiler.emission.scheduling import arranged
-from castsim.tpc_compiler.emission.sequence import Sequence, Step, Value
+from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence, Value
 
 if TYPE_CHECKING:
     from castsim.estimating.arrays import Integers
@@ -69,7 +69,7 @@ class Pipelined:
 
     @property
     def stages(self) -> int:
-        """How many steps are under way at once."""
+        """The number of steps that overlap."""
         return -(-self.length // self.interval)
 
 
@@ -94,7 +94,7 @@ class KernelEstimator(ArrayEstimator):
         causes = {cause: spent for cause, spent in causes.items() if spent}
         return Estimate(cycles, bound_by(causes), causes)
 
-    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: Arithmetic) -> None:
+    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
         """Estimate a chunk of shapes, the first being number `start`."""
         good = _is_legal(shape)
         if not good.all():
@@ -107,7 +107,7 @@ class KernelEstimator(ArrayEstimator):
         causes[PLACE[Cause.EMPTY]] = bundles - busy
 
     def tree(self, steps: int) -> Tree:
-        """Return what the core issues for so many steps: the pipeline filled, the loop, the pipeline emptied."""
+        """Return the operations of so many steps: the pipeline filled, the loop, the pipeline emptied."""
         kernel, maker = self.kernel, _Maker(self._target, self.kernel)
         if not steps:
             return Tree(Block(()), (), interlocked=False)
@@ -124,12 +124,12 @@ class KernelEstimator(ArrayEstimator):
         items += [maker.node(number, steps) for number in range(begun + full * kernel.interval, bundles)]
         return Tree(Block(tuple(items)), maker.instructions, interlocked=False)
 
-    def _steps(self, shape: Shape, arithmetic: Arithmetic) -> Number:
+    def _steps(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
         flat = (shape.valid_cols == shape.src_stride) & (shape.valid_cols == shape.dst_stride)
         together = -(-shape.valid_rows * shape.valid_cols // self.kernel.elements)
         return arithmetic.choose(flat, together, shape.valid_rows * -(-shape.valid_cols // self.kernel.elements))
 
-    def _extent(self, steps: Number, arithmetic: Arithmetic) -> tuple[Number, Number, Number]:
+    def _extent(self, steps: Number, arithmetic: NumberFunctions) -> tuple[Number, Number, Number]:
         """Return the cycles of so many steps, the bundles among them, and the busy ones of the slot with most.
 
         A loop takes a bundle of its own, in which the scalar slot is busy.
@@ -155,13 +155,13 @@ def pipelined(path: Path, mode: str, target: VliwTarget) -> Pipelined:
     instructions = _instructions(sequence, target)
     _, flat = arranged(instructions, target)
     singles = [parse(_line({slot: text}), target.dialect, _FILE).bundles[0] for slot, text in instructions]
-    operations = [_operation(Program((), (single,)), target) for single in singles]
-    work = [max(operation.work) for operation in operations]
+    operations = [_operation(TpcProgram((), (single,)), target) for single in singles]
+    occupied = [max(operation.slot_cycles) for operation in operations]
     needed = max(
-        sum(cycles for (own, _), cycles in zip(instructions, work, strict=True) if own is slot) for slot in Slot
+        sum(cycles for (own, _), cycles in zip(instructions, occupied, strict=True) if own is slot) for slot in Slot
     )
     for interval in range(needed, _LONGEST):
-        places = _folded(instructions, flat, work, interval, target)
+        places = _folded(instructions, flat, occupied, interval, target)
         if places is not None:
             return Pipelined(
                 instructions=tuple(instructions),
@@ -175,7 +175,7 @@ def pipelined(path: Path, mode: str, target: VliwTarget) -> Pipelined:
 
 
 def _folded(
-    instructions: Items[tuple[Slot, str]], flat: Items[int], work: Items[int], interval: int, target: VliwTarget
+    instructions: Items[tuple[Slot, str]], flat: Items[int], occupied: Items[int], interval: int, target: VliwTarget
 ) -> list[int] | None:
     """Return the places of a step's instructions if another step follows every `interval` bundles, None without any.
 
@@ -189,9 +189,9 @@ def _folded(
         slot, text = instructions[index]
         for _ in range(interval):
             place = flat[index] + delay
-            cells = {(slot, (place + cycle) % interval) for cycle in range(work[index])}
+            cells = {(slot, (place + cycle) % interval) for cycle in range(occupied[index])}
             beside = {**taken.get(place % interval, {}), slot: text}
-            if len(cells) == work[index] and held.isdisjoint(cells) and _may_stand(beside, target):
+            if len(cells) == occupied[index] and held.isdisjoint(cells) and _may_stand(beside, target):
                 break
             delay += 1
         else:
@@ -219,9 +219,9 @@ def _instructions(sequence: Sequence, target: VliwTarget) -> list[tuple[Slot, st
     has an address that the scalar slot advances.
     """
     two_parts = target.features.has[Feature.TWO_PART_ADDRESS]
-    loads: list[Step] = []
-    stores: list[Step] = []
-    advances: list[Step] = []
+    loads: list[EmittedInstruction] = []
+    stores: list[EmittedInstruction] = []
+    advances: list[EmittedInstruction] = []
     kept: list[Value] = []
     shared = sequence.register()
     for ports, found in ((sequence.inputs, loads), (sequence.outputs, stores)):
@@ -230,17 +230,17 @@ def _instructions(sequence: Sequence, target: VliwTarget) -> list[tuple[Slot, st
             kept.append(own)
             address = (shared, own) if two_parts else (own,)
             if found is loads:
-                found.append(Step(Slot.LOAD, "ld_l_v", (register, *address)))
+                found.append(EmittedInstruction(Slot.LOAD, "ld_l_v", (register, *address)))
             else:
-                found.append(Step(Slot.STORE, "st_l_v", (*address, register)))
+                found.append(EmittedInstruction(Slot.STORE, "st_l_v", (*address, register)))
             if not two_parts:
-                advances.append(Step(Slot.SPU, "add.i32", (own, own, target.registers.vector_bytes)))
+                advances.append(EmittedInstruction(Slot.SPU, "add.i32", (own, own, target.registers.vector_bytes)))
     steps = [*loads, *sequence.steps, *stores, *advances]
     numbers = allocate(steps, [*kept, shared] if two_parts else kept, target)
     return [(step.slot, text_of(step, numbers)) for step in steps]
 
 
-def _operation(program: Program, target: VliwTarget) -> BundleOperation:
+def _operation(program: TpcProgram, target: VliwTarget) -> BundleOperation:
     """Return the operation of a program of one bundle."""
     bundle, registers = program.bundles[0], Registers(target)
     plans = tuple(
@@ -279,8 +279,8 @@ class _Maker:
     def loop_instruction(self) -> Lowered:
         """Return the bundle that starts the loop: alone, as its immediates ask."""
         names = tuple("loop" if slot is Slot.SPU else "" for slot in Slot)
-        work = tuple(int(slot is Slot.SPU) for slot in Slot)
-        operation = BundleOperation(work, names, 0, 0, 0, 1, 0)  # type: ignore[arg-type]  # four slots
+        slot_cycles = tuple(int(slot is Slot.SPU) for slot in Slot)
+        operation = BundleOperation(slot_cycles, names, 0, 0, 0, 1, 0)  # type: ignore[arg-type]  # four slots
         self._made.append(Instruction("loop", main_pipe(names), Span(_FILE, len(self._made) + 1, 1)))
         return Lowered(len(self._made) - 1, Block((operation,)))
 

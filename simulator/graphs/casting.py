@@ -7,7 +7,7 @@ from castsim.graphs.model import GraphTensor
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.planning import Verdict
-from castsim.planning.answering import Answer
+from castsim.planning.lowering_answers import Answer
 
 
 def converted(

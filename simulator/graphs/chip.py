@@ -15,12 +15,12 @@ from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
 from castsim.planning import CastRequest, Catalogue, Chain, settle
-from castsim.planning.answering import Answer, Setting, answer
+from castsim.planning.lowering_answers import Answer, Setting, answer
 from castsim.planning.mechanisms import PLANNING
-from castsim.planning.primitives import Convert, Integral
+from castsim.planning.primitives import FormatCast, Integral
 from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import search
-from castsim.planning.steps import Step, run_chain
+from castsim.planning.steps import LoweringStep, run_chain
 from castsim.targets import Target
 from castsim.timing import ProgressCallback
 
@@ -44,7 +44,7 @@ class Chip:
         """Plan a cast of a specification, with options that software sets where it needs them, as `castsim lower` does.
 
         Raises:
-            ReadError, IllegalError: as `castsim.planning.answering.answer`.
+            ReadError, IllegalError: as `castsim.planning.lowering_answers.answer`.
         """
         key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
         if key not in self._answers:
@@ -90,7 +90,7 @@ class Chip:
         back = self.integers(FORMATS["i32"], F32, -(1 << 24), 1 << 24)
         for step in self._steps(F32, FORMATS["i32"]):
             (first, *rest) = step.primitives
-            if not rest and back and isinstance(first, Convert) and first.policy.rounding is rounding:
+            if not rest and back and isinstance(first, FormatCast) and first.policy.rounding is rounding:
                 return (step, *back)
         raise IllegalError(f"{self.target.name} does not round f32 to integers by {rounding}")
 
@@ -128,7 +128,7 @@ class Chip:
         names = (fmt.name, f"i{fmt.bits}")
         return next((FORMATS[name] for name in names if name in FORMATS and self.has("sel", FORMATS[name])), None)
 
-    def _steps(self, src: Format, dst: Format) -> list[Step]:
+    def _steps(self, src: Format, dst: Format) -> list[LoweringStep]:
         return [step for step in self._casts.from_format(src) if step.dst == dst]
 
     def _exact(self, src: Format, dst: Format, codes: Codes) -> Chain | None:

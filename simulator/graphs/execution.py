@@ -29,7 +29,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.reading import read_text
 from castsim.numerics import code_dtype
-from castsim.planning.answering import Answer, changed, setting_of
+from castsim.planning.lowering_answers import Answer, changed, setting_of
 from castsim.specifications import AcceptanceSets, acceptance
 from castsim.targets import Target
 from castsim.timing import ProgressCallback
@@ -98,7 +98,7 @@ def run_graph(
     """Run every node on the target, and compare; nodes and outputs of over `most_elements` elements are refused.
 
     Options of the target that are given stay as they are; a cast that needs others, which software sets, runs with
-    those that `castsim.planning.answering.answer` finds.
+    those that `castsim.planning.lowering_answers.answer` finds.
 
     Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
     inputs that the simulated nodes before them gave. The outputs of an ONNX graph are compared with the evaluator's for

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from castsim.isa.formats import Format, format_named
-from castsim.planning.steps import Chain, RereadForm, Step
+from castsim.planning.steps import Chain, LoweringStep, RereadForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Converted:
 
     result: KernelValue
     source: KernelValue
-    step: Step
+    step: LoweringStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.numerics import code_dtype
 from castsim.planning import Chain
-from castsim.planning.answering import Answer, Setting
-from castsim.planning.answering.answer import with_options_named
+from castsim.planning.lowering_answers import Answer, Setting
+from castsim.planning.lowering_answers.answer import with_options_named
 
 if TYPE_CHECKING:
     from castsim.running import LoadedProgram

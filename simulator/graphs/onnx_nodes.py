@@ -18,7 +18,7 @@ from castsim.graphs.quantising import dequantised, dynamically_quantised, expand
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.planning.answering import Answer
+from castsim.planning.lowering_answers import Answer
 
 _F32 = FORMATS["f32"]
 

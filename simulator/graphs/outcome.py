@@ -10,7 +10,7 @@ from castsim.graphs.kernel_runner import KernelRun
 from castsim.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.graphs.verdict import NodeVerdict, verdict_of_plan
 from castsim.planning import Plan
-from castsim.planning.answering import Answer
+from castsim.planning.lowering_answers import Answer
 from castsim.targets import Target
 
 

@@ -20,7 +20,7 @@ from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Tapered
 from castsim.isa.modes import Rounding
 from castsim.numerics import code_dtype, decode_to_float64
 from castsim.planning import Verdict
-from castsim.planning.answering.answer import setting_text
+from castsim.planning.lowering_answers.answer import setting_text
 
 Part = Callable[[Codes, float, float], Codes]
 

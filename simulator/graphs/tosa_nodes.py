@@ -10,7 +10,7 @@ from castsim.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.graphs.rescaling import rescaled
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
-from castsim.planning.answering import Answer
+from castsim.planning.lowering_answers import Answer
 from castsim.specifications import AcceptanceSets, GraphValidity, Rescale, acceptance, rescale
 from castsim.specifications.rescale import DOUBLE_ROUND, SINGLE_ROUND, operand_violations
 from castsim.targets import load_specification

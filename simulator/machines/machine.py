@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
 
 
-class Compute(Protocol):
+class ComputeValues(Protocol):
     """Runs all operations of a tree on the buffer and the global memory, both changed in place."""
 
     def __call__(self, tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
@@ -41,7 +41,7 @@ class Machine(Protocol):
         ...
 
     @property
-    def compute(self) -> Compute:
+    def compute(self) -> ComputeValues:
         """What computes the values of a lowered tile program.
 
         Raises:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.machine import Compute, Machine
+from castsim.machines.machine import ComputeValues, Machine
 from castsim.machines.registry import Parts
 from castsim.targets import Target, TileTarget
 
@@ -55,7 +55,7 @@ def no_tiles(target: Target) -> IllegalError:
     return IllegalError(f"{target.name} has no tile instructions; it runs {languages} programs")
 
 
-def compute_of(target: Target) -> Compute:
+def compute_of(target: Target) -> ComputeValues:
     """Return what computes the values of the target's tile programs.
 
     Raises:

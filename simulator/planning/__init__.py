@@ -8,14 +8,14 @@ results = run_assembly(found.assembly, codes)   # the program on the simulated t
 from castsim.planning.assembling import assembly_of, cost_of, run_assembly
 from castsim.planning.assembly import Assembly, Cost
 from castsim.planning.catalogue import Catalogue
-from castsim.planning.counterexample import Counterexample, Hop, Required
+from castsim.planning.counterexample import Counterexample, Required, TracedValue
 from castsim.planning.demand import Demand, Verdict
-from castsim.planning.judgement import Evidence, Heard, Judgement, Method
+from castsim.planning.judgement import Evidence, Judgement, Method
 from castsim.planning.mechanisms import catalogue_of
-from castsim.planning.planner import Plan, Refuted, Way, plan, plan_through, plan_with
+from castsim.planning.planner import Plan, PlanKind, Refuted, plan, plan_through, plan_with
 from castsim.planning.proof import judge
 from castsim.planning.request import CastRequest, settle
-from castsim.planning.steps import Chain, Step, run_chain
+from castsim.planning.steps import Chain, LoweringStep, run_chain
 
 __all__ = [
     "Assembly",
@@ -26,16 +26,15 @@ __all__ = [
     "Counterexample",
     "Demand",
     "Evidence",
-    "Heard",
-    "Hop",
     "Judgement",
+    "LoweringStep",
     "Method",
     "Plan",
+    "PlanKind",
     "Refuted",
     "Required",
-    "Step",
+    "TracedValue",
     "Verdict",
-    "Way",
     "assembly_of",
     "catalogue_of",
     "cost_of",

@@ -31,7 +31,7 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a program takes: cycles of all of it, loads and stores included, for `elements` elements."""
+    """The cost of a program: cycles of all of it, loads and stores included, for `elements` elements."""
 
     cycles: int
     elements: int
@@ -46,7 +46,7 @@ class Cost:
 
     @property
     def rank(self) -> tuple[float, int, int, int]:
-        """What chains are ranked by: cycles per element, scratch, registers, buffer."""
+        """The key by which chains are ranked: cycles per element, scratch, registers, buffer."""
         return self.cycles_per_element, self.scratch_bytes, self.registers, self.buffer_bytes
 
 

@@ -15,10 +15,11 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format
 from castsim.numerics import code_dtype
 from castsim.planning.demand import Demand, Grading, Verdict
-from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
+from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
 from castsim.planning.order import codes_at, distinct, number_count
 from castsim.planning.steps import Chain, run_chain
 from castsim.specifications.order import is_nan, order_keys
+from castsim.timing import ProgressCallback
 
 Places = NDArray[np.uint64]
 Keys = NDArray[np.int64]
@@ -28,9 +29,9 @@ _BEYOND = np.int64(1 << 40)
 _NANS = 1 << 12
 
 
-def judge_by_breakpoints(demand: Demand, chain: Chain, heard: Heard) -> Judgement:
+def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallback) -> Judgement:
     """Return the verdict on a chain whose every step keeps the order of numbers."""
-    first, last = _split(demand, *_stretches(demand, chain, heard))
+    first, last = _split(demand, *_stretches(demand, chain, progress))
     ends = np.concatenate((first, last))
     codes = codes_at(ends, demand.src)
     results = run_chain(chain, codes)
@@ -63,7 +64,7 @@ def _grade(demand: Demand, chain: Chain, codes: Codes, results: Codes) -> Verdic
     return Verdict.EXACT if grading.matches_reference(results).all(axis=1).any() else Verdict.CONFORMS
 
 
-def _stretches(demand: Demand, chain: Chain, heard: Heard) -> tuple[Places, Places]:
+def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tuple[Places, Places]:
     """Return first and last place of every stretch of equal results."""
     src, count = demand.src, number_count(demand.src)
 
@@ -80,7 +81,7 @@ def _stretches(demand: Demand, chain: Chain, heard: Heard) -> tuple[Places, Plac
     left, right = np.zeros(wanted.size, np.uint64), np.full(wanted.size, last)
     rounds = int(count).bit_length() + 1
     for turn in range(rounds):
-        heard("breakpoints", turn, rounds)
+        progress("breakpoints", turn, rounds)
         middle = left + (right - left) // np.uint64(2)
         reached = keys(middle) >= wanted
         right = np.where(reached, middle, right)

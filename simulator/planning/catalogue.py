@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.planning.primitives import Reread
-from castsim.planning.steps import RereadForm, Step
+from castsim.planning.steps import LoweringStep, RereadForm
 from castsim.targets import Target
 
 
@@ -21,13 +21,13 @@ class Catalogue:
     tile get another element type by `bitcast`.
     """
 
-    steps: Mapping[str, tuple[Step, ...]]
-    rereads: Mapping[str, tuple[Step, ...]]
+    steps: Mapping[str, tuple[LoweringStep, ...]]
+    rereads: Mapping[str, tuple[LoweringStep, ...]]
     rereads_inside: bool
     pairs: Mapping[str, frozenset[str]]
 
     @classmethod
-    def of(cls, steps: Iterable[Step], formats: Iterable[Format], *, rereads_inside: bool) -> Catalogue:
+    def of(cls, steps: Iterable[LoweringStep], formats: Iterable[Format], *, rereads_inside: bool) -> Catalogue:
         """Gather steps, and the rereads among `formats` and the formats of the steps."""
         listed = tuple(dict.fromkeys(steps))
         ends = [(step.src, step.dst) for step in listed]
@@ -36,7 +36,7 @@ class Catalogue:
     @classmethod
     def made_later(
         cls,
-        steps: Mapping[str, tuple[Step, ...]],
+        steps: Mapping[str, tuple[LoweringStep, ...]],
         ends: Iterable[tuple[Format, Format]],
         formats: Iterable[Format],
         *,
@@ -59,11 +59,11 @@ class Catalogue:
         reached = self._reached(src, steps - 1) if steps else set()
         return sum(len(self.steps.get(name, ())) for name in reached)
 
-    def from_format(self, fmt: Format) -> tuple[Step, ...]:
+    def from_format(self, fmt: Format) -> tuple[LoweringStep, ...]:
         """Return the steps from a format."""
         return self.steps.get(fmt.name, ())
 
-    def rereads_of(self, fmt: Format) -> tuple[Step, ...]:
+    def rereads_of(self, fmt: Format) -> tuple[LoweringStep, ...]:
         """Return the other formats as which codes of a format may be read."""
         return self.rereads.get(fmt.name, ())
 
@@ -88,15 +88,15 @@ class Catalogue:
         return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
 
 
-class LazySteps(Mapping[str, tuple[Step, ...]]):
+class LazySteps(Mapping[str, tuple[LoweringStep, ...]]):
     """Steps by source format, made when they are asked for."""
 
-    def __init__(self, sources: Iterable[str], make: Callable[[str], Iterable[Step]]) -> None:
+    def __init__(self, sources: Iterable[str], make: Callable[[str], Iterable[LoweringStep]]) -> None:
         self._sources = tuple(dict.fromkeys(sources))
         self._make = make
-        self._made: dict[str, tuple[Step, ...]] = {}
+        self._made: dict[str, tuple[LoweringStep, ...]] = {}
 
-    def __getitem__(self, source: str) -> tuple[Step, ...]:
+    def __getitem__(self, source: str) -> tuple[LoweringStep, ...]:
         if source not in self._made:
             if source not in self._sources:
                 raise KeyError(source)
@@ -117,9 +117,11 @@ class _Casts:
     """Casts of targets that do not depend on a request, found again by the identity of the target."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[Target, Mapping[str, tuple[Step, ...]]]] = {}
+        self._found: dict[int, tuple[Target, Mapping[str, tuple[LoweringStep, ...]]]] = {}
 
-    def of(self, target: Target, make: Callable[[], Mapping[str, tuple[Step, ...]]]) -> Mapping[str, tuple[Step, ...]]:
+    def of(
+        self, target: Target, make: Callable[[], Mapping[str, tuple[LoweringStep, ...]]]
+    ) -> Mapping[str, tuple[LoweringStep, ...]]:
         """Return the casts of a target by source, made on first use."""
         if id(target) not in self._found:
             if len(self._found) >= _KEPT:
@@ -132,16 +134,16 @@ class _Casts:
 CASTS = _Casts()
 
 
-def by_source(steps: Iterable[Step]) -> dict[str, tuple[Step, ...]]:
+def by_source(steps: Iterable[LoweringStep]) -> dict[str, tuple[LoweringStep, ...]]:
     """Return different steps by source format."""
-    found: dict[str, list[Step]] = {}
+    found: dict[str, list[LoweringStep]] = {}
     for step in dict.fromkeys(steps):
         found.setdefault(step.src.name, []).append(step)
     return {name: tuple(listed) for name, listed in found.items()}
 
 
-def _reread(src: Format, dst: Format) -> Step:
-    return Step(src, dst, (Reread(src, dst),), (RereadForm(),), f"read {src.name} as {dst.name}")
+def _reread(src: Format, dst: Format) -> LoweringStep:
+    return LoweringStep(src, dst, (Reread(src, dst),), (RereadForm(),), f"read {src.name} as {dst.name}")
 
 
 def _same_bits(src: Format, dst: Format) -> bool:

@@ -37,7 +37,7 @@ class Constants:
         return tuple(dict.fromkeys(code & mask for power in powers for code in (power, -power)))
 
     def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
-        """Return what undoes or prepares a move between signed and unsigned ranges, as codes of a floating format.
+        """Return the codes of a floating format that undo or prepare a move between signed and unsigned ranges.
 
         Half the range of the request's integers and the whole of it, of either sign; powers of two are exact in every
         format that reaches so far.

@@ -16,7 +16,7 @@ Number = Fraction | float
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class TracedValue:
     """One value on the way: what made it (the input: None), its format, code and number."""
 
     step: str | None
@@ -37,20 +37,20 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A code on which a chain fails. `hops` begin with the input and end with the result; `required` would be right."""
+    """A code on which a chain fails. `values` begin with the input and end with the result; `required` is right."""
 
-    hops: tuple[Hop, ...]
+    values: tuple[TracedValue, ...]
     required: Required
 
     @property
-    def input(self) -> Hop:
+    def input(self) -> TracedValue:
         """The input."""
-        return self.hops[0]
+        return self.values[0]
 
     @property
-    def result(self) -> Hop:
-        """What the chain makes of it."""
-        return self.hops[-1]
+    def result(self) -> TracedValue:
+        """The value that the chain makes of it."""
+        return self.values[-1]
 
 
 def decimal_text(value: Number) -> str:
@@ -61,12 +61,12 @@ def decimal_text(value: Number) -> str:
 
 
 def counterexample(demand: Demand, chain: Chain, code: int) -> Counterexample:
-    """Return what a chain does to one code of the demand's source, on which it fails."""
+    """Return the trace of a chain on one code of the demand's source on which it fails."""
     codes = np.array([code], code_dtype(demand.src))
-    hops = [Hop(None, demand.src, code, value_of(code, demand.src))]
+    values = [TracedValue(None, demand.src, code, value_of(code, demand.src))]
     for step, (fmt, found) in zip(chain, intermediates(chain, codes), strict=True):
-        hops.append(Hop(step.label, fmt, int(found[0]), value_of(int(found[0]), fmt)))
-    return Counterexample(tuple(hops), required(demand, code))
+        values.append(TracedValue(step.label, fmt, int(found[0]), value_of(int(found[0]), fmt)))
+    return Counterexample(tuple(values), required(demand, code))
 
 
 def required(demand: Demand, code: int) -> Required:

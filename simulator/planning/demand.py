@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 
 
 class Verdict(StrEnum):
-    """What became of a chain."""
+    """The verdict on a chain."""
 
     EXACT = "exact"
     """The one result of the cast, rounded once; any NaN counts as NaN, and anything goes where anything is accepted."""
@@ -89,7 +89,7 @@ class Demand:
 
     @property
     def further(self) -> str:
-        """What is asked for beside the specification, in words."""
+        """The further demands beside the specification, in words."""
         words = [f"rounding {self.rounding}"] if self.rounding else []
         return " ".join([*words, "saturating"] if self.saturate else words)
 
@@ -124,7 +124,7 @@ class Demand:
         return accepted
 
     def sets_of_specification(self, codes: Codes) -> AcceptanceSets:
-        """Return what the specification alone accepts."""
+        """Return the results that the specification alone accepts."""
         return acceptance(self.cast, self.src, self.dst, codes)
 
     def unsatisfiable(self, codes: Codes) -> Mask:

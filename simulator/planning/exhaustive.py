@@ -15,14 +15,15 @@ from castsim.isa.formats import IntFormat
 from castsim.isa.modes import Overflow
 from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
 from castsim.planning.demand import Demand, Grading, Verdict
-from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
-from castsim.planning.primitives import Arithmetic, Convert, Integral, Primitive, Scaled, apply
+from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
+from castsim.planning.primitives import ConstantArithmetic, FormatCast, Integral, Primitive, Scaled, apply
 from castsim.planning.samples import telling_codes
 from castsim.planning.steps import Chain, primitives_of, run_chain
 from castsim.planning.substitution import Substitute, substitute_of
 from castsim.targets.specification import Case
+from castsim.timing import ProgressCallback
 
-Substitutes = Mapping[Arithmetic, Substitute]
+Substitutes = Mapping[ConstantArithmetic, Substitute]
 
 _BLOCK = 1 << 16
 _CHUNK = 1 << 22
@@ -35,11 +36,11 @@ def has_machine_code() -> bool:
     """Whether numba is installed."""
     try:
         return find_spec("numba") is not None
-    except ValueError:  # somebody has put something else in its place
+    except ValueError:  # something else was put in its place
         return False
 
 
-def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, heard: Heard) -> Judgement:
+def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progress: ProgressCallback) -> Judgement:
     """Return the verdict on all 2**32 codes; `sampled`, with a remark, where machine code or time is lacking.
 
     Where a function stands in for an instruction, the verdict is proven only if that was; see `substitution`.
@@ -55,7 +56,7 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, heard: 
     runners = [_Runner(demand, chain, reference, substitutes) for _ in range(os.cpu_count() or 1)]
     with ThreadPoolExecutor(len(runners)) as pool:
         for start in range(0, _CODES // 2, _CHUNK * len(runners)):
-            heard("all codes", 2 * start, _CODES)
+            progress("all codes", 2 * start, _CODES)
             starts = range(start, min(start + _CHUNK * len(runners), _CODES // 2), _CHUNK)
             # Machine code runs without the interpreter's lock; the first chunk with a failure has the smallest.
             found = list(pool.map(_Runner.first_failing, runners, starts))
@@ -70,10 +71,10 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, heard: 
 
 
 def _quick(primitives: Iterable[Primitive]) -> tuple[Substitutes, str | None]:
-    """Return what stands in for the arithmetic of a chain, and the first primitive that nothing makes quick."""
-    found: dict[Arithmetic, Substitute] = {}
+    """Return the substitutes for the arithmetic of a chain, and the first primitive that nothing makes quick."""
+    found: dict[ConstantArithmetic, Substitute] = {}
     for primitive in primitives:
-        if isinstance(primitive, Arithmetic):
+        if isinstance(primitive, ConstantArithmetic):
             substitute = found.get(primitive) or substitute_of(primitive)
             if substitute is None:
                 return found, primitive.name
@@ -97,7 +98,7 @@ def _refuted(
 
 
 def _evidence(tried: int, argument: str, substitutes: Substitutes) -> Evidence:
-    """Return what trying codes proves: nothing of an instruction for which something unproven stands in."""
+    """Return the evidence that trying codes gives: none of an instruction for which something unproven stands in."""
     unproven = {primitive: one for primitive, one in substitutes.items() if not one.proven}
     if not unproven:
         return Evidence(Method.EXHAUSTIVE, tried, argument)
@@ -139,7 +140,7 @@ class _Runner:
         self.substitutes = substitutes
         self.looks = 0
         self.only_reference = True
-        formats = [primitive.dst for primitive in self.primitives if isinstance(primitive, Convert)]
+        formats = [primitive.dst for primitive in self.primitives if isinstance(primitive, FormatCast)]
         self.buffers = [np.empty(_BLOCK, code_dtype(fmt)) for fmt in formats]
         self.expected = np.empty(_BLOCK, code_dtype(demand.dst))
 
@@ -161,11 +162,11 @@ class _Runner:
         """Return the codes of a block on which the chain fails."""
         results, buffers = codes, iter(self.buffers)
         for primitive in self.primitives:
-            if isinstance(primitive, Convert):
+            if isinstance(primitive, FormatCast):
                 out = next(buffers)
                 convert_codes(results, primitive.src, primitive.dst, primitive.policy, tier=Tier.COMPILED, out=out)
                 results = out
-            elif isinstance(primitive, Arithmetic):
+            elif isinstance(primitive, ConstantArithmetic):
                 results = self.substitutes[primitive].run(results)
             else:
                 results = apply(primitive, results)

@@ -9,7 +9,7 @@ from castsim.isa.pto.program import TileType
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.machines.vector_function.plan import plan_cast
 from castsim.machines.vector_function.trace import ConvertStep, IntegralStep, MaskStep, trace_nest
-from castsim.planning.primitives import And, Convert, Integral, Primitive
+from castsim.planning.primitives import And, FormatCast, Integral, Primitive
 from castsim.planning.steps import TileCastForm
 from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -18,7 +18,7 @@ _HERE = Span("<plan>", 1, 1)
 
 
 def _tracer(target: VectorFunctionTarget) -> Tracer:
-    """Return what tells the steps of the forms of one type pair; what a form does not change is traced once."""
+    """Return a function for the steps of each form of a type pair; what a form does not change is traced once."""
     traced: dict[tuple[object, ...], Primitives] = {}
 
     def primitives(src: Format, dst: Format, form: TileCastForm) -> Primitives:
@@ -42,7 +42,7 @@ def _traced(target: VectorFunctionTarget, src: Format, dst: Format, form: TileCa
     for step in chain:
         match step:
             case ConvertStep(before, after, policy):
-                found.append(Convert(before, after, policy))
+                found.append(FormatCast(before, after, policy))
             case IntegralStep(fmt, policy):
                 found.append(Integral(fmt, policy))
             case MaskStep(mask):

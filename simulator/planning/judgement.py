@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,12 +11,9 @@ from castsim.planning.demand import Verdict
 from castsim.planning.order import nearest_zero_first
 from castsim.planning.steps import Chain
 
-Heard = Callable[[str, int, int], None]
-"""Is told what is going on, how far it is, and how far it goes."""
-
 
 class Method(StrEnum):
-    """How a verdict was reached."""
+    """The method by which a verdict was reached."""
 
     EXHAUSTIVE = "exhaustive"
     """All codes went through the machine model, or through what is proven to give the same."""
@@ -31,7 +27,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How many codes were tried and what that proves."""
+    """The number of codes tried and what that proves."""
 
     method: Method
     codes: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Planning(Protocol):
-    """What chains are made of on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+    """The steps of chains on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
 
     def casts(self, target: Target) -> Catalogue:
         """Return all casts, and the rereads among all formats."""
@@ -42,5 +42,5 @@ PLANNING: Parts[Planning] = Parts(
 
 
 def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
-    """Return what a target can do on the way from `src` to `dst`; these decide the constants of its arithmetic."""
+    """Return the steps of a target on the way from `src` to `dst`, which decide the constants of its arithmetic."""
     return PLANNING.of(target).catalogue(target, Constants(src, dst))

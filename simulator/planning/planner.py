@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -21,16 +21,15 @@ from castsim.planning.demand import Demand, Verdict
 from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
 from castsim.planning.mechanisms import catalogue_of
 from castsim.planning.order import distinct
-from castsim.planning.primitives import Arithmetic, Primitive
+from castsim.planning.primitives import ConstantArithmetic, Primitive
 from castsim.planning.proof import judge
 from castsim.planning.ranking import ranked
 from castsim.planning.request import CastRequest, settle
 from castsim.planning.samples import all_codes, telling_codes
-from castsim.planning.search import Leg, nearest, search, through
+from castsim.planning.search import RequestedStep, nearest, search, through
 from castsim.planning.steps import Chain, primitives_of
 from castsim.targets import Target, load_target
-
-Heard = Callable[[str, int, int], None]
+from castsim.timing import ProgressCallback
 
 _RANDOM = 48
 """Random codes per kind of the first sample; what it misses, proofs bring in."""
@@ -42,8 +41,8 @@ SAMPLED_MARK = "~"
 """Marks a verdict that rests on samples, or on a substitute that does."""
 
 
-class Way(StrEnum):
-    """How a target gets a cast done."""
+class PlanKind(StrEnum):
+    """The kind of a plan: how a target gets a cast done."""
 
     NATIVE = "native"
     """One instruction as it stands."""
@@ -68,9 +67,9 @@ class Refuted:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What became of a request.
+    """The answer to a request.
 
-    `chain` is the best one that satisfies it, else (`way` is IMPOSSIBLE) the one that fails on the fewest codes tried,
+    `chain` is the best one that satisfies it, else (`kind` is IMPOSSIBLE) the one that fails on the fewest codes tried,
     with its smallest `counterexample`; empty if nothing leads to the destination. `assembly` and `cost` belong to a
     satisfying chain; `refuted` are native casts of the pair with fewer options than `chain` has. The plan of a given
     path (`plan_through`) tells its way also where the chain differs.
@@ -79,7 +78,7 @@ class Plan:
     request: CastRequest
     demand: Demand
     target: Target
-    way: Way
+    kind: PlanKind
     verdict: Verdict
     chain: Chain
     evidence: Evidence | None
@@ -111,7 +110,13 @@ class Plan:
         return None if self.assembly is None else self.assembly.text
 
 
-def plan(request: CastRequest, heard: Heard = lambda *_: None, *, explain: bool = True, quick: bool = False) -> Plan:
+def plan(
+    request: CastRequest,
+    progress: ProgressCallback = lambda *_: None,
+    *,
+    explain: bool = True,
+    quick: bool = False,
+) -> Plan:
     """Find the best chain of a target's instructions that satisfies a request, and prove it.
 
     Chains are tried shortest first, up to `request.steps` instructions; those of one length are ranked by simulated
@@ -124,7 +129,7 @@ def plan(request: CastRequest, heard: Heard = lambda *_: None, *, explain: bool 
     """
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
-    return plan_with(catalogue, demand, target, request, heard, explain=explain, quick=quick)
+    return plan_with(catalogue, demand, target, request, progress, explain=explain, quick=quick)
 
 
 def plan_with(
@@ -132,16 +137,16 @@ def plan_with(
     demand: Demand,
     target: Target,
     request: CastRequest,
-    heard: Heard = lambda *_: None,
+    progress: ProgressCallback = lambda *_: None,
     *,
     explain: bool = True,
     quick: bool = False,
 ) -> Plan:
     """Plan with a given catalogue of the target's steps; see `plan`."""
-    task = _Task(catalogue, demand, target, request, heard, quick)
+    task = _Task(catalogue, demand, target, request, progress, quick)
     if not catalogue.leads(demand.src, demand.dst, request.steps):
         return Plan(
-            request, demand, target, Way.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
+            request, demand, target, PlanKind.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
             searched=catalogue.count(demand.src, request.steps),
         )  # fmt: skip
     codes = telling_codes(demand.src, (demand.dst,), _RANDOM)
@@ -151,7 +156,7 @@ def plan_with(
     return _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ())
 
 
-def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambda *_: None) -> Plan:
+def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCallback = lambda *_: None) -> Plan:
     """Judge the best chain that goes through the named formats, one instruction from each to the next.
 
     `path` holds `FORMAT` or `FORMAT:MODE`, MODE the rounding of the instruction that leads there; the destination may
@@ -162,7 +167,7 @@ def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambd
     """
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
-    task = _Task(catalogue, demand, target, request, heard)
+    task = _Task(catalogue, demand, target, request, progress)
     legs = _legs_of(path, demand)
     codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], _RANDOM)
     judgement = None
@@ -176,7 +181,7 @@ def plan_through(request: CastRequest, path: Sequence[str], heard: Heard = lambd
             codes, judgement = _with_failing(codes, judgement), None
     if judgement.verdict is Verdict.DIFFERS:
         refused = _refusal(task, judgement)
-        return replace(refused, way=_way(judgement.chain))
+        return replace(refused, kind=_kind(judgement.chain))
     assembly = assembly_of(judgement.chain, demand.src, demand.dst, target, request.rows, request.cols)
     return _standing(task, judgement, assembly, cost_of(assembly))
 
@@ -189,7 +194,7 @@ def _standing(
         request=task.request,
         demand=task.demand,
         target=task.target,
-        way=_way(judgement.chain),
+        kind=_kind(judgement.chain),
         verdict=judgement.verdict,
         chain=judgement.chain,
         evidence=judgement.evidence,
@@ -213,7 +218,7 @@ def _settled(request: CastRequest) -> tuple[Demand, Target]:
 
 
 def _check_satisfiable(demand: Demand) -> None:
-    """Refuse what no result can satisfy.
+    """Reject what no result can satisfy.
 
     Raises:
         IllegalError: names an input and what contradicts what.
@@ -240,12 +245,12 @@ class _Task:
     demand: Demand
     target: Target
     request: CastRequest
-    heard: Heard
+    progress: ProgressCallback
     quick: bool = False
 
     def judge(self, chain: Chain) -> Judgement:
         """Prove or refute a chain."""
-        return judge(self.demand, chain, self.heard, quick=self.quick)
+        return judge(self.demand, chain, self.progress, quick=self.quick)
 
 
 def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, Cost] | None, Codes]:
@@ -253,7 +258,7 @@ def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, Cost]
     judged: dict[tuple[Primitive, ...], Judgement] = {}
     request, demand = task.request, task.demand
     while True:
-        chains = search(task.catalogue, demand, codes, request.steps, lambda text: task.heard(text, 0, 0))
+        chains = search(task.catalogue, demand, codes, request.steps, task.progress)
         if not chains:
             return None, codes
         sampled: tuple[Judgement, Assembly, Cost] | None = None
@@ -286,13 +291,13 @@ def _length(chain: Chain) -> int:
     return sum(step.is_instruction for step in chain)
 
 
-def _way(chain: Chain) -> Way:
+def _kind(chain: Chain) -> PlanKind:
     instructions = [step for step in chain if step.is_instruction]
     if not instructions:
-        return Way.COPY
+        return PlanKind.COPY
     if len(instructions) > 1:
-        return Way.CHAIN
-    return Way.OPTIONS if instructions[0].forms[0].options else Way.NATIVE
+        return PlanKind.CHAIN
+    return PlanKind.OPTIONS if instructions[0].forms[0].options else PlanKind.NATIVE
 
 
 def _impossible(task: _Task, codes: Codes) -> Plan:
@@ -309,7 +314,7 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
         request=task.request,
         demand=task.demand,
         target=task.target,
-        way=Way.IMPOSSIBLE,
+        kind=PlanKind.IMPOSSIBLE,
         verdict=Verdict.DIFFERS,
         chain=judgement.chain,
         evidence=judgement.evidence,
@@ -327,21 +332,22 @@ def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:
     native = [
         step
         for step in task.catalogue.from_format(demand.src)
-        if step.dst == demand.dst and not any(isinstance(primitive, Arithmetic) for primitive in step.primitives)
+        if step.dst == demand.dst
+        and not any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
     ]
     plain = min(native, key=lambda step: len(step.forms[0].options), default=None)
     if plain is None or (plain.primitives == primitives_of(chain)):
         return ()
     if len(chain) == 1 and len(plain.forms[0].options) >= options:
         return ()
-    judgement = judge(demand, (plain,), task.heard, quick=True)
+    judgement = judge(demand, (plain,), task.progress, quick=True)
     if judgement.verdict is not Verdict.DIFFERS:
         return ()
     found = counterexample(demand, (plain,), int(judgement.failing[0]))
     return (Refuted((plain,), found, judgement.evidence),)
 
 
-def _legs_of(path: Sequence[str], demand: Demand) -> list[Leg]:
+def _legs_of(path: Sequence[str], demand: Demand) -> list[RequestedStep]:
     """Read a path.
 
     Raises:
@@ -350,13 +356,13 @@ def _legs_of(path: Sequence[str], demand: Demand) -> list[Leg]:
     legs = []
     for text in path:
         name, _, mode = text.strip().partition(":")
-        legs.append(Leg(format_named(name).name, mode.lower() or None))
+        legs.append(RequestedStep(format_named(name).name, mode.lower() or None))
     if not legs or legs[-1].format != demand.dst.name:
-        legs.append(Leg(demand.dst.name))
+        legs.append(RequestedStep(demand.dst.name))
     return legs
 
 
-def _legs(catalogue: Catalogue, demand: Demand, legs: Sequence[Leg]) -> list[str]:
+def _legs(catalogue: Catalogue, demand: Demand, legs: Sequence[RequestedStep]) -> list[str]:
     """Return the single casts that exist from the formats of a path."""
     formats = (demand.src, *(format_named(leg.format) for leg in legs[:-1]))
     found = [(fmt.name, step.dst.name) for fmt in formats for step in catalogue.from_format(fmt)]

@@ -19,7 +19,7 @@ from castsim.numerics import (
 
 
 @dataclass(frozen=True, slots=True)
-class Convert:
+class FormatCast:
     """A cast between formats."""
 
     src: Format
@@ -61,7 +61,7 @@ class Reread:
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class ConstantArithmetic:
     """An operation with constants, executed by the machine model's own function.
 
     `name` identifies it; `monotone` tells that larger operands never give smaller results. `constant` is the one
@@ -77,13 +77,13 @@ class Arithmetic:
     facts: str = ""
 
 
-Primitive = Convert | Integral | Scaled | And | Reread | Arithmetic
+Primitive = FormatCast | Integral | Scaled | And | Reread | ConstantArithmetic
 
 
 def apply(primitive: Primitive, codes: Codes, tier: Tier | None = None) -> Codes:
     """Return codes of any shape after one primitive."""
     match primitive:
-        case Convert(src, dst, policy):
+        case FormatCast(src, dst, policy):
             return convert_codes(codes, src, dst, policy, tier=tier)
         case Integral(src, policy):
             return round_to_integral_codes(codes, src, policy)
@@ -94,7 +94,7 @@ def apply(primitive: Primitive, codes: Codes, tier: Tier | None = None) -> Codes
             return masked
         case Reread():
             return codes
-        case Arithmetic():
+        case ConstantArithmetic():
             return primitive.run(codes)
 
 
@@ -105,11 +105,11 @@ def keeps_order(primitive: Primitive) -> bool:
     beyond the largest number.
     """
     match primitive:
-        case Convert(src, dst, policy) | Scaled(src, dst, _, policy):
+        case FormatCast(src, dst, policy) | Scaled(src, dst, _, policy):
             return _settles_in_order(src, dst, policy)
         case Integral(src, policy):
             return _settles_in_order(src, src, policy)
-        case Arithmetic():
+        case ConstantArithmetic():
             return primitive.monotone
         case And() | Reread():
             return False

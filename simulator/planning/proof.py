@@ -11,17 +11,18 @@ from __future__ import annotations
 from castsim.planning.breakpoints import judge_by_breakpoints
 from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.exhaustive import judge_exhaustively
-from castsim.planning.judgement import Evidence, Heard, Judgement, Method, smallest_first
+from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
 from castsim.planning.order import is_ordered
 from castsim.planning.primitives import keeps_order
 from castsim.planning.samples import telling_codes
 from castsim.planning.steps import Chain, primitives_of, run_chain
+from castsim.timing import ProgressCallback
 
 
 def judge(
     demand: Demand,
     chain: Chain,
-    heard: Heard = lambda *_: None,
+    progress: ProgressCallback = lambda *_: None,
     *,
     samples: int = 1 << 16,
     quick: bool = False,
@@ -35,11 +36,11 @@ def judge(
         argument = f"all {size} codes of {demand.src.name}"
         return _tried(demand.everything, chain, Evidence(Method.EXHAUSTIVE, size, argument))
     if goes_by_breakpoints(demand, chain):
-        return judge_by_breakpoints(demand, chain, heard)
+        return judge_by_breakpoints(demand, chain, progress)
     sampled = _sampled(demand, chain, samples)
     if quick or demand.src.storage_bits != 32:
         return sampled
-    return judge_exhaustively(demand, chain, sampled, heard)
+    return judge_exhaustively(demand, chain, sampled, progress)
 
 
 def goes_by_breakpoints(demand: Demand, chain: Chain) -> bool:

@@ -12,10 +12,19 @@ from castsim.isa.errors import CastsimError
 from castsim.planning.assembling import assembly_of, cost_of
 from castsim.planning.assembly import Assembly, Cost
 from castsim.planning.demand import Demand, Grading, Verdict
-from castsim.planning.primitives import Convert, Integral, Primitive
+from castsim.planning.primitives import FormatCast, Integral, Primitive
 from castsim.planning.proof import goes_by_breakpoints
 from castsim.planning.request import CastRequest
-from castsim.planning.steps import Chain, Form, Step, TileCastForm, TileWorkForm, VectorForm, primitives_of, run_chain
+from castsim.planning.steps import (
+    Chain,
+    Form,
+    LoweringStep,
+    TileCastForm,
+    TileOperationForm,
+    VectorForm,
+    primitives_of,
+    run_chain,
+)
 from castsim.targets import Target
 
 _SIMULATED = 6
@@ -60,12 +69,12 @@ def ranked(
 
 
 def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
-    """Return what makes one chain preferable to another that is as exact: narrow, proven soon, plain."""
+    """Return the key by which one chain is preferable to another that is as exact: narrow, proven soon, plain."""
     wanted = {policy.rounding for policy in demand.references}
     strange = sum(
         primitive.policy.rounding not in wanted
         for primitive in primitives_of(chain)
-        if isinstance(primitive, Convert | Integral)
+        if isinstance(primitive, FormatCast | Integral)
     )
     instructions = [step for step in chain if step.is_instruction]
     width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
@@ -75,7 +84,7 @@ def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
 
 
 def _kind(chain: Chain) -> tuple[Any, ...]:
-    """Return what a chain's cost depends on: formats and kinds of instructions, not rounding modes or constants."""
+    """Return the key of a chain's cost: formats and kinds of instructions, not rounding modes or constants."""
     return tuple(
         (step.src.name, step.dst.name, type(step.forms[0]), _mnemonic(step.forms[0]), _switches(step.forms[0]))
         for step in chain
@@ -83,8 +92,8 @@ def _kind(chain: Chain) -> tuple[Any, ...]:
 
 
 def _mnemonic(form: Form) -> str | None:
-    """Return the mnemonic of a form that is no cast of a tile, which all have the same, and no reading of bits anew."""
-    return form.mnemonic if isinstance(form, TileWorkForm | VectorForm) else None
+    """Return the mnemonic of a form; None for casts of tiles, which all have the same one, and for rereading bits."""
+    return form.mnemonic if isinstance(form, TileOperationForm | VectorForm) else None
 
 
 def _switches(form: Form) -> tuple[Any, ...]:
@@ -93,7 +102,7 @@ def _switches(form: Form) -> tuple[Any, ...]:
 
 def _spellings(chain: Chain) -> Iterator[Chain]:
     """Yield a chain with every spelling of its steps that may take another time."""
-    choices: list[list[Step]] = []
+    choices: list[list[LoweringStep]] = []
     for step in chain:
         by_switches: dict[tuple[Any, ...], Form] = {}
         for form in step.forms:

@@ -45,7 +45,7 @@ class CastRequest:
 
 
 def settle(request: CastRequest) -> Demand:
-    """Look the cast up and return what satisfies it.
+    """Look up the cast and return what satisfies it.
 
     Raises:
         ReadError: unknown specification, format, version, attribute or mode.

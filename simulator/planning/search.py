@@ -7,7 +7,7 @@ the codes tried, so a chain that is right on them is found whenever one exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain as all_of
 
@@ -18,11 +18,10 @@ from castsim.isa.formats import Format
 from castsim.numerics import Tier
 from castsim.planning.catalogue import Catalogue
 from castsim.planning.demand import Demand
-from castsim.planning.primitives import Convert, Integral
-from castsim.planning.steps import Chain, Step, VectorForm
+from castsim.planning.primitives import FormatCast, Integral
+from castsim.planning.steps import Chain, LoweringStep, VectorForm
 from castsim.specifications.order import order_keys
-
-Heard = Callable[[str], None]
+from castsim.timing import ProgressCallback
 
 _TIER = Tier.REFERENCE
 """So few codes are not worth a table or machine code."""
@@ -42,7 +41,7 @@ class Prefix:
 
 
 def search(
-    catalogue: Catalogue, demand: Demand, codes: Codes, steps: int, heard: Heard = lambda _: None
+    catalogue: Catalogue, demand: Demand, codes: Codes, steps: int, progress: ProgressCallback = lambda *_: None
 ) -> list[Chain]:
     """Return the shortest chains of up to `steps` instructions that satisfy the demand on all of `codes`.
 
@@ -55,7 +54,7 @@ def search(
     for length in range(1, steps + 1):
         if found:
             break
-        heard(f"{length} steps")
+        progress(f"{length} steps", 0, 0)
         # What may be the end comes first: only where nothing is found is the rest worth running.
         arriving = list(_grown(catalogue, frontier, demand, leading=True))
         found = [chain for prefix in arriving for chain in _ends(catalogue, prefix, demand, judge)]
@@ -89,7 +88,9 @@ def nearest(catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2) 
     return best
 
 
-def through(catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[Leg]) -> tuple[Chain, int] | None:
+def through(
+    catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[RequestedStep]
+) -> tuple[Chain, int] | None:
     """Return the chain by way of `legs` that fails on the fewest codes, and on how many; None: there is no such chain.
 
     The last leg leads to the destination.
@@ -111,20 +112,22 @@ def through(catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[L
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class RequestedStep:
     """One instruction of a chain that is asked for: the format it leads to and, where it matters, its rounding mode."""
 
     format: str
     rounding: str | None = None
 
 
-def _rounds_by(step: Step, mode: str) -> bool:
+def _rounds_by(step: LoweringStep, mode: str) -> bool:
     """Whether an instruction rounds by a mode, in the words of the abstract cast or of the chip."""
     form = step.forms[0]
     if isinstance(form, VectorForm) and form.rounding == mode:
         return True
     return any(
-        primitive.policy.rounding == mode for primitive in step.primitives if isinstance(primitive, Convert | Integral)
+        primitive.policy.rounding == mode
+        for primitive in step.primitives
+        if isinstance(primitive, FormatCast | Integral)
     )
 
 
@@ -158,7 +161,7 @@ def _ends(catalogue: Catalogue, prefix: Prefix, demand: Demand, judge: _Judge) -
             yield chain
 
 
-def _leads_to(catalogue: Catalogue, step: Step, demand: Demand) -> bool:
+def _leads_to(catalogue: Catalogue, step: LoweringStep, demand: Demand) -> bool:
     return step.dst == demand.dst or any(other.dst == demand.dst for other in catalogue.rereads_of(step.dst))
 
 

@@ -23,14 +23,14 @@ class TileCastForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What has to be asked for."""
+        """The modes that have to be asked for."""
         words = [] if self.rounding is None else [f"rounding {self.rounding.name}"]
         words += [] if self.saturation is None else [f"saturation {self.saturation.name}"]
         return (*words, *(["tmp"] if self.scratch else []))
 
 
 @dataclass(frozen=True, slots=True)
-class TileWorkForm:
+class TileOperationForm:
     """A tile operation with a constant: the mnemonic without `pto.`, the constant's code, further attributes."""
 
     mnemonic: str
@@ -39,7 +39,7 @@ class TileWorkForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What has to be asked for."""
+        """The modes that have to be asked for."""
         return self.attributes
 
 
@@ -66,7 +66,7 @@ class VectorForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What has to be asked for: no rounding that happens anyway."""
+        """The modes that have to be asked for: no rounding that happens anyway."""
         words = [] if self.rounding is None or self.default_rounding else [f"rounding {self.rounding}"]
         return (*words, *(word for word in self.switches if not word.startswith(("target_type", "to_"))))
 
@@ -81,11 +81,11 @@ class RereadForm:
         return ()
 
 
-Form = TileCastForm | TileWorkForm | VectorForm | RereadForm
+Form = TileCastForm | TileOperationForm | VectorForm | RereadForm
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoweringStep:
     """One instruction from `src` to `dst`.
 
     `forms` are the spellings that give the same values, the plainest first; `name` says what the instruction does.
@@ -115,17 +115,17 @@ class Step:
         return f"{self.name} ({options})" if options else self.name
 
 
-Chain = tuple[Step, ...]
+Chain = tuple[LoweringStep, ...]
 
 
-def run_chain(chain: Sequence[Step], codes: Codes, tier: Tier | None = None) -> Codes:
-    """Return what a chain makes of codes."""
+def run_chain(chain: Sequence[LoweringStep], codes: Codes, tier: Tier | None = None) -> Codes:
+    """Return the codes that a chain makes of codes."""
     for step in chain:
         codes = step.run(codes, tier)
     return codes
 
 
-def intermediates(chain: Sequence[Step], codes: Codes) -> list[tuple[Format, Codes]]:
+def intermediates(chain: Sequence[LoweringStep], codes: Codes) -> list[tuple[Format, Codes]]:
     """Return format and codes after every step."""
     found = []
     for step in chain:
@@ -134,12 +134,12 @@ def intermediates(chain: Sequence[Step], codes: Codes) -> list[tuple[Format, Cod
     return found
 
 
-def primitives_of(chain: Iterable[Step]) -> tuple[Primitive, ...]:
+def primitives_of(chain: Iterable[LoweringStep]) -> tuple[Primitive, ...]:
     """Return all primitives of a chain."""
     return tuple(primitive for step in chain for primitive in step.primitives)
 
 
-def path_of(chain: Sequence[Step]) -> tuple[str, ...]:
+def path_of(chain: Sequence[LoweringStep]) -> tuple[str, ...]:
     """Return the names of the formats that a chain goes through."""
     names = [chain[0].src.name, *(step.dst.name for step in chain)] if chain else []
     return tuple(name for place, name in enumerate(names) if place == 0 or name != names[place - 1])

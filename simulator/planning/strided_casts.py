@@ -12,7 +12,7 @@ from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.sequences import Call, emit_call
 from castsim.machines.strided.values import SCALE_FORMAT
 from castsim.numerics import scale_of
-from castsim.planning.primitives import And, Convert, Integral, Primitive, Scaled
+from castsim.planning.primitives import And, FormatCast, Integral, Primitive, Scaled
 from castsim.planning.steps import TileCastForm
 from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -21,7 +21,7 @@ _SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
 
 
 def _tracer(target: StridedRepeatTarget) -> Tracer:
-    """Return what tells the steps of the forms of a type pair."""
+    """Return the function that gives the steps of each form of a type pair."""
     return partial(_primitives, target)
 
 
@@ -35,7 +35,7 @@ def _primitives(target: StridedRepeatTarget, src: Format, dst: Format, form: Til
 
 
 def _through_scratch(sequence: Lowered) -> Primitives:
-    """Return what becomes of an element on its way through a scratch sequence."""
+    """Return the primitives of an element on its way through a scratch sequence."""
     held: dict[int, Primitives] = {_SOURCE: ()}
     constants: dict[int, int] = {}
     for operation in operations(sequence, None):
@@ -59,7 +59,7 @@ def _through_scratch(sequence: Lowered) -> Primitives:
 def _of_action(action: object, src: Format, dst: Format) -> Primitive:
     match action:
         case strided.Convert(policy):
-            return Convert(src, dst, policy)
+            return FormatCast(src, dst, policy)
         case strided.RoundToIntegral(policy):
             return Integral(dst, policy)
         case strided.ScaledConvert(scale, policy):

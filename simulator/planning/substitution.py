@@ -20,7 +20,7 @@ import numpy as np
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.numerics import code_dtype
-from castsim.planning.primitives import Arithmetic
+from castsim.planning.primitives import ConstantArithmetic
 from castsim.planning.samples import telling_codes
 
 Function = Callable[[Codes], Codes]
@@ -35,7 +35,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a proof of a substitution is about.
+    """The identity of a substitution that a proof is about.
 
     `name` holds the target and the instruction with its operands, `facts` is the digest of what its values rest on,
     `shape` names the function that stands in for it.
@@ -55,7 +55,7 @@ class Substitute:
     `samples` are the codes on which it was found to agree; `proven` tells that it agrees on all.
     """
 
-    primitive: Arithmetic
+    primitive: ConstantArithmetic
     shape: str
     run: Function
     samples: int
@@ -63,16 +63,16 @@ class Substitute:
 
     @property
     def identity(self) -> Identity:
-        """What a proof of it has to be about."""
+        """The identity that a proof of it must have."""
         return identity_of(self.primitive, self.shape)
 
 
-def identity_of(primitive: Arithmetic, shape: str) -> Identity:
-    """Return what a proof is about that a shape gives what a primitive gives."""
+def identity_of(primitive: ConstantArithmetic, shape: str) -> Identity:
+    """Return the identity of a proof that a shape gives what a primitive gives."""
     return Identity(primitive.name, primitive.src.name, primitive.constant, primitive.facts, shape)
 
 
-def substitute_of(primitive: Arithmetic) -> Substitute | None:
+def substitute_of(primitive: ConstantArithmetic) -> Substitute | None:
     """Return a fast function that agrees with a primitive on the codes of its format, None if none is known."""
     fmt = primitive.src
     if fmt.storage_bits <= _NARROW:

@@ -22,14 +22,14 @@ from castsim.isa.pto.program import TileType
 from castsim.numerics import code_dtype, value_of
 from castsim.planning.constants import Constants
 from castsim.planning.facts import digest_of_facts
-from castsim.planning.primitives import Arithmetic
-from castsim.planning.steps import Step, TileWorkForm
+from castsim.planning.primitives import ConstantArithmetic
+from castsim.planning.steps import LoweringStep, TileOperationForm
 from castsim.targets.dataflow import DataflowTarget
 
 _HERE = Span("<plan>", 1, 1)
 
 
-def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
+def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
     """Yield the operations that the target has, for every element type; none whose values are approximate."""
     for mnemonic, monotone in (("tmaxs", True), ("tmins", True), ("tadds", False)):
         rule = target.tile_operation(mnemonic)
@@ -42,11 +42,11 @@ def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[St
                 what = f"{mnemonic} {name} {_label(mnemonic, constant, fmt)}"
                 # A rounded sum keeps order; one that wraps does not.
                 ordered = monotone or isinstance(fmt, FloatFormat)
-                primitive = Arithmetic(f"{target.name} {what}", fmt, run, ordered, constant, run.facts)
-                yield Step(fmt, fmt, (primitive,), (TileWorkForm(mnemonic, constant),), what)
+                primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, ordered, constant, run.facts)
+                yield LoweringStep(fmt, fmt, (primitive,), (TileOperationForm(mnemonic, constant),), what)
 
 
-def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
+def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
     """Yield comparison and selection that leave zeros and make 1 of everything else, where a boolean is asked for."""
     if not (isinstance(constants.dst, IntFormat) and constants.dst.boolean):
         return
@@ -58,8 +58,8 @@ def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[Step]:
             fmt = FORMATS[name]
             what = f"{TRUTH} {name}"
             run = _TruthOnRow(target, fmt)
-            primitive = Arithmetic(f"{target.name} {what}", fmt, run, constant=one_of(fmt), facts=run.facts)
-            yield Step(fmt, fmt, (primitive,), (TileWorkForm(TRUTH, one_of(fmt)),), what)
+            primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, constant=one_of(fmt), facts=run.facts)
+            yield LoweringStep(fmt, fmt, (primitive,), (TileOperationForm(TRUTH, one_of(fmt)),), what)
 
 
 TRUTH = "tcmps+tsels"
@@ -105,16 +105,16 @@ class _TruthOnRow:
         size = length * flat.itemsize
         buffer = np.zeros(2 * size + 2 * length, np.uint8)
         buffer[: flat.nbytes] = np.ascontiguousarray(flat).view(np.uint8)
-        for work in self._works(length):
-            TileEffect(work, behaviour_of(self.target, work)).apply(buffer)
+        for operation in self._operations(length):
+            TileEffect(operation, behaviour_of(self.target, operation)).apply(buffer)
         return buffer[size : size + flat.nbytes].view(flat.dtype).reshape(codes.shape)
 
     @property
     def facts(self) -> str:
         """The digest of what the values rest on."""
-        return _facts(self.target, self._works(_WHOLE))
+        return _facts(self.target, self._operations(_WHOLE))
 
-    def _works(self, length: int) -> tuple[TileWork, ...]:
+    def _operations(self, length: int) -> tuple[TileWork, ...]:
         size = length * code_dtype(self.fmt).itemsize
         source, result = (self._row(name, self.fmt, place, length) for name, place in (("src", 0), ("dst", size)))
         mask = self._row("mask", FORMATS["i8"], 2 * size, length)
@@ -146,18 +146,18 @@ class _OnRow:
 
     def __call__(self, codes: Codes) -> Codes:
         flat = np.ascontiguousarray(codes.reshape(-1))
-        work = self._work(flat.size)
+        operation = self._operation(flat.size)
         buffer = np.zeros(2 * flat.nbytes, np.uint8)
         buffer[: flat.nbytes] = flat.view(np.uint8)
-        TileEffect(work, behaviour_of(self.target, work)).apply(buffer)
+        TileEffect(operation, behaviour_of(self.target, operation)).apply(buffer)
         return buffer[flat.nbytes :].view(flat.dtype).reshape(codes.shape)
 
     @property
     def facts(self) -> str:
         """The digest of what the values rest on."""
-        return _facts(self.target, (self._work(1),))
+        return _facts(self.target, (self._operation(1),))
 
-    def _work(self, length: int) -> TileWork:
+    def _operation(self, length: int) -> TileWork:
         kind, size = TileType("vec", self.fmt.name, 1, length, 1, length), length * code_dtype(self.fmt).itemsize
         source, result = (
             Tile(name, self.fmt, kind, place * size, 1, length, self.fmt.storage_bits)
@@ -166,9 +166,9 @@ class _OnRow:
         return TileWork(self.mnemonic, result, (source,), _HERE, scalars=((self.constant, self.fmt),))
 
 
-def _facts(target: DataflowTarget, works: Iterable[TileWork]) -> str:
+def _facts(target: DataflowTarget, operations: Iterable[TileWork]) -> str:
     """Return the digest of what the target adds to the formulas of operations."""
-    behaviours = [behaviour_of(target, work) for work in works]
+    behaviours = [behaviour_of(target, operation) for operation in operations]
     return digest_of_facts(
         {
             "arithmetic": target.tile_arithmetic.model_dump(mode="json"),

@@ -16,7 +16,7 @@ from castsim.planning.assembly import Assembly
 from castsim.planning.catalogue import CASTS, Catalogue, LazySteps, by_source
 from castsim.planning.constants import Constants
 from castsim.planning.primitives import Primitive
-from castsim.planning.steps import Chain, Step, TileCastForm
+from castsim.planning.steps import Chain, LoweringStep, TileCastForm
 from castsim.planning.tile_arithmetic import tile_arithmetic, tile_truth
 from castsim.planning.tile_text import tile_assembly
 from castsim.targets import TileTarget
@@ -55,7 +55,7 @@ class TilePlanning(Generic[_Chip]):
         """Return the program for one tile."""
         return tile_assembly(chain, src, dst, target, rows, cols)
 
-    def _steps(self, target: _Chip, source: str | None = None) -> Iterator[Step]:
+    def _steps(self, target: _Chip, source: str | None = None) -> Iterator[LoweringStep]:
         """Yield one step per type pair and behaviour, from `source` alone where it is named."""
         for rule in target.casts:
             if source not in (None, rule.src):
@@ -68,7 +68,7 @@ class TilePlanning(Generic[_Chip]):
                 found.setdefault(steps_of(src, dst, form), []).append(form)
             for primitives, forms in found.items():
                 plainest = tuple(sorted(forms, key=lambda form: len(form.options)))
-                yield Step(src, dst, primitives, plainest, f"tcvt {src.name} -> {dst.name}")
+                yield LoweringStep(src, dst, primitives, plainest, f"tcvt {src.name} -> {dst.name}")
 
 
 def _forms(modes: Sequence[RoundMode | None], *, scratch: bool) -> Iterator[TileCastForm]:

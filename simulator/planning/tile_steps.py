@@ -1,4 +1,4 @@
-"""Steps of chains as lines of `.pto` text, whoever declares the tiles and constants."""
+"""Steps of chains as lines of `.pto` text, without the declarations of tiles and constants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
-from castsim.planning.steps import Step, TileCastForm, TileWorkForm
+from castsim.planning.steps import LoweringStep, TileCastForm, TileOperationForm
 from castsim.planning.tile_arithmetic import TRUTH
 from castsim.targets import Target
 
@@ -21,7 +21,7 @@ _MASK = FORMATS["i8"]
 
 
 class Declarations(Protocol):
-    """What a program offers to the steps in it: its extent, further tiles, constants."""
+    """The declarations that a program offers to its steps: its extent, further tiles, constants."""
 
     @property
     def target(self) -> Target:
@@ -46,7 +46,7 @@ class Declarations(Protocol):
         ...
 
 
-def step_lines(step: Step, source: Named, result: Named, declarations: Declarations) -> list[str]:
+def step_lines(step: LoweringStep, source: Named, result: Named, declarations: Declarations) -> list[str]:
     """Return the lines of one instruction from tile to tile.
 
     Raises:
@@ -55,15 +55,15 @@ def step_lines(step: Step, source: Named, result: Named, declarations: Declarati
     form = step.forms[0]
     if isinstance(form, TileCastForm):
         return [_cast(step, form, source, result, declarations)]
-    if not isinstance(form, TileWorkForm) or form.constant is None:
-        raise IllegalError(f"{step.name} is no tile operation")
+    if not isinstance(form, TileOperationForm) or form.constant is None:
+        raise IllegalError(f"{step.name} is not a tile operation")
     if form.mnemonic == TRUTH:
         return _truth(step, form.constant, source, result, declarations)
     scalar, kind = declarations.scalar(form.constant, step.src)
     return [f"pto.{form.mnemonic} ins({source[0]}, {scalar} : {source[1]}, {kind}) outs({result[0]} : {result[1]})"]
 
 
-def _cast(step: Step, form: TileCastForm, source: Named, result: Named, declarations: Declarations) -> str:
+def _cast(step: LoweringStep, form: TileCastForm, source: Named, result: Named, declarations: Declarations) -> str:
     words = [] if form.rounding is None else [f"rmode = #pto<round_mode {form.rounding.name}>"]
     words += [] if form.saturation is None else [f"sat_mode = #pto<saturation_mode {form.saturation.name}>"]
     attributes = f" {{{', '.join(words)}}}" if words else ""
@@ -74,7 +74,7 @@ def _cast(step: Step, form: TileCastForm, source: Named, result: Named, declarat
     return f"pto.tcvt ins({names}{attributes} : {kinds}) outs({result[0]} : {result[1]})"
 
 
-def _scratch_words(step: Step, form: TileCastForm, declarations: Declarations) -> int:
+def _scratch_words(step: LoweringStep, form: TileCastForm, declarations: Declarations) -> int:
     """Return the length of the tmp tile, whole blocks of int32."""
     from castsim.machines.strided.scratch import packed_need  # noqa: PLC0415 - only where a form has scratch
 
@@ -86,7 +86,7 @@ def _scratch_words(step: Step, form: TileCastForm, declarations: Declarations) -
     return max(block, -(-size // block) * block) // 4
 
 
-def _truth(step: Step, one: int, source: Named, result: Named, declarations: Declarations) -> list[str]:
+def _truth(step: LoweringStep, one: int, source: Named, result: Named, declarations: Declarations) -> list[str]:
     """Compare with zero; where that holds keep the zero, elsewhere take 1."""
     mask, mask_kind = declarations.tile(_MASK)  # a bit per element, but the source's region
     tmp, tmp_kind = declarations.scratch(step.src, 1, BLOCK)

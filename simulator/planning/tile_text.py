@@ -6,7 +6,7 @@ from castsim.isa.formats import Format
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from castsim.isa.pto.types import format_type
 from castsim.planning.assembly import Assembly, machine_formats
-from castsim.planning.steps import Chain, RereadForm, Step
+from castsim.planning.steps import Chain, LoweringStep, RereadForm
 from castsim.planning.tile_arithmetic import shown
 from castsim.planning.tile_steps import step_lines
 from castsim.targets import Target
@@ -66,7 +66,7 @@ class _Writer:
         part = self._view("dst", fmt)
         self.body.append(f"pto.tstore ins({tile[0]} : {tile[1]}) outs(%pdst : {part})")
 
-    def step(self, step: Step, source: tuple[str, str]) -> tuple[str, str]:
+    def step(self, step: LoweringStep, source: tuple[str, str]) -> tuple[str, str]:
         if isinstance(step.forms[0], RereadForm):
             return self._alias(step, source)
         result = self.tile(step.dst)
@@ -128,7 +128,7 @@ class _Writer:
         self.head.append(f"{scalar} = arith.constant {shown(constant, fmt)} : {kind}")
         return scalar, kind
 
-    def _alias(self, step: Step, source: tuple[str, str]) -> tuple[str, str]:
+    def _alias(self, step: LoweringStep, source: tuple[str, str]) -> tuple[str, str]:
         """Give the bytes of a tile another element type."""
         kind = format_type(TileType("vec", step.dst.name, *self.extent, *self.extent))
         name = f"%t{self.count}"

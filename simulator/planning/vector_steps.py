@@ -18,21 +18,21 @@ from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
-from castsim.machines.vliw.semantics import Operands, Prepared, State, prepare
+from castsim.machines.vliw.semantics import OperandValues, Prepared, State, prepare
 from castsim.machines.vliw.semantics.configuration import CONVERT_ROUND, ROUND
 from castsim.machines.vliw.semantics.policies import integer_policy, integral_policy, policy_of
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, value_of
 from castsim.planning.constants import Constants
 from castsim.planning.facts import digest_of_facts
-from castsim.planning.primitives import Arithmetic, Convert, Integral
-from castsim.planning.steps import Step, VectorForm
+from castsim.planning.primitives import ConstantArithmetic, FormatCast, Integral
+from castsim.planning.steps import LoweringStep, VectorForm
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
 
 _SPELT = TARGET_SPELLINGS
 """Word of `target_type=` by format name."""
 
 
-def vector_casts(target: VliwTarget) -> Iterator[Step]:
+def vector_casts(target: VliwTarget) -> Iterator[LoweringStep]:
     """Yield one step per conversion of the vector unit, fixed rounding mode and switch that changes values."""
     reset = target.configuration.get(CONVERT_ROUND, target.configuration[ROUND]).reset
     for row in target.converts:
@@ -51,12 +51,14 @@ def vector_casts(target: VliwTarget) -> Iterator[Step]:
                     rounding=word,
                     default_rounding=mode.code == reset or nothing_to_round(src, dst),
                 )
-                yield Step(src, dst, (Convert(src, dst, policy),), (form,), f"convert {src.name} -> {dst.name}")
+                yield LoweringStep(
+                    src, dst, (FormatCast(src, dst, policy),), (form,), f"convert {src.name} -> {dst.name}"
+                )
     yield from _integer_casts(target)
     yield from _integral(target)
 
 
-def vector_arithmetic(target: VliwTarget, constants: Constants) -> Iterator[Step]:
+def vector_arithmetic(target: VliwTarget, constants: Constants) -> Iterator[LoweringStep]:
     """Yield arithmetic that may repair a conversion: bounds, offsets, masks, shifts, and zero in place of NaN."""
     for name in target.elements.formats:
         fmt = FORMATS[name]
@@ -108,7 +110,7 @@ def _holds_integers(src: IntFormat, dst: FloatFormat) -> bool:
     return src.bits - src.signed <= dst.fraction_bits + 1 and src.bits - src.signed <= top_exponent
 
 
-def _integer_casts(target: VliwTarget) -> Iterator[Step]:
+def _integer_casts(target: VliwTarget) -> Iterator[LoweringStep]:
     mode = next(mode for mode in target.integer_rounding.modes.values() if mode.rounding is Rounding.RINT)
     word = next(word for word, other in target.integer_rounding.modes.items() if other is mode)
     for row in target.integer_converts:
@@ -126,10 +128,12 @@ def _integer_casts(target: VliwTarget) -> Iterator[Step]:
             lanes_chosen=dst.bits >= 8,
         )
         policy = integer_policy(mode)
-        yield Step(src, dst, (Convert(src, dst, policy),), (form,), f"{row.mnemonic} {src.name} -> {dst.name}")
+        yield LoweringStep(
+            src, dst, (FormatCast(src, dst, policy),), (form,), f"{row.mnemonic} {src.name} -> {dst.name}"
+        )
 
 
-def _integral(target: VliwTarget) -> Iterator[Step]:
+def _integral(target: VliwTarget) -> Iterator[LoweringStep]:
     for name in target.elements.formats:
         fmt = FORMATS[name]
         if not isinstance(fmt, FloatFormat) or not _parses(target, f"nearbyint.{name} rhne V1, V0"):
@@ -139,24 +143,24 @@ def _integral(target: VliwTarget) -> Iterator[Step]:
                 continue
             policy = integral_policy(fmt, mode)
             form = VectorForm(f"nearbyint.{name}", rounding=word, default_rounding=mode.rounding is Rounding.RINT)
-            yield Step(fmt, fmt, (Integral(fmt, policy),), (form,), f"nearbyint {name}")
+            yield LoweringStep(fmt, fmt, (Integral(fmt, policy),), (form,), f"nearbyint {name}")
 
 
 def _operation(
     target: VliwTarget, fmt: Format, mnemonic: str, constant: int, *, monotone: bool = False
-) -> Iterator[Step]:
+) -> Iterator[LoweringStep]:
     text = f"{constant:#x}"
     form = VectorForm(f"{mnemonic}.{fmt.name}", (), (text,))
     name = f"{mnemonic}.{fmt.name} {_shown(constant, fmt, mnemonic)}"
     yield from _prepared(target, fmt, form, name, monotone, constant)
 
 
-def _nan_to_zero(target: VliwTarget, fmt: Format) -> Iterator[Step]:
+def _nan_to_zero(target: VliwTarget, fmt: Format) -> Iterator[LoweringStep]:
     form = VectorForm(f"sel_eq.{fmt.name}", (), ("@", "@", "0x0"))
     yield from _prepared(target, fmt, form, f"sel_eq.{fmt.name} x == x ? x : 0", monotone=False)
 
 
-def _truth(target: VliwTarget, fmt: Format) -> Iterator[Step]:
+def _truth(target: VliwTarget, fmt: Format) -> Iterator[LoweringStep]:
     one = np.array([1], np.uint8)
     code = int(convert_codes(one, FORMATS["u8"], fmt, abstract_policy(FORMATS["u8"], fmt))[0])
     form = VectorForm(f"sel_neq.{fmt.name}", (), ("0x0", f"={code:#x}", "=0x0"))
@@ -165,7 +169,7 @@ def _truth(target: VliwTarget, fmt: Format) -> Iterator[Step]:
 
 def _prepared(
     target: VliwTarget, fmt: Format, form: VectorForm, name: str, monotone: bool, constant: int | None = None
-) -> Iterator[Step]:
+) -> Iterator[LoweringStep]:
     """Yield the step if the generation has the instruction."""
     vectors = [int(text[1:], 16) for text in form.operands if text.startswith("=")]
     names = iter(range(2, 2 + len(vectors)))
@@ -173,8 +177,8 @@ def _prepared(
     text = f"{form.mnemonic} V1, V0, {', '.join(spelt)}"
     if _parses(target, text):
         run = _Wide(target, text, fmt, tuple(vectors))
-        primitive = Arithmetic(f"{target.name} {text}", fmt, run, monotone, constant, _facts(target))
-        yield Step(fmt, fmt, (primitive,), (form,), name)
+        primitive = ConstantArithmetic(f"{target.name} {text}", fmt, run, monotone, constant, _facts(target))
+        yield LoweringStep(fmt, fmt, (primitive,), (form,), name)
 
 
 def _parses(target: VliwTarget, text: str) -> bool:
@@ -242,7 +246,7 @@ class _Wide:
             for k, code in enumerate(self.vectors)
         }
         sources = {role: held[group[0].index] for role, group in prepared.registers.items() if role != "dest"}
-        found = prepared(Operands(sources, np.zeros_like(register)), _STATE).result
+        found = prepared(OperandValues(sources, np.zeros_like(register)), _STATE).result
         assert isinstance(found, np.ndarray)
         result = found.view(np.uint8)[: flat.nbytes].view(code_dtype(self.fmt))
         return result.reshape(codes.shape)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.planning.assembly import Assembly, machine_formats
-from castsim.planning.steps import Chain, Step, VectorForm
+from castsim.planning.steps import Chain, LoweringStep, VectorForm
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
 from castsim.tpc_compiler.emission import Sequence, Value, schedule
@@ -55,7 +55,7 @@ class _Emitter:
     target: VliwTarget
     first: Format
     last: Format
-    steps: tuple[Step, ...]
+    steps: tuple[LoweringStep, ...]
 
     def sequence(self) -> Sequence:
         """Return the instructions, input and output named `src` and `dst`."""
@@ -94,7 +94,7 @@ class _Emitter:
             raise IllegalError(f"{self.target.name}: a chain through 4-bit registers has no program here")
         return [max(width, _BYTE) for width in bits]
 
-    def _from_nibbles(self, sequence: Sequence, step: Step, held: list[Value]) -> list[Value]:
+    def _from_nibbles(self, sequence: Sequence, step: LoweringStep, held: list[Value]) -> list[Value]:
         """Turn registers of nibbles into two of bytes each.
 
         The conversion gives even elements in one register and odd ones in another; in slots of 16 bits they meet.
@@ -111,7 +111,7 @@ class _Emitter:
                 found.append(result)
         return found
 
-    def _to_nibbles(self, sequence: Sequence, step: Step, held: list[Value]) -> list[Value]:
+    def _to_nibbles(self, sequence: Sequence, step: LoweringStep, held: list[Value]) -> list[Value]:
         """Turn two registers of bytes into one of nibbles, of which it takes the even ones first."""
         found, form = [], _form(step)
         for at in range(0, len(held), 2):
@@ -127,7 +127,7 @@ class _Emitter:
         return found
 
 
-def issue_step(sequence: Sequence, step: Step, value: Value, target: VliwTarget) -> Value:
+def issue_step(sequence: Sequence, step: LoweringStep, value: Value, target: VliwTarget) -> Value:
     """Append a step on elements in lane 0 of their slots; return its result.
 
     Raises:
@@ -155,7 +155,7 @@ def _head(form: VectorForm, *, all_lanes: bool = False) -> str:
     return " ".join(words)
 
 
-def _form(step: Step) -> VectorForm:
+def _form(step: LoweringStep) -> VectorForm:
     form = step.forms[0]
     assert isinstance(form, VectorForm)
     return form

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 from castsim.isa.formats import format_named
-from castsim.planning import Counterexample, Verdict, Way
-from castsim.planning.answering.answer import setting_text
-from castsim.planning.conformance import Matrix, Settled
+from castsim.planning import Counterexample, PlanKind, Verdict
+from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.conformance.cells import changed
+from castsim.planning.counterexample import TracedValue
+from castsim.planning.lowering_answers.answer import setting_text
 from castsim.reports.documents import Document, document
 from castsim.reports.lower import code_text, counterexample_document, number_text
 from castsim.specifications import SpecifiedCast
@@ -28,21 +28,21 @@ def conform_document(found: Matrix) -> Document:
         "cells": [_cell_document(entry) for entry in found.entries],
         "totals": {
             target: {
-                way.value: sum(entry.way is way for entry in found.entries if entry.cell.target == target)
-                for way in Way
+                kind.value: sum(entry.kind is kind for entry in found.entries if entry.cell.target == target)
+                for kind in PlanKind
             }
             for target in found.targets
         },
     }
 
 
-def _cell_document(entry: Settled) -> Document:
+def _cell_document(entry: ConformanceEntry) -> Document:
     cell = entry.cell
     return {
         **document(cell, "src", "dst"),
         "attributes": dict(cell.attributes),
         "target": cell.target,
-        **document(entry, "way", "verdict", "path"),
+        **document(entry, "kind", "verdict", "path", kind="way"),
         "instructions": [
             {"instruction": name, "options": options}
             for name, options in zip(entry.instructions, entry.options, strict=True)
@@ -55,29 +55,29 @@ def _cell_document(entry: Settled) -> Document:
     }
 
 
-def cast_text(cast: SpecifiedCast, entry: Settled) -> str:
+def cast_text(cast: SpecifiedCast, entry: ConformanceEntry) -> str:
     """Return the name of a row."""
     attributes = "".join(f", {name}={value}" for name, value in changed(cast))
     return f"{entry.cell.src} -> {entry.cell.dst}{attributes}"
 
 
-def cell_text(entry: Settled) -> str:
+def cell_text(entry: ConformanceEntry) -> str:
     """Return a cell in words: how, what has to be asked for, with which options, at what cost; or where it fails."""
-    if entry.way is Way.IMPOSSIBLE:
+    if entry.kind is PlanKind.IMPOSSIBLE:
         return "no: nothing leads there" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
     marks = f" with options {setting_text(entry.settings)}" if entry.settings else ""
     marks += "" if entry.verdict is Verdict.EXACT else " (within tolerance)"
     marks += "" if entry.proven else SAMPLED
-    if entry.way is Way.COPY:
+    if entry.kind is PlanKind.COPY:
         return f"copy{marks}"
     cost = "" if entry.cycles_per_element is None else f", {entry.cycles_per_element:.3f}"
     cost += "" if entry.native is None else f"; or native with options {setting_text(entry.native)}"
     return f"{_done(entry)}{marks}{cost}"
 
 
-def _done(entry: Settled) -> str:
+def _done(entry: ConformanceEntry) -> str:
     asked = [option for option in entry.options if option]
-    if entry.way in (Way.NATIVE, Way.OPTIONS):
+    if entry.kind in (PlanKind.NATIVE, PlanKind.OPTIONS):
         return asked[0] if asked else "native"
     return "; ".join(
         f"{name} ({option})" if option else name for name, option in zip(entry.instructions, entry.options, strict=True)
@@ -91,14 +91,14 @@ def _failure(found: Counterexample) -> str:
         low, high = number_text(required.lowest[1]), number_text(required.highest[1])
         right.append(low if low == high else f"{low} to {high}")
     right += ["NaN"] if required.nan else []
-    values = [number_text(hop.value) for hop in _changing(found)]
+    values = [number_text(traced.value) for traced in _changing(found)]
     if values[-1] in right:  # a boolean that is true, but not 1
         values[-1] = code_text(result.code, result.format)
     return f"{' -> '.join(values)}, not {' or '.join(right)}"
 
 
-def _changing(found: Counterexample) -> list[Any]:
+def _changing(found: Counterexample) -> list[TracedValue]:
     """Return the input and every value that differs from the one before it, the result in any case."""
-    hops = found.hops
-    kept = [hop for before, hop in pairwise(hops) if number_text(before.value) != number_text(hop.value)]
-    return [hops[0], *(kept or [hops[-1]])]
+    values = found.values
+    kept = [traced for before, traced in pairwise(values) if number_text(before.value) != number_text(traced.value)]
+    return [values[0], *(kept or [values[-1]])]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.planning import Way
-from castsim.planning.answering.answer import options_text, setting_text
+from castsim.planning import PlanKind
 from castsim.planning.conformance import Matrix
+from castsim.planning.lowering_answers.answer import options_text, setting_text
 from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.terminal import indented, table
 
@@ -45,9 +45,9 @@ def _notes(found: Matrix) -> tuple[str, ...]:
 
 
 def _totals(found: Matrix) -> RenderableType:
-    rows = table("target", *(way.value for way in Way), numbers=tuple(way.value for way in Way))
+    rows = table("target", *(kind.value for kind in PlanKind), numbers=tuple(kind.value for kind in PlanKind))
     for target in found.targets:
-        rows.add_row(target, *(str(_count(found, target, way)) for way in Way))
+        rows.add_row(target, *(str(_count(found, target, kind)) for kind in PlanKind))
     return indented(rows)
 
 
@@ -56,8 +56,8 @@ def _command(found: Matrix) -> str:
     return f"castsim conform --spec {found.spec.name}@{found.version}{options} --markdown"
 
 
-def _count(found: Matrix, target: str, way: Way) -> int:
-    return sum(entry.way is way for entry in found.entries if entry.cell.target == target)
+def _count(found: Matrix, target: str, kind: PlanKind) -> int:
+    return sum(entry.kind is kind for entry in found.entries if entry.cell.target == target)
 
 
 def conform_markdown(found: Matrix) -> str:
@@ -68,9 +68,12 @@ def conform_markdown(found: Matrix) -> str:
         f"Written by `{_command(found)}`; a test keeps it current.",
         "",
         *(line for note in _notes(found) for line in (note, "")),
-        f"| target | {' | '.join(way.value for way in Way)} |",
-        f"|---|{'---:|' * len(Way)}",
-        *(f"| {target} | {' | '.join(str(_count(found, target, way)) for way in Way)} |" for target in found.targets),
+        f"| target | {' | '.join(kind.value for kind in PlanKind)} |",
+        f"|---|{'---:|' * len(PlanKind)}",
+        *(
+            f"| {target} | {' | '.join(str(_count(found, target, kind)) for kind in PlanKind)} |"
+            for target in found.targets
+        ),
         "",
         f"| cast | {' | '.join(found.targets)} |",
         f"|---|{'---|' * len(found.targets)}",

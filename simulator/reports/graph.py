@@ -10,8 +10,8 @@ from shlex import quote
 from castsim.graphs import GraphRun, NodeRun, OutputComparison, WrongElement
 from castsim.graphs.comparison import number_of
 from castsim.graphs.kernel_runner import KernelRun
-from castsim.planning.answering import Setting
-from castsim.planning.answering.answer import options_text
+from castsim.planning.lowering_answers import Setting
+from castsim.planning.lowering_answers.answer import options_text
 from castsim.reports.documents import Document, document
 from castsim.reports.lower import answer_document
 from castsim.reports.numbers import bits_text

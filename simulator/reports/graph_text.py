@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.graphs import GraphRun, NodeRun, NodeVerdict, OutputComparison
-from castsim.planning.answering import Answer
+from castsim.planning.lowering_answers import Answer
 from castsim.reports.graph import CONVENTIONS, run_command, seconds_of, witness_text
 from castsim.reports.lower_text import chain_text, counterexample_text, option_text
 from castsim.reports.terminal import indented, table
@@ -86,8 +86,8 @@ def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> list[Render
 
 def _answer(answer: Answer) -> list[RenderableType]:
     plan = answer.plan
-    way = f"{answer.way.value}, {plan.claim}: {chain_text(plan.chain) or 'a copy'}"
-    parts: list[RenderableType] = [indented(Text(way))]
+    headline = f"{answer.kind.value}, {plan.claim}: {chain_text(plan.chain) or 'a copy'}"
+    parts: list[RenderableType] = [indented(Text(headline))]
     parts += [indented(Text(option_text(plan.target, name, value))) for name, value in answer.settings]
     if plan.evidence is not None:
         parts.append(indented(Text(f"evidence: {plan.evidence.argument}")))

@@ -25,7 +25,7 @@ Interval = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BufferStretch:
     """Bytes [start, end) of a buffer that instructions treat alike.
 
     `writes` and `reads` are the cycles in which an instruction does so, `live` those in which their content is still
@@ -59,7 +59,7 @@ class BufferMap:
 
     name: str
     capacity: int
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[BufferStretch, ...]
     peak_bytes: int
     peak_cycle: int
 
@@ -134,7 +134,7 @@ class _Places:
         yield from pairwise(edges)
 
 
-def _merged(uses: dict[Interval, _Use]) -> Iterator[Stretch]:
+def _merged(uses: dict[Interval, _Use]) -> Iterator[BufferStretch]:
     """Yield the stretches in address order; neighbours to which the same happens are one."""
     open_at: Interval | None = None
     open_use = _Use()
@@ -149,8 +149,8 @@ def _merged(uses: dict[Interval, _Use]) -> Iterator[Stretch]:
         yield _stretch(open_at, open_use)
 
 
-def _stretch(place: Interval, use: _Use) -> Stretch:
-    return Stretch(
+def _stretch(place: Interval, use: _Use) -> BufferStretch:
+    return BufferStretch(
         *place,
         tuple(sorted(use.written_by)),
         tuple(sorted(use.read_by)),
@@ -190,7 +190,7 @@ def joined(intervals: Iterator[Interval] | Sequence[Interval]) -> Iterator[Inter
         yield current
 
 
-def _peak(stretches: Sequence[Stretch]) -> Interval:
+def _peak(stretches: Sequence[BufferStretch]) -> Interval:
     """Return the most bytes that live at once, and the first cycle in which they do."""
     changes: dict[int, int] = {}
     for stretch in stretches:

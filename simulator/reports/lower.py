@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from castsim.isa.formats import Format, IntFormat
 from castsim.planning import Chain, Counterexample, Plan, Refuted
-from castsim.planning.answering import Answer
 from castsim.planning.counterexample import Number, Required
+from castsim.planning.lowering_answers import Answer
 from castsim.reports.documents import Document, document
 from castsim.reports.numbers import bits_text, ends_document, number_document
 
@@ -19,7 +19,7 @@ def answer_document(answer: Answer, out: str | None) -> Document:
     native = answer.native
     return {
         **lower_document(answer.plan, out),
-        **document(answer, "way"),
+        **document(answer, "kind", kind="way"),
         "options": dict(answer.settings),
         "options_chosen": [name for name, _ in answer.chosen],
         "without_options": None if answer.refuted is None else refuted_document(answer.refuted, answer.plan.demand.dst),
@@ -46,7 +46,7 @@ def lower_document(found: Plan, out: str | None) -> Document:
         "version_asked": None if found.request.version is None else str(found.request.version),
         "rule": demand.cast.rule.meaning,
         **document(demand, "src", "dst"),
-        **document(found, "target", "way", "verdict", "proven", "claim"),
+        **document(found, "target", "kind", "verdict", "proven", "claim", kind="way"),
         "chain": chain_document(found.chain),
         "evidence": None if evidence is None else document(evidence, "method", "codes", "proves", "argument"),
         "cost": None if cost is None else document(cost, *_COST, registers="vector_registers"),
@@ -81,8 +81,11 @@ def counterexample_document(found: Counterexample | None, dst: Format) -> Docume
     ends = required.lowest, required.highest, required.further
     return {
         "values": [
-            {**document(hop, "step", "format"), **number_document(hop.code, hop.value, hop.format, code_text)}
-            for hop in found.hops
+            {
+                **document(traced, "step", "format"),
+                **number_document(traced.code, traced.value, traced.format, code_text),
+            }
+            for traced in found.values
         ],
         "required": {**ends_document(ends, dst, code_text), "nan": required.nan},
     }

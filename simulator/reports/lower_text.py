@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.planning import Chain, Cost, Counterexample, Plan, Way
-from castsim.planning.answering import Alternative, Answer
-from castsim.planning.answering.answer import options_text, setting_text
+from castsim.planning import Chain, Cost, Counterexample, Plan, PlanKind
+from castsim.planning.lowering_answers import Alternative, Answer
+from castsim.planning.lowering_answers.answer import options_text, setting_text
 from castsim.planning.steps import path_of
 from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.terminal import indented, table
@@ -66,15 +66,15 @@ def _asked(found: Plan) -> str:
 
 def _headline(answer: Answer) -> str:
     found = answer.plan
-    if found.way is Way.IMPOSSIBLE:
+    if found.kind is PlanKind.IMPOSSIBLE:
         searched = f"{found.searched} instructions and modes, chains of up to {found.request.steps}"
         if not found.chain:
             return f"impossible: nothing leads there ({searched})"
         return f"impossible; this comes nearest ({searched})"
     if not answer.chosen:
-        return f"{answer.way.value}, {found.claim}"
-    way = answer.way.value if answer.way is Way.OPTIONS else f"{answer.way.value} with options"
-    return f"{way}: {setting_text(answer.chosen)}, {found.claim}"
+        return f"{answer.kind.value}, {found.claim}"
+    kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
+    return f"{kind}: {setting_text(answer.chosen)}, {found.claim}"
 
 
 def option_text(target: Target, name: str, value: int | str) -> str:
@@ -109,8 +109,10 @@ def _cost(cost: Cost) -> str:
 def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableType]:
     """Return every value on the way from a code on which a chain fails, and what would be right."""
     rows = table("after", "format", "bits", "value", numbers=("bits", "value"))
-    for hop in found.hops:
-        rows.add_row(hop.step or "input", hop.format.name, code_text(hop.code, hop.format), number_text(hop.value))
+    for traced in found.values:
+        rows.add_row(
+            traced.step or "input", traced.format.name, code_text(traced.code, traced.format), number_text(traced.value)
+        )
     right = required_text(found.required, plan.demand.dst)
     return [indented(rows), indented(Text(f"right would be {right}"))]
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from castsim.evidence.verification.lowering import Checked
 from castsim.evidence.verification.lowering_record import LoweringRecord
-from castsim.planning.answering.answer import setting_text
+from castsim.planning.lowering_answers.answer import setting_text
 from castsim.reports.terminal import indented, table
 
 

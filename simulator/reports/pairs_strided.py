@@ -67,7 +67,7 @@ def _row(target: StridedRepeatTarget, rule: StridedCast) -> PairRow:
 
 
 def _switchable(target: StridedRepeatTarget, rule: StridedCast) -> str:
-    """Say when a request for the other saturation mode takes effect, by asking for it."""
+    """Return when a request for the other saturation mode takes effect, by asking for it."""
     src, dst = format_named(rule.src), format_named(rule.dst)
     default = plan_cast(target, src, dst, None, None, scratch=False).saturation
     other = Saturation.ON if default is Saturation.OFF else Saturation.OFF

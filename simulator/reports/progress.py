@@ -55,7 +55,7 @@ class RunProgress:
         self._timer.start()
 
     def stage(self, name: str) -> None:
-        """Say what is being done; the time stage has a known length."""
+        """Show what is being done; the time stage has a known length."""
         total = self._operations if name == "time" else None
         self._progress.update(self._task, description=name, total=total, completed=0)
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from castsim.reports import sections
 from castsim.reports.documents import Document
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.sections import PRINTED
 
 DOCUMENTED = (
@@ -29,9 +29,9 @@ DOCUMENTED = (
 """The sections of every report that have data, in the order of their keys."""
 
 
-def section(name: str) -> Section:
+def section(name: str) -> ReportSection:
     """Return the section of a name."""
-    found: Section = import_module(f"{sections.__name__}.{name}").SECTION  # only those in use are loaded
+    found: ReportSection = import_module(f"{sections.__name__}.{name}").SECTION  # only those in use are loaded
     return found
 
 

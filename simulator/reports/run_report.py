@@ -19,7 +19,7 @@ from castsim.reports.losses import Loss, lost_most
 from castsim.running import Loaded, Result
 
 if TYPE_CHECKING:
-    from castsim.machines.vliw.lint import Finding
+    from castsim.machines.vliw.lint import LintFinding
     from castsim.what_if import Gain
 
 
@@ -48,7 +48,7 @@ class RunReport:
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     facts: tuple[NamedFact, ...]
-    findings: tuple[Finding, ...] | None = None
+    findings: tuple[LintFinding, ...] | None = None
     """The findings of the linter; None if it was not run."""
     show_synchronisation: bool = False
     """Whether the text lists the program with what was inserted."""
@@ -63,7 +63,7 @@ class RunReport:
         result: Result,
         files: Mapping[str, Path],
         read: Iterable[str] = (),
-        findings: tuple[Finding, ...] | None = None,
+        findings: tuple[LintFinding, ...] | None = None,
         *,
         show_synchronisation: bool = False,
         gains: tuple[Gain, ...] = (),

@@ -32,7 +32,7 @@ def no_refusal(target: Target) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """A part of the report of a run, the constant `SECTION` of a module in `castsim.reports.sections`.
 
     `data` and `text` look at a finished run; `text` imports rich itself. `options` are those of `castsim run` that it

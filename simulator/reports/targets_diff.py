@@ -33,7 +33,7 @@ class TargetsDiff:
     rows: tuple[DiffRow, ...]
 
     def difference(self, row: DiffRow) -> str:
-        """Say in words what differs."""
+        """Describe what differs."""
         first, second = self.first.name, self.second.name
         if not row.second:
             return f"{first} only"

@@ -50,7 +50,7 @@ def bits_text(code: int, fmt: Format) -> str:
 
 
 def number_text(code: int, fmt: Format) -> str:
-    """Return the number a code stands for, to 17 significant digits; `no code` if it is none of the format."""
+    """Return the number a code stands for, to 17 significant digits; `no code` if it is not a code of the format."""
     if code >> fmt.storage_bits or (code >> fmt.bits and fmt.bits < 8):
         return "no code"
     value = value_of(code, fmt)

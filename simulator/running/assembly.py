@@ -11,10 +11,10 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.vliw import stale_modes
 from castsim.machines.vliw.assembled import Assembled, execute
 from castsim.machines.vliw.binary import load_binary
-from castsim.machines.vliw.lint import Finding, lint
+from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.source import load_assembly
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
-from castsim.running.request import Request
+from castsim.running.request import LoadRequest
 from castsim.targets.vliw import VliwTarget
 
 
@@ -29,7 +29,7 @@ class AssemblyProgram:
 
     @property
     def file(self) -> str:
-        """What messages call it."""
+        """The name that messages give it."""
         return self.assembled.file
 
     @property
@@ -54,7 +54,7 @@ class AssemblyProgram:
 
     @property
     def tree(self) -> None:
-        """None: what is issued is known once it has been walked."""
+        """Always None: what is issued is known once it has been walked."""
         return
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
@@ -78,12 +78,12 @@ class AssemblyProgram:
         loaded = Loaded(self.file, self.entry, self.target, executed)
         return Issued(loaded, ran.outputs, ran.stale_reads if checked else None)
 
-    def lint(self) -> tuple[Finding, ...]:
-        """Return what breaks the issue rules."""
+    def lint(self) -> tuple[LintFinding, ...]:
+        """Return the findings against the issue rules."""
         return lint(self.assembled.program, self.target)
 
 
-def load_text(source: Source, request: Request) -> AssemblyProgram:
+def load_text(source: Source, request: LoadRequest) -> AssemblyProgram:
     """Read assembly; see `castsim.machines.vliw.source.load_assembly`."""
     found = load_assembly(
         source, request.target, request.entry, request.args, request.prepare, request.limits.max_statements
@@ -91,7 +91,7 @@ def load_text(source: Source, request: Request) -> AssemblyProgram:
     return AssemblyProgram(found)
 
 
-def load_bundles(source: Source, request: Request) -> AssemblyProgram:
+def load_bundles(source: Source, request: LoadRequest) -> AssemblyProgram:
     """Read a binary; see `castsim.machines.vliw.binary.load_binary`."""
     found = load_binary(
         source, request.target, request.entry, request.args, request.prepare,

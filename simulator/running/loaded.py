@@ -17,7 +17,7 @@ from castsim.targets import Target
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.findings import StaleRead
-    from castsim.machines.vliw.lint import Finding as LintFinding
+    from castsim.machines.vliw.lint import LintFinding
 
 MAX_CYCLES = 10**10
 """Cycles after which a simulation is given up, unless the caller says otherwise."""
@@ -28,7 +28,7 @@ Inputs = Mapping[str, Codes | str]
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How a program is to be issued.
+    """The rules by which a program is issued.
 
     `values` False computes none but those that the path needs; `races` and `stale_reads` say what to do about either;
     `skip` goes past trips of loops that do what earlier ones did. `stage` hears what is being done, `progress` how many
@@ -63,7 +63,7 @@ class Loaded:
 
     @property
     def tree(self) -> Tree:
-        """What the machine issues."""
+        """The operations that the machine issues."""
         return self.executed.tree if self.synchronised is None else self.synchronised.tree
 
     @property
@@ -74,7 +74,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a program came to: what the machine issues, the outputs by name, what was found on the way.
+    """The outcome of a program: what the machine issues, the outputs by name, what was found on the way.
 
     `stale_reads` and `races` are None where nothing looked for them.
     """
@@ -90,12 +90,12 @@ class LoadedProgram(Protocol):
 
     @property
     def file(self) -> str:
-        """What messages call it."""
+        """The name that messages give it."""
         ...
 
     @property
     def entry(self) -> str:
-        """What is run of it."""
+        """The part of it that is run."""
         ...
 
     @property
@@ -115,7 +115,7 @@ class LoadedProgram(Protocol):
 
     @property
     def tree(self) -> Tree | None:
-        """What the machine issues, whatever the values; None if that is known only once they are."""
+        """The operations that the machine issues, whatever the values; None if that is known only once they are."""
         ...
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
@@ -130,5 +130,5 @@ class LoadedProgram(Protocol):
         ...
 
     def lint(self) -> tuple[LintFinding, ...] | None:
-        """Return what breaks the issue rules, None for a language without any."""
+        """Return the findings against the issue rules, None for a language without any."""
         ...

@@ -11,7 +11,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.loaded import LoadedProgram
-from castsim.running.request import Request
+from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, load_tiles
 from castsim.targets import Target
 
@@ -30,7 +30,7 @@ def load_program(
 
     `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers.
     """
-    request = Request(target, entry, args, prepare, make_lowerer, sync, limits=limits)
+    request = LoadRequest(target, entry, args, prepare, make_lowerer, sync, limits=limits)
     source = read_source(path, lambda: False)
     if source.language is not Language.TILES:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
@@ -51,8 +51,8 @@ def load(
     opaque: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LoadedProgram:
-    """Read a program of either language, or a binary; see `castsim.running.request.Request` for the parameters."""
-    request = Request(target, entry, args, prepare, make_lowerer, sync, declare, machine, opaque, limits)
+    """Read a program of either language, or a binary; see `castsim.running.request.LoadRequest` for the parameters."""
+    request = LoadRequest(target, entry, args, prepare, make_lowerer, sync, declare, machine, opaque, limits)
     source = read_source(path, request.prefers_assembly)
     for option, value in (("--declare", declare), ("--machine", machine)):
         if value is not None and source.language is not Language.BINARY:
@@ -62,13 +62,13 @@ def load(
 
 def load_text(text: str, name: str, target: Target, limits: Limits = DEFAULT_LIMITS) -> LoadedProgram:
     """Read a program from memory; `name` is what messages call it, its suffix tells the language."""
-    request = Request(target, limits=limits)
+    request = LoadRequest(target, limits=limits)
     source = source_of(text, name, request.prefers_assembly)
     return _reader(source.language)(source, request)
 
 
-def _reader(language: Language) -> Callable[[Source, Request], LoadedProgram]:
-    """Return what loads programs of a language."""
+def _reader(language: Language) -> Callable[[Source, LoadRequest], LoadedProgram]:
+    """Return the loader of programs of a language."""
     if language is Language.TILES:
         return load_tiles
     from castsim.running import assembly  # noqa: PLC0415 - only the language in use is loaded

@@ -14,7 +14,7 @@ from castsim.targets import Target, load_target
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoadRequest:
     """For which target, from where, and with what a program is loaded.
 
     `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. `sync` and `opaque` are

@@ -59,7 +59,7 @@ class Result:
 
     @property
     def warnings(self) -> Warnings:
-        """What the program asks for in vain, or does in a surprising way; each with its place."""
+        """Warnings on what the program asks for in vain, or does in a surprising way; each with its place."""
         return self.loaded.executed.warnings
 
 

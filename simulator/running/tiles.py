@@ -21,7 +21,7 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
-from castsim.running.request import Request
+from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import INTERLOCK, MODES, Synchronised, insert
 from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
 from castsim.synchronisation.races.unfolding import SLOTS
@@ -75,7 +75,7 @@ class TileProgram(Loaded):
         return found
 
 
-def load_tiles(source: Source, request: Request) -> TileProgram:
+def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
     """Read a `.pto` program, choose target and entry, walk, lower and synchronise it.
 
     Raises:

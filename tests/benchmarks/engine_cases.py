@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.estimating.arithmetic import Shape
-from castsim.estimating.placement import Placement, Request
+from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements, width
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
@@ -49,9 +49,9 @@ def tile_cast(name: str, src: str, dst: str, rows: int, cols: int) -> Program:
     target = load_target(name)
     assert isinstance(target, DataflowTarget)
     lowerer = lowerer_of(target)
-    request = Request(format_named(src), format_named(dst), None, None, False)
+    request = TileCastRequest(format_named(src), format_named(dst), None, None, False)
     shape = Shape(rows, cols, cols, rows, cols, cols)
-    lowered = lowerer.cast(Placement.of(target, lowerer, request).cast(lowerer, shape))
+    lowered = lowerer.cast(OperandPlacement.of(target, lowerer, request).cast(lowerer, shape))
     node = Lowered(0, lowered.body, lowered.accesses)
     return Program(f"{name} tcvt {src} -> {dst} {rows}x{cols}", target, node, _blocks(node, rows * cols, src, dst))
 

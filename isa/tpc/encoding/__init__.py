@@ -9,16 +9,16 @@ from castsim.isa.tpc.encoding.assembler import AssembledBinary, assemble
 from castsim.isa.tpc.encoding.disassembler import Disassembly, Line, disassemble
 from castsim.isa.tpc.encoding.object_file import program_bytes
 from castsim.isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
-from castsim.isa.tpc.encoding.tables import Encoding, FieldBits, Half, ItemPlacement, Layout
+from castsim.isa.tpc.encoding.tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
 from castsim.isa.tpc.encoding.writer import encode_bundle
 
 __all__ = [
     "AssembledBinary",
+    "CompressedLayout",
     "Decoded",
     "Disassembly",
     "Encoding",
     "FieldBits",
-    "Half",
     "ItemPlacement",
     "Layout",
     "Line",

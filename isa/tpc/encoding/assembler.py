@@ -15,19 +15,19 @@ from dataclasses import dataclass, replace
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc.encoding.reader import UnknownBundle, decode_bundle
-from castsim.isa.tpc.encoding.tables import LOOP, Encoding, Half
+from castsim.isa.tpc.encoding.tables import LOOP, CompressedLayout, Encoding
 from castsim.isa.tpc.encoding.writer import assumed_items, encode_bundle
 from castsim.isa.tpc.program import (
     WORD_MASK,
     Bundle,
     Directive,
     Immediate,
-    Instruction,
     Item,
     LabelDefinition,
     LabelUse,
-    Program,
     Slot,
+    TpcInstruction,
+    TpcProgram,
 )
 
 BYTE, COMPRESSED, ENCODED = ".byte", ".compressed", ".encoded"
@@ -45,7 +45,7 @@ class PlacedBundle:
 
     address: int
     bundle: Bundle
-    half: Half | None
+    half: CompressedLayout | None
     fixed: bytes | None = None
 
 
@@ -58,7 +58,7 @@ class AssembledBinary:
     assumed: tuple[str, ...]
 
 
-def assemble(program: Program, encoding: Encoding) -> AssembledBinary:
+def assemble(program: TpcProgram, encoding: Encoding) -> AssembledBinary:
     """Encode a whole program, first bundle at address 0.
 
     Raises:
@@ -95,7 +95,7 @@ class _Placer:
         self.labels: dict[str, int] = {}
         self.bundles: list[PlacedBundle] = []
         self.raw: list[tuple[int, bytes]] = []
-        self._halves: list[Half] = []
+        self._halves: list[CompressedLayout] = []
         self._compressed: Directive | None = None
         self._encoded: Directive | None = None
 
@@ -168,7 +168,7 @@ def _bytes(item: Directive, text: str) -> bytes:
     return bytes(numbers)
 
 
-def _halves(item: Directive, text: str, encoding: Encoding) -> Iterator[Half]:
+def _halves(item: Directive, text: str, encoding: Encoding) -> Iterator[CompressedLayout]:
     legal = {half.name: half for half in encoding.halves}
     if not legal:
         raise IllegalError(f"{encoding.dialect.name} has no compressed bundles", span=item.span)
@@ -222,7 +222,7 @@ def resolved(placed: PlacedBundle, labels: dict[str, int], encoding: Encoding) -
     return replace(placed.bundle, spu=replace(spu, operands=operands))
 
 
-def _distance(instruction: Instruction, here: int, there: int, encoding: Encoding) -> int:
+def _distance(instruction: TpcInstruction, here: int, there: int, encoding: Encoding) -> int:
     if instruction.mnemonic == "jmpa":
         return there
     if instruction.mnemonic != LOOP:

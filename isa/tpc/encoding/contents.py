@@ -17,12 +17,12 @@ from castsim.isa.tpc.program import (
     Comparison,
     DimensionMask,
     Immediate,
-    Instruction,
     LabelUse,
     Operand,
     Register,
     Slot,
     Special,
+    TpcInstruction,
 )
 
 HARDWARE = "hardware_register"
@@ -76,7 +76,7 @@ def is_encoded(spec: OperandSpec) -> bool:
     return spec.dialect_role is None
 
 
-def pieces(instruction: Instruction, slot: Slot, encoding: Encoding) -> Iterator[FieldContent]:
+def pieces(instruction: TpcInstruction, slot: Slot, encoding: Encoding) -> Iterator[FieldContent]:
     """Yield all numbers of an instruction but opcode and predicate; labels must have been resolved.
 
     Raises:
@@ -98,7 +98,7 @@ def pieces(instruction: Instruction, slot: Slot, encoding: Encoding) -> Iterator
             yield _placed(instruction, row, value)
 
 
-def _placed(instruction: Instruction, row: ItemPlacement, value: Value) -> FieldContent:
+def _placed(instruction: TpcInstruction, row: ItemPlacement, value: Value) -> FieldContent:
     number = row.number(value)
     if number is None:
         message = f"{instruction.mnemonic}: {row.item} {value} has no code"
@@ -111,7 +111,7 @@ def _placed(instruction: Instruction, row: ItemPlacement, value: Value) -> Field
 
 
 def _operand(
-    instruction: Instruction, spec: OperandSpec, operand: Operand, slot: Slot, encoding: Encoding
+    instruction: TpcInstruction, spec: OperandSpec, operand: Operand, slot: Slot, encoding: Encoding
 ) -> FieldContent:
     if isinstance(operand, Special) and operand.name in encoding.hardware_registers:
         row = encoding.placement(slot, instruction.mnemonic, HARDWARE)

@@ -14,14 +14,14 @@ from castsim.isa.tpc.encoding.assembler import BYTE, COMPRESSED, ENCODED
 from castsim.isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
 from castsim.isa.tpc.encoding.tables import LOOP, Encoding
 from castsim.isa.tpc.printer import print_bundle
-from castsim.isa.tpc.program import Bundle, Immediate, Instruction, LabelUse
+from castsim.isa.tpc.program import Bundle, Immediate, LabelUse, TpcInstruction
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One bundle, or a stretch of bytes that is none (`text` is then a `.byte` directive).
+    """One bundle, or a stretch of bytes that is not a bundle (`text` is then a `.byte` directive).
 
-    `labels` stand before it; `directives` too. `unread` says why bytes are no bundle, `leftover` which fields of a
+    `labels` stand before it; `directives` too. `unread` says why bytes are not a bundle, `leftover` which fields of a
     bundle are encoded otherwise than this project would.
     """
 
@@ -40,7 +40,7 @@ class Line:
 
     @property
     def remark(self) -> str | None:
-        """What is unknown about it, None if nothing is."""
+        """A remark on what is unknown about it, None if nothing is."""
         if self.unread is not None:
             return f"unknown: {self.unread}"
         return f"encoded otherwise than expected in {', '.join(self.leftover)}" if self.leftover else None
@@ -137,7 +137,7 @@ def _targets(units: list[_Unit], size: int, encoding: Encoding) -> set[int]:
     return found
 
 
-def _target(instruction: Instruction | None, address: int, encoding: Encoding) -> int | None:
+def _target(instruction: TpcInstruction | None, address: int, encoding: Encoding) -> int | None:
     """Return the target of a jump or loop end, None if a register says so or there is none."""
     role = {LOOP: "end", "jmpr": "src_a", "jmpa": "src_a"}.get(instruction.mnemonic if instruction else "")
     if instruction is None or role is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.conversion_forms import NARROWED_BITS
-from castsim.isa.tpc.program import GROUPED, File, Instruction, Register
+from castsim.isa.tpc.program import GROUPED, File, Register, TpcInstruction
 
 _GROUP_FILES = {1: File.V, 2: File.D, 4: File.A}
 
 
-def grouped(instruction: Instruction) -> Instruction:
+def grouped(instruction: TpcInstruction) -> TpcInstruction:
     """Name the registers of a conversion as pairs or quads where it reads or writes several.
 
     The encoding holds the first register only; a number that does not begin a group stays a V.
@@ -23,10 +23,12 @@ def grouped(instruction: Instruction) -> Instruction:
         assert isinstance(operand, Register)
         if operand.file is File.V and operand.index % size == 0:
             operands[position] = Register(_GROUP_FILES[size], operand.index)
-    return Instruction(instruction.form, instruction.type, instruction.switches, tuple(operands), instruction.predicate)
+    return TpcInstruction(
+        instruction.form, instruction.type, instruction.switches, tuple(operands), instruction.predicate
+    )
 
 
-def _sizes(instruction: Instruction) -> tuple[int, int]:
+def _sizes(instruction: TpcInstruction) -> tuple[int, int]:
     """Return the numbers of destination and source registers of a conversion."""
     if instruction.switch("cnvrt") == 1:
         return 2, 1
@@ -45,7 +47,7 @@ def _sizes(instruction: Instruction) -> tuple[int, int]:
     return (1, ratio) if source > dest else (ratio, 1)
 
 
-def _widths(instruction: Instruction) -> tuple[int, int]:
+def _widths(instruction: TpcInstruction) -> tuple[int, int]:
     """Return the bits of source and destination elements of a conversion."""
     if instruction.type is not None:
         return FORMATS[instruction.type].bits, FORMATS[str(instruction.switch("target_type"))].bits
@@ -54,7 +56,7 @@ def _widths(instruction: Instruction) -> tuple[int, int]:
     return source, source // 2 if width is None else NARROWED_BITS[str(width)]
 
 
-def unspoken_group(instruction: Instruction) -> bool:
+def unspoken_group(instruction: TpcInstruction) -> bool:
     """Whether a conversion names pairs or quads though no bit of the encoding says so (all_lanes on one width)."""
     if not _has_groups(instruction):
         return False
@@ -62,7 +64,7 @@ def unspoken_group(instruction: Instruction) -> bool:
     return any(1 != found != said for found, said in zip(named, _sizes(instruction), strict=True))
 
 
-def _has_groups(instruction: Instruction) -> bool:
+def _has_groups(instruction: TpcInstruction) -> bool:
     """Whether destination and source may be single registers, pairs or quads."""
     accepts = [set(spec.accepts) for spec in instruction.form.operands[:2]]
     return len(accepts) > 1 and all({"V", "D", "A"} <= accepted for accepted in accepts)

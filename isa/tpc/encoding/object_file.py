@@ -1,4 +1,4 @@
-"""Object files: the `.text` section of an ELF file, or the file itself if it is none.
+"""Object files: the `.text` section of an ELF file, or the file itself if it is not an ELF file.
 
 Only what is needed is read: header, section headers, section names; 32 and 64 bits, little endian. Source: System V
 ABI, chapters on object files.

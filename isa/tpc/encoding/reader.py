@@ -14,7 +14,7 @@ from castsim.isa.tpc.encoding import loops
 from castsim.isa.tpc.encoding.contents import HARDWARE, derived, field_of, is_encoded, names_hardware, pieces
 from castsim.isa.tpc.encoding.groups import grouped
 from castsim.isa.tpc.encoding.sheet import Sheet
-from castsim.isa.tpc.encoding.tables import LOOP, NOP, PREDICATE_INDEX_BITS, Encoding, Half, Layout
+from castsim.isa.tpc.encoding.tables import LOOP, NOP, PREDICATE_INDEX_BITS, CompressedLayout, Encoding, Layout
 from castsim.isa.tpc.encoding.writer import encode_bundle
 from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import available, forms_of
@@ -24,12 +24,12 @@ from castsim.isa.tpc.program import (
     DimensionMask,
     File,
     Immediate,
-    Instruction,
     Operand,
     Predicate,
     Register,
     Slot,
     Special,
+    TpcInstruction,
 )
 
 
@@ -45,7 +45,7 @@ class Decoded:
     """
 
     bundle: Bundle
-    half: Half | None
+    half: CompressedLayout | None
     leftover: tuple[str, ...]
 
 
@@ -53,7 +53,7 @@ def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
     """Decode one bundle of full or, if its lowest bit says so, compressed size.
 
     Raises:
-        UnknownBundle: it is none.
+        UnknownBundle: the bytes are not a bundle.
     """
     bits = int.from_bytes(code, "little")
     half = _half_of(bits, encoding)
@@ -75,7 +75,7 @@ def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
     return Decoded(bundle, half, layout.named(differing) if differing else ())
 
 
-def _half_of(bits: int, encoding: Encoding) -> Half | None:
+def _half_of(bits: int, encoding: Encoding) -> CompressedLayout | None:
     """Return the compressed layout that the lowest bits name."""
     if not encoding.halves:
         return None
@@ -117,11 +117,11 @@ def _read_loop(view: _View, encoding: Encoding) -> Bundle:
         predicate = _predicate(form, Slot.SPU, view, encoding)
     except _Unfit as reason:
         raise UnknownBundle(f"loop: {reason}") from None
-    return Bundle(spu=Instruction(form, None, (), operands, predicate))
+    return Bundle(spu=TpcInstruction(form, None, (), operands, predicate))
 
 
 def _read_slots(view: _View, encoding: Encoding) -> Bundle:
-    found: dict[Slot, Instruction] = {}
+    found: dict[Slot, TpcInstruction] = {}
     # The vector unit comes first: where its operands overlay those of another slot, they are hidden from it.
     for slot in (Slot.VPU, Slot.SPU, Slot.LOAD, Slot.STORE):
         if slot not in view.layout.slots():
@@ -136,13 +136,13 @@ def _read_slots(view: _View, encoding: Encoding) -> Bundle:
     return Bundle(*(found.get(slot) for slot in Slot))
 
 
-def _operand_bits(instruction: Instruction, slot: Slot, layout: Layout, encoding: Encoding) -> int:
+def _operand_bits(instruction: TpcInstruction, slot: Slot, layout: Layout, encoding: Encoding) -> int:
     """Return the bits of the fields, but the immediate, that an instruction uses."""
     fields = {piece.field for piece in pieces(instruction, slot, encoding)} - {"immediate"}
     return sum(((1 << part.bits) - 1) << part.start for field in fields for part in layout.parts(slot, field))
 
 
-def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> Instruction:
+def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcInstruction:
     """Return the instruction of a slot.
 
     Raises:
@@ -159,7 +159,7 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> Inst
     if not forms:
         named = f" ({', '.join(mnemonics)}), which is not modelled here" if mnemonics else ""
         raise UnknownBundle(f"{where}{named} is not an instruction of {encoding.dialect.name}")
-    fitting: list[Instruction] = []
+    fitting: list[TpcInstruction] = []
     reasons: list[str] = []
     for form in forms:
         try:
@@ -175,7 +175,7 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> Inst
     return fitting[0]
 
 
-def _accounts_for_all(instruction: Instruction, slot: Slot, view: _View, encoding: Encoding) -> bool:
+def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, encoding: Encoding) -> bool:
     """Whether the fields of the slot hold what the instruction puts there, and nothing else.
 
     A short immediate counts as the long one that it stands for.
@@ -198,7 +198,7 @@ def _accounts_for_all(instruction: Instruction, slot: Slot, view: _View, encodin
 # --------------------------------------------------------------------------------------------------------- one form
 
 
-def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> Instruction:
+def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> TpcInstruction:
     """Read the fields as a form says.
 
     Raises:
@@ -216,7 +216,7 @@ def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> Instr
     switches = _switches(form, slot, view, encoding)
     operands = tuple(_operand(spec, form, slot, view, encoding) for spec in form.operands)
     predicate = _predicate(form, slot, view, encoding)
-    instruction = Instruction(form, kind, switches, operands, predicate)
+    instruction = TpcInstruction(form, kind, switches, operands, predicate)
     return grouped(instruction)
 
 
@@ -295,7 +295,7 @@ def _from_code(spec: OperandSpec, slot: Slot, view: _View, encoding: Encoding) -
             last = encoding.dialect.registers[whole] - step
             if first is not None and 0 <= code - first <= last and (code - first) % step == 0:
                 return Register(File(name), code - first)
-    raise _Unfit(f"{spec.role} {code:#x} is none of {', '.join(spec.accepts)}")
+    raise _Unfit(f"{spec.role} {code:#x} is not one of {', '.join(spec.accepts)}")
 
 
 def _predicate(form: Form, slot: Slot, view: _View, encoding: Encoding) -> Predicate | None:

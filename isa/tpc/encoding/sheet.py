@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.encoding.tables import PREDICATE_INDEX_BITS, Layout
-from castsim.isa.tpc.program import File, Instruction, Slot
+from castsim.isa.tpc.program import File, Slot, TpcInstruction
 
 
 class Sheet:
@@ -13,7 +13,7 @@ class Sheet:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.bits = 0
-        self._owners: list[tuple[int, Instruction]] = []
+        self._owners: list[tuple[int, TpcInstruction]] = []
 
     def put(
         self,
@@ -22,7 +22,7 @@ class Sheet:
         low: int,
         bits: int | None,
         number: int,
-        owner: Instruction | None = None,
+        owner: TpcInstruction | None = None,
     ) -> None:
         """Write a number; `owner` None is for fields that several may share and write alike.
 
@@ -46,7 +46,7 @@ class Sheet:
             self._claim(mask, owner)
         self.bits |= written
 
-    def _claim(self, mask: int, owner: Instruction) -> None:
+    def _claim(self, mask: int, owner: TpcInstruction) -> None:
         for used, other in self._owners:
             if used & mask and other is not owner:
                 fields = ", ".join(self.layout.named(used & mask))
@@ -54,14 +54,14 @@ class Sheet:
                 raise IllegalError(message, span=owner.span, legal=("two bundles",))
         self._owners.append((mask, owner))
 
-    def _missing(self, slot: Slot | None, field: str, number: int, owner: Instruction | None) -> IllegalError:
+    def _missing(self, slot: Slot | None, field: str, number: int, owner: TpcInstruction | None) -> IllegalError:
         where = field if slot is None else f"{slot.name.lower()}.{field}"
         what = "the bundle" if owner is None else owner.mnemonic
         size = sum(part.bits for part in self.layout.parts(slot, field))
         message = f"{what}: {where} has no room for {number:#x} in layout {self.layout.name}"
         return IllegalError(message, span=owner.span if owner else None, legal=(f"{size} bits",))
 
-    def put_predicate(self, slot: Slot, instruction: Instruction) -> None:
+    def put_predicate(self, slot: Slot, instruction: TpcInstruction) -> None:
         """Write the predicate of an instruction; none is SP0, not inverted."""
         predicate = instruction.predicate
         if predicate is not None:

@@ -75,7 +75,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class CompressedLayout:
     """A compressed layout, under the name it has in the directive `.compressed`."""
 
     name: str
@@ -126,7 +126,7 @@ class Encoding:
     dialect: Dialect
     bundle: Layout
     loop: Layout
-    halves: tuple[Half, ...]
+    halves: tuple[CompressedLayout, ...]
     opcodes: Mapping[tuple[Slot, str], int]
     placements: tuple[ItemPlacement, ...]
     scalar_files: Mapping[File, int]

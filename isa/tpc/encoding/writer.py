@@ -12,13 +12,13 @@ from castsim.isa.tpc.encoding import loops
 from castsim.isa.tpc.encoding.contents import IMMEDIATE, FieldContent, pieces
 from castsim.isa.tpc.encoding.groups import unspoken_group
 from castsim.isa.tpc.encoding.sheet import Sheet
-from castsim.isa.tpc.encoding.tables import LOOP, NOP, Encoding, Half
-from castsim.isa.tpc.program import Bundle, Instruction, Slot
+from castsim.isa.tpc.encoding.tables import LOOP, NOP, CompressedLayout, Encoding
+from castsim.isa.tpc.program import Bundle, Slot, TpcInstruction
 
 _MEMORY_SLOTS = (Slot.LOAD, Slot.STORE)
 
 
-def encode_bundle(bundle: Bundle, encoding: Encoding, half: Half | None = None) -> bytes:
+def encode_bundle(bundle: Bundle, encoding: Encoding, half: CompressedLayout | None = None) -> bytes:
     """Encode one bundle, labels resolved, in full or as a compressed half.
 
     Raises:
@@ -52,7 +52,7 @@ def assumed_items(bundle: Bundle, encoding: Encoding) -> Iterator[str]:
 
 def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
     here = sheet.layout.slots()
-    found: list[tuple[Slot, Instruction, list[FieldContent]]] = []
+    found: list[tuple[Slot, TpcInstruction, list[FieldContent]]] = []
     for slot, instruction in zip(Slot, bundle.slots, strict=True):
         if instruction is None:
             if slot in here:
@@ -75,7 +75,7 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
 
 
 def _write_immediate(
-    found: list[tuple[Slot, Instruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
+    found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
 ) -> frozenset[int]:
     """Write the one long immediate; return the values that SPU must take as short ones for want of room."""
     uses = [
@@ -99,7 +99,7 @@ def _write_immediate(
     return frozenset(short)
 
 
-def _write_predicates(found: list[tuple[Slot, Instruction, list[FieldContent]]], sheet: Sheet) -> None:
+def _write_predicates(found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], sheet: Sheet) -> None:
     memory = [instruction for slot, instruction, _ in found if slot in _MEMORY_SLOTS]
     for instruction in memory[1:]:
         if instruction.predicate != memory[0].predicate:

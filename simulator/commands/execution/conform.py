@@ -36,7 +36,7 @@ def execute(options: Namespace) -> Outcome:
             dst=options.dst,
             prove=options.prove,
             workers=workers,
-            heard=progress,
+            progress=progress,
             options=values,
         )
 

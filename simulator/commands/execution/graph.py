@@ -15,7 +15,7 @@ from castsim.execution.inputs import write_array
 from castsim.files import file_name, file_names, whole_file
 from castsim.graphs import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.isa.errors import ReadError
-from castsim.planning.answering import setting_of
+from castsim.planning.lowering_answers import setting_of
 from castsim.reports.graph import graph_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target

@@ -12,13 +12,13 @@ from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT
 from castsim.isa.errors import ReadError
 from castsim.planning import CastRequest, Verdict
-from castsim.planning.answering import answer, answer_through
+from castsim.planning.lowering_answers import answer, answer_through
 from castsim.reports.lower import answer_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
 
 if TYPE_CHECKING:
-    from castsim.planning.answering import Answer
+    from castsim.planning.lowering_answers import Answer
 
 _LONGEST = 3
 """Instructions of the longest chain that the search follows."""

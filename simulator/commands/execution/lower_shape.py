@@ -12,7 +12,7 @@ from pathlib import Path
 
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.planning import CastRequest, assembly_of, cost_of
-from castsim.planning.answering import Answer
+from castsim.planning.lowering_answers import Answer
 from castsim.targets import load_target
 
 LARGEST = 1 << 26

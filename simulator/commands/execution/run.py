@@ -36,7 +36,7 @@ from castsim.targets.options import watched, with_options
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.machines.vliw.lint import Finding
+    from castsim.machines.vliw.lint import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running import LoadedProgram, Result
     from castsim.targets import Target
@@ -158,7 +158,7 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
             raise ReadError(f"{option} is about tile programs; {options.program} is assembly")
 
 
-def _lint(loaded: LoadedProgram) -> tuple[Finding, ...]:
+def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
     """Check the issue rules of an assembly program.
 
     Raises:

@@ -12,11 +12,11 @@ from castsim.isa.errors import EngineError
 
 if TYPE_CHECKING:
     from castsim.engines.event_dataflow.issue import Issuer
-    from castsim.engines.event_dataflow.pipes import Pipe, Wait
+    from castsim.engines.event_dataflow.pipes import PipeProcess, Wait
     from castsim.engines.event_dataflow.records import Entry
 
 
-def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe]) -> EngineError | None:
+def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> EngineError | None:
     """Return the error that names every wait, None if nothing waits."""
     if not _waits(issuer, pipes):
         return None
@@ -34,7 +34,7 @@ def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe]) -> EngineErr
     return explain_deadlock(tree, _waits(issuer, pipes), Rest(issuer.name, queued, unreached))
 
 
-def _waits(issuer: Issuer, pipes: Mapping[str, Pipe]) -> list[Standstill]:
+def _waits(issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> list[Standstill]:
     """Return who waits for what."""
     named = [(pipe.name, pipe.wait) for pipe in pipes.values()] + [(issuer.name, issuer.wait)]
     return [_standstill(name, wait) for name, wait in named if wait is not None]
@@ -45,7 +45,7 @@ def _standstill(name: str, wait: Wait) -> Standstill:
     return Standstill(name, wait.entry.index, wait.entry.execution.instruction, wait.flag, needed)
 
 
-def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, Pipe], max_cycles: int) -> EngineError:
+def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess], max_cycles: int) -> EngineError:
     """Return the error of a run that took longer than allowed."""
     open_entries: list[Entry] = []
     if issuer.beyond is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from castsim.engines.event_dataflow.accounting import Account
-from castsim.engines.event_dataflow.pipes import DrainMarker, Machine, Pipe, Wait
+from castsim.engines.event_dataflow.pipes import DataflowRun, DrainMarker, PipeProcess, Wait
 from castsim.engines.event_dataflow.records import Entry, ExecutionRecord
 from castsim.engines.event_dataflow.scoreboard import Scoreboard
 from castsim.execution.dataflow.operations import Barrier, ScalarWork, SetFlag, WaitFlag
@@ -24,7 +24,12 @@ class Issuer:
     """The scalar unit. `clock` is the cycle in which it starts its next operation."""
 
     def __init__(
-        self, tree: Tree, machine: Machine, pipes: Mapping[str, Pipe], observer: Observer | None, max_cycles: int
+        self,
+        tree: Tree,
+        machine: DataflowRun,
+        pipes: Mapping[str, PipeProcess],
+        observer: Observer | None,
+        max_cycles: int,
     ) -> None:
         self.name = machine.target.pipes.scalar
         self.clock = 0
@@ -46,7 +51,7 @@ class Issuer:
         self._costs: dict[object, tuple[int, Cause]] = {}
         self._entries = self._draw(tree)
 
-    def demand(self, pipe: Pipe) -> None:
+    def demand(self, pipe: PipeProcess) -> None:
         """Go on until `pipe` has got something to do, or its flag."""
         if pipe.remaining or pipe.wait is not None:
             self._demanding.add(pipe.name)
@@ -120,7 +125,7 @@ class Issuer:
             execution.close_issue()
 
     def _ready(self) -> bool:
-        """Return whether it can go on, and somebody listens."""
+        """Return whether it can go on, and has a listener."""
         until = None if self.watcher is None else self.watcher.until
         return self.wait is None and self.beyond is None and (until is None or self.clock < until)
 

@@ -20,7 +20,7 @@ from castsim.timing import Cause, Observer
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a pipe stands still for: `entry` is the operation at its head.
+    """The reason for which a pipe stands still: `entry` is the operation at its head.
 
     `flag` is set if it awaits a flag, `needed` if it awaits the bytes of an earlier execution, neither at a barrier.
     """
@@ -38,21 +38,21 @@ class DrainMarker:
 
 
 class VectorUnit(Protocol):
-    """What a mechanism adds: the work of the vector pipe."""
+    """The part that a mechanism adds: the vector pipe."""
 
     def check(self, operation: object) -> None:
-        """Refuse an operation of the vector pipe that the unit cannot execute.
+        """Reject an operation of the vector pipe that the unit cannot execute.
 
         Raises:
             IllegalError: it is of another mechanism, or needs a timing row that the target does not have.
         """
 
-    def run(self, pipe: Pipe, entry: Entry) -> Steps:
+    def run(self, pipe: PipeProcess, entry: Entry) -> Steps:
         """Execute the operation of `entry`; returns when the pipe can take the next one."""
 
 
 @dataclass(slots=True, eq=False)
-class Machine:
+class DataflowRun:
     """One run: clock, target, vector unit, buffer ports, flags, and the records of what happened."""
 
     env: Environment
@@ -64,13 +64,13 @@ class Machine:
     facts: set[str] = field(default_factory=set)
 
 
-class Pipe:
+class PipeProcess:
     """One in-order pipe. `remaining` counts the operations that the scalar unit has yet to send.
 
     `drain_end` is the cycle from which on what it has started should keep it no longer.
     """
 
-    def __init__(self, name: str, machine: Machine, remaining: int, observer: Observer | None) -> None:
+    def __init__(self, name: str, machine: DataflowRun, remaining: int, observer: Observer | None) -> None:
         self.name = name
         self.machine = machine
         self.account = Account(name, observer)
@@ -114,7 +114,7 @@ class Pipe:
         self.account.close()
 
     def note_drain(self, entry: Entry, end: int) -> None:
-        """Note that the pipe should have no more to do for `entry` in cycle `end`."""
+        """Record that the pipe should have no more to do for `entry` in cycle `end`."""
         if end >= self.drain_end:
             self._draining, self.drain_end = entry, end
 

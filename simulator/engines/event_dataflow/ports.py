@@ -32,7 +32,7 @@ class Pattern:
 
 
 class BufferPorts(ABC):
-    """When each port is free next. `held` is the longest that a block of the last grant waited for a held port.
+    """The ports, and when each is free next. `held` is the longest wait of a block of the last grant for a held port.
 
     `cells` are port and bank of every block, for reads and for writes, starting over where they end; `write_ports`
     is the distance from the number of a group's read port to that of its write port.

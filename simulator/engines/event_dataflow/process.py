@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from castsim.engines.event_dataflow.issue import Issuer
-from castsim.engines.event_dataflow.pipes import DrainMarker, Pipe, Wait
+from castsim.engines.event_dataflow.pipes import DrainMarker, PipeProcess, Wait
 from castsim.engines.event_dataflow.records import Completion, Entry, Steps, await_end
 from castsim.engines.event_dataflow.transfer import run_transfer
 from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
 from castsim.timing import Cause
 
 
-def serve(pipe: Pipe, issuer: Issuer) -> Steps:
+def serve(pipe: PipeProcess, issuer: Issuer) -> Steps:
     """Execute the operations of `pipe` one after the other, for ever."""
     env = pipe.machine.env
     while True:
@@ -33,7 +33,7 @@ def serve(pipe: Pipe, issuer: Issuer) -> Steps:
         pipe.current = None
 
 
-def _execute(pipe: Pipe, issuer: Issuer, entry: Entry) -> Steps:
+def _execute(pipe: PipeProcess, issuer: Issuer, entry: Entry) -> Steps:
     operation = entry.operation
     entry.start = int(pipe.machine.env.now)
     match operation:
@@ -51,7 +51,7 @@ def _execute(pipe: Pipe, issuer: Issuer, entry: Entry) -> Steps:
             yield from pipe.machine.vector.run(pipe, entry)
 
 
-def _await_operands(pipe: Pipe, entry: Entry) -> Steps:
+def _await_operands(pipe: PipeProcess, entry: Entry) -> Steps:
     """Wait until the earlier instructions whose bytes this one needs have ended."""
     for needed in entry.execution.needs:
         pipe.wait = Wait(entry, needed=needed)
@@ -62,7 +62,7 @@ def _await_operands(pipe: Pipe, entry: Entry) -> Steps:
     pipe.rest(Cause.OPERAND_WAIT, int(pipe.machine.env.now), entry)
 
 
-def _await_flag(pipe: Pipe, issuer: Issuer, entry: Entry, operation: WaitFlag) -> Steps:
+def _await_flag(pipe: PipeProcess, issuer: Issuer, entry: Entry, operation: WaitFlag) -> Steps:
     machine = pipe.machine
     key = (operation.signaller, operation.pipe, operation.event)
     cycle = machine.flags.take(key)
@@ -81,7 +81,7 @@ def _await_flag(pipe: Pipe, issuer: Issuer, entry: Entry, operation: WaitFlag) -
     machine.ledger.finish(entry, now)
 
 
-def _await_retirement(pipe: Pipe, entry: Entry) -> Steps:
+def _await_retirement(pipe: PipeProcess, entry: Entry) -> Steps:
     env = pipe.machine.env
     for earlier in pipe.retire():
         yield from await_end(env, earlier)
@@ -89,7 +89,7 @@ def _await_retirement(pipe: Pipe, entry: Entry) -> Steps:
     pipe.machine.ledger.finish(entry, int(env.now))
 
 
-def _signal(pipe: Pipe, entry: Entry, operation: SetFlag) -> Callable[[int], None]:
+def _signal(pipe: PipeProcess, entry: Entry, operation: SetFlag) -> Callable[[int], None]:
     def fire(cycle: int) -> None:
         pipe.machine.ledger.finish(entry, cycle)
         pipe.machine.flags.fire((operation.pipe, operation.waiter, operation.event), cycle)
@@ -97,7 +97,7 @@ def _signal(pipe: Pipe, entry: Entry, operation: SetFlag) -> Callable[[int], Non
     return fire
 
 
-def _after_retirement(pipe: Pipe, action: Callable[[int], None]) -> None:
+def _after_retirement(pipe: PipeProcess, action: Callable[[int], None]) -> None:
     """Call `action` once everything started on the pipe has ended; the pipe itself goes on at once."""
     env = pipe.machine.env
     earlier = tuple(pipe.retire())
@@ -107,7 +107,7 @@ def _after_retirement(pipe: Pipe, action: Callable[[int], None]) -> None:
         action(int(env.now))
 
 
-def _later(pipe: Pipe, earlier: tuple[Completion, ...], action: Callable[[int], None]) -> Steps:
+def _later(pipe: PipeProcess, earlier: tuple[Completion, ...], action: Callable[[int], None]) -> Steps:
     for completion in earlier:
         yield from await_end(pipe.machine.env, completion)
     action(int(pipe.machine.env.now))

@@ -54,7 +54,7 @@ class ExecutionRecord(Completion):
     queued: int = 0
 
     def begin(self, cycle: int, entry: Entry) -> None:
-        """Note that one of its pipe operations starts in `cycle`; the first one counts, of equals that issued first.
+        """Record that one of its pipe operations starts in `cycle`; the first one counts, of equals that issued first.
 
         What an instruction waits for is not its own time: a cast issued early and held by an operand lasts as long as
         one that finds its operand ready, from a control write issued just in time to the end.
@@ -65,19 +65,19 @@ class ExecutionRecord(Completion):
             self.begun = (cycle, entry.index)
 
     def start_at(self, cycle: int) -> None:
-        """Note that it starts in `cycle`, whatever else begins in it."""
+        """Record that it starts in `cycle`, whatever else begins in it."""
         self.start = cycle
         self.begun = _BEFORE_ALL
 
     def close_one(self, end: int) -> None:
-        """Note that one operation ends in cycle `end`."""
+        """Record that one operation ends in cycle `end`."""
         self.end = max(self.end, end)
         self.open -= 1
         if self.issued and self.open == 0:
             self.settle()
 
     def close_issue(self) -> None:
-        """Note that all its operations were issued."""
+        """Record that all its operations were issued."""
         self.issued = True
         if self.open == 0:
             self.settle()
@@ -103,7 +103,7 @@ class Entry(Completion):
     held: int = 0
 
     def begin(self, cycle: int) -> None:
-        """Note that its pipe starts to work for it in `cycle`."""
+        """Record that its pipe starts to work for it in `cycle`."""
         self.start = cycle
         self.execution.begin(cycle, self)
 

@@ -1,7 +1,7 @@
 """Which earlier instructions an instruction has to wait for, in programs that synchronise nothing themselves.
 
 Per address space a map of disjoint intervals holds the last writer and the readers since. What a writer replaced it
-waited for itself, so the map is enough: whoever waits for the last writer waits for all before it.
+waited for itself, so the map is enough: what waits for the last writer waits for all before it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Space:
                 yield from interval.readers
 
     def enter(self, access: Access, execution: ExecutionRecord, now: int) -> None:
-        """Note who touches the bytes now."""
+        """Record who touches the bytes now."""
         self._split(access.start)
         self._split(access.end)
         overlapping = self._overlapping(access)
@@ -89,7 +89,7 @@ class _Space:
         left.end = position
 
     def _sweep(self, now: int) -> None:
-        """Forget intervals that nobody could still wait for."""
+        """Forget intervals that nothing could still wait for."""
         kept = [
             (start, interval)
             for start, interval in zip(self._starts, self._intervals, strict=True)
@@ -107,7 +107,7 @@ class Scoreboard:
         self._spaces = {space: _Space() for space in Survey(tree).followed_spaces()}
 
     def enter(self, execution: ExecutionRecord, accesses: tuple[Access, ...], now: int) -> tuple[ExecutionRecord, ...]:
-        """Note the accesses of the next execution in program order; return the earlier ones it has to wait for."""
+        """Record the accesses of the next execution in program order; return the earlier ones it has to wait for."""
         followed = [
             (self._spaces[access.space], access)
             for access in accesses

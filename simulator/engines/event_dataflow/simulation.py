@@ -12,7 +12,7 @@ from castsim.engines.event_dataflow import failure
 from castsim.engines.event_dataflow.accounting import Ledger
 from castsim.engines.event_dataflow.flags import Flags
 from castsim.engines.event_dataflow.issue import Issuer
-from castsim.engines.event_dataflow.pipes import Machine, Pipe, VectorUnit
+from castsim.engines.event_dataflow.pipes import DataflowRun, PipeProcess, VectorUnit
 from castsim.engines.event_dataflow.ports import BufferPorts
 from castsim.engines.event_dataflow.process import serve
 from castsim.execution.dataflow.survey import Survey
@@ -39,7 +39,7 @@ class DataflowSimulation:
         self._tree = tree
         self._listener = observer
         details = self._observer = observer if isinstance(observer, Observer) else None
-        self._machine = Machine(
+        self._machine = DataflowRun(
             env=Environment(),
             target=target,
             vector=vector,
@@ -50,10 +50,10 @@ class DataflowSimulation:
         counts = survey.operations
         working = (target.pipes.vector, target.pipes.load, target.pipes.store)
         touched = [name for name in target.pipes.others if counts[name]]
-        self._pipes = {name: Pipe(name, self._machine, counts[name], details) for name in (*working, *touched)}
+        self._pipes = {name: PipeProcess(name, self._machine, counts[name], details) for name in (*working, *touched)}
 
     def hold_port(self, group: int, write: bool, start: int, cycles: int) -> None:
-        """Keep one port of bank group `group` busy in the cycles [start, start + cycles), as if somebody else used it.
+        """Keep one port of bank group `group` busy in the cycles [start, start + cycles), as if something else used it.
 
         Raises:
             ValueError: there is no such group.
@@ -85,7 +85,7 @@ class DataflowSimulation:
     def watch(self, watcher: Watcher) -> int:
         """Simulate as far as the watcher listens; return how many operations were issued.
 
-        Pipes that work then finish what they are about. Whoever waits goes on waiting for what has not happened yet, so
+        Pipes that work then finish what they are about. What waits goes on waiting for what has not happened yet, so
         the rest of its cycles is known.
         """
         env = self._machine.env

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.engines.event_dataflow.events import At
-from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.pipes import PipeProcess
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.execution.dataflow.operations import BLOCK, Transfer
 from castsim.execution.dataflow.timing import let_through, transfer_due, transfer_end
@@ -13,7 +13,7 @@ from castsim.execution.dataflow.transfer_plan import TransferPlan
 from castsim.timing import Cause
 
 
-def run_transfer(pipe: Pipe, entry: Entry, operation: Transfer) -> Steps:
+def run_transfer(pipe: PipeProcess, entry: Entry, operation: Transfer) -> Steps:
     """Execute `operation`; returns when it has ended."""
     machine, env = pipe.machine, pipe.machine.env
     plan = TransferPlan.of(operation, machine.target)

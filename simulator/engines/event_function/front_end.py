@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simpy import Event
 
-from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.pipes import PipeProcess
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.engines.event_function.stores import PendingStore, StoreQueue
 from castsim.engines.event_function.trip import Trip
@@ -29,7 +29,7 @@ class FrontEnd:
 
     def __init__(
         self,
-        pipe: Pipe,
+        pipe: PipeProcess,
         entry: Entry,
         function: VectorFunction,
         target: VectorFunctionTarget,

@@ -10,7 +10,7 @@ from castsim.engines.event_dataflow.ports import BufferPorts, Pattern
 from castsim.engines.event_dataflow.records import Entry
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.machines.vector_function.timing import group_has_room
-from castsim.targets.vector_function import BufferPorts as PortFacts
+from castsim.targets.vector_function import FunctionBufferPorts as PortFacts
 from castsim.timing import Observer
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simpy import Event
 
 from castsim.engines.event_dataflow.events import At
-from castsim.engines.event_dataflow.pipes import Machine
+from castsim.engines.event_dataflow.pipes import DataflowRun
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.dataflow.timing import NO_TICK, TICKS
@@ -43,7 +43,7 @@ class StoreQueue:
     The ports of its load and its instructions are included.
     """
 
-    def __init__(self, machine: Machine, entry: Entry, facts: FunctionTicks) -> None:
+    def __init__(self, machine: DataflowRun, entry: Entry, facts: FunctionTicks) -> None:
         self._machine = machine
         self._entry = entry
         self._facts = facts
@@ -98,7 +98,7 @@ class StoreQueue:
             self._wakeup.succeed()
 
 
-def grant(machine: Machine, entry: Entry, address: int, size: int, *, write: bool, asked: int) -> int:
+def grant(machine: DataflowRun, entry: Entry, address: int, size: int, *, write: bool, asked: int) -> int:
     """Ask for `size` bytes at `address`; return the cycle in which the last block passes, `asked` if there is none."""
     if size <= 0:
         return asked

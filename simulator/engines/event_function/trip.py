@@ -9,7 +9,7 @@ from typing import Any
 from simpy import Event
 
 from castsim.engines.event_dataflow.events import At
-from castsim.engines.event_dataflow.pipes import Machine
+from castsim.engines.event_dataflow.pipes import DataflowRun
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.engines.event_function.stores import PendingStore, grant
 from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from
@@ -27,7 +27,7 @@ class Trip:
     stores go; None: at once.
     """
 
-    machine: Machine
+    machine: DataflowRun
     entry: Entry
     facts: FunctionTicks
     shape: TripShape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsim.engines.event_dataflow.pipes import Pipe
+from castsim.engines.event_dataflow.pipes import PipeProcess
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.engines.event_function.front_end import FrontEnd
 from castsim.execution.dataflow.timing import TICKS
@@ -21,10 +21,10 @@ class FunctionUnit:
         self._facts = FunctionTicks.of(target)
 
     def check(self, operation: object) -> None:
-        """Refuse what is no vector function, and instructions for which the target has no latency."""
+        """Reject what is not a vector function, and instructions for which the target has no latency."""
         check_function(operation, self._target)
 
-    def run(self, pipe: Pipe, entry: Entry) -> Steps:
+    def run(self, pipe: PipeProcess, entry: Entry) -> Steps:
         """Launch a function; returns when it has ended."""
         env = pipe.machine.env
         function = entry.operation

@@ -14,12 +14,12 @@ from castsim.engines.event_dataflow.records import Entry
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.machines.strided.banks import places_of_blocks
 from castsim.machines.strided.timing import passes
-from castsim.targets.strided_repeat import BufferPorts as BankFacts
+from castsim.targets.strided_repeat import StridedBufferPorts as BankFacts
 from castsim.timing import Observer
 
 
 class Ports(BufferPorts):
-    """When each port is free next, and each bank: for a read, then for a write. What excludes nothing stays free."""
+    """Ports and banks, and when each is free for a read, then for a write. Those that exclude nothing stay free."""
 
     def __init__(self, banks: BankFacts, observer: Observer | None) -> None:
         super().__init__(banks.groups, _cells(banks), banks.groups, observer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simpy import Event
 
 from castsim.engines.event_dataflow.events import At
-from castsim.engines.event_dataflow.pipes import Machine, Pipe
+from castsim.engines.event_dataflow.pipes import DataflowRun, PipeProcess
 from castsim.engines.event_dataflow.ports import Pattern
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.machines.strided.geometry import repeat_blocks
@@ -21,13 +21,13 @@ class _Walk:
 
     __slots__ = ("byte", "pattern", "step")
 
-    def __init__(self, machine: Machine, operation: VectorOperation, stream: Stream, *, write: bool) -> None:
+    def __init__(self, machine: DataflowRun, operation: VectorOperation, stream: Stream, *, write: bool) -> None:
         offsets = repeat_blocks(stream, operation.lanes, operation.mask)
         self.pattern: Pattern = machine.ports.pattern(offsets, write)
         self.byte = stream.address
         self.step = stream.step
 
-    def grant(self, machine: Machine, now: int, entry: Entry) -> int:
+    def grant(self, machine: DataflowRun, now: int, entry: Entry) -> int:
         """Ask for the blocks of the next repeat; return when the last one passes."""
         last = machine.ports.grant(now, self.pattern, self.byte // BLOCK, entry)
         self.byte += self.step
@@ -42,7 +42,7 @@ class _WriteBack:
 
     __slots__ = ("_entry", "_machine", "_passed", "_walk", "due")
 
-    def __init__(self, machine: Machine, entry: Entry, walk: _Walk) -> None:
+    def __init__(self, machine: DataflowRun, entry: Entry, walk: _Walk) -> None:
         self.due = 0
         self._passed = 0
         self._machine = machine
@@ -65,17 +65,17 @@ class StridedUnit:
         self._target = target
 
     def check(self, operation: object) -> None:
-        """Refuse what is no vector instruction of this mechanism, and timing rows that the target does not have."""
+        """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
         check_vector(operation, self._target)
 
-    def run(self, pipe: Pipe, entry: Entry) -> Steps:
+    def run(self, pipe: PipeProcess, entry: Entry) -> Steps:
         """Execute an instruction; returns when the pipe can take the next one, before the results are in the buffer."""
         operation = entry.operation
         assert isinstance(operation, VectorOperation)  # checked before the run
         yield from _run(self._target, pipe, entry, operation)
 
 
-def _run(target: StridedRepeatTarget, pipe: Pipe, entry: Entry, operation: VectorOperation) -> Steps:
+def _run(target: StridedRepeatTarget, pipe: PipeProcess, entry: Entry, operation: VectorOperation) -> Steps:
     machine, env = pipe.machine, pipe.machine.env
     row = target.timing.vector[operation.timing]
     machine.facts.update(facts_of(operation))

@@ -15,7 +15,7 @@ from typing import Any
 from simpy import AnyOf, Environment, Event
 
 from castsim.engines.account import PipeAccount
-from castsim.engines.event_vliw.memory import Port, Request
+from castsim.engines.event_vliw.memory import MemoryRequest, Port
 from castsim.execution.tree import Tree, instances, operations
 from castsim.machines.vliw.operations import SLOTS, BundleOperation
 from castsim.timing import Cause, Execution, Listener, OperationTiming
@@ -33,20 +33,20 @@ class _Issued:
     effect_clock: int
     operation: BundleOperation
     first_index: int
-    requests: list[Request]
+    requests: list[MemoryRequest]
     waits: dict[Cause, int]
     end: int = 0
 
 
 @dataclass(slots=True)
 class Record:
-    """What has become of all bundles."""
+    """The record of all bundles."""
 
     bundles: list[_Issued] = field(default_factory=list)
     operations: int = 0
 
 
-class Core:
+class IssueProcess:
     """The issuing process. `beyond` is set to the bundle that met the cycle limit."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Core:
         self._listener = listener
         self._clock = 0
         self._vpu_free = 0
-        self._outstanding: list[Request] = []
+        self._outstanding: list[MemoryRequest] = []
         self._open: deque[_Issued] = deque()
 
     def run(self) -> Generator[Event, Any, None]:
@@ -96,7 +96,7 @@ class Core:
     def _wait(self, operation: BundleOperation, waits: dict[Cause, int]) -> Generator[Event, Any, None]:
         """Stand still until the bundle can go."""
         now = int(self._env.now)
-        if operation.work[SLOTS.index("VPU")] and self._vpu_free > now:
+        if operation.slot_cycles[SLOTS.index("VPU")] and self._vpu_free > now:
             yield self._env.timeout(self._vpu_free - now)
             self._stall(Cause.INITIATION_INTERVAL, self._vpu_free, waits)
         for request in [r for r in self._outstanding if r.due is not None and r.due <= self._clock]:
@@ -110,17 +110,17 @@ class Core:
             self._blame(freed, begin, waits)
         self._settle(self._clock)
 
-    def _waiting(self) -> list[Request]:
+    def _waiting(self) -> list[MemoryRequest]:
         self._outstanding = [request for request in self._outstanding if not request.done.processed]
         return self._outstanding
 
-    def _until_done(self, request: Request, waits: dict[Cause, int]) -> Generator[Event, Any, None]:
+    def _until_done(self, request: MemoryRequest, waits: dict[Cause, int]) -> Generator[Event, Any, None]:
         begin = int(self._env.now)
         if not request.done.processed:
             yield request.done
             self._blame(request, begin, waits)
 
-    def _blame(self, request: Request, begin: int, waits: dict[Cause, int]) -> None:
+    def _blame(self, request: MemoryRequest, begin: int, waits: dict[Cause, int]) -> None:
         """Charge the cycles from `begin` to now to what kept the access."""
         now = int(self._env.now)
         while begin < now:
@@ -147,18 +147,18 @@ class Core:
         first = self.record.operations
         issued = _Issued(instruction, now, self._clock + operation.effect, operation, first, [], waits)
         for place, slot in enumerate(SLOTS):
-            busy = bool(operation.work[place])
+            busy = bool(operation.slot_cycles[place])
             self._accounts[slot].charge(Cause.BUSY if busy else Cause.EMPTY, now + 1, first if busy else None)
             self.record.operations += busy
-        self._vpu_free = max(self._vpu_free, now + operation.work[SLOTS.index("VPU")])
-        if max(operation.work) > 1:
+        self._vpu_free = max(self._vpu_free, now + operation.slot_cycles[SLOTS.index("VPU")])
+        if max(operation.slot_cycles) > 1:
             self.facts.add("options.all_lanes_cycles")
         for count, port, due in (
             (operation.loads, self._ports[0], self._clock + operation.data_due),
             (operation.stores, self._ports[1], None),
         ):
             for _ in range(count):
-                request = Request(first, due, self._env.event())
+                request = MemoryRequest(first, due, self._env.event())
                 issued.requests.append(request)
                 self._outstanding.append(request)
                 port.queue.put(request)
@@ -169,7 +169,7 @@ class Core:
             self._listener.progress(now, self.record.operations)
 
     def _settle(self, clock: int) -> None:
-        """Note the ends of bundles whose last effect has come by bundle slot `clock`."""
+        """Record the ends of bundles whose last effect has come by bundle slot `clock`."""
         now = int(self._env.now)
         for issued in [each for each in self._open if each.effect_clock <= clock]:
             issued.end = now
@@ -199,7 +199,7 @@ class Core:
         for number, each in enumerate(self.record.bundles):
             index, waits = each.first_index, each.waits
             for place, slot in enumerate(SLOTS):
-                if each.operation.work[place]:
+                if each.operation.slot_cycles[place]:
                     causes = {**waits, Cause.BUSY: 1}
                     name = each.operation.names[place]
                     found.append(OperationTiming(index, number, slot, name, each.start, _end(each), causes))

@@ -17,7 +17,7 @@ from castsim.timing import Cause
 
 
 @dataclass(slots=True)
-class Request:
+class MemoryRequest:
     """One access: `due` is the number of the bundle slot at which the core needs its data (None: a store)."""
 
     operation: int
@@ -39,7 +39,7 @@ class Port:
     def __init__(self, env: Environment, account: PipeAccount, interval: int, latency: int) -> None:
         self.account = account
         self.queue: Store = Store(env)
-        self._crossing: Request | None = None
+        self._crossing: MemoryRequest | None = None
         self._env = env
         self._interval = interval
         self._load_cycles = load_cycles(interval, latency)
@@ -48,7 +48,7 @@ class Port:
         """Let the accesses cross in order, for ever."""
         while True:
             got: Any = yield self.queue.get()
-            request: Request = got
+            request: MemoryRequest = got
             begin = int(self._env.now)
             self.account.charge(Cause.EMPTY, begin)
             self._crossing = request
@@ -68,7 +68,7 @@ class Port:
         else:
             self.account.charge(Cause.BUSY, until, self._crossing.operation)
 
-    def _finish(self, request: Request) -> Generator[Event, Any, None]:
+    def _finish(self, request: MemoryRequest) -> Generator[Event, Any, None]:
         """The access ends, while the next one crosses."""
         yield self._env.timeout(request.done_at - int(self._env.now))
         request.done.succeed()

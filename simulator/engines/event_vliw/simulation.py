@@ -5,7 +5,7 @@ from __future__ import annotations
 from simpy import Environment
 
 from castsim.engines.account import PipeAccount
-from castsim.engines.event_vliw.bundle_issue import Core
+from castsim.engines.event_vliw.bundle_issue import IssueProcess
 from castsim.engines.event_vliw.memory import Port
 from castsim.execution.tree import Lowered, Tree, elements
 from castsim.isa.errors import EngineError, IllegalError
@@ -31,7 +31,7 @@ class VliwSimulation:
         issued = [element for element in elements(tree.root) if not isinstance(element, Lowered)]
         strange = next((each for each in issued if not isinstance(each, BundleOperation)), None)
         if strange is not None:
-            raise IllegalError(f"{target.name} issues bundles; {type(strange).__name__} is none")
+            raise IllegalError(f"{target.name} issues bundles; {type(strange).__name__} is not a bundle")
         details = observer if isinstance(observer, Observer) else None
         self._tree = tree
         self._listener = observer
@@ -46,7 +46,7 @@ class VliwSimulation:
         for port in ports:
             self._env.process(port.serve())
         entries = int(target.option("global_queue_entries"))
-        self._core = Core(self._env, tree, self._accounts, (ports[0], ports[-1]), entries, observer)
+        self._core = IssueProcess(self._env, tree, self._accounts, (ports[0], ports[-1]), entries, observer)
         self._core.facts.update(_MEMORY_FACTS if accesses else ())
 
     def run(self, max_cycles: int) -> Timing:

@@ -3,13 +3,13 @@
 It is a recurrence without an event queue. Every pipe is in one of a few states and knows when it goes on (`pipes`);
 the scalar unit issues as far as some pipe needs it (`issue`, `scoreboard`); block requests are served in the order of
 (cycle, operation) at the ports (`ports`, `requests`); vector functions add a small state of their own (`functions`).
-`machine` ties them together. All of it works on rows of integers, named as in the event engine (`state`,
-`function_state`, `codes`), in lists of objects or in bare memory (`memory`), and runs interpreted, or compiled where
+`machine` ties them together. All of it works on rows of integers, named after the objects of the event engine (`state`,
+`function_state`, `codes`), in lists of rows or in bare memory (`memory`), and runs interpreted, or compiled where
 numba is there and the work pays for it (`compiling`). What anything costs is a rule of the mechanism, called by every
 engine (`dataflow.timing`, `strided.timing`, `vector_function.timing`).
 
 The operation tree is turned into rows once per distinct instruction (`encoding`) and read as a stream of tokens
 (`tokens`). Between two trips of a loop the whole state relative to now is compared with those of earlier trips
 (`relative`, `snapshots`); where it repeats, the trips in between repeat too and are not executed again (`skipping`).
-What is reported of them is worked out when somebody asks (`records`).
+What is reported of them is worked out when it is read (`records`).
 """

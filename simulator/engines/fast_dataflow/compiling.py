@@ -46,7 +46,7 @@ from castsim.engines.fast_dataflow import (
 from castsim.engines.fast_dataflow.memory import address_of, machine_record, parts_of_machine
 from castsim.engines.fast_dataflow.rows import names_of
 from castsim.engines.fast_dataflow.sources import sources
-from castsim.engines.fast_dataflow.state import Machine
+from castsim.engines.fast_dataflow.state import MachineState
 from castsim.execution.dataflow import timing as transfer_timing
 from castsim.machines.strided import timing as strided_timing
 from castsim.machines.vector_function import timing as function_timing
@@ -75,7 +75,7 @@ class _MachineType(types.Type):
     """The address of a machine's record."""
 
     def __init__(self) -> None:
-        super().__init__("Machine")
+        super().__init__("MachineState")
 
 
 class _TableType(types.Type):
@@ -218,7 +218,7 @@ _to_machine: Any = _machine_at
 
 
 @cache
-def compiled_machine() -> Callable[[Machine], int]:
+def compiled_machine() -> Callable[[MachineState], int]:
     """Return the compiled form of `machine.run`; it takes a machine in bare memory."""
     for module in _MODULES:
         for _, function in inspect.getmembers(module, inspect.isfunction):
@@ -231,7 +231,7 @@ def compiled_machine() -> Callable[[Machine], int]:
             raise  # not about the disk
         compiled = _compiled(keep=False)
 
-    def run(m: Machine) -> int:
+    def run(m: MachineState) -> int:
         return compiled(ctypes.addressof(cast(ctypes.Structure, m)))
 
     return run

@@ -12,9 +12,9 @@ from time import perf_counter
 
 from castsim.engines.fast_dataflow.machine import run
 from castsim.engines.fast_dataflow.sources import sources
-from castsim.engines.fast_dataflow.state import Machine
+from castsim.engines.fast_dataflow.state import MachineState
 
-Step = Callable[[Machine], int]
+Step = Callable[[MachineState], int]
 
 _COMPILING = "castsim.engines.fast_dataflow.compiling"
 _KEPT = f"compiling._machine.*.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}.*.nbc"

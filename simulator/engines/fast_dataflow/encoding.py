@@ -21,7 +21,7 @@ from castsim.engines.fast_dataflow.codes import (
     TRANSFER,
     WAIT,
 )
-from castsim.engines.fast_dataflow.memory import Memory
+from castsim.engines.fast_dataflow.memory import MachineMemory
 from castsim.engines.fast_dataflow.units import Unit
 from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
 from castsim.execution.dataflow.scalar_unit import cost_of
@@ -46,7 +46,7 @@ class Encoder:
     target: DataflowTarget
     unit: Unit
     pipes: tuple[str, ...]
-    memory: Memory = field(default_factory=Memory)
+    memory: MachineMemory = field(default_factory=MachineMemory)
     operations: list[Operation] = field(default_factory=list)
     flags: dict[Key, int] = field(default_factory=dict)
     spaces: dict[str, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Encoder:
     def __post_init__(self) -> None:
         if self.tree.interlocked:
             self.spaces = {
-                space: self.memory.append("spaces", [state.Space()]) for space in self.survey.followed_spaces()
+                space: self.memory.append("spaces", [state.SpaceRow()]) for space in self.survey.followed_spaces()
             }
 
     # ---------------------------------------------------------------------------------------------- instructions
@@ -78,8 +78,8 @@ class Encoder:
         if known is None:
             self.most_accesses = max(self.most_accesses, len(followed))
             first = self.memory.append("numbers", operations)
-            first_access = self.memory.append("accesses", [state.Access(*each) for each in followed])
-            row = state.Lowered(instruction, first, len(operations), first_access, len(followed))
+            first_access = self.memory.append("accesses", [state.AccessRow(*each) for each in followed])
+            row = state.LoweredRow(instruction, first, len(operations), first_access, len(followed))
             known = self._lowered[key] = self.memory.append("lowered", [row])
         return known
 
@@ -116,30 +116,28 @@ class Encoder:
                     *sent, FENCE_ALL if name == ALL_PIPES else SCALAR if name == self.pipes[SCALAR_PIPE] else FENCE
                 )
             case Transfer():
-                return self._add(*sent, TRANSFER, work=self._transfer(operation, addresses[0]))
-        work = self.unit.encode(operation, addresses, self)
-        self.facts.update(work.facts)
-        return self._add(*sent, work.kind, work=work.row)
+                return self._add(*sent, TRANSFER, row=self._transfer(operation, addresses[0]))
+        encoded = self.unit.encode(operation, addresses, self)
+        self.facts.update(encoded.facts)
+        return self._add(*sent, encoded.kind, row=encoded.row)
 
-    def _add(
-        self, operation: Operation, cost: int, cause: int, kind: int, *, flag: int = NONE, work: int = NONE
-    ) -> int:
+    def _add(self, operation: Operation, cost: int, cause: int, kind: int, *, flag: int = NONE, row: int = NONE) -> int:
         pipe = SCALAR_PIPE if operation.pipe == ALL_PIPES else self.pipes.index(operation.pipe)
         self.operations.append(operation)
-        row = state.Operation(len(self.operations) - 1, kind, pipe, cost, cause, flag, work)
-        return self.memory.append("operations", [row])
+        added = state.OperationRow(len(self.operations) - 1, kind, pipe, cost, cause, flag, row)
+        return self.memory.append("operations", [added])
 
     def _flag(self, key: Key) -> int:
         if key not in self.flags:
             from_scalar = int(key[0] == self.pipes[SCALAR_PIPE])
-            self.flags[key] = self.memory.append("flags", [state.Flag(from_scalar=from_scalar)])
+            self.flags[key] = self.memory.append("flags", [state.FlagRow(from_scalar=from_scalar)])
         return self.flags[key]
 
     def _transfer(self, operation: Transfer, address: int) -> int:
         """Put a transfer into its table."""
         plan = TransferPlan.of(operation, self.target)
         self.facts.update(plan.facts)
-        row = state.Transfer(
+        row = state.TransferRow(
             ahead=plan.ahead,
             behind=plan.behind,
             rate=plan.rate,
@@ -168,6 +166,6 @@ class Encoder:
         return place
 
     def make_room(self, **rows: int) -> None:
-        """See to it that tables have so many rows for the vector function at work."""
+        """Ensure that tables have so many rows for the vector function at work."""
         for table, count in rows.items():
             self.room[table] = max(self.room.get(table, 0), count)

@@ -9,8 +9,8 @@ import numpy as np
 
 from castsim.engines.fast_dataflow.codes import BEGUN, MARKER, NONE, SCALAR_END, STALE
 from castsim.engines.fast_dataflow.executions import execution_of, over
-from castsim.engines.fast_dataflow.memory import Memory
-from castsim.engines.fast_dataflow.state import Entry, Node, chain
+from castsim.engines.fast_dataflow.memory import MachineMemory
+from castsim.engines.fast_dataflow.state import EntryRow, NodeRow, chain
 
 _FIRST_ROOM = 256
 """A power of two, at least 2; what comes out does not depend on it, only how often the ring is tidied up."""
@@ -23,7 +23,7 @@ _BITS = BEGUN | SCALAR_END
 class ExecutionRows:
     """Start, end, instruction and origin of every execution. `expected`: how many there will be at most."""
 
-    def __init__(self, memory: Memory, spaces: list[int], expected: int) -> None:
+    def __init__(self, memory: MachineMemory, spaces: list[int], expected: int) -> None:
         self._memory = memory
         self._spaces = spaces
         self._room = min(expected, _LARGEST_GUESS) + 1
@@ -87,13 +87,13 @@ class ExecutionRows:
         nodes = (node.execution for node in (*self._accesses(), *self._needs()) if not node.kind & STALE)
         return min((*entries, *nodes), default=latest)
 
-    def _accesses(self) -> Iterator[Node]:
+    def _accesses(self) -> Iterator[NodeRow]:
         """Yield the accesses in flight."""
         m = self._memory.machine
         for space in self._spaces:
             yield from chain(m.nodes, m.spaces[space].first)
 
-    def _needs(self) -> Iterator[Node]:
+    def _needs(self) -> Iterator[NodeRow]:
         """Yield what executions wait for: those of the operations that have not been executed.
 
         The latest execution is one of them before any of its operations is issued. What it needs may be found nowhere
@@ -106,7 +106,7 @@ class ExecutionRows:
         for x in waiting if m.interlocked else ():
             yield from chain(m.nodes, execution_of(m, x).needs)
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[EntryRow]:
         m = self._memory.machine
         for p in range(1, m.pipe_count):
             pipe = m.pipes[p]
@@ -116,7 +116,7 @@ class ExecutionRows:
                 yield m.entries[pipe.current]
 
     def _forget_ended(self) -> None:
-        """Note of executions that have ended only that they have."""
+        """Keep of executions that have ended only that they have."""
         m = self._memory.machine
         for node in (*self._accesses(), *self._needs()):
             if not node.kind & STALE and over(m, node.execution, m.now):

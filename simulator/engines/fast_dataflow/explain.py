@@ -22,17 +22,17 @@ from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.executions import execution_of
 from castsim.engines.fast_dataflow.issue import issue_one
 from castsim.engines.fast_dataflow.scoreboard import first_need
-from castsim.engines.fast_dataflow.state import Entry, Machine, chain
+from castsim.engines.fast_dataflow.state import EntryRow, MachineState, chain
 from castsim.execution.dataflow.failure import LOOK_AHEAD, Rest, Standstill, explain_deadlock, explain_limit
 from castsim.execution.dataflow.operations import SetFlag, WaitFlag
 from castsim.execution.tree import Operation
 from castsim.isa.errors import EngineError
 
-Refill = Callable[[int], Machine]
+Refill = Callable[[int], MachineState]
 """Gives the machine what it has stopped for (one of its codes)."""
 
 
-def deadlock(m: Machine, encoder: Encoder, refill: Refill) -> EngineError | None:
+def deadlock(m: MachineState, encoder: Encoder, refill: Refill) -> EngineError | None:
     """Return the error that names every wait, None if nothing waits."""
     if not _waits(m, encoder):
         return None
@@ -50,9 +50,9 @@ def deadlock(m: Machine, encoder: Encoder, refill: Refill) -> EngineError | None
     return explain_deadlock(encoder.tree, waits, Rest(encoder.pipes[0], queued, unreached))
 
 
-def limit(m: Machine, encoder: Encoder, max_cycles: int) -> EngineError:
+def limit(m: MachineState, encoder: Encoder, max_cycles: int) -> EngineError:
     """Return the error of a run that took longer than allowed."""
-    reached: list[Entry] = []
+    reached: list[EntryRow] = []
     if m.issuer.beyond != NONE:
         reached.append(m.entries[m.issuer.beyond])
     else:
@@ -66,15 +66,15 @@ def limit(m: Machine, encoder: Encoder, max_cycles: int) -> EngineError:
     return explain_limit(encoder.tree, max_cycles, None if first is None else _instruction(m, first))
 
 
-def _instruction(m: Machine, entry: Entry) -> int:
+def _instruction(m: MachineState, entry: EntryRow) -> int:
     return execution_of(m, entry.execution).instruction
 
 
-def _operation(m: Machine, encoder: Encoder, entry: Entry) -> Operation:
+def _operation(m: MachineState, encoder: Encoder, entry: EntryRow) -> Operation:
     return encoder.operations[m.operations[entry.operation].number]
 
 
-def _waits(m: Machine, encoder: Encoder) -> list[Standstill]:
+def _waits(m: MachineState, encoder: Encoder) -> list[Standstill]:
     """Return who waits for what."""
     found = []
     for p in range(1, m.pipe_count):
@@ -95,13 +95,13 @@ def _waits(m: Machine, encoder: Encoder) -> list[Standstill]:
     return found
 
 
-def _at_flag(m: Machine, encoder: Encoder, pipe: str, entry: Entry) -> Standstill:
+def _at_flag(m: MachineState, encoder: Encoder, pipe: str, entry: EntryRow) -> Standstill:
     flag = _operation(m, encoder, entry)
     assert isinstance(flag, WaitFlag)
     return Standstill(pipe, entry.index, _instruction(m, entry), flag=flag)
 
 
-def _run_on(m: Machine, refill: Refill) -> Machine:
+def _run_on(m: MachineState, refill: Refill) -> MachineState:
     """Issue operations that no pipe demands: the machine would have issued them."""
     issued = 0
     while issued < LOOK_AHEAD and _goes_on(m):
@@ -114,12 +114,12 @@ def _run_on(m: Machine, refill: Refill) -> Machine:
     return m
 
 
-def _goes_on(m: Machine) -> bool:
+def _goes_on(m: MachineState) -> bool:
     """Whether the scalar unit can issue another operation."""
     return m.issuer.wait == SCALAR_RUNS and m.issuer.beyond == NONE and not m.issuer.all_issued
 
 
-def _unreached(m: Machine, encoder: Encoder, refill: Refill) -> Iterator[Operation]:
+def _unreached(m: MachineState, encoder: Encoder, refill: Refill) -> Iterator[Operation]:
     """Yield the operations that the scalar unit has not issued."""
     while True:
         issuer = m.issuer

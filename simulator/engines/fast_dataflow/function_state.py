@@ -1,6 +1,6 @@
 """The rows of a vector function: what it is made of, and what is at work; times in ticks of 1/100 cycle.
 
-The names are those of `event_function` and `vector_function.trip_shape`.
+Rows are named after the objects of `event_function` and `vector_function.trip_shape`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from castsim.execution.dataflow.timing import NO_TICK
 # ------------------------------------------------------------------------------------------ what a function is made of
 
 
-class Function(Row):
+class FunctionRow(Row):
     """A function: the facts it rests on (`vector_function.timing.FunctionTicks`), its registers, its nests.
 
     `setup` is 0 if it has no loop. Its nests are `nests` rows from `first_nest` on.
@@ -35,7 +35,7 @@ class Function(Row):
     nests: int
 
 
-class Nest(Row):
+class NestRow(Row):
     """A nest (`nest_plan.NestPlan`): times, then rows of `load_steps`, `steps`, `store_steps`.
 
     Of each, first come those of the row (before its first trip) or those of every trip, then the rest: `row_loads` and
@@ -68,7 +68,7 @@ class Nest(Row):
     closing_stores: int
 
 
-class LoadStep(Row):
+class LoadStepRow(Row):
     """A load: address, distances from row to row and trip to trip, bytes, where its registers stand in `numbers`."""
 
     address: int
@@ -79,7 +79,7 @@ class LoadStep(Row):
     results: int
 
 
-class Step(Row):
+class ComputeStepRow(Row):
     """A compute instruction, NO_TICK for what does not apply; its registers, sources and results, are `numbers`."""
 
     latency: int
@@ -91,7 +91,7 @@ class Step(Row):
     results: int
 
 
-class StoreStep(Row):
+class StoreStepRow(Row):
     """A store: address and place in the row of its first trip; `barrier` says whether one precedes it."""
 
     address: int
@@ -105,11 +105,11 @@ class StoreStep(Row):
 # ------------------------------------------------------------------------------------------------- what is at work
 
 
-class FrontEnd(Row):
+class FrontEndRow(Row):
     """The front end of the function at work. `now` is the tick up to which it has worked, `begun` that of its nest.
 
     `number` counts its nests, `nest` is the row of one. `first_flight` to `flights` are the trips that have not loaded,
-    `unreleased` the one whose stores wait for a branch. Where registers of the row stand, see `Machine.registers`:
+    `unreleased` the one whose stores wait for a branch. Where registers of the row stand, see `MachineState.registers`:
     `row_state`. `path_free` and `special_next` belong to the memory path and the ports of the special functions.
     """
 
@@ -128,7 +128,7 @@ class FrontEnd(Row):
     special_next: Value = 0
 
 
-class ComputeWaits(Row):
+class ComputeWaitsRow(Row):
     """A trip that computes: its last start, its waits, when the serial port is free; `row` is its row's registers."""
 
     last: int = 0
@@ -138,7 +138,7 @@ class ComputeWaits(Row):
     row: int = 0
 
 
-class StoreQueue(Row):
+class StoreQueueRow(Row):
     """Stores from `first` to `count` wait. The first one, if it is on its way, was sent in cycle `sent` to start at
     tick `started` and asks in cycle `asked`; the one before it left at tick `latest`. `held_...`: by how many ticks
     each cause delayed the last store.
@@ -158,7 +158,7 @@ class StoreQueue(Row):
     held_block: Value = 0
 
 
-class Trip(Row):
+class TripRow(Row):
     """A trip in flight, sent at tick `sent`: its first store, its row's registers, when its stores were let go."""
 
     nest: Value = 0
@@ -170,7 +170,7 @@ class Trip(Row):
     released: Tick = NO_TICK
 
 
-class PendingStore(Row):
+class PendingStoreRow(Row):
     """A store in the queue; `ready` says whether its times hold."""
 
     ready: Value = EXPECTED

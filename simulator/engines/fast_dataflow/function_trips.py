@@ -6,9 +6,9 @@ What each costs is a rule of `vector_function.timing`.
 from __future__ import annotations
 
 from castsim.engines.fast_dataflow.codes import COMPUTED, EXPECTED, NEVER, NO_TIME, NONE, RELEASED
-from castsim.engines.fast_dataflow.function_state import Function, Nest, PendingStore, Step, Trip
+from castsim.engines.fast_dataflow.function_state import ComputeStepRow, FunctionRow, NestRow, PendingStoreRow, TripRow
 from castsim.engines.fast_dataflow.ports import grant_bytes
-from castsim.engines.fast_dataflow.state import Machine
+from castsim.engines.fast_dataflow.state import MachineState
 from castsim.execution.dataflow.timing import NO_TICK, TICKS
 from castsim.machines.vector_function.timing import (
     accumulation_start,
@@ -21,7 +21,7 @@ from castsim.machines.vector_function.timing import (
 )
 
 
-def open_row(m: Machine, registers: int) -> None:
+def open_row(m: MachineState, registers: int) -> None:
     """Begin a row: no register has been loaded for it and nothing accumulated."""
     front = m.front_end
     front.row_state += 2 * registers
@@ -29,7 +29,7 @@ def open_row(m: Machine, registers: int) -> None:
         m.registers[k] = NO_TICK
 
 
-def send(m: Machine, function: Function) -> None:
+def send(m: MachineState, function: FunctionRow) -> None:
     """Send one trip: it computes at once if it loads nothing."""
     front, stores = m.front_end, m.store_queue
     nest, flight = m.nests[front.nest], m.trips[front.flights]
@@ -51,7 +51,7 @@ def send(m: Machine, function: Function) -> None:
     _compute(m, function, flight, 0, front.now)
 
 
-def release(m: Machine) -> None:
+def release(m: MachineState) -> None:
     """Let the stores of the trip go that was sent last."""
     front = m.front_end
     flight = m.trips[front.unreleased]
@@ -62,7 +62,7 @@ def release(m: Machine) -> None:
             _let_go(store, front.now)
 
 
-def serve_load(m: Machine, function: Function) -> None:
+def serve_load(m: MachineState, function: FunctionRow) -> None:
     """Load for the trip that was sent first, and compute."""
     front, now, registers = m.front_end, m.now, m.registers
     flight = m.trips[front.first_flight]
@@ -87,12 +87,12 @@ def serve_load(m: Machine, function: Function) -> None:
     _compute(m, function, flight, waited, arrival)
 
 
-def _stores_of(nest: Nest, trip: int) -> int:
+def _stores_of(nest: NestRow, trip: int) -> int:
     """Return how many stores a trip has: behind the last one, those of its row too."""
     return nest.stores + nest.closing_stores if trip == nest.trips - 1 else nest.stores
 
 
-def _append(m: Machine, nest: Nest, number: int) -> None:
+def _append(m: MachineState, nest: NestRow, number: int) -> None:
     """Append a store of the trip to the queue, cut to the bytes of its row; or of the row, behind its last trip."""
     front, step = m.front_end, m.store_steps[nest.first_store + number]
     store = m.pending[m.store_queue.count]
@@ -107,7 +107,7 @@ def _append(m: Machine, nest: Nest, number: int) -> None:
     store.size = size
 
 
-def _compute(m: Machine, function: Function, flight: Trip, waited: int, arrival: int) -> None:
+def _compute(m: MachineState, function: FunctionRow, flight: TripRow, waited: int, arrival: int) -> None:
     """Execute the instructions of a trip and tell its stores when they may leave."""
     front, waits = m.front_end, m.waits
     nest, sent = m.nests[flight.nest], flight.sent
@@ -134,7 +134,7 @@ def _compute(m: Machine, function: Function, flight: Trip, waited: int, arrival:
             _let_go(store, flight.released)
 
 
-def _let_go(store: PendingStore, released: int) -> None:
+def _let_go(store: PendingStoreRow, released: int) -> None:
     """Let a store leave from tick `released` on."""
     data = max(released, store.data_at)
     store.data_at = max(data, store.through)
@@ -144,7 +144,7 @@ def _let_go(store: PendingStore, released: int) -> None:
     store.ready = RELEASED
 
 
-def _ready(m: Machine, register: int, sent: int) -> int:
+def _ready(m: MachineState, register: int, sent: int) -> int:
     """Return when a register of the trip or of its row can be used; predicates and constants always can."""
     if register == NONE:
         return sent
@@ -155,7 +155,7 @@ def _ready(m: Machine, register: int, sent: int) -> int:
     return of_row if of_row != NO_TICK else sent
 
 
-def _keep_row_loads(m: Machine, nest: Nest) -> None:
+def _keep_row_loads(m: MachineState, nest: NestRow) -> None:
     """Keep for the row what its own loads have loaded."""
     for number in range(nest.first_load, nest.first_load + nest.row_loads):
         load = m.load_steps[number]
@@ -165,7 +165,7 @@ def _keep_row_loads(m: Machine, nest: Nest) -> None:
                 m.registers[m.waits.row + register] = m.registers[register]
 
 
-def _execute(m: Machine, function: Function, step: Step, sent: int) -> None:
+def _execute(m: MachineState, function: FunctionRow, step: ComputeStepRow, sent: int) -> None:
     """Start a compute instruction once its operands and ports are there.
 
     Those that pass the serial port keep their order; those that take ports of the special functions do so in turn.
@@ -198,7 +198,7 @@ def _execute(m: Machine, function: Function, step: Step, sent: int) -> None:
             registers[started + numbers[k]] = start
 
 
-def queue_store(m: Machine, function: Function) -> None:
+def queue_store(m: MachineState, function: FunctionRow) -> None:
     """Send the next store of the queue on its way, if it may leave and none is on its way."""
     stores = m.store_queue
     if stores.asked != NEVER or stores.first == stores.count:
@@ -212,7 +212,7 @@ def queue_store(m: Machine, function: Function) -> None:
         stores.sent = m.now
 
 
-def serve_store(m: Machine, function: Function) -> None:
+def serve_store(m: MachineState, function: FunctionRow) -> None:
     """Write the store that is on its way."""
     stores = m.store_queue
     store = m.pending[stores.first]

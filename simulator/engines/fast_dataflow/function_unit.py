@@ -43,7 +43,7 @@ class FunctionRows:
         object.__setattr__(self, "facts", FunctionTicks.of(self.target))
 
     def check(self, operation: object) -> None:
-        """Refuse what is no vector function, and instructions for which the target has no latency."""
+        """Reject what is not a vector function, and instructions for which the target has no latency."""
         check_function(operation, self.target)
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
@@ -54,7 +54,7 @@ class FunctionRows:
         loops = any(plan.nest.rows > 1 or plan.nest.trips > 1 for plan in plans)
         facts = self.facts
         nests = [_Nest(plan, addresses, registers, places).row() for plan in plans]
-        function = function_state.Function(
+        function = function_state.FunctionRow(
             startup=facts.startup,
             setup=facts.setup if loops else 0,
             drain=facts.drain,
@@ -89,11 +89,11 @@ class _Nest:
     registers: dict[str, int]
     places: Places
 
-    def row(self) -> function_state.Nest:
+    def row(self) -> function_state.NestRow:
         """Put what the nest consists of into the tables and return the nest."""
         plan, nest, shape, add = self.plan, self.plan.nest, self.plan.shape, self.places.add
         closing = sum(store.closing for store in shape.stores)
-        return function_state.Nest(
+        return function_state.NestRow(
             rows=nest.rows,
             trips=nest.trips,
             row_loop=plan.row_loop,
@@ -123,21 +123,25 @@ class _Nest:
         """Store the numbers of registers and return where they begin."""
         return self.places.add("numbers", [self.registers[name] for name in names])
 
-    def _load(self, load: LoadStep) -> function_state.LoadStep:
+    def _load(self, load: LoadStep) -> function_state.LoadStepRow:
         address = self.addresses[1 + load.operand]
-        return function_state.LoadStep(address, *load.steps, load.size, self._numbers(load.results), len(load.results))
+        return function_state.LoadStepRow(
+            address, *load.steps, load.size, self._numbers(load.results), len(load.results)
+        )
 
-    def _step(self, step: Step) -> function_state.Step:
+    def _step(self, step: Step) -> function_state.ComputeStepRow:
         sources = [name for name in step.sources if name not in step.results]
         optional = (step.occupancy, step.special, step.again)
         occupancy, special, again = (NO_TICK if number is None else number for number in optional)
         first = self._numbers((*sources, *step.results))
-        return function_state.Step(step.latency, occupancy, special, again, first, len(sources), len(step.results))
+        return function_state.ComputeStepRow(
+            step.latency, occupancy, special, again, first, len(sources), len(step.results)
+        )
 
-    def _store(self, store: StoreStep) -> function_state.StoreStep:
+    def _store(self, store: StoreStep) -> function_state.StoreStepRow:
         nest = self.plan.nest
         place = self.addresses[0] if nest.writes is None else self.addresses[1 + nest.writes]
-        return function_state.StoreStep(
+        return function_state.StoreStepRow(
             address=place + store.offset,
             offset=store.offset,
             size=store.size,

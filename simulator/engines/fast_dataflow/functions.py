@@ -34,7 +34,7 @@ from castsim.engines.fast_dataflow.codes import (
     WORKING,
 )
 from castsim.engines.fast_dataflow.executions import execution_of
-from castsim.engines.fast_dataflow.function_state import Function
+from castsim.engines.fast_dataflow.function_state import FunctionRow
 from castsim.engines.fast_dataflow.function_trips import (
     open_row,
     queue_store,
@@ -44,12 +44,12 @@ from castsim.engines.fast_dataflow.function_trips import (
     serve_store,
 )
 from castsim.engines.fast_dataflow.pipes import begin, finish, spend
-from castsim.engines.fast_dataflow.state import Machine
+from castsim.engines.fast_dataflow.state import MachineState
 from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from
 from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end
 
 
-def begin_function(m: Machine, p: int, e: int) -> None:
+def begin_function(m: MachineState, p: int, e: int) -> None:
     """Launch a function."""
     pipe, entry = m.pipes[p], m.entries[e]
     now = pipe.local
@@ -58,15 +58,15 @@ def begin_function(m: Machine, p: int, e: int) -> None:
     execution_of(m, entry.execution).start = now
     for q in range(1, m.pipe_count):
         if m.pipes[q].began == entry.execution:
-            m.pipes[q].began = NONE  # nobody who begins in this cycle too counts instead
+            m.pipes[q].began = NONE  # no other that begins in this cycle counts instead
     pipe.status = WORKING
     _reset(m, now)
-    for port in range(m.functions[m.operations[entry.operation].work].special_ports):
+    for port in range(m.functions[m.operations[entry.operation].row].special_ports):
         m.special[port] = 0
     resume_function(m, p)
 
 
-def _reset(m: Machine, now: int) -> None:
+def _reset(m: MachineState, now: int) -> None:
     """Put front end and store queue into the state in which they begin with a function."""
     front, stores = m.front_end, m.store_queue
     front.now = now * TICKS
@@ -81,10 +81,10 @@ def _reset(m: Machine, now: int) -> None:
     stores.held_port = stores.held_operand = stores.held_path = stores.held_barrier = stores.held_block = 0
 
 
-def resume_function(m: Machine, p: int) -> None:
+def resume_function(m: MachineState, p: int) -> None:
     """Let the front end go on, as far as it gets in this cycle."""
     front, pipe = m.front_end, m.pipes[p]
-    function = m.functions[m.operations[m.entries[pipe.current].operation].work]
+    function = m.functions[m.operations[m.entries[pipe.current].operation].row]
     pipe.wake = NEVER
     while front.phase != CLOSED:
         if front.phase < ROW_TURNING:
@@ -98,10 +98,10 @@ def resume_function(m: Machine, p: int) -> None:
     _ask(m, p, function)
 
 
-def serve_function(m: Machine, p: int) -> None:
+def serve_function(m: MachineState, p: int) -> None:
     """Serve what asks first: a store that has been sent in an earlier cycle, loads, a store sent in this one."""
     front, stores, now = m.front_end, m.store_queue, m.now
-    function = m.functions[m.operations[m.entries[m.pipes[p].current].operation].work]
+    function = m.functions[m.operations[m.entries[m.pipes[p].current].operation].row]
     loads = front.first_flight < front.flights
     if loads and not (stores.asked == now and stores.sent < now):
         serve_load(m, function)
@@ -110,7 +110,7 @@ def serve_function(m: Machine, p: int) -> None:
     _ask(m, p, function)
 
 
-def _ask(m: Machine, p: int, function: Function) -> None:
+def _ask(m: MachineState, p: int, function: FunctionRow) -> None:
     """Work out when the function asks for blocks next; end it if it never will."""
     front, stores, pipe = m.front_end, m.store_queue, m.pipes[p]
     queue_store(m, function)
@@ -123,7 +123,7 @@ def _ask(m: Machine, p: int, function: Function) -> None:
         _end(m, p, function)
 
 
-def _end(m: Machine, p: int, function: Function) -> None:
+def _end(m: MachineState, p: int, function: FunctionRow) -> None:
     """Settle when the function ends, and what held its last store."""
     pipe, stores = m.pipes[p], m.store_queue
     e = pipe.current
@@ -138,11 +138,11 @@ def _end(m: Machine, p: int, function: Function) -> None:
     pipe.wake = cycle
 
 
-def _spend_held(m: Machine, p: int, cause: int, held: int, cycle: int) -> None:
+def _spend_held(m: MachineState, p: int, cause: int, held: int, cycle: int) -> None:
     spend(m, p, cause, min(cycle, m.accounts[p].cursor + held // TICKS), m.pipes[p].current)
 
 
-def _work(m: Machine, p: int, duration: int, cause: int) -> None:
+def _work(m: MachineState, p: int, duration: int, cause: int) -> None:
     """Spend so many ticks."""
     if duration > 0:
         front = m.front_end
@@ -150,7 +150,7 @@ def _work(m: Machine, p: int, duration: int, cause: int) -> None:
         spend(m, p, cause, front.now // TICKS, m.pipes[p].current)
 
 
-def _open(m: Machine, p: int, function: Function) -> None:
+def _open(m: MachineState, p: int, function: FunctionRow) -> None:
     """Do one of the phases before the first row of a nest."""
     front = m.front_end
     phase = front.phase
@@ -178,7 +178,7 @@ def _open(m: Machine, p: int, function: Function) -> None:
         front.path_free = front.begun + nest.path_offset if nest.path_opened else 0
 
 
-def _go_on(m: Machine, p: int, function: Function) -> None:
+def _go_on(m: MachineState, p: int, function: FunctionRow) -> None:
     """Do one of the phases of rows and trips."""
     front, nest = m.front_end, m.nests[m.front_end.nest]
     phase, branches = front.phase, nest.branches
@@ -205,7 +205,7 @@ def _go_on(m: Machine, p: int, function: Function) -> None:
         _next_trip(m)
 
 
-def _next_trip(m: Machine) -> None:
+def _next_trip(m: MachineState) -> None:
     """Go to the next trip, row or nest."""
     front, nest = m.front_end, m.nests[m.front_end.nest]
     front.trip += 1

@@ -44,10 +44,10 @@ from castsim.engines.fast_dataflow.pipes import (
     take,
 )
 from castsim.engines.fast_dataflow.scoreboard import enter
-from castsim.engines.fast_dataflow.state import Lowered, Machine, Operation
+from castsim.engines.fast_dataflow.state import LoweredRow, MachineState, OperationRow
 
 
-def advance(m: Machine) -> int:
+def advance(m: MachineState) -> int:
     """Go on while a pipe demands it, or nothing but scalar work is left; return why it stopped."""
     issuer = m.issuer
     while issuer.wait == SCALAR_RUNS and not issuer.all_issued and _is_wanted(m):
@@ -57,7 +57,7 @@ def advance(m: Machine) -> int:
     return GO
 
 
-def issue_one(m: Machine) -> int:
+def issue_one(m: MachineState) -> int:
     """Issue the next operation, or take the next token; return why that is impossible."""
     if not has_room(m):
         return GROW
@@ -70,20 +70,20 @@ def issue_one(m: Machine) -> int:
     return GO if issuer.beyond == NONE else LIMIT
 
 
-def _is_wanted(m: Machine) -> bool:
+def _is_wanted(m: MachineState) -> bool:
     issuer = m.issuer
     return issuer.urgent != 0 or issuer.remaining == 0 or (issuer.demands != 0 and issuer.crowded == 0)
 
 
-def demand(m: Machine, p: int) -> None:
-    """Note that a pipe wants something to do."""
+def demand(m: MachineState, p: int) -> None:
+    """Record that a pipe wants something to do."""
     pipe = m.pipes[p]
     if not pipe.demands:
         pipe.demands = 1
         m.issuer.demands += 1 - pipe.patient
 
 
-def has_room(m: Machine) -> bool:
+def has_room(m: MachineState) -> bool:
     """Whether the tables have room for whatever one step may need."""
     return (
         m.issuer.execution - m.first_execution < m.execution_mask
@@ -92,7 +92,7 @@ def has_room(m: Machine) -> bool:
     )
 
 
-def resume(m: Machine, cause: int, cycle: int) -> None:
+def resume(m: MachineState, cause: int, cycle: int) -> None:
     """End the wait of the scalar unit in `cycle`, or at once if that is past."""
     issuer = m.issuer
     e = issuer.waiting
@@ -105,7 +105,7 @@ def resume(m: Machine, cause: int, cycle: int) -> None:
     _finish(m, e)
 
 
-def _fetch(m: Machine) -> int:
+def _fetch(m: MachineState) -> int:
     """Take the next token; return why that is impossible."""
     issuer = m.issuer
     if issuer.token == issuer.token_end:
@@ -129,7 +129,7 @@ def _fetch(m: Machine) -> int:
     return GO
 
 
-def _open(m: Machine, lowered: Lowered) -> None:
+def _open(m: MachineState, lowered: LoweredRow) -> None:
     """Begin an execution."""
     issuer = m.issuer
     issuer.execution += 1
@@ -143,8 +143,8 @@ def _open(m: Machine, lowered: Lowered) -> None:
         enter(m, issuer.execution, lowered)
 
 
-def _close(m: Machine) -> None:
-    """Note that all operations of the execution were issued, if that is so."""
+def _close(m: MachineState) -> None:
+    """Record that all operations of the execution were issued, if that is so."""
     if m.issuer.closing:
         m.issuer.closing = 0
         execution = execution_of(m, m.issuer.execution)
@@ -153,7 +153,7 @@ def _close(m: Machine) -> None:
             settle(m, execution)
 
 
-def _issue(m: Machine, number: int) -> None:
+def _issue(m: MachineState, number: int) -> None:
     """Spend the scalar unit's own cycles on an operation and execute it or send it."""
     issuer, operation = m.issuer, m.operations[number]
     e = new_entry(m, number)
@@ -181,7 +181,7 @@ def _issue(m: Machine, number: int) -> None:
         push(m, p, e)
 
 
-def _execute(m: Machine, e: int, operation: Operation) -> None:
+def _execute(m: MachineState, e: int, operation: OperationRow) -> None:
     """Do what an operation of the scalar unit does once its cycles are spent."""
     issuer, kind = m.issuer, operation.kind
     if kind == SET:
@@ -213,8 +213,8 @@ def _execute(m: Machine, e: int, operation: Operation) -> None:
         _finish(m, e)
 
 
-def drained(m: Machine, cycle: int) -> None:
-    """Note that one more pipe has drained, in `cycle`, for the barrier that the scalar unit is at."""
+def drained(m: MachineState, cycle: int) -> None:
+    """Record that one more pipe has drained, in `cycle`, for the barrier that the scalar unit is at."""
     issuer = m.issuer
     issuer.drained_at = max(issuer.drained_at, cycle)
     issuer.undrained -= 1
@@ -222,13 +222,13 @@ def drained(m: Machine, cycle: int) -> None:
         resume(m, BARRIER, issuer.drained_at)
 
 
-def signalled(m: Machine) -> None:
+def signalled(m: MachineState) -> None:
     """Let the scalar unit go on whose flag was set."""
     resume(m, FLAG_WAIT, m.issuer.resumed_at)
 
 
-def _satisfy(m: Machine, p: int) -> None:
-    """Note that a pipe has got what it demanded."""
+def _satisfy(m: MachineState, p: int) -> None:
+    """Record that a pipe has got what it demanded."""
     pipe = m.pipes[p]
     if pipe.demands:
         pipe.demands = 0
@@ -236,7 +236,7 @@ def _satisfy(m: Machine, p: int) -> None:
     m.issuer.urgent = 0
 
 
-def _finish(m: Machine, e: int) -> None:
+def _finish(m: MachineState, e: int) -> None:
     """Settle that an operation of the scalar unit ends now."""
     entry, clock = m.entries[e], m.issuer.clock
     entry.end = clock

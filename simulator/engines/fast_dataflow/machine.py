@@ -55,10 +55,10 @@ from castsim.engines.fast_dataflow.requests import (
     serve_write,
 )
 from castsim.engines.fast_dataflow.scoreboard import awaited
-from castsim.engines.fast_dataflow.state import Flag, Machine
+from castsim.engines.fast_dataflow.state import FlagRow, MachineState
 
 
-def run(m: Machine) -> int:
+def run(m: MachineState) -> int:
     """Run until nothing is left to do, or something is needed; return why it stopped."""
     while True:
         if m.node_spare <= 2 * m.pipe_count or m.result_count >= m.result_mask:
@@ -74,7 +74,7 @@ def run(m: Machine) -> int:
                 return code
 
 
-def _control(m: Machine) -> bool:
+def _control(m: MachineState) -> bool:
     """Do what is due now, at most one step and one action of every pipe; return whether there was anything."""
     now, acted = m.now, False
     if m.issuer.resumed_at != NONE:
@@ -94,7 +94,7 @@ def _control(m: Machine) -> bool:
     return acted
 
 
-def _move_on(m: Machine) -> int:
+def _move_on(m: MachineState) -> int:
     """Go to the next cycle in which something is due; serve all requests before anything else is."""
     if m.finished >= m.pause_at:
         return PAUSE
@@ -124,8 +124,8 @@ def _move_on(m: Machine) -> int:
     return GO
 
 
-def _first_request(m: Machine) -> int:
-    """Return the pipe that asks next, NONE if results on their way do or nobody does; `next_request` is when."""
+def _first_request(m: MachineState) -> int:
+    """Return the pipe that asks next, NONE if results on their way do or no pipe does; `next_request` is when."""
     request = first = NEVER
     asking = NONE
     if m.result_count:
@@ -143,7 +143,7 @@ def _first_request(m: Machine) -> int:
     return asking
 
 
-def _stand_still(m: Machine) -> int:
+def _stand_still(m: MachineState) -> int:
     """Serve even patient pipes where nothing else is left to do."""
     issuer = m.issuer
     if issuer.wait == SCALAR_RUNS and not issuer.all_issued and not issuer.urgent:
@@ -154,7 +154,7 @@ def _stand_still(m: Machine) -> int:
     return DONE
 
 
-def _serve(m: Machine, p: int) -> None:
+def _serve(m: MachineState, p: int) -> None:
     """Serve the request of a pipe, or of the results on their way."""
     if p == NONE:
         serve_write(m)
@@ -170,7 +170,7 @@ def _serve(m: Machine, p: int) -> None:
         serve_function(m, p)
 
 
-def _look_again(m: Machine) -> None:
+def _look_again(m: MachineState) -> None:
     """Work out anew when those go on that wait for the end of something."""
     m.changed = 0
     for p in range(1, m.pipe_count):
@@ -190,7 +190,7 @@ def _look_again(m: Machine) -> None:
             action = entry.next
 
 
-def _step(m: Machine, p: int) -> None:
+def _step(m: MachineState, p: int) -> None:
     """Let a pipe go on."""
     pipe = m.pipes[p]
     status, e = pipe.status, pipe.current
@@ -210,7 +210,7 @@ def _step(m: Machine, p: int) -> None:
         _end(m, p, e)
 
 
-def _take_next(m: Machine, p: int) -> None:
+def _take_next(m: MachineState, p: int) -> None:
     """Take what stands at the head of the queue, or demand something."""
     pipe, e = m.pipes[p], pop(m, p)
     if e == NONE:
@@ -231,7 +231,7 @@ def _take_next(m: Machine, p: int) -> None:
         _arrive(m, p, e)
 
 
-def _arrive(m: Machine, p: int, e: int) -> None:
+def _arrive(m: MachineState, p: int, e: int) -> None:
     """Begin with the operation at the head of the queue."""
     pipe, entry = m.pipes[p], m.entries[e]
     now = pipe.local
@@ -256,7 +256,7 @@ def _arrive(m: Machine, p: int, e: int) -> None:
         _await_operands(m, p, e)
 
 
-def _await_operands(m: Machine, p: int, e: int) -> None:
+def _await_operands(m: MachineState, p: int, e: int) -> None:
     """Wait until the earlier instructions whose bytes this one needs have ended, then start."""
     pipe, entry = m.pipes[p], m.entries[e]
     now = pipe.local
@@ -279,7 +279,7 @@ def _await_operands(m: Machine, p: int, e: int) -> None:
         begin_function(m, p, e)
 
 
-def _await_flag(m: Machine, p: int, flag: Flag) -> None:
+def _await_flag(m: MachineState, p: int, flag: FlagRow) -> None:
     pipe = m.pipes[p]
     pipe.status = AWAITING_FLAG
     cycle = take(m, flag)
@@ -294,7 +294,7 @@ def _await_flag(m: Machine, p: int, flag: Flag) -> None:
     pipe.wake = max(pipe.local, cycle)
 
 
-def _after_retirement(m: Machine, p: int, e: int) -> None:
+def _after_retirement(m: MachineState, p: int, e: int) -> None:
     """Act once everything started on the pipe has ended; the pipe itself goes on at once."""
     retire(m, p)
     pipe, entry = m.pipes[p], m.entries[e]
@@ -307,7 +307,7 @@ def _after_retirement(m: Machine, p: int, e: int) -> None:
     pipe.action_end = e
 
 
-def _act(m: Machine, p: int, e: int) -> None:
+def _act(m: MachineState, p: int, e: int) -> None:
     """Set a flag, or tell the scalar unit that the pipe has drained."""
     pipe, entry = m.pipes[p], m.entries[e]
     now = entry.due
@@ -322,7 +322,7 @@ def _act(m: Machine, p: int, e: int) -> None:
     free_entry(m, e)
 
 
-def _end(m: Machine, p: int, e: int) -> None:
+def _end(m: MachineState, p: int, e: int) -> None:
     """Let go of an operation and go on with the next."""
     pipe = m.pipes[p]
     pipe.current = NONE

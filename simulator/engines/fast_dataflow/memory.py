@@ -16,7 +16,7 @@ import numpy as np
 
 from castsim.engines.fast_dataflow.codes import WIDTH
 from castsim.engines.fast_dataflow.rows import names_of
-from castsim.engines.fast_dataflow.state import Entry, ExecutionRecord, Machine, Node
+from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow
 
 _FIRST_ROOM = 16
 
@@ -30,9 +30,9 @@ def record_of(row: type) -> type[ctypes.Structure]:
 
 @cache
 def parts_of_machine() -> tuple[tuple[str, ...], dict[str, type], dict[str, type]]:
-    """Return the fields of `Machine`: numbers, single rows with their classes, tables with theirs (or `int`)."""
+    """Return the fields of `MachineState`: numbers, single rows with their classes, tables with theirs (or `int`)."""
     numbers, rows, tables = [], {}, {}
-    for name, hint in get_type_hints(Machine).items():
+    for name, hint in get_type_hints(MachineState).items():
         if hint is int:
             numbers.append(name)
         elif get_args(hint):
@@ -57,14 +57,14 @@ def address_of(table: str) -> str:
     return f"at_{table}"
 
 
-class Memory:
-    """The state of one run. `machine` is a `Machine`, after `compile` a record with the same fields."""
+class MachineMemory:
+    """The state of one run. `machine` is a `MachineState`, after `compile` a record with the same fields."""
 
     def __init__(self) -> None:
         _, rows, tables = parts_of_machine()
         given: dict[str, Any] = {name: row() for name, row in rows.items()}
         given |= {table: [] for table in tables}
-        self.machine = Machine(**given)
+        self.machine = MachineState(**given)
         self._columns: dict[str, _Column] | None = None
 
     @property
@@ -116,7 +116,7 @@ class Memory:
         for table, row in tables.items():
             known = getattr(old, table)
             self._columns[table] = _Column(row, known if row is int else list(map(_getter(row), known)))
-        self.machine = cast(Machine, new)
+        self.machine = cast(MachineState, new)
         for table in tables:
             self._show(table)
 
@@ -171,7 +171,7 @@ class Memory:
         m.node_free = first
         m.node_spare += count
 
-    def _link(self, rows: Sequence[Entry] | Sequence[Node], first: int, count: int, free: int) -> None:
+    def _link(self, rows: Sequence[EntryRow] | Sequence[NodeRow], first: int, count: int, free: int) -> None:
         """Make a list of fresh rows, in front of those that are free already."""
         for number in range(first, first + count - 1):
             rows[number].next = number + 1
@@ -194,7 +194,7 @@ class Memory:
         old, new = [x & m.execution_mask for x in live], [x & (room - 1) for x in live]
         m.execution_mask = room - 1
         if self._columns is None:
-            known, m.executions = m.executions, [ExecutionRecord() for _ in range(room)]
+            known, m.executions = m.executions, [ExecutionRow() for _ in range(room)]
             for source, place in zip(old, new, strict=True):
                 m.executions[place] = known[source]
             return
@@ -249,5 +249,5 @@ def _cells(row: Any) -> Any:
 
 @cache
 def _getter(row: type) -> Callable[[Any], Any]:
-    """Return what reads all fields of a row of a class."""
+    """Return the function that reads all fields of a row of a class."""
     return attrgetter(*names_of(row))

@@ -1,7 +1,7 @@
 """One pipe: its queue, what it does at the head of it, the operations in flight, and its account.
 
 Names and rules are those of `event_dataflow.pipes` and `event_dataflow.process`; a pipe that would wait there for an
-event has `wake` NEVER here until somebody knows when it goes on.
+event has `wake` NEVER here until it is known when it goes on.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from castsim.engines.fast_dataflow.codes import (
     WIDTH,
 )
 from castsim.engines.fast_dataflow.executions import execution_of
-from castsim.engines.fast_dataflow.state import Entry, ExecutionRecord, Flag, Machine
+from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, FlagRow, MachineState
 
 # ------------------------------------------------------------------------------------------------ entries and nodes
 
 
-def new_entry(m: Machine, operation: int) -> int:
+def new_entry(m: MachineState, operation: int) -> int:
     """Return a fresh entry; there is room, the caller has seen to it."""
     e = m.entry_free
     entry = m.entries[e]
@@ -42,7 +42,7 @@ def new_entry(m: Machine, operation: int) -> int:
     return e
 
 
-def free_entry(m: Machine, e: int) -> None:
+def free_entry(m: MachineState, e: int) -> None:
     """Give an entry back; where operations are recorded it is kept."""
     entry = m.entries[e]
     if m.recording and entry.operation != NONE:
@@ -52,7 +52,7 @@ def free_entry(m: Machine, e: int) -> None:
     m.entry_spare += 1
 
 
-def new_node(m: Machine) -> int:
+def new_node(m: MachineState) -> int:
     """Return a fresh list node; there is room, the caller has seen to it."""
     n = m.node_free
     node = m.nodes[n]
@@ -62,14 +62,14 @@ def new_node(m: Machine) -> int:
     return n
 
 
-def free_node(m: Machine, n: int) -> None:
+def free_node(m: MachineState, n: int) -> None:
     """Give a list node back."""
     m.nodes[n].next = m.node_free
     m.node_free = n
     m.node_spare += 1
 
 
-def push(m: Machine, p: int, e: int) -> None:
+def push(m: MachineState, p: int, e: int) -> None:
     """Append an entry to the queue of a pipe."""
     pipe = m.pipes[p]
     if pipe.queue == NONE:
@@ -85,7 +85,7 @@ def push(m: Machine, p: int, e: int) -> None:
         pipe.wake = pipe.local
 
 
-def pop(m: Machine, p: int) -> int:
+def pop(m: MachineState, p: int) -> int:
     """Take the entry at the head of the queue of a pipe, NONE if there is none."""
     pipe = m.pipes[p]
     e = pipe.queue
@@ -102,7 +102,7 @@ def pop(m: Machine, p: int) -> int:
 # ------------------------------------------------------------------------------------------------------- accounting
 
 
-def spend(m: Machine, p: int, cause: int, until: int, e: int) -> None:
+def spend(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
     """Charge the cycles of a pipe up to `until` to a cause, on behalf of entry `e`."""
     account = m.accounts[p]
     cycles = until - account.cursor
@@ -114,7 +114,7 @@ def spend(m: Machine, p: int, cause: int, until: int, e: int) -> None:
     account.cursor = until
 
 
-def rest(m: Machine, p: int, cause: int, until: int, e: int) -> None:
+def rest(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
     """Account for cycles without new work: first what is left of earlier work, then `cause`."""
     account = m.accounts[p]
     if account.drain_end != NO_TIME and (cause in (EMPTY, FLAG_WAIT)):
@@ -124,7 +124,7 @@ def rest(m: Machine, p: int, cause: int, until: int, e: int) -> None:
     spend(m, p, cause, until, e)
 
 
-def _spend_late_writes(m: Machine, p: int, until: int) -> None:
+def _spend_late_writes(m: MachineState, p: int, until: int) -> None:
     """Charge what the buffer kept back beyond the nominal drain."""
     retire(m, p)
     latest, end = NONE, NO_TIME
@@ -147,7 +147,7 @@ def _spend_late_writes(m: Machine, p: int, until: int) -> None:
 # -------------------------------------------------------------------------------------------------------- in flight
 
 
-def launch(m: Machine, p: int, e: int) -> None:
+def launch(m: MachineState, p: int, e: int) -> None:
     """Append an entry to those in flight."""
     pipe = m.pipes[p]
     m.entries[e].next = NONE
@@ -158,7 +158,7 @@ def launch(m: Machine, p: int, e: int) -> None:
     pipe.in_flight_end = e
 
 
-def retire(m: Machine, p: int) -> None:
+def retire(m: MachineState, p: int) -> None:
     """Forget the operations that have ended at the time at which the pipe is."""
     pipe = m.pipes[p]
     now = pipe.local
@@ -180,15 +180,15 @@ def retire(m: Machine, p: int) -> None:
         e = following
 
 
-def note_latest(m: Machine, p: int, e: int) -> None:
-    """Note the end of an operation of a pipe, if none was later."""
+def note_latest(m: MachineState, p: int, e: int) -> None:
+    """Record the end of an operation of a pipe, if none was later."""
     account, end = m.accounts[p], m.entries[e].end
     if end > account.latest_end:
         account.latest_end = end
         account.latest = e if m.recording else NONE
 
 
-def drained_at(m: Machine, p: int, last: int) -> int:
+def drained_at(m: MachineState, p: int, last: int) -> int:
     """Return when the operations in flight up to that of index `last` have ended, NEVER if that is not known yet."""
     end = m.pipes[p].local
     e = m.pipes[p].in_flight
@@ -203,7 +203,7 @@ def drained_at(m: Machine, p: int, last: int) -> int:
     return end
 
 
-def finish(m: Machine, entry: Entry, end: int) -> None:
+def finish(m: MachineState, entry: EntryRow, end: int) -> None:
     """Settle that an operation ends in cycle `end`."""
     entry.end = end
     entry.known = m.now + 1
@@ -220,20 +220,20 @@ def finish(m: Machine, entry: Entry, end: int) -> None:
     m.changed = 1
 
 
-def close_one(m: Machine, execution: ExecutionRecord) -> None:
-    """Note that one operation of an execution has got its end."""
+def close_one(m: MachineState, execution: ExecutionRow) -> None:
+    """Record that one operation of an execution has got its end."""
     execution.open -= ONE_OPEN
     if execution.open < ONE_OPEN and execution.open & ISSUED:
         settle(m, execution)
 
 
-def settle(m: Machine, execution: ExecutionRecord) -> None:
-    """Note that all operations of an execution were issued and have got their ends."""
+def settle(m: MachineState, execution: ExecutionRow) -> None:
+    """Record that all operations of an execution were issued and have got their ends."""
     clear_needs(m, execution)
     m.changed = 1
 
 
-def clear_needs(m: Machine, execution: ExecutionRecord) -> None:
+def clear_needs(m: MachineState, execution: ExecutionRow) -> None:
     """Forget what an execution waited for."""
     n = execution.needs
     while n != NONE:
@@ -243,8 +243,8 @@ def clear_needs(m: Machine, execution: ExecutionRecord) -> None:
     execution.needs = NONE
 
 
-def begin(m: Machine, p: int, entry: Entry, cycle: int) -> None:
-    """Note that a pipe starts to work for an entry; the first one of an execution moves its start.
+def begin(m: MachineState, p: int, entry: EntryRow, cycle: int) -> None:
+    """Record that a pipe starts to work for an entry; the first one of an execution moves its start.
 
     Waiting in the queue is not the instruction's own time. Of operations that start in one cycle the one counts that
     was issued first.
@@ -265,7 +265,7 @@ def begin(m: Machine, p: int, entry: Entry, cycle: int) -> None:
             return
 
 
-def _note_beginning(m: Machine, p: int, entry: Entry, cycle: int) -> None:
+def _note_beginning(m: MachineState, p: int, entry: EntryRow, cycle: int) -> None:
     pipe = m.pipes[p]
     pipe.began = entry.execution
     pipe.began_at = cycle
@@ -276,7 +276,7 @@ def _note_beginning(m: Machine, p: int, entry: Entry, cycle: int) -> None:
 # ------------------------------------------------------------------------------------------------------------ flags
 
 
-def fire(m: Machine, flag: Flag, cycle: int) -> int:
+def fire(m: MachineState, flag: FlagRow, cycle: int) -> int:
     """Set a flag in `cycle`; return the pipe that was already waiting for it, NONE if none was."""
     waiter = flag.waiter
     flag.version += 1
@@ -299,7 +299,7 @@ def fire(m: Machine, flag: Flag, cycle: int) -> int:
     return waiter
 
 
-def take(m: Machine, flag: Flag) -> int:
+def take(m: MachineState, flag: FlagRow) -> int:
     """Consume the oldest signal of a flag and return its cycle, NONE if there is none."""
     n = flag.signals
     if n == NONE:

@@ -7,13 +7,13 @@ and writes per cycle, fewer reads beside a write.
 
 from __future__ import annotations
 
-from castsim.engines.fast_dataflow.state import Machine
+from castsim.engines.fast_dataflow.state import MachineState
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.machines.strided.timing import passes
 from castsim.machines.vector_function.timing import group_has_room
 
 
-def grant_pattern(m: Machine, now: int, block: int, first: int, count: int, write: int) -> int:
+def grant_pattern(m: MachineState, now: int, block: int, first: int, count: int, write: int) -> int:
     """Ask at `now` for blocks at known distances from `block`, banked; return the cycle in which the last passes."""
     ports, period = m.ports, m.ports.period
     phase = block % period
@@ -43,7 +43,7 @@ def grant_pattern(m: Machine, now: int, block: int, first: int, count: int, writ
     return last
 
 
-def grant_block(m: Machine, now: int, block: int, write: int) -> int:
+def grant_block(m: MachineState, now: int, block: int, write: int) -> int:
     """Ask at `now` for one block; return the cycle in which it passes."""
     ports = m.ports
     cell = block % ports.period
@@ -58,7 +58,7 @@ def grant_block(m: Machine, now: int, block: int, write: int) -> int:
     return cycle
 
 
-def grant_bytes(m: Machine, now: int, address: int, size: int, write: int) -> int:
+def grant_bytes(m: MachineState, now: int, address: int, size: int, write: int) -> int:
     """Ask at `now` for `size` bytes; return the cycle in which the last block passes, `now` if there is none."""
     last = now
     if size > 0:
@@ -67,7 +67,7 @@ def grant_bytes(m: Machine, now: int, address: int, size: int, write: int) -> in
     return last
 
 
-def _pass(m: Machine, group: int, now: int, write: int) -> int:
+def _pass(m: MachineState, group: int, now: int, write: int) -> int:
     """Serve a block of a group in its latest cycle, if there is room, or later.
 
     `port_free` holds that cycle, `bank_free` the reads it serves, plus a number beyond all reads for each write.

@@ -1,4 +1,4 @@
-"""What is reported of executions and operations: worked out from columns when somebody asks.
+"""What is reported of executions and operations: worked out from columns when it is read.
 
 A run that skipped trips has executed fewer of them than it reports. Each `Jump` says which part of what was executed
 stands for how many repetitions, and how much later each of them is than the one before.
@@ -18,16 +18,16 @@ Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
-    """How far a repetition lies behind what was executed: cycles of the pipes and of the scalar unit, executions."""
+class RecordShift:
+    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions."""
 
     pipes: int = 0
     scalar: int = 0
     executions: int = 0
 
-    def plus(self, other: Shift, times: int = 1) -> Shift:
+    def plus(self, other: RecordShift, times: int = 1) -> RecordShift:
         """Return this shift and `times` another one."""
-        return Shift(
+        return RecordShift(
             self.pipes + times * other.pipes,
             self.scalar + times * other.scalar,
             self.executions + times * other.executions,
@@ -44,13 +44,13 @@ class Jump:
     first: int
     end: int
     times: int
-    shift: Shift
+    shift: RecordShift
     inner: tuple[Jump, ...] = ()
 
-    def total(self) -> Shift:
+    def total(self) -> RecordShift:
         """Return how much later everything behind is than it was executed; the clocks of all units agree there."""
         pipes, executions = self.times * self.shift.pipes, self.times * self.shift.executions
-        total = Shift(pipes, pipes, executions)
+        total = RecordShift(pipes, pipes, executions)
         for jump in self.inner:
             total = total.plus(jump.total())
         return total
@@ -62,16 +62,16 @@ class _Plain:
 
     first: int
     end: int
-    offset: Shift
+    offset: RecordShift
 
     @property
     def length(self) -> int:
         return self.end - self.first
 
-    def find(self, index: int, shift: Shift) -> tuple[int, Shift]:
+    def find(self, index: int, shift: RecordShift) -> tuple[int, RecordShift]:
         return self.first + index, self.offset.plus(shift)
 
-    def walk(self, shift: Shift) -> Iterator[tuple[int, Shift]]:
+    def walk(self, shift: RecordShift) -> Iterator[tuple[int, RecordShift]]:
         behind = self.offset.plus(shift)
         for row in range(self.first, self.end):
             yield row, behind
@@ -82,27 +82,27 @@ class _Plain:
             yield row, (one, first[1] + place), (other, last[1] + place), times
 
 
-_Copy = tuple[Shift, int]
+_Copy = tuple[RecordShift, int]
 """How much later a copy is than what was executed, and its number."""
 
 
 class _Parts:
     """Parts one after the other, all of that `times` times, each time `shift` later."""
 
-    def __init__(self, parts: Sequence[_Plain | _Parts], times: int, shift: Shift) -> None:
+    def __init__(self, parts: Sequence[_Plain | _Parts], times: int, shift: RecordShift) -> None:
         self._parts = parts
         self._starts = [0, *accumulate(part.length for part in parts)]
         self._times = times
         self._shift = shift
         self.length: int = self._starts[-1] * times
 
-    def find(self, index: int, shift: Shift) -> tuple[int, Shift]:
+    def find(self, index: int, shift: RecordShift) -> tuple[int, RecordShift]:
         """Return the row of a record and how much later it is than executed."""
         time, place = divmod(index, self._starts[-1])
         number = bisect_right(self._starts, place) - 1
         return self._parts[number].find(place - self._starts[number], shift.plus(self._shift, time))
 
-    def walk(self, shift: Shift) -> Iterator[tuple[int, Shift]]:
+    def walk(self, shift: RecordShift) -> Iterator[tuple[int, RecordShift]]:
         """Yield all records in order."""
         for time in range(self._times if self.length else 0):
             for part in self._parts:
@@ -116,7 +116,7 @@ class _Parts:
             yield from part.repeated((first[0], first[1] + start), (shift, number + start), times * self._times)
 
 
-def _parts(first: int, end: int, jumps: Sequence[Jump], offset: Shift) -> list[_Plain | _Parts]:
+def _parts(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -> list[_Plain | _Parts]:
     found: list[_Plain | _Parts] = []
     for jump in jumps:
         if first < jump.first:
@@ -137,8 +137,8 @@ class Records(Sequence[Record], Generic[Record]):
     It gets the row, how much later the record is than that was executed, and its number.
     """
 
-    def __init__(self, count: int, jumps: Sequence[Jump], make: Callable[[int, Shift, int], Record]) -> None:
-        self._all = _Parts(_parts(0, count, jumps, Shift()), 1, Shift())
+    def __init__(self, count: int, jumps: Sequence[Jump], make: Callable[[int, RecordShift, int], Record]) -> None:
+        self._all = _Parts(_parts(0, count, jumps, RecordShift()), 1, RecordShift())
         self._make = make
 
     def __len__(self) -> int:
@@ -156,15 +156,15 @@ class Records(Sequence[Record], Generic[Record]):
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
             raise IndexError(f"record {index} of {len(self)}")
-        return self._make(*self._all.find(number, Shift()), number)
+        return self._make(*self._all.find(number, RecordShift()), number)
 
     def __iter__(self) -> Iterator[Record]:
-        for number, (row, shift) in enumerate(self._all.walk(Shift())):
+        for number, (row, shift) in enumerate(self._all.walk(RecordShift())):
             yield self._make(row, shift, number)
 
     def repeated(self) -> Iterator[tuple[Record, Record, int]]:
         """Yield every executed record: its first and its last copy, and how many there are."""
-        for row, first, last, times in self._all.repeated((Shift(), 0), (Shift(), 0), 1):
+        for row, first, last, times in self._all.repeated((RecordShift(), 0), (RecordShift(), 0), 1):
             yield self._make(row, *first), self._make(row, *last), times
 
     def __eq__(self, other: object) -> bool:
@@ -179,7 +179,7 @@ class Records(Sequence[Record], Generic[Record]):
 
 
 class Later(Sequence[Record], Generic[Record]):
-    """Records that are worked out, all at once, when somebody first asks."""
+    """Records that are worked out, all at once, when they are first read."""
 
     def __init__(self, make: Callable[[], Sequence[Record]]) -> None:
         self._make: Callable[[], Sequence[Record]] | None = make

@@ -15,7 +15,7 @@ from castsim.execution.dataflow.timing import NO_TICK, TICKS
 
 
 class Seen(Enum):
-    """How a field is compared."""
+    """The rule by which a field is compared."""
 
     VALUE = auto()
     CYCLE = auto()
@@ -52,7 +52,7 @@ def seen_fields(row: type) -> tuple[tuple[str, Seen], ...]:
 
 
 def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> State:
-    """Return what of a row of a class must agree; `since` says how many operations were issued since an entry's."""
+    """Return the fields of a row of a class that must agree; `since` counts operations issued since an entry's."""
     found = []
     tick = now * TICKS
     for name, seen in seen_fields(kind):
@@ -73,7 +73,7 @@ def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> 
 
 
 def aged(state: State, kind: type, cycles: int, operations: int) -> State:
-    """Return what `relative` would return of a row that has not changed, so many cycles and operations later."""
+    """Return the result of `relative` for a row that has not changed, so many cycles and operations later."""
     older: list[object] = []
     for value, (_, seen) in zip(state, seen_fields(kind), strict=True):
         assert isinstance(value, int)

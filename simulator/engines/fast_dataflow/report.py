@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from castsim.engines.fast_dataflow.codes import BEGUN, CAUSES, NONE, SCALAR_END, SCALAR_PIPE, WIDTH
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
-from castsim.engines.fast_dataflow.records import Jump, Records, Shift
+from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
 from castsim.execution.dataflow.naming import operation_name
 from castsim.timing import Cause, Execution, OperationTiming
 
@@ -20,7 +20,7 @@ def causes_of(cells: Sequence[int], place: int) -> Mapping[Cause, int]:
 def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> Sequence[Execution]:
     """Return all executions in program order."""
 
-    def make(x: int, shift: Shift, _: int) -> Execution:
+    def make(x: int, shift: RecordShift, _: int) -> Execution:
         origin = rows.origins[x]
         start = int(rows.starts[x]) + (shift.pipes if origin & BEGUN else shift.scalar)
         end = int(rows.ends[x]) + (shift.scalar if origin & SCALAR_END else shift.pipes)
@@ -38,7 +38,7 @@ def operations(encoder: Encoder, jumps: Sequence[Jump]) -> Sequence[OperationTim
             entries[m.entries[e].index] = e
     names = [operation_name(operation) for operation in encoder.operations]
 
-    def make(index: int, shift: Shift, number: int) -> OperationTiming:
+    def make(index: int, shift: RecordShift, number: int) -> OperationTiming:
         entry = m.entries[entries[index]]
         operation = m.operations[entry.operation]
         later = shift.scalar if operation.pipe == SCALAR_PIPE else shift.pipes

@@ -13,16 +13,16 @@ from castsim.engines.fast_dataflow.codes import (
 )
 from castsim.engines.fast_dataflow.pipes import begin, finish, launch, retire, spend
 from castsim.engines.fast_dataflow.ports import grant_block, grant_pattern
-from castsim.engines.fast_dataflow.state import Machine, Transfer
+from castsim.engines.fast_dataflow.state import MachineState, TransferRow
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.dataflow.timing import let_through, transfer_due, transfer_end
 from castsim.machines.strided.timing import drained, fills, next_repeat, results_due, write_asked, written
 
 
-def begin_transfer(m: Machine, p: int, e: int) -> None:
+def begin_transfer(m: MachineState, p: int, e: int) -> None:
     """Start a transfer."""
     pipe, progress, entry = m.pipes[p], m.progress[p], m.entries[e]
-    transfer = m.transfers[m.operations[entry.operation].work]
+    transfer = m.transfers[m.operations[entry.operation].row]
     begin(m, p, entry, pipe.local)
     pipe.status = WORKING
     progress.stream = pipe.local + transfer.ahead
@@ -36,10 +36,10 @@ def begin_transfer(m: Machine, p: int, e: int) -> None:
         pipe.wake = NEVER
 
 
-def serve_transfer(m: Machine, p: int) -> None:
+def serve_transfer(m: MachineState, p: int) -> None:
     """Ask for the blocks that the rate has let through by now."""
     progress = m.progress[p]
-    transfer = m.transfers[m.operations[m.entries[m.pipes[p].current].operation].work]
+    transfer = m.transfers[m.operations[m.entries[m.pipes[p].current].operation].row]
     now, length = m.now, transfer.burst_bytes
     burst, block, passed = progress.step, progress.block, progress.passed
     asked = now
@@ -59,7 +59,7 @@ def serve_transfer(m: Machine, p: int) -> None:
     m.pipes[p].request = asked
 
 
-def _end_transfer(m: Machine, p: int, transfer: Transfer, asked: int) -> None:
+def _end_transfer(m: MachineState, p: int, transfer: TransferRow, asked: int) -> None:
     """Settle when a transfer ends that has asked for its last block."""
     pipe, progress = m.pipes[p], m.progress[p]
     e = pipe.current
@@ -75,10 +75,10 @@ def _end_transfer(m: Machine, p: int, transfer: Transfer, asked: int) -> None:
     pipe.wake = end
 
 
-def begin_vector(m: Machine, p: int, e: int) -> None:
+def begin_vector(m: MachineState, p: int, e: int) -> None:
     """Start a strided-repeat instruction."""
     pipe, entry = m.pipes[p], m.entries[e]
-    vector = m.vectors[m.operations[entry.operation].work]
+    vector = m.vectors[m.operations[entry.operation].row]
     now = pipe.local
     retire(m, p)
     in_flight = 0 if pipe.in_flight == NONE else 1
@@ -101,12 +101,12 @@ def begin_vector(m: Machine, p: int, e: int) -> None:
         pipe.wake = NEVER
 
 
-def serve_vector(m: Machine, p: int) -> None:
+def serve_vector(m: MachineState, p: int) -> None:
     """Read the operands of the next repeat and send its results on their way."""
     pipe, progress = m.pipes[p], m.progress[p]
     e = pipe.current
     entry = m.entries[e]
-    vector = m.vectors[m.operations[entry.operation].work]
+    vector = m.vectors[m.operations[entry.operation].row]
     start, repeat = m.now, progress.step
     interval_end = start + vector.interval
     following = interval_end
@@ -126,11 +126,11 @@ def serve_vector(m: Machine, p: int) -> None:
         pipe.request = following
 
 
-def _leave(m: Machine, p: int, e: int, cycle: int) -> None:
+def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
     """Let the pipe take its next operation in `cycle`; the results of this one are still on their way."""
     spend(m, p, BUSY, cycle, e)
     account, entry = m.accounts[p], m.entries[e]
-    vector = m.vectors[m.operations[entry.operation].work]
+    vector = m.vectors[m.operations[entry.operation].row]
     end = drained(entry.due, vector.tail, vector.delay) if vector.repeats else entry.due
     if end >= account.drain_end:
         account.drain_end = end
@@ -139,7 +139,7 @@ def _leave(m: Machine, p: int, e: int, cycle: int) -> None:
     m.pipes[p].wake = cycle
 
 
-def _send_result(m: Machine, time: int, e: int) -> None:
+def _send_result(m: MachineState, time: int, e: int) -> None:
     """Have the results of a repeat ask for their blocks in cycle `time`; equal times go by operation, then in turn."""
     mask, head, k = m.result_mask, m.result_head, m.result_count
     index = m.entries[e].index
@@ -157,12 +157,12 @@ def _send_result(m: Machine, time: int, e: int) -> None:
     m.result_count += 1
 
 
-def serve_write(m: Machine) -> None:
+def serve_write(m: MachineState) -> None:
     """Write the results that ask first."""
     entry = m.entries[m.results[m.result_head].entry]
     m.result_head = (m.result_head + 1) & m.result_mask
     m.result_count -= 1
-    vector = m.vectors[m.operations[entry.operation].work]
+    vector = m.vectors[m.operations[entry.operation].row]
     walk = m.walks[vector.first_walk]
     block = (walk.address + (vector.repeats - entry.pending) * walk.step) // BLOCK
     passed = grant_pattern(m, m.now, block, walk.first, walk.count, 1)

@@ -1,7 +1,7 @@
 """Which earlier executions an execution has to wait for, in programs that synchronise nothing themselves.
 
 The rule is that of `event_dataflow.scoreboard`: of every byte the last writer counts, and the readers since. Here each
-access in flight is a node of its space's list, in program order, less the bytes that somebody has written since.
+access in flight is a node of its space's list, in program order, less the bytes written since.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from castsim.engines.fast_dataflow.codes import NEVER, NONE, SCALAR_END, STALE, WRITTEN
 from castsim.engines.fast_dataflow.executions import execution_of, known, over
 from castsim.engines.fast_dataflow.pipes import free_node, new_node
-from castsim.engines.fast_dataflow.state import Access, Lowered, Machine, Node, Space
+from castsim.engines.fast_dataflow.state import AccessRow, LoweredRow, MachineState, NodeRow, SpaceRow
 
 
-def enter(m: Machine, x: int, lowered: Lowered) -> None:
-    """Note the accesses of the next execution in program order, and whom it needs."""
+def enter(m: MachineState, x: int, lowered: LoweredRow) -> None:
+    """Record the accesses of the next execution in program order, and whom it needs."""
     first = lowered.first_access
     for number in range(lowered.accesses):
         _need(m, x, m.accesses[first + number], number)
@@ -30,7 +30,7 @@ def enter(m: Machine, x: int, lowered: Lowered) -> None:
         _append(m, m.spaces[access.space], n)
 
 
-def awaited(m: Machine, x: int, cycle: int) -> int:
+def awaited(m: MachineState, x: int, cycle: int) -> int:
     """Return the end of the need that an execution waits for in a cycle, NEVER if it is not known; NONE: for nothing.
 
     It waits for one need after the other, by access, then place, writers before readers.
@@ -46,19 +46,19 @@ def awaited(m: Machine, x: int, cycle: int) -> int:
     return execution.end
 
 
-def first_need(m: Machine, x: int, cycle: int) -> int:
+def first_need(m: MachineState, x: int, cycle: int) -> int:
     """Return the node of the need that an execution waits for in a cycle, NONE if all are over."""
     n, found, first = execution_of(m, x).needs, NONE, 0
     while n != NONE:
         node = m.nodes[n]
-        # Of a stale one only is known that it has ended: whoever starts before that starts too early, and is late.
+        # Of a stale one only is known that it has ended: what starts before that starts too early, and is late.
         if not node.kind & STALE and not over(m, node.execution, cycle) and (found == NONE or node.first < first):
             found, first = n, node.first
         n = node.next
     return found
 
 
-def _need(m: Machine, x: int, access: Access, number: int) -> None:
+def _need(m: MachineState, x: int, access: AccessRow, number: int) -> None:
     """Add the executions that touched the bytes of an access in a conflicting way."""
     space = m.spaces[access.space]
     before, n = NONE, space.first
@@ -79,7 +79,7 @@ PLACE_BITS = 48
 """Addresses are below 2 to this."""
 
 
-def _add(m: Machine, x: int, access: Node, order: int) -> None:
+def _add(m: MachineState, x: int, access: NodeRow, order: int) -> None:
     """Add the execution of an access to the needs of another, once, at its first place in the order."""
     execution = execution_of(m, x)
     last, n = NONE, execution.needs
@@ -100,7 +100,7 @@ def _add(m: Machine, x: int, access: Node, order: int) -> None:
         m.nodes[last].next = need
 
 
-def _overwrite(m: Machine, access: Access) -> None:
+def _overwrite(m: MachineState, access: AccessRow) -> None:
     """Take the bytes of a write from all accesses before it."""
     space, start, end = m.spaces[access.space], access.start, access.end
     before, n = NONE, space.first
@@ -126,7 +126,7 @@ def _overwrite(m: Machine, access: Access) -> None:
         n = following
 
 
-def _split(m: Machine, space: Space, n: int, end: int) -> None:
+def _split(m: MachineState, space: SpaceRow, n: int, end: int) -> None:
     """Put the part of an access from `end` on into a node of its own, right behind."""
     r = new_node(m)
     node, rest = m.nodes[n], m.nodes[r]
@@ -141,7 +141,7 @@ def _split(m: Machine, space: Space, n: int, end: int) -> None:
     m.live += 1
 
 
-def _append(m: Machine, space: Space, n: int) -> None:
+def _append(m: MachineState, space: SpaceRow, n: int) -> None:
     if space.first == NONE:
         space.first = n
     else:
@@ -150,7 +150,7 @@ def _append(m: Machine, space: Space, n: int) -> None:
     m.live += 1
 
 
-def _unlink(m: Machine, space: Space, before: int, n: int) -> None:
+def _unlink(m: MachineState, space: SpaceRow, before: int, n: int) -> None:
     if before == NONE:
         space.first = m.nodes[n].next
     else:

@@ -28,8 +28,8 @@ from castsim.engines.fast_dataflow.records import Later
 from castsim.engines.fast_dataflow.report import executions, operations
 from castsim.engines.fast_dataflow.skipping import Skipper
 from castsim.engines.fast_dataflow.start import FunctionRoom, start
-from castsim.engines.fast_dataflow.state import Machine
-from castsim.engines.fast_dataflow.tokens import Piece, Stream
+from castsim.engines.fast_dataflow.state import MachineState
+from castsim.engines.fast_dataflow.tokens import Piece, TokenStream
 from castsim.engines.fast_dataflow.units import Unit
 from castsim.execution.dataflow.survey import Survey
 from castsim.execution.tree import Tree
@@ -163,7 +163,7 @@ class _Run:
         self._skipper = Skipper(encoder)
         self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], count)
         self._room = FunctionRoom(encoder)
-        self._pieces: Iterator[Piece] = Stream(encoder, skip).pieces()
+        self._pieces: Iterator[Piece] = TokenStream(encoder, skip).pieces()
         self._piece = Piece([])
         self._driver = Driver(self._memory.machine.issuer.remaining)
         self._memory.machine.pause_at = _PROGRESS_INTERVAL
@@ -182,7 +182,7 @@ class _Run:
                 return self._end(code)
             self._refill(code)
 
-    def _refill(self, code: int) -> Machine:
+    def _refill(self, code: int) -> MachineState:
         """Give the machine what it has stopped for."""
         if code == GROW:
             self._memory.make_room()

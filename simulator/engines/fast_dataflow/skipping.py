@@ -13,18 +13,18 @@ from castsim.engines.fast_dataflow.codes import ISSUED, NO_TIME, NONE, SCALAR_PI
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.executions import execution_of, over
 from castsim.engines.fast_dataflow.pipes import free_entry, note_latest
-from castsim.engines.fast_dataflow.records import Jump, Shift
+from castsim.engines.fast_dataflow.records import Jump, RecordShift
 from castsim.engines.fast_dataflow.relative import aged, shift
 from castsim.engines.fast_dataflow.report import causes_of
-from castsim.engines.fast_dataflow.snapshots import Look, Snapshot, Standing
-from castsim.engines.fast_dataflow.state import Account, ExecutionRecord, Machine, chain
+from castsim.engines.fast_dataflow.snapshots import Snapshot, Standing, StateInspection
+from castsim.engines.fast_dataflow.state import AccountRow, ExecutionRow, MachineState, chain
 from castsim.engines.fast_dataflow.tokens import Frame
 from castsim.timing import Cause
 
 
 @dataclass(slots=True)
 class Skipper:
-    """What was skipped so far: how much later everything is, and what to add to the machine's own sums."""
+    """Skips trips: holds how much later everything is, and what to add to the machine's own sums."""
 
     encoder: Encoder
     offset: int = 0
@@ -41,31 +41,31 @@ class Skipper:
 
     # ------------------------------------------------------------------------------------------------------- sums
 
-    def total(self, m: Machine) -> int:
+    def total(self, m: MachineState) -> int:
         """Return the end of the last effect so far."""
         self._close_segment(m)
         return max(self._latest, m.issuer.clock + self.offset)
 
-    def causes(self, m: Machine, p: int) -> Mapping[Cause, int]:
+    def causes(self, m: MachineState, p: int) -> Mapping[Cause, int]:
         """Return the cycles of a pipe by cause."""
         return causes_of(self._sums(m), p * WIDTH)
 
-    def _sums(self, m: Machine) -> list[int]:
+    def _sums(self, m: MachineState) -> list[int]:
         """Return the cycles of all pipes by cause."""
         own = m.causes[: len(self._causes)]
         return [each + more for each, more in zip(own, self._causes, strict=True)]
 
-    def finished(self, m: Machine) -> int:
+    def finished(self, m: MachineState) -> int:
         """Return how many operations have ended."""
         return m.finished + self._finished
 
-    def progress(self, m: Machine) -> tuple[int, int]:
+    def progress(self, m: MachineState) -> tuple[int, int]:
         """Return the cycle that the run has reached, and how many operations have ended."""
         self._close_segment(m)
         return self._latest, self.finished(m)
 
-    def _close_segment(self, m: Machine) -> None:
-        """Note the latest end since this was asked last."""
+    def _close_segment(self, m: MachineState) -> None:
+        """Record the latest end since this was asked last."""
         if m.latest != NO_TIME:
             self._segments.append(m.latest + self.offset)
             self._latest = max(self._latest, self._segments[-1])
@@ -73,7 +73,7 @@ class Skipper:
 
     # ------------------------------------------------------------------------------------------------------- looks
 
-    def look(self, m: Machine, frame: Frame) -> None:
+    def look(self, m: MachineState, frame: Frame) -> None:
         """Compare the machine before a trip with what it was before earlier trips; skip what would repeat."""
         if frame.opens_window() or not isinstance(frame.context, dict):
             frame.context = {}
@@ -85,12 +85,14 @@ class Skipper:
                 return
         seen.setdefault(after.hard, []).append(after)
 
-    def _snapshot(self, m: Machine, frame: Frame) -> Snapshot:
+    def _snapshot(self, m: MachineState, frame: Frame) -> Snapshot:
         self._close_segment(m)
         steps = frame.steps or {}
         spaces = self.encoder.spaces.values()
         issuer = m.issuer
-        look = Look(m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces})
+        look = StateInspection(
+            m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces}
+        )
         hard, idle, flags = look.hard(), look.idle(), look.flags()
         return Snapshot(
             hard=hard,
@@ -111,7 +113,7 @@ class Skipper:
             segment=len(self._segments),
         )
 
-    def _try(self, m: Machine, frame: Frame, before: Snapshot, after: Snapshot) -> bool:
+    def _try(self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot) -> bool:
         """Skip as many periods as possible if the two snapshots agree; return whether any were skipped."""
         frozen, oldest = [], after.oldest
         for p, (one, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
@@ -139,7 +141,7 @@ class Skipper:
         self._jump(m, frame, before, after, times, frozen, still)
         return True
 
-    def _times(self, m: Machine, frame: Frame, before: Snapshot, after: Snapshot, oldest: int) -> int:
+    def _times(self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, oldest: int) -> int:
         """Return how many periods can be skipped.
 
         What was begun before now must have ended while trips still repeat, so some periods stay; and the run must come
@@ -156,7 +158,7 @@ class Skipper:
 
     def _jump(
         self,
-        m: Machine,
+        m: MachineState,
         frame: Frame,
         before: Snapshot,
         after: Snapshot,
@@ -165,7 +167,7 @@ class Skipper:
         still: list[int],
     ) -> None:
         """Account for so many more repetitions of what was executed between the snapshots."""
-        step = Shift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
+        step = RecordShift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
         later = times * step.pipes
         self._leave_behind(m, later, frozen, still, before.row)
         # The scalar unit falls back by what its own period is shorter.
@@ -192,12 +194,12 @@ class Skipper:
         _note(self.executions, Jump(first, end, times, step))
         _note(self.operations, Jump(before.index, after.index, times, step))
 
-    def _leave_behind(self, m: Machine, later: int, frozen: list[int], still: list[int], row: int) -> None:
+    def _leave_behind(self, m: MachineState, later: int, frozen: list[int], still: list[int], row: int) -> None:
         """Move what has stood still since before the period into the past, in which it is."""
         for p in frozen:
             _retire_all(m, p)
             m.pipes[p].local -= later
-            shift(m.accounts[p], Account, later)
+            shift(m.accounts[p], AccountRow, later)
         for flag in still:
             for signal in chain(m.nodes, m.flags[flag].signals):
                 signal.first -= later
@@ -212,7 +214,7 @@ class Skipper:
             open_one.start -= later
             open_one.end -= later
 
-    def _open_execution(self, m: Machine) -> ExecutionRecord | None:
+    def _open_execution(self, m: MachineState) -> ExecutionRow | None:
         """Return the row of the execution that the loop is part of, if it is part of one."""
         latest = m.issuer.execution
         if latest == NONE or execution_of(m, latest).open & ISSUED:
@@ -225,10 +227,10 @@ def _stood_still(before: Snapshot, after: Snapshot, one: Standing, two: Standing
     if one.flight or two.flight:
         return False
     passed, issued = after.now - before.now, after.index - before.index
-    return two.local == one.local - passed and two.account == aged(one.account, Account, passed, issued)
+    return two.local == one.local - passed and two.account == aged(one.account, AccountRow, passed, issued)
 
 
-def _retire_all(m: Machine, p: int) -> None:
+def _retire_all(m: MachineState, p: int) -> None:
     """Forget the operations in flight on a pipe, which have all ended, but for the last one to do so."""
     pipe = m.pipes[p]
     e = pipe.in_flight

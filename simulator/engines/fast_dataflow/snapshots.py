@@ -31,14 +31,20 @@ from castsim.engines.fast_dataflow.codes import (
     WORKING,
 )
 from castsim.engines.fast_dataflow.executions import execution_of, over
-from castsim.engines.fast_dataflow.function_state import FrontEnd, Function, PendingStore, StoreQueue, Trip
+from castsim.engines.fast_dataflow.function_state import (
+    FrontEndRow,
+    FunctionRow,
+    PendingStoreRow,
+    StoreQueueRow,
+    TripRow,
+)
 from castsim.engines.fast_dataflow.relative import State, relative
-from castsim.engines.fast_dataflow.state import Account, Entry, Machine, Node, Pipe, Progress, chain
+from castsim.engines.fast_dataflow.state import AccountRow, EntryRow, MachineState, NodeRow, PipeRow, ProgressRow, chain
 from castsim.execution.dataflow.timing import NO_TICK, TICKS
 
 
 class Standing(NamedTuple):
-    """What the account of a pipe and its later operations depend on: cycles since now, operations since the latest."""
+    """The part of a pipe on which its account and future depend: cycles since now, operations since the latest."""
 
     account: State
     local: int
@@ -46,7 +52,7 @@ class Standing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class IdlePipe:
     """A pipe that stands idle; `oldest` is the index of the oldest operation that its account may still charge."""
 
     version: int
@@ -63,7 +69,7 @@ class Snapshot:
     """
 
     hard: State
-    idle: tuple[Idle | None, ...]
+    idle: tuple[IdlePipe | None, ...]
     flags: tuple[tuple[int, State], ...]
     soft: tuple[int, ...]
     significant: int
@@ -80,10 +86,10 @@ class Snapshot:
     segment: int
 
 
-class Look:
+class StateInspection:
     """Takes the state of a machine apart; `shifts` says for each followed space how far its accesses have moved."""
 
-    def __init__(self, m: Machine, flags: Iterable[int], shifts: dict[int, int]) -> None:
+    def __init__(self, m: MachineState, flags: Iterable[int], shifts: dict[int, int]) -> None:
         self._m = m
         self._flags = [m.flags[flag] for flag in flags]
         self._shifts = shifts
@@ -92,7 +98,7 @@ class Look:
         self.oldest = m.issuer.index
 
     def hard(self) -> State:
-        """Return what must agree."""
+        """Return the fields that must agree."""
         m, now, pipes = self._m, self._now, range(1, self._m.pipe_count)
         results = [m.results[(m.result_head + k) & m.result_mask] for k in range(m.result_count)]
         closed = m.issuer.execution == NONE or execution_of(m, m.issuer.execution).open & ISSUED
@@ -116,15 +122,15 @@ class Look:
         taken = [(k, free - now) for k, free in enumerate(m.port_free) if free > now]
         return (tuple(taken), tuple((k, free - now) for k, free in enumerate(m.bank_free) if free > now))
 
-    def idle(self) -> tuple[Idle | None, ...]:
+    def idle(self) -> tuple[IdlePipe | None, ...]:
         """Return the state of every pipe that stands idle."""
         m = self._m
-        found: list[Idle | None] = []
+        found: list[IdlePipe | None] = []
         for p in range(1, m.pipe_count):
             if self.is_idle(p):
                 oldest, self.oldest = self.oldest, m.issuer.index
                 state = self._standing(p)
-                found.append(Idle(m.pipes[p].version, state, self.oldest))
+                found.append(IdlePipe(m.pipes[p].version, state, self.oldest))
                 self.oldest = oldest
             else:
                 found.append(None)
@@ -156,7 +162,7 @@ class Look:
 
     def _standing(self, p: int) -> Standing:
         m, pipe = self._m, self._m.pipes[p]
-        account = relative(m.accounts[p], Account, self._now, self._since)
+        account = relative(m.accounts[p], AccountRow, self._now, self._since)
         flight = tuple(self._in_flight(entry) for entry in chain(m.entries, pipe.in_flight))
         return Standing(account, pipe.local - self._now, flight)
 
@@ -169,7 +175,7 @@ class Look:
             self.soft.append(wake - now)  # an arrival
             wake = NEVER
         return (
-            relative(pipe, Pipe, now, self._since),
+            relative(pipe, PipeRow, now, self._since),
             NEVER if wake == NEVER else max(wake - now, 0),
             self._standing(p),
             tuple(self._queued(entry) for entry in chain(m.entries, pipe.queue)),
@@ -182,34 +188,34 @@ class Look:
         """Return how many operations were issued since that of an entry."""
         return NONE if e == NONE else self._index(self._m.entries[e])
 
-    def _index(self, entry: Entry) -> int:
+    def _index(self, entry: EntryRow) -> int:
         if entry.index == NONE:  # of a marker
             return NONE
         self.oldest = min(self.oldest, entry.index)
         return self._m.issuer.index - entry.index
 
-    def _entry(self, entry: Entry) -> State:
+    def _entry(self, entry: EntryRow) -> State:
         if entry.operation == MARKER:
             return (MARKER,)
         return (entry.operation, self._index(entry), self._execution(entry.execution))
 
-    def _queued(self, entry: Entry) -> State:
+    def _queued(self, entry: EntryRow) -> State:
         if entry.operation != MARKER:
             self.soft.append(entry.arrival - self._now)
         return self._entry(entry)
 
-    def _action(self, entry: Entry) -> State:
+    def _action(self, entry: EntryRow) -> State:
         waits = entry.due == NEVER
         due = NEVER if waits else max(entry.due - self._now, 0)
         return (self._entry(entry), due, self._m.issuer.index - entry.behind if waits else 0)
 
-    def _in_flight(self, entry: Entry) -> State:
+    def _in_flight(self, entry: EntryRow) -> State:
         now = self._now
         if entry.known:
             return (self._entry(entry), entry.end - now, entry.known - now)
         return (self._entry(entry), entry.pending, entry.due - now, max(entry.written - now, 0))
 
-    def _current(self, p: int, entry: Entry) -> State:
+    def _current(self, p: int, entry: EntryRow) -> State:
         """Return how far a pipe has come with its operation."""
         m, now = self._m, self._now
         progress: State = ()
@@ -218,13 +224,13 @@ class Look:
             if operation.kind == VECTOR:
                 progress = (m.progress[p].step, entry.due - now, entry.pending)
             elif operation.kind == TRANSFER and not entry.known:
-                progress = relative(m.progress[p], Progress, now, self._since)
+                progress = relative(m.progress[p], ProgressRow, now, self._since)
             elif operation.kind == FUNCTION and not entry.known:
-                progress = self._function(m.functions[operation.work])
+                progress = self._function(m.functions[operation.row])
         return (self._entry(entry), bool(entry.known), progress)
 
-    def _function(self, function: Function) -> State:
-        """Return what the rest of the function at work depends on.
+    def _function(self, function: FunctionRow) -> State:
+        """Return the state on which the rest of the running function depends.
 
         A function is at the same place in the same tick after its launch, or it is not the same state: so the trips it
         has sent and the stores it has written need not be compared, only what is still to come.
@@ -233,19 +239,19 @@ class Look:
         first, tick = max(0, front.row_state), now * TICKS
         registers = m.registers[first : first + 2 * function.registers]
         return (
-            relative(front, FrontEnd, now, self._since),
+            relative(front, FrontEndRow, now, self._since),
             NONE if front.unreleased == NONE else m.trips[front.unreleased].store,
-            relative(stores, StoreQueue, now, self._since),
-            tuple(relative(m.trips[k], Trip, now, self._since) for k in range(front.first_flight, front.flights)),
+            relative(stores, StoreQueueRow, now, self._since),
+            tuple(relative(m.trips[k], TripRow, now, self._since) for k in range(front.first_flight, front.flights)),
             tuple(self._store(m.pending[k]) for k in range(stores.first, stores.count)),
             tuple(time if time == NO_TICK else time - tick for time in registers),
             tuple(max(time - tick, -TICKS) for time in m.special[: function.special_ports]),
         )
 
-    def _store(self, store: PendingStore) -> State:
+    def _store(self, store: PendingStoreRow) -> State:
         if store.ready == EXPECTED:  # nothing else is known of it
             return (store.address, store.size)
-        return relative(store, PendingStore, self._now, self._since)
+        return relative(store, PendingStoreRow, self._now, self._since)
 
     # -------------------------------------------------------------------------------------- executions and accesses
 
@@ -275,5 +281,5 @@ class Look:
         return tuple(found)
 
 
-def _place(need: Node) -> int:
+def _place(need: NodeRow) -> int:
     return need.first

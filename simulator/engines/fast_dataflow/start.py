@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from castsim.engines.fast_dataflow.codes import NONE, WIDTH
 from castsim.engines.fast_dataflow.encoding import Encoder
-from castsim.engines.fast_dataflow.state import Ports
+from castsim.engines.fast_dataflow.state import PortsRow
 from castsim.execution.dataflow.timing import NO_TICK
 
 
@@ -22,7 +22,7 @@ def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, re
     for pipe, name in zip(m.pipes[1:], encoder.pipes[1:], strict=True):
         pipe.remaining = remaining.get(name, 0)
         m.issuer.remaining += pipe.remaining
-    m.ports = Ports(
+    m.ports = PortsRow(
         period=banking.period,
         banks=banking.banks,
         grouped=int(banking.grouped),
@@ -46,7 +46,7 @@ class FunctionRoom:
         self._encoder = encoder
 
     def make(self) -> None:
-        """See to it that there is room for what was encoded last; what is at work keeps its rows."""
+        """Ensure that there is room for what was encoded last; what is at work keeps its rows."""
         memory = self._encoder.memory
         memory.machine.most_accesses = self._encoder.most_accesses
         for table, needed in self._encoder.room.items():

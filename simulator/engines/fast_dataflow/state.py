@@ -1,9 +1,9 @@
 """The state of a run: rows of integers with names, in tables that refer to each other by the numbers of rows.
 
-The names are those of the event engine (`event_dataflow`, `event_function`), where what is a row here is an object.
-While a run is interpreted, the tables of `Machine` are lists of these objects; compiled code sees the same rows under
-the same names as records in bare memory (`memory`, `compiling`). So every field is an integer, lists are linked by
-`next`, and NONE ends them.
+A row is named after the object that the event engine (`event_dataflow`, `event_function`) has in its place. While a
+run is interpreted, the tables of `MachineState` are lists of rows; compiled code sees the same rows under the same
+names as records in bare memory (`memory`, `compiling`). So every field is an integer, lists are linked by `next`, and
+NONE ends them.
 
 The type of a field says how it is compared with what it was before (`relative`): `int` is not, or not by itself.
 """
@@ -15,19 +15,25 @@ from typing import TypeVar
 
 from castsim.engines.fast_dataflow import function_state
 from castsim.engines.fast_dataflow.codes import FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
-from castsim.engines.fast_dataflow.function_state import ComputeWaits, FrontEnd, PendingStore, StoreQueue, Trip
+from castsim.engines.fast_dataflow.function_state import (
+    ComputeWaitsRow,
+    FrontEndRow,
+    PendingStoreRow,
+    StoreQueueRow,
+    TripRow,
+)
 from castsim.engines.fast_dataflow.relative import Cycle, Due, EntryNumber, Value
 from castsim.engines.fast_dataflow.rows import Row
 
 # ----------------------------------------------------------------------------------------------------------- at work
 
 
-class Issuer(Row):
+class IssuerRow(Row):
     """The scalar unit; `clock` is the cycle in which it starts its next operation.
 
     `wait` says what it waits for, with the operation `waiting`, and `resumed_at` when it goes on. The operations from
     `next` to `end` of `numbers` are those of the execution it is at, `closing` whether that is complete with them.
-    `demands` counts the pipes that want something to do now, the patient ones left out; `urgent`: nobody else has
+    `demands` counts the pipes that want something to do now, the patient ones left out; `urgent`: nothing else has
     anything to do. It does not fill queues beyond `patience` entries; `crowded` queues are that full. `significant`
     counts how often one of its times has delayed anything; `beyond` is the operation that ran into the cycle limit.
     """
@@ -56,7 +62,7 @@ class Issuer(Row):
     significant: int = 0
 
 
-class Pipe(Row):
+class PipeRow(Row):
     """One in-order pipe: what it is doing, since cycle `local`, and when it goes on (`wake`) or asks next (`request`).
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
@@ -85,10 +91,10 @@ class Pipe(Row):
     began_arrival: int = 0
 
 
-class Account(Row):
-    """Up to where the cycles of a pipe are accounted for, and what is left of its earlier work: until when, of whom.
+class AccountRow(Row):
+    """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which entry.
 
-    Its cycles by cause are `Machine.causes`.
+    Its cycles by cause are `MachineState.causes`.
     """
 
     cursor: Cycle = 0
@@ -98,8 +104,8 @@ class Account(Row):
     latest: EntryNumber = NONE
 
 
-class Progress(Row):
-    """How far a pipe has come with a transfer (burst, block of it) or a vector instruction (repeat: `step`)."""
+class ProgressRow(Row):
+    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat: `step`)."""
 
     step: Value = 0
     block: Value = 0
@@ -107,7 +113,7 @@ class Progress(Row):
     passed: Due = NONE
 
 
-class Entry(Row):
+class EntryRow(Row):
     """An operation on its way. `known` is one more than the cycle since which its end is certain, 0 if it is not.
 
     `pending` repeats have not written, `written` is when the others had, `due` when a vector instruction or an action
@@ -128,7 +134,7 @@ class Entry(Row):
     next: int = NONE
 
 
-class ExecutionRecord(Row):
+class ExecutionRow(Row):
     """One executed instruction; `open` is its state (`codes`), `needs` a list of the executions it waits for."""
 
     instruction: int = 0
@@ -138,7 +144,7 @@ class ExecutionRecord(Row):
     needs: int = NONE
 
 
-class Node(Row):
+class NodeRow(Row):
     """An item of a list: a signal (its cycle is `first`), an access in flight (its bytes), a need (`first` is its
     place in the order).
     """
@@ -150,7 +156,7 @@ class Node(Row):
     next: int = NONE
 
 
-class Flag(Row):
+class FlagRow(Row):
     """A flag between two units: its signals, who waits for it, whether the scalar unit sets it."""
 
     signals: int = NONE
@@ -160,21 +166,21 @@ class Flag(Row):
     version: int = 0
 
 
-class Space(Row):
+class SpaceRow(Row):
     """An address space: the accesses in flight, in program order."""
 
     first: int = NONE
     last: int = NONE
 
 
-class Result(Row):
+class ResultRow(Row):
     """Results of a repeat on their way to the buffer; they lie in a ring, in the order in which they ask."""
 
     time: int = 0
     entry: int = NONE
 
 
-class Ports(Row):
+class PortsRow(Row):
     """Ports and banks of the buffer; addresses start over after a `period` of blocks (`units.Banking`)."""
 
     period: int = 0
@@ -190,8 +196,8 @@ class Ports(Row):
 # ------------------------------------------------------------------------------------------- what programs consist of
 
 
-class Operation(Row):
-    """An operation: its number in the program, the scalar unit's cycles and cause, what it is made of (`work`)."""
+class OperationRow(Row):
+    """An operation: its number in the program, the scalar unit's cycles and cause, its row in the table of its kind."""
 
     number: int
     kind: int
@@ -199,10 +205,10 @@ class Operation(Row):
     cost: int
     cause: int
     flag: int
-    work: int
+    row: int
 
 
-class Lowered(Row):
+class LoweredRow(Row):
     """An instruction, or part of one: its operations stand in `numbers`, its accesses in `accesses`."""
 
     instruction: int
@@ -212,7 +218,7 @@ class Lowered(Row):
     accesses: int
 
 
-class Access(Row):
+class AccessRow(Row):
     """Bytes of a space that an instruction touches."""
 
     space: int
@@ -221,7 +227,7 @@ class Access(Row):
     write: int
 
 
-class Transfer(Row):
+class TransferRow(Row):
     """A transfer: latency `ahead` of its stream and `behind` it, bytes per 100 cycles, blocks, cycles of the stream."""
 
     ahead: int
@@ -235,7 +241,7 @@ class Transfer(Row):
     streaming: int
 
 
-class Vector(Row):
+class VectorRow(Row):
     """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination."""
 
     head: int
@@ -248,7 +254,7 @@ class Vector(Row):
     first_walk: int
 
 
-class Walk(Row):
+class WalkRow(Row):
     """The blocks of one operand: address, step from repeat to repeat, distances in blocks, which are `numbers`."""
 
     address: int
@@ -260,12 +266,12 @@ class Walk(Row):
 # -------------------------------------------------------------------------------------------------------- the machine
 
 
-class Machine(Row):
+class MachineState(Row):
     """One run. `entry_free` and `node_free` are lists of rows that nothing uses, `..._spare` their lengths.
 
     `causes` are the cycles of every pipe by cause, `WIDTH` for each; `entry_causes` those of entries where operations
     are `recording`. `late`: a pipe that was served late should have begun to ask for blocks in the past. `changed`:
-    somebody got an end that others may wait for. The rows of executions, and results on their way, lie in rings.
+    an end became known that others may wait for. The rows of executions, and results on their way, lie in rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
     then for a write (of groups: see `ports`). `registers` holds when each vector register of the trip that computes can
@@ -273,41 +279,41 @@ class Machine(Row):
     accumulated in.
     """
 
-    issuer: Issuer
-    ports: Ports
-    front_end: FrontEnd
-    waits: ComputeWaits
-    store_queue: StoreQueue
-    pipes: list[Pipe]
-    accounts: list[Account]
-    progress: list[Progress]
+    issuer: IssuerRow
+    ports: PortsRow
+    front_end: FrontEndRow
+    waits: ComputeWaitsRow
+    store_queue: StoreQueueRow
+    pipes: list[PipeRow]
+    accounts: list[AccountRow]
+    progress: list[ProgressRow]
     causes: list[int]
-    entries: list[Entry]
+    entries: list[EntryRow]
     entry_causes: list[int]
-    executions: list[ExecutionRecord]
-    nodes: list[Node]
-    flags: list[Flag]
-    spaces: list[Space]
-    results: list[Result]
+    executions: list[ExecutionRow]
+    nodes: list[NodeRow]
+    flags: list[FlagRow]
+    spaces: list[SpaceRow]
+    results: list[ResultRow]
     tokens: list[int]
     numbers: list[int]
-    operations: list[Operation]
-    lowered: list[Lowered]
-    accesses: list[Access]
-    transfers: list[Transfer]
-    vectors: list[Vector]
-    walks: list[Walk]
+    operations: list[OperationRow]
+    lowered: list[LoweredRow]
+    accesses: list[AccessRow]
+    transfers: list[TransferRow]
+    vectors: list[VectorRow]
+    walks: list[WalkRow]
     port_of: list[int]
     bank_of: list[int]
     port_free: list[int]
     bank_free: list[int]
-    functions: list[function_state.Function]
-    nests: list[function_state.Nest]
-    load_steps: list[function_state.LoadStep]
-    steps: list[function_state.Step]
-    store_steps: list[function_state.StoreStep]
-    trips: list[Trip]
-    pending: list[PendingStore]
+    functions: list[function_state.FunctionRow]
+    nests: list[function_state.NestRow]
+    load_steps: list[function_state.LoadStepRow]
+    steps: list[function_state.ComputeStepRow]
+    store_steps: list[function_state.StoreStepRow]
+    trips: list[TripRow]
+    pending: list[PendingStoreRow]
     registers: list[int]
     special: list[int]
     now: int = 0
@@ -334,7 +340,7 @@ class Machine(Row):
     result_mask: int = NONE
 
 
-Linked = TypeVar("Linked", Entry, Node)
+Linked = TypeVar("Linked", EntryRow, NodeRow)
 
 
 def chain(rows: Sequence[Linked], first: int) -> Iterator[Linked]:

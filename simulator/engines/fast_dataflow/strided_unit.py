@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from castsim.engines.fast_dataflow.codes import VECTOR
-from castsim.engines.fast_dataflow.state import Vector, Walk
+from castsim.engines.fast_dataflow.state import VectorRow, WalkRow
 from castsim.engines.fast_dataflow.units import Banking, Places, Work
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.tree import Operation
@@ -15,7 +15,7 @@ from castsim.machines.strided.geometry import repeat_blocks
 from castsim.machines.strided.operations import VectorOperation
 from castsim.machines.strided.timing import result_delay
 from castsim.machines.strided.timing_facts import always_fills, check_vector, facts_of
-from castsim.targets.strided_repeat import BufferPorts, StridedRepeatTarget
+from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StridedRows:
         object.__setattr__(self, "banking", _banking(self.target.banks))
 
     def check(self, operation: object) -> None:
-        """Refuse what is no vector instruction of this mechanism, and timing rows that the target does not have."""
+        """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
         check_vector(operation, self.target)
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
@@ -40,8 +40,8 @@ class StridedRows:
         for stream, address in zip((operation.destination, *operation.sources), addresses, strict=True):
             offsets = repeat_blocks(stream, operation.lanes, operation.mask)
             blocks = tuple(offset // BLOCK for offset in offsets)
-            walks.append(Walk(address, stream.step, places.distances(blocks), len(blocks)))
-        vector = Vector(
+            walks.append(WalkRow(address, stream.step, places.distances(blocks), len(blocks)))
+        vector = VectorRow(
             head=row.head_cycles,
             interval=row.repeat_cycles,
             tail=row.tail_cycles,
@@ -55,7 +55,7 @@ class StridedRows:
 
 
 @lru_cache(maxsize=16)
-def _banking(banks: BufferPorts) -> Banking:
+def _banking(banks: StridedBufferPorts) -> Banking:
     """Return port and bank of every block, and what they exclude."""
     reads, writes, places = places_of_blocks(banks)
     return Banking(

@@ -29,7 +29,7 @@ Moves = Sequence[Deltas] | None
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A loop at work. It stands before trip `trip`; whoever skips trips adds them to it.
+    """A loop at work. It stands before trip `trip`; skipped trips are added to it.
 
     The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
     same banks. `steps` says for each address space how far its accesses move per trip; None: not all by the same.
@@ -67,7 +67,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """What moves from trip to trip of a loop, as far as time depends on it: `moves` is None if nothing does."""
+    """The moves from trip to trip of a loop, as far as time depends on it: `moves` is None if nothing does."""
 
     moves: tuple[Deltas, ...] | None
     turn: int
@@ -76,7 +76,7 @@ class _Steps:
 
 
 @dataclass(slots=True)
-class Stream:
+class TokenStream:
     """The tokens of a program. `skips`: whether to stop for looks at all."""
 
     encoder: Encoder
@@ -244,7 +244,7 @@ class Stream:
             self._frames.pop()
 
     def _steps_of(self, loop: Loop) -> _Steps:
-        """Return what moves from trip to trip; the rest of the steps counts as nothing."""
+        """Return the addresses that move from trip to trip; the rest of the steps counts as nothing."""
         known = self._steps.get(id(loop))
         if known is not None:
             return known

@@ -59,7 +59,7 @@ class Places(Protocol):
         """Store distances in blocks from the first block of a repeat and return where they begin in `numbers`."""
 
     def make_room(self, **rows: int) -> None:
-        """See to it that tables have so many rows for the vector function at work."""
+        """Ensure that tables have so many rows for the vector function at work."""
 
 
 class Unit(Protocol):
@@ -70,7 +70,7 @@ class Unit(Protocol):
         """Ports and banks of the buffer."""
 
     def check(self, operation: object) -> None:
-        """Refuse an operation of the vector pipe that the unit cannot execute.
+        """Reject an operation of the vector pipe that the unit cannot execute.
 
         Raises:
             IllegalError: it is of another mechanism, or needs a fact that the target does not have.

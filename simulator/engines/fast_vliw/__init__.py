@@ -1,6 +1,6 @@
 """The fast engine of a core that issues bundles: the same cycles and causes as the event engine, without events.
 
-`core` is the recurrence over bundles, `loops` skips trips that repeat, `history` keeps what happened in columns,
+`bundle_recurrence` steps bundle by bundle, `loops` skips trips that repeat, `history` keeps what happened in columns,
 `outcome` reads the columns back as executions and operations, `simulation` puts them together.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from castsim.engines.fast_vliw.history import History, Kind
+from castsim.engines.fast_vliw.history import BundleKind, IssueHistory
 from castsim.execution.tree import Instruction
 from castsim.isa.errors import EngineError
 from castsim.timing import Cause, Listener
@@ -21,7 +21,7 @@ LATENCY_FACT, JUMP_FACT = "options.global_latency_cycles", "options.taken_jump_c
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryTiming:
     """Global memory: cycles per access and until data is there, places in the queue; stores may have their own port."""
 
     interval: int
@@ -31,7 +31,7 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Access:
+class AccessInFlight:
     """One access under way: `due` is the bundle slot that needs its data (None: a store)."""
 
     due: int | None
@@ -41,7 +41,7 @@ class Access:
 
 @dataclass(slots=True)
 class Totals:
-    """What adds up over the run, skipped repetitions included: issues of each kind of bundle, cycles of stalls."""
+    """The sums over the run, skipped repetitions included: issues of each kind of bundle, cycles of stalls."""
 
     issues: list[int] = field(default_factory=list)
     stalls: dict[Cause, int] = field(default_factory=dict)
@@ -58,12 +58,12 @@ class Totals:
         for cause, cycles in after.stalls.items():
             self.stalls[cause] += times * (cycles - before.stalls.get(cause, 0))
 
-    def operations(self, kinds: Sequence[Kind]) -> int:
+    def operations(self, kinds: Sequence[BundleKind]) -> int:
         """Return how many operations were issued."""
         return sum(count * kinds[number].count for number, count in enumerate(self.issues))
 
 
-class Core:
+class RecurrenceCore:
     """The state of the core. `now` and everything that is compared with it are stepped cycles (see `history`).
 
     `skipped` are the cycles of skipped repetitions so far: the real time is `now + skipped`. `clock` counts bundle
@@ -72,9 +72,9 @@ class Core:
 
     def __init__(
         self,
-        history: History,
+        history: IssueHistory,
         instructions: tuple[Instruction, ...],
-        memory: Memory,
+        memory: MemoryTiming,
         max_cycles: int,
         listener: Listener | None,
         *,
@@ -89,7 +89,7 @@ class Core:
         self.current = 0
         self.vpu_free = 0
         self.port_free = [0, 0]
-        self.outstanding: list[Access] = []
+        self.outstanding: list[AccessInFlight] = []
         self.max_cycles = max_cycles
         self._instructions = instructions
         self._memory = memory
@@ -146,7 +146,7 @@ class Core:
 
     # ---------------------------------------------------------------------------------------------------- waiting
 
-    def _wait(self, kind: Kind) -> None:
+    def _wait(self, kind: BundleKind) -> None:
         """Stand still until the bundle can go."""
         if kind.vpu and self.vpu_free > self.now:
             self._stand_until(self.vpu_free, Cause.INITIATION_INTERVAL)
@@ -173,7 +173,7 @@ class Core:
             self._wait_for(first)
             self.outstanding = [each for each in waiting if each.done_at > self.now]
 
-    def _wait_for(self, access: Access) -> None:
+    def _wait_for(self, access: AccessInFlight) -> None:
         """Stand still until an access is done, and charge the cycles to what kept it."""
         self.facts.add(LATENCY_FACT)
         if self.now < access.crossed_at:
@@ -192,7 +192,7 @@ class Core:
 
     # ---------------------------------------------------------------------------------------------------- issuing
 
-    def _issue(self, number: int, kind: Kind) -> None:
+    def _issue(self, number: int, kind: BundleKind) -> None:
         now, clock, history = self.now, self.clock, self.history
         if self._waits:
             history.waits[len(history.kind)] = self._waits
@@ -227,7 +227,7 @@ class Core:
                 self._untold = 0
                 self._listener.progress(self.now + self.skipped, self.totals.operations(self.history.kinds))
 
-    def _enter(self, kind: Kind, now: int) -> int:
+    def _enter(self, kind: BundleKind, now: int) -> int:
         """Send accesses to their ports; return the cycle in which the last of them is done."""
         memory = self._memory
         last = 0
@@ -237,7 +237,7 @@ class Core:
                 begin = max(now, self.port_free[place])
                 crossed = self.port_free[place] = begin + memory.interval
                 done = crossed if due is None else begin + memory.load_cycles
-                self.outstanding.append(Access(due, crossed, done))
+                self.outstanding.append(AccessInFlight(due, crossed, done))
                 last = max(last, done)
         return last
 
@@ -268,7 +268,7 @@ class Core:
         return (max(self.vpu_free - now, 0), *(max(free - now, 0) for free in self.port_free), waiting)
 
     def _check(self, cycle: int) -> None:
-        """Refuse to go on to a cycle beyond the limit.
+        """Reject to go on to a cycle beyond the limit.
 
         Raises:
             EngineError: it is.

@@ -18,7 +18,7 @@ VPU = SLOTS.index("VPU")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BundleKind:
     """One distinct bundle: what the recurrence needs of it, in plain integers.
 
     `vpu` are the cycles for which it occupies the VPU, `accesses` its loads and stores together, `count` the occupied
@@ -38,20 +38,20 @@ class Kind:
     plain: bool
 
     @classmethod
-    def of(cls, instruction: int, operation: BundleOperation) -> Kind:
+    def of(cls, instruction: int, operation: BundleOperation) -> BundleKind:
         """Read an operation."""
         return cls(
             instruction=instruction,
             operation=operation,
-            vpu=operation.work[VPU],
+            vpu=operation.slot_cycles[VPU],
             loads=operation.loads,
             stores=operation.stores,
             accesses=operation.loads + operation.stores,
             due=operation.data_due,
             effect=operation.effect,
             bubbles=operation.bubbles,
-            count=sum(map(bool, operation.work)),
-            plain=not (operation.loads or operation.stores or operation.bubbles) and operation.work[VPU] <= 1,
+            count=sum(map(bool, operation.slot_cycles)),
+            plain=not (operation.loads or operation.stores or operation.bubbles) and operation.slot_cycles[VPU] <= 1,
         )
 
 
@@ -59,7 +59,7 @@ class Kinds:
     """The distinct bundles of a tree by number; nodes are recognised by identity, equal ones are one object."""
 
     def __init__(self) -> None:
-        self.all: list[Kind] = []
+        self.all: list[BundleKind] = []
         self._of_node: dict[int, tuple[Lowered, tuple[int, ...]]] = {}
         self._of_block: dict[int, tuple[Block, list[array[int] | Node]]] = {}
 
@@ -70,7 +70,7 @@ class Kinds:
             first = len(self.all)
             for operation in operations(lowered, None):
                 assert isinstance(operation, BundleOperation)
-                self.all.append(Kind.of(lowered.instruction, operation))
+                self.all.append(BundleKind.of(lowered.instruction, operation))
             # The node is kept, or another one could come to have its identity.
             found = self._of_node[id(lowered)] = (lowered, tuple(range(first, len(self.all))))
         return found[1]
@@ -109,10 +109,10 @@ class Repetition:
 
 
 @dataclass(slots=True)
-class History:
+class IssueHistory:
     """The columns. `issued_at[c]` is the cycle of the first bundle issued in bundle slot c or later."""
 
-    kinds: Sequence[Kind]
+    kinds: Sequence[BundleKind]
     kind: array[int] = field(default_factory=lambda: array("i"))
     clock: array[int] = field(default_factory=lambda: array("I"))
     """The bundle slot of each row; `issued_at`, with eight bytes for each slot, outgrows memory long before this."""

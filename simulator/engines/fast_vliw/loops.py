@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 
-from castsim.engines.fast_vliw.bundle_recurrence import Core, Totals
+from castsim.engines.fast_vliw.bundle_recurrence import RecurrenceCore, Totals
 from castsim.engines.fast_vliw.history import Kinds, Repetition
 from castsim.execution.tree import Block, Loop, Lowered, Node
 
@@ -30,7 +30,7 @@ class _Mark:
 class Stepper:
     """Walks a tree. `skip` False steps through every trip."""
 
-    def __init__(self, core: Core, kinds: Kinds, reach: int, *, skip: bool) -> None:
+    def __init__(self, core: RecurrenceCore, kinds: Kinds, reach: int, *, skip: bool) -> None:
         self._core = core
         self._kinds = kinds
         self._reach = reach

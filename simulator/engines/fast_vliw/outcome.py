@@ -1,4 +1,4 @@
-"""Reading the history back: executions and operations in order, with real times, made when somebody asks for them."""
+"""Reading the history back: executions and operations in order, with real times, made when they are asked for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.engines.fast_vliw.history import History, Repetition
+from castsim.engines.fast_vliw.history import IssueHistory, Repetition
 from castsim.machines.vliw.operations import SLOTS
 from castsim.timing import Cause, Execution, OperationTiming
 
@@ -22,33 +22,33 @@ _AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
-    """How far something lies behind where it was stepped: cycles, rows and operations."""
+class HistoryShift:
+    """The distance of a copy behind the stepped original: cycles, rows and operations."""
 
     cycles: int = 0
     rows: int = 0
     operations: int = 0
 
-    def plus(self, repetition: Repetition, times: int) -> Shift:
+    def plus(self, repetition: Repetition, times: int) -> HistoryShift:
         """Return the shift behind so many repetitions more."""
-        return Shift(
+        return HistoryShift(
             self.cycles + times * repetition.cycles,
             self.rows + times * repetition.rows,
             self.operations + times * repetition.operations,
         )
 
-    def __add__(self, other: Shift) -> Shift:
+    def __add__(self, other: HistoryShift) -> HistoryShift:
         """Return both shifts together."""
-        return Shift(self.cycles + other.cycles, self.rows + other.rows, self.operations + other.operations)
+        return HistoryShift(self.cycles + other.cycles, self.rows + other.rows, self.operations + other.operations)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SteppedRows:
     """Rows [first, end) as they were stepped, `shift` later."""
 
     first: int
     end: int
-    shift: Shift
+    shift: HistoryShift
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +61,22 @@ class Copies:
     parts: tuple[Part, ...]
 
 
-Part = Stretch | Copies
+Part = SteppedRows | Copies
 
 
-def parts_of(history: History) -> tuple[Part, ...]:
-    """Return what happened, in order."""
+def parts_of(history: IssueHistory) -> tuple[Part, ...]:
+    """Return the parts of the history in their order."""
     repetitions = sorted(history.repetitions, key=lambda each: each.end)
-    return _parts(0, len(history.kind), repetitions, Shift())
+    return _parts(0, len(history.kind), repetitions, HistoryShift())
 
 
-def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: Shift) -> tuple[Part, ...]:
+def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: HistoryShift) -> tuple[Part, ...]:
     """Return the parts of rows [first, end), which begin `base` later; `repetitions` are those among them, by end."""
     found: list[Part] = []
     ends = [each.end for each in repetitions]
     shifts = [base]
     for number, repetition in enumerate(repetitions):
-        found.append(Stretch(first, repetition.end, shifts[-1]))
+        found.append(SteppedRows(first, repetition.end, shifts[-1]))
         first = repetition.end
         # What ends at or before its first row has already put that row off; what ends later lies inside.
         before = bisect_right(ends, repetition.first)
@@ -84,14 +84,14 @@ def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: Shift)
         parts = _parts(repetition.first, repetition.end, inner, shifts[before].plus(repetition, 1))
         found.append(Copies(repetition.first, repetition.end, repetition, parts))
         shifts.append(shifts[-1].plus(repetition, repetition.times))
-    found.append(Stretch(first, end, shifts[-1]))
+    found.append(SteppedRows(first, end, shifts[-1]))
     return tuple(part for part in found if part.first < part.end)
 
 
 class Finishes:
     """The cycle after the last effect of every stepped row, in stepped cycles, worked out when asked for."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: IssueHistory) -> None:
         self._effects = np.array([max(kind.effect, 1) for kind in history.kinds], np.int64)
         self._kind = np.frombuffer(history.kind, np.int32) if history.kind else np.empty(0, np.int32)
         self._clock = np.frombuffer(history.clock, np.uint32) if history.clock else np.empty(0, np.uint32)
@@ -107,12 +107,12 @@ class Finishes:
             np.maximum(effects, self._done[part], out=found[part.start - first : part.stop - first])
         return found
 
-    def latest(self, parts: Sequence[Part], shift: Shift | None = None) -> int:
+    def latest(self, parts: Sequence[Part], shift: HistoryShift | None = None) -> int:
         """Return the real cycle of the last effect of all parts."""
-        extra = shift or Shift()
+        extra = shift or HistoryShift()
         found = 0
         for part in parts:
-            if isinstance(part, Stretch):
+            if isinstance(part, SteppedRows):
                 for start in range(part.first, part.end, _AT_ONCE):
                     last = int(self.of(start, min(part.end, start + _AT_ONCE)).max())
                     found = max(found, last + part.shift.cycles + extra.cycles)
@@ -124,27 +124,27 @@ class Finishes:
 class Rows:
     """Every row that happened, with its shift, by number."""
 
-    def __init__(self, history: History, parts: tuple[Part, ...]) -> None:
+    def __init__(self, history: IssueHistory, parts: tuple[Part, ...]) -> None:
         self.history = history
         self._parts = parts
         last = parts[-1] if parts else None
         # Parts end with the stretch behind the last repetition, or with copies if nothing came after them.
         self.count = 0 if last is None else _end_of(last)
 
-    def __iter__(self) -> Iterator[tuple[int, Shift]]:
-        return _each(self._parts, Shift())
+    def __iter__(self) -> Iterator[tuple[int, HistoryShift]]:
+        return _each(self._parts, HistoryShift())
 
-    def repeated(self) -> Iterator[tuple[int, Shift, Shift, int]]:
+    def repeated(self) -> Iterator[tuple[int, HistoryShift, HistoryShift, int]]:
         """Yield every stepped row, part by part: the shifts of its first and last copy, and how many there are."""
-        return _repeated(self._parts, Shift(), Shift(), 1)
+        return _repeated(self._parts, HistoryShift(), HistoryShift(), 1)
 
-    def find(self, number: int) -> tuple[int, Shift]:
+    def find(self, number: int) -> tuple[int, HistoryShift]:
         """Return stepped row and shift of a real row."""
-        parts, extra = self._parts, Shift()
+        parts, extra = self._parts, HistoryShift()
         while True:
             starts = [_start_of(part) + extra.rows for part in parts]
             part = parts[bisect_right(starts, number) - 1]
-            if isinstance(part, Stretch):
+            if isinstance(part, SteppedRows):
                 shift = part.shift + extra
                 return number - shift.rows, shift
             behind = number - (_start_of(part) + extra.rows)
@@ -163,18 +163,18 @@ class Rows:
 
 
 def _start_of(part: Part) -> int:
-    return part.first + part.shift.rows if isinstance(part, Stretch) else _start_of(part.parts[0])
+    return part.first + part.shift.rows if isinstance(part, SteppedRows) else _start_of(part.parts[0])
 
 
 def _end_of(part: Part) -> int:
-    if isinstance(part, Stretch):
+    if isinstance(part, SteppedRows):
         return part.end + part.shift.rows
     return _end_of(part.parts[-1]) + (part.repetition.times - 1) * part.repetition.rows
 
 
-def _each(parts: Sequence[Part], extra: Shift) -> Iterator[tuple[int, Shift]]:
+def _each(parts: Sequence[Part], extra: HistoryShift) -> Iterator[tuple[int, HistoryShift]]:
     for part in parts:
-        if isinstance(part, Stretch):
+        if isinstance(part, SteppedRows):
             shift = part.shift + extra
             for row in range(part.first, part.end):
                 yield row, shift
@@ -183,9 +183,11 @@ def _each(parts: Sequence[Part], extra: Shift) -> Iterator[tuple[int, Shift]]:
                 yield from _each(part.parts, extra.plus(part.repetition, copy))
 
 
-def _repeated(parts: Sequence[Part], first: Shift, last: Shift, times: int) -> Iterator[tuple[int, Shift, Shift, int]]:
+def _repeated(
+    parts: Sequence[Part], first: HistoryShift, last: HistoryShift, times: int
+) -> Iterator[tuple[int, HistoryShift, HistoryShift, int]]:
     for part in parts:
-        if isinstance(part, Stretch):
+        if isinstance(part, SteppedRows):
             for row in range(part.first, part.end):
                 yield row, part.shift + first, part.shift + last, times
         else:
@@ -224,7 +226,7 @@ class Executions(Sequence[Execution]):
         for row, first, last, times in self._rows.repeated():
             yield self._make(row, first), self._make(row, last), times
 
-    def _make(self, row: int, shift: Shift) -> Execution:
+    def _make(self, row: int, shift: HistoryShift) -> Execution:
         history = self._rows.history
         kind = history.kinds[history.kind[row]]
         start, end = history.start(row), int(self._rows.finishes[row])
@@ -277,14 +279,14 @@ class Operations(Sequence[OperationTiming]):
 
         return bisect_left(range(rows.count), number + 1, key=before)
 
-    def _make(self, row: int, shift: Shift) -> Iterator[OperationTiming]:
+    def _make(self, row: int, shift: HistoryShift) -> Iterator[OperationTiming]:
         rows, history = self._rows, self._rows.history
         operation = history.kinds[history.kind[row]].operation
         start, end = history.start(row) + shift.cycles, int(rows.finishes[row]) + shift.cycles
         index = rows.operations_before[row] + shift.operations
         waits = history.waits.get(row, {})
         for place, slot in enumerate(SLOTS):
-            if operation.work[place]:
+            if operation.slot_cycles[place]:
                 causes = {**waits, Cause.BUSY: 1}
                 yield OperationTiming(index, row + shift.rows, slot, operation.names[place], start, end, causes)
                 index, waits = index + 1, {}

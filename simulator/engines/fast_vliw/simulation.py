@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from castsim.engines.fast_vliw.bundle_recurrence import Core, Memory
-from castsim.engines.fast_vliw.history import History, Kinds
+from castsim.engines.fast_vliw.bundle_recurrence import MemoryTiming, RecurrenceCore
+from castsim.engines.fast_vliw.history import IssueHistory, Kinds
 from castsim.engines.fast_vliw.loops import Stepper
 from castsim.engines.fast_vliw.outcome import Executions, Finishes, Operations, Rows, parts_of
 from castsim.execution.tree import Lowered, Tree, elements
@@ -38,9 +38,9 @@ def simulate_bundles(
     """
     issued = _operations(tree, target)
     kinds = Kinds()
-    history = History(kinds.all)
+    history = IssueHistory(kinds.all)
     memory = _memory(target)
-    core = Core(history, tree.instructions, memory, max_cycles, listener, keep_waits=record_operations)
+    core = RecurrenceCore(history, tree.instructions, memory, max_cycles, listener, keep_waits=record_operations)
     reach = max((operation.effect for operation in issued), default=0) + 1
     Stepper(core, kinds, reach, skip=skip).walk(tree.root)
     stepped = core.now + core.skipped
@@ -54,7 +54,7 @@ def simulate_bundles(
         listener.progress(total, count)
     rows = Rows(history, parts)
     facts = {*core.facts, *(_MEMORY_FACTS if any(each.loads or each.stores for each in issued) else ())}
-    if any(max(kind.operation.work) > 1 for kind in kinds.all):
+    if any(max(kind.operation.slot_cycles) > 1 for kind in kinds.all):
         facts.add(_WIDTH_FACT)
     return Timing(
         total,
@@ -71,13 +71,13 @@ def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
         if isinstance(element, BundleOperation):
             found.append(element)
         elif not isinstance(element, Lowered):
-            raise IllegalError(f"{target.name} issues bundles; {type(element).__name__} is none")
+            raise IllegalError(f"{target.name} issues bundles; {type(element).__name__} is not a bundle")
     return found
 
 
-def _memory(target: VliwTarget) -> Memory:
+def _memory(target: VliwTarget) -> MemoryTiming:
     interval = target.global_memory.cycles_per_access
-    return Memory(
+    return MemoryTiming(
         interval=interval,
         load_cycles=load_cycles(interval, int(target.option("global_latency_cycles"))),
         entries=int(target.option("global_queue_entries")),
@@ -85,12 +85,12 @@ def _memory(target: VliwTarget) -> Memory:
     )
 
 
-def _slots(core: Core, kinds: Kinds, stepped: int, total: int) -> Mapping[str, PipeTiming]:
+def _slots(core: RecurrenceCore, kinds: Kinds, stepped: int, total: int) -> Mapping[str, PipeTiming]:
     """Return the cycles of the slots: they stand still together."""
     bundles = sum(core.totals.issues)
     busy = [0] * len(SLOTS)
     for kind, count in zip(kinds.all, core.totals.issues, strict=True):
-        for place, cycles in enumerate(kind.operation.work):
+        for place, cycles in enumerate(kind.operation.slot_cycles):
             busy[place] += count if cycles else 0
     return {
         slot: _timing(
@@ -105,7 +105,7 @@ def _slots(core: Core, kinds: Kinds, stepped: int, total: int) -> Mapping[str, P
     }
 
 
-def _ports(core: Core, kinds: Kinds, memory: Memory, total: int) -> Mapping[str, PipeTiming]:
+def _ports(core: RecurrenceCore, kinds: Kinds, memory: MemoryTiming, total: int) -> Mapping[str, PipeTiming]:
     """Return the cycles of the ports of global memory."""
     loads = sum(kind.loads * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))
     stores = sum(kind.stores * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))

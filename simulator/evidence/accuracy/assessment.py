@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from castsim.estimating import estimate
 from castsim.estimating.load import estimate_load
-from castsim.estimating.work import estimate_work
+from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.evidence.accuracy.table import CAST, LOAD, MeasuredRow, MeasuredTable
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
@@ -149,7 +149,7 @@ def _assess(target: Target, row: MeasuredRow) -> AssessedRow:
         else:
             in_place = row.in_place or not _fits(target, row)
             convention = IN_PLACE if in_place else convention
-            found = estimate_work(
+            found = estimate_tile_operation(
                 row.operation,
                 row.src.name,
                 rows,

@@ -201,7 +201,8 @@ class _Record:
         """Return a cell in lower case; one that is missing or empty is ''."""
         text = self._cells.get(column, "").lower()
         if text and text not in legal:
-            raise ReadError(f"{column} '{text}' is none", span=self._span(column), legal=filter(None, legal))
+            message = f"{column} '{text}' is not a legal value"
+            raise ReadError(message, span=self._span(column), legal=filter(None, legal))
         return text
 
     def _path_class(self, rows: int, cols: int, valid_cols: int) -> str:

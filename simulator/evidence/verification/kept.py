@@ -25,7 +25,7 @@ HASH_RULE = (
 )
 
 
-class Kept(ABC):
+class KeptRecord(ABC):
     """A record that is kept in a file. `KIND` tells the files apart; `runs`: when, and with which versions of what."""
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class Kept(ABC):
         """
 
     def note_run(self) -> None:
-        """Note that work goes on now, with these versions."""
+        """Record that work goes on now, with these versions."""
         self.runs.append({"date": today(), **versions()})
 
     def save(self, path: Path) -> None:
@@ -77,7 +77,7 @@ class Kept(ABC):
         try:
             held = json.loads(read_text(path, "record"))
             if held.get("kind") != cls.KIND or held.get("schema_version") != SCHEMA_VERSION:
-                raise ReadError(f"'{path}' is no {cls.KIND}")
+                raise ReadError(f"'{path}' is not a {cls.KIND}")
             return cls.of_document(held)
         except CastsimError:
             raise

@@ -22,9 +22,9 @@ from castsim.files import PARTIAL
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
-from castsim.planning import Assembly, CastRequest, Plan, Verdict, Way, assembly_of
-from castsim.planning.answering import Setting, answer
+from castsim.planning import Assembly, CastRequest, Plan, PlanKind, Verdict, assembly_of
 from castsim.planning.conformance import Cell
+from castsim.planning.lowering_answers import Setting, answer
 from castsim.planning.samples import all_codes, telling_codes
 from castsim.running import load, run_loaded
 from castsim.targets import Specification
@@ -94,12 +94,12 @@ def check_cell(cell: Cell, spec: Specification, version: str, samples: int = SAM
     )
     found = answer(request, explain=False, quick=True)  # what is judged here needs no other proof
     checked = check_plan(cell, found.plan, samples, seed)
-    return checked and replace(checked, way=found.way.value, options=found.settings)
+    return checked and replace(checked, way=found.kind.value, options=found.settings)
 
 
 def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -> Checked | None:
     """Judge a plan for the target that it is for; see `check_cell`."""
-    if found.way is Way.IMPOSSIBLE and found.counterexample is None:
+    if found.kind is PlanKind.IMPOSSIBLE and found.counterexample is None:
         return None
     began = time.process_time()
     demand = found.demand
@@ -120,7 +120,7 @@ def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -
     wrong = np.flatnonzero(against)
     return Checked(
         cell=cell,
-        way=found.way.value,
+        way=found.kind.value,
         verdict=found.verdict.value,
         chain=tuple(step.label for step in found.chain),
         program_sha256=hashlib.sha256(assembly.text.encode()).hexdigest(),

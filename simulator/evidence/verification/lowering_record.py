@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import castsim.planning
-from castsim.evidence.verification.kept import SCHEMA_VERSION, Kept
+from castsim.evidence.verification.kept import SCHEMA_VERSION, KeptRecord
 from castsim.evidence.verification.lowering import SAMPLES, Checked, check_cell
 from castsim.evidence.verification.sources import digest_of, file_digest
 from castsim.isa.errors import ReadError
@@ -18,7 +18,7 @@ from castsim.timing import ProgressCallback
 
 
 @dataclass(slots=True)
-class LoweringRecord(Kept):
+class LoweringRecord(KeptRecord):
     """Cells of one specification and what running them again gave; a cell that nothing leads to has no result."""
 
     KIND: ClassVar[str] = "castsim lowering record"
@@ -80,7 +80,7 @@ class LoweringRecord(Kept):
 
     @classmethod
     def of_document(cls, held: Mapping[str, Any]) -> Self:
-        """See `Kept`."""
+        """See `KeptRecord`."""
         done = {_cell(row): _checked(row) for row in held["results"]}
         return cls(
             spec=held["specification"],

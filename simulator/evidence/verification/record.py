@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch
 from castsim.evidence.verification.inputs import input_set
-from castsim.evidence.verification.kept import SCHEMA_VERSION, Kept, changed, sources_document, today
+from castsim.evidence.verification.kept import SCHEMA_VERSION, KeptRecord, changed, sources_document, today
 from castsim.evidence.verification.part import ORACLE, VerificationPart
 from castsim.evidence.verification.sources import source_digests
 from castsim.isa.errors import CastsimError, ReadError
@@ -77,7 +77,7 @@ class PartProgress:
 
 
 @dataclass(slots=True)
-class VerificationRecord(Kept):
+class VerificationRecord(KeptRecord):
     """The progress of all parts of a verification.
 
     `files` are the digests of the sources it is about, None until `sources` computes them: they take longer
@@ -126,7 +126,7 @@ class VerificationRecord(Kept):
         return changed(self.sources(), self._sources_now())
 
     def begin_run(self) -> None:
-        """Note that work goes on now, with these versions; a record without results moves to today's sources."""
+        """Record that work goes on now, with these versions; a record without results moves to today's sources."""
         if all(one.status == PENDING for one in self.progress):
             self.files = None
         self.note_run()
@@ -159,7 +159,7 @@ class VerificationRecord(Kept):
 
     @classmethod
     def of_document(cls, held: Mapping[str, Any]) -> Self:
-        """See `Kept`."""
+        """See `KeptRecord`."""
         files = {str(name): str(digest) for name, digest in held["sources"]["files"].items()}
         return cls([_read_progress(entry) for entry in held["parts"]], files, list(held["runs"]))
 

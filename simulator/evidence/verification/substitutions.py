@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
-from castsim.evidence.verification.kept import SCHEMA_VERSION, Kept, changed, sources_document, today
+from castsim.evidence.verification.kept import SCHEMA_VERSION, KeptRecord, changed, sources_document, today
 from castsim.evidence.verification.sources import substitution_digests
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.planning import catalogue_of
-from castsim.planning.primitives import Arithmetic
-from castsim.planning.steps import TileWorkForm, VectorForm
+from castsim.planning.primitives import ConstantArithmetic
+from castsim.planning.steps import TileOperationForm, VectorForm
 from castsim.planning.substitution import Identity, Substitute, disagreeing, substitute_of
 from castsim.targets import load_target, target_names
 from castsim.timing import ProgressCallback
@@ -65,7 +65,7 @@ class Trial:
 
 
 @dataclass(slots=True)
-class SubstitutionRecord(Kept):
+class SubstitutionRecord(KeptRecord):
     """All trials, the digests of the sources they are about, and when and with what they were run."""
 
     KIND: ClassVar[str] = "castsim substitution record"
@@ -119,7 +119,7 @@ class SubstitutionRecord(Kept):
 
     @classmethod
     def of_document(cls, held: Mapping[str, Any]) -> Self:
-        """See `Kept`."""
+        """See `KeptRecord`."""
         return cls([_trial(part) for part in held["parts"]], dict(held["sources"]["files"]), list(held["runs"]))
 
 
@@ -197,9 +197,9 @@ def _of_cast(target: str, src: Format, dst: Format) -> Iterator[tuple[str, Subst
         for step in catalogue.from_format(format_named(name)):
             form = step.forms[0]
             for primitive in step.primitives:
-                if not isinstance(primitive, Arithmetic) or primitive.src.storage_bits != 32:
+                if not isinstance(primitive, ConstantArithmetic) or primitive.src.storage_bits != 32:
                     continue
-                assert isinstance(form, TileWorkForm | VectorForm)
+                assert isinstance(form, TileOperationForm | VectorForm)
                 substitute = substitute_of(primitive)
                 if substitute is not None:
                     yield form.mnemonic.partition(".")[0], substitute

@@ -15,7 +15,7 @@ from castsim.isa.formats import IntFormat
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.tile_operations import TileOperation
+from castsim.targets.tile_operations import TileOperationFacts
 
 
 def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _known(target: DataflowTarget, work: TileWork) -> tuple[VectorOperation, TileOperation]:
+def _known(target: DataflowTarget, work: TileWork) -> tuple[VectorOperation, TileOperationFacts]:
     rule = target.tile_operation(work.mnemonic)
     operation = VECTOR_OPERATIONS.get(work.mnemonic)
     if rule is None or operation is None:
@@ -67,7 +67,7 @@ def _known(target: DataflowTarget, work: TileWork) -> tuple[VectorOperation, Til
     return operation, rule
 
 
-def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperation) -> None:
+def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperationFacts) -> None:
     """Refuse element types that differ or that the operation does not take."""
     if operation.kind in (Kind.MOVE, Kind.FILL):
         for source in work.sources:
@@ -142,7 +142,9 @@ def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
             )
 
 
-def _check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperation) -> None:
+def _check_scratch(
+    target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperationFacts
+) -> None:
     tmp = work.tmp
     if tmp is None:
         return

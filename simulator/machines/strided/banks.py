@@ -9,14 +9,14 @@ from functools import lru_cache
 
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.isa.errors import TargetDataError
-from castsim.targets.strided_repeat import BufferPorts
+from castsim.targets.strided_repeat import StridedBufferPorts
 
 Places = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Of every block: its port for reads, its port for writes, its bank. Addresses beyond the buffer start over."""
 
 
 @lru_cache(maxsize=16)
-def places_of_blocks(banks: BufferPorts) -> Places:
+def places_of_blocks(banks: StridedBufferPorts) -> Places:
     """Return where every block lies.
 
     Raises:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import Compute
+from castsim.machines.machine import ComputeValues
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class StridedMachine:
         return StridedLowerer(self.target, unsafe_scratch=unsafe_scratch)
 
     @property
-    def compute(self) -> Compute:
+    def compute(self) -> ComputeValues:
         """What computes the values of a lowered program."""
         from castsim.machines.strided.values import compute  # noqa: PLC0415
 

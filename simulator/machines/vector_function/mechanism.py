@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import Compute
+from castsim.machines.machine import ComputeValues
 from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class VectorFunctionMachine:
         return VectorFunctionLowerer(self.target)
 
     @property
-    def compute(self) -> Compute:
+    def compute(self) -> ComputeValues:
         """What computes the values of a lowered program."""
         from castsim.machines.vector_function.values import compute  # noqa: PLC0415
 

@@ -21,11 +21,11 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.limits import MAX_STATEMENTS
-from castsim.isa.tpc import Program, Register, RegisterDeclaration, TensorDeclaration, VlmDeclaration, parse
+from castsim.isa.tpc import Register, RegisterDeclaration, TensorDeclaration, TpcProgram, VlmDeclaration, parse
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.findings import StaleRead
-from castsim.machines.vliw.machine import Machine
+from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
 from castsim.targets.vliw import VliwTarget
@@ -41,7 +41,7 @@ class Assembled:
     """A program read for one target; `remarks` is what reading it gave cause to say."""
 
     file: str
-    program: Program
+    program: TpcProgram
     target: VliwTarget
     remarks: Warnings = ()
 
@@ -50,7 +50,7 @@ class Assembled:
 
     @property
     def entry(self) -> str:
-        """What the run is called: the file's name without its suffix."""
+        """The name of the run: the file's name without its suffix."""
         return Path(self.file).stem
 
     @property
@@ -61,7 +61,7 @@ class Assembled:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a run left: what was issued, the outputs, and what the checked mode found."""
+    """The outcome of a run: what was issued, the outputs, and the findings of the checked mode."""
 
     tree: Tree
     outputs: Mapping[str, Codes]
@@ -79,19 +79,19 @@ def assemble(
     """Read a program; `start` are values of S registers by name, in place of what the text declares.
 
     Raises:
-        ReadError: the text cannot be read; a name that is no S register, a value of more than 32 bits.
+        ReadError: the text cannot be read; a name that is not an S register, a value of more than 32 bits.
         IllegalError: the generation lacks an instruction or a form.
     """
     return ready(parse(text, target.dialect, file, max_statements), file, target, start)
 
 
 def ready(
-    program: Program, file: str, target: VliwTarget, start: Mapping[str, int | float], remarks: Warnings = ()
+    program: TpcProgram, file: str, target: VliwTarget, start: Mapping[str, int | float], remarks: Warnings = ()
 ) -> Assembled:
     """Put start values in place of those that a program declares.
 
     Raises:
-        ReadError: a name that is no S register, a value of more than 32 bits.
+        ReadError: a name that is not an S register, a value of more than 32 bits.
     """
     given = {name: _start(name, value, target) for name, value in start.items()}
     kept = tuple(
@@ -140,7 +140,9 @@ def execute(
     tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
     vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
     memory = GlobalMemory(tensors, codes, assembled.target.tensors.limit)
-    machine = Machine(assembled.program, assembled.target, memory, values=values, checked=checked, stop=stop, skip=skip)
+    machine = VliwCore(
+        assembled.program, assembled.target, memory, values=values, checked=checked, stop=stop, skip=skip
+    )
     _fill_vlm(machine, vlm, codes)
     tree = machine.run(max_bundles, heard, max_walk)
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}
@@ -240,7 +242,7 @@ def _packed(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
     return pack_codes(codes, fmt) if fmt.bits < 8 else codes.view(np.uint8)
 
 
-def _fill_vlm(machine: Machine, declared: tuple[VlmDeclaration, ...], codes: Mapping[str, Codes]) -> None:
+def _fill_vlm(machine: VliwCore, declared: tuple[VlmDeclaration, ...], codes: Mapping[str, Codes]) -> None:
     """Place declared data in vector memory.
 
     Raises:
@@ -269,7 +271,7 @@ def _fill_vlm(machine: Machine, declared: tuple[VlmDeclaration, ...], codes: Map
 
 
 def _outputs(
-    machine: Machine,
+    machine: VliwCore,
     tensors: tuple[TensorDeclaration, ...],
     vlm: tuple[VlmDeclaration, ...],
     uses: Mapping[str, ArgumentUse],

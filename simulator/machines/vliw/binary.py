@@ -47,7 +47,7 @@ def load_binary(
     Raises:
         ReadError: no target, a named entry, a file of the wrong size, a damaged ELF file or one of another machine; a
             companion that is missing or cannot be read; a value for something else than an S register.
-        IllegalError: a target that runs no assembly; bytes that are no bundle, with their offset; what it declares.
+        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; what it declares.
     """
     from castsim.machines.vliw.assembled import ready  # noqa: PLC0415 - tells what is binary without the machine
 
@@ -99,6 +99,6 @@ def _refuse_unknown(found: Disassembly, file: str, target: VliwTarget) -> None:
         shown = " ".join(f"{byte:02x}" for byte in first.code[:8])
         more = f"; so are those at {len(unknown) - 1} other offsets" if len(unknown) > 1 else ""
         raise IllegalError(
-            f"{file}: the bytes at offset {first.address:#x} ({shown} ..) are no bundle of {target.name}: "
+            f"{file}: the bytes at offset {first.address:#x} ({shown} ..) are not a bundle of {target.name}: "
             f"{first.unread}{more}"
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from castsim.machines.vliw.findings import Findings, Site
 from castsim.machines.vliw.latency import STORED, Distances, constant
-from castsim.machines.vliw.registers import Cell, Write
+from castsim.machines.vliw.registers import RegisterCell, Write
 from castsim.targets.vliw import VliwTarget
 
 _RANDOM = ("vector_lfsr_polynomial", "scalar_lfsr_polynomial")
@@ -21,7 +21,7 @@ class ConfigurationSpace:
     def __init__(self, target: VliwTarget, horizon: int) -> None:
         self._horizon = horizon
         self._cells = {
-            name: Cell(name, register.reset, written=True) for name, register in target.configuration.items()
+            name: RegisterCell(name, register.reset, written=True) for name, register in target.configuration.items()
         }
         self._names = {r.address: name for name, r in target.configuration.items() if r.address is not None}
         rules = target.distances
@@ -41,11 +41,11 @@ class ConfigurationSpace:
         self._settled_at = now + self._horizon
 
     def load(self, address: int, reader: Site, now: int, findings: Findings) -> int | None:
-        """Return what a load of bundle number `now` sees at an address."""
+        """Return the value that a load of bundle number `now` sees at an address."""
         return self._read(self._cell(address), reader, now, findings)
 
     def depend(self, name: str, reader: Site, now: int, findings: Findings) -> None:
-        """Tell of stores that an instruction which depends on a register does not see."""
+        """Report stores that an instruction which depends on a register does not see."""
         cell = self._cells.get(name)
         if cell is not None and cell.pending:
             self._read(cell, reader, now, findings)
@@ -65,13 +65,13 @@ class ConfigurationSpace:
         """Whether everything sees the same from now on, as long as nothing is stored."""
         return now >= self._settled_at
 
-    def _cell(self, address: int) -> Cell:
+    def _cell(self, address: int) -> RegisterCell:
         name = self._names.get(address, f"mmio {address:#x}")
         if name not in self._cells:
-            self._cells[name] = Cell(name, 0)
+            self._cells[name] = RegisterCell(name, 0)
         return self._cells[name]
 
-    def _read(self, cell: Cell, reader: Site, now: int, findings: Findings) -> int | None:
+    def _read(self, cell: RegisterCell, reader: Site, now: int, findings: Findings) -> int | None:
         value = cell.read(now, self.distances(cell.name), "configuration", reader, findings)
         assert value is None or isinstance(value, int)
         return value
@@ -81,7 +81,7 @@ class ConfigurationSpace:
         return self._random if name in _RANDOM else self._usual
 
 
-def _seen(cell: Cell, now: int, distances: Distances) -> int | None:
+def _seen(cell: RegisterCell, now: int, distances: Distances) -> int | None:
     for write in reversed(cell.pending):
         if now - write.time >= distances[write.stage]:
             assert write.value is None or isinstance(write.value, int)

@@ -8,20 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.errors import EngineError, IllegalError
-from castsim.isa.tpc import Comparison, Immediate, Instruction
+from castsim.isa.tpc import Comparison, Immediate, TpcInstruction
 from castsim.isa.tpc.program import WORD_MASK
-from castsim.machines.vliw.registers import Cell, Registers
+from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.machines.vliw.structure import LoopShape, Structure, holds, signed
 from castsim.machines.vliw.trace import Trace
 from castsim.targets.vliw import VliwTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RunningLoop:
     """A loop under way: bound and step as they were at LOOP."""
 
     shape: LoopShape
-    iterator: Cell
+    iterator: RegisterCell
     bound: int
     step: int
     compare: Comparison
@@ -29,16 +29,16 @@ class Turn:
 
 @dataclass(slots=True)
 class _Pending:
-    """What happens behind the delay bundles: where to go on, and the loop that begins there."""
+    """The jump behind the delay bundles: where to go on, and the loop that begins there."""
 
     bundles: int
     target: int
-    turn: Turn | None = None
+    turn: RunningLoop | None = None
     jump: bool = False
 
 
 class Control:
-    """Where the program is. `changed_at` is when the last value changed that can decide the path."""
+    """The position in the program. `changed_at` is when the last value changed that can decide the path."""
 
     def __init__(self, structure: Structure, registers: Registers, trace: Trace, target: VliwTarget) -> None:
         self.pc = 0
@@ -50,7 +50,7 @@ class Control:
         self._jump_delay = target.jump_rules.delay_bundles
         self._loop_delay = target.loop_rules.delay_bundles
         self._pending: _Pending | None = None
-        self._turns: list[Turn] = []
+        self._turns: list[RunningLoop] = []
         self._inside: tuple[int, ...] = ()
         self._visits: dict[int, int] = {}
 
@@ -59,7 +59,7 @@ class Control:
         """Whether nothing is left to issue."""
         return self.halted or self.pc >= len(self._structure.bundles)
 
-    def jump(self, instruction: Instruction, source: int | None) -> None:
+    def jump(self, instruction: TpcInstruction, source: int | None) -> None:
         """Take a jump; `source` is the content of its register.
 
         Raises:
@@ -74,7 +74,7 @@ class Control:
         self._structure.check_jump(self.pc, target, instruction.span)
         self._pending = _Pending(self._jump_delay, target, jump=True)
 
-    def loop(self, instruction: Instruction, bounds: dict[str, int], *, active: bool) -> Turn | None:
+    def loop(self, instruction: TpcInstruction, bounds: dict[str, int], *, active: bool) -> RunningLoop | None:
         """Begin a hardware loop and return it; None if it has no trip.
 
         `bounds` are start, bound and step, `active` says whether its predicate holds.
@@ -96,7 +96,7 @@ class Control:
             return None
         (iterator,) = self._registers.cells(self._structure.iterator(shape.depth))
         iterator.set(bounds["start"])
-        turn = Turn(shape, iterator, signed(bounds["bound"]), bounds["step"], compare)
+        turn = RunningLoop(shape, iterator, signed(bounds["bound"]), bounds["step"], compare)
         if holds(compare, signed(bounds["start"]), turn.bound):
             self._pending = _Pending(self._loop_delay, shape.start, turn)
             return turn
@@ -108,7 +108,7 @@ class Control:
         """Whether the current bundle is the last delay bundle of a taken jump."""
         return self._pending is not None and self._pending.bundles == 0 and self._pending.jump
 
-    def advance(self, now: int, horizon: int) -> Turn | None:
+    def advance(self, now: int, horizon: int) -> RunningLoop | None:
         """Go on to the next bundle, past ends of loop bodies; return the loop of which another trip begins, if any.
 
         Raises:
@@ -134,12 +134,12 @@ class Control:
         return turn
 
     def pass_time(self, since: int, cycles: int) -> None:
-        """Note that what has happened since a time happens again and again until `cycles` later."""
+        """Record that what has happened since a time happens again and again until `cycles` later."""
         self._visits.update({pc: time + cycles for pc, time in self._visits.items() if time >= since})
         if self.changed_at >= since:
             self.changed_at += cycles
 
-    def _turn_around(self, now: int) -> Turn | None:
+    def _turn_around(self, now: int) -> RunningLoop | None:
         """At the end of a loop body: begin its next trip or leave it; loops may end together."""
         while self._turns and self.pc == self._turns[-1].shape.end:
             turn = self._turns[-1]
@@ -177,7 +177,7 @@ class Control:
                 f"the program runs across the border of a loop body into bundle {self.pc}", span=bundle.span
             )
 
-    def _refuse_in_delay(self, instruction: Instruction) -> None:
+    def _refuse_in_delay(self, instruction: TpcInstruction) -> None:
         if self._pending is not None:
             raise IllegalError(
                 f"{instruction.mnemonic} stands in the delay bundle of a jump or loop", span=instruction.span

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from castsim.isa.errors import Span, StaleReadError
-from castsim.isa.tpc import Instruction, Slot
+from castsim.isa.tpc import Slot, TpcInstruction
 
 
-class Kind(StrEnum):
-    """What is the matter with a read or a write."""
+class StaleReadKind(StrEnum):
+    """The fault of a read or a write."""
 
     EARLY = "early"
     """The reader was issued inside the latency window of the write and got the older value."""
@@ -29,11 +29,11 @@ class Site:
 
     bundle: int
     slot: Slot
-    instruction: Instruction = field(compare=False)
+    instruction: TpcInstruction = field(compare=False)
 
     @property
     def span(self) -> Span:
-        """Where it stands in the text."""
+        """The place in the text."""
         return self.instruction.span
 
     @property
@@ -53,7 +53,7 @@ class StaleRead:
     `first` is the number of the issued bundle in which it happened first, `times` how often it happened.
     """
 
-    kind: Kind
+    kind: StaleReadKind
     place: str
     role: str
     reader: Site
@@ -79,7 +79,7 @@ class StaleRead:
         if self.writer is None:
             return f"{reader} reads {self.place}, which nothing wrote"
         writer = f"'{self.writer.text}' (line {self.writer.span.line}, bundle {self.writer.bundle})"
-        if self.kind is Kind.OVERTAKEN:
+        if self.kind is StaleReadKind.OVERTAKEN:
             return f"{reader} writes {self.place} before {writer} lands, which overwrites it: {self._distances()}"
         return f"{reader} reads the old value of {self.place}, written by {writer}: {self._distances()}"
 
@@ -87,7 +87,7 @@ class StaleRead:
         return f"distance {self.distance}, needed {self.needed}, {self.missing} missing"
 
 
-STALE = (Kind.EARLY, Kind.OVERTAKEN)
+STALE = (StaleReadKind.EARLY, StaleReadKind.OVERTAKEN)
 """Kinds of findings that leave a stale value behind; the others are told beside them."""
 
 Counts = Mapping[tuple[object, ...], int]
@@ -105,7 +105,7 @@ class Findings:
 
     def add(
         self,
-        kind: Kind,
+        kind: StaleReadKind,
         place: str,
         role: str,
         reader: Site,
@@ -114,7 +114,7 @@ class Findings:
         distance: int = 0,
         needed: int = 0,
     ) -> None:
-        """Note a finding of the bundle issued as number `now`.
+        """Record a finding of the bundle issued as number `now`.
 
         Raises:
             StaleReadError: it is a stale read, and those end the run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from castsim.machines.vliw.findings import Findings, Kind, Site
+from castsim.machines.vliw.findings import Findings, Site, StaleReadKind
 from castsim.machines.vliw.latency import Distances
 from castsim.targets.vliw_latency import Commit
 
@@ -14,7 +14,7 @@ _State = TypeVar("_State")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How an instruction uses a generator: when the state that it steps is committed, and which states it sees."""
+    """The use of a generator by an instruction: when the state that it steps is committed, and which states it sees."""
 
     commit: Commit
     distances: Distances
@@ -59,16 +59,16 @@ class Generator(Generic[_State]):
         return self._state
 
     def used(self, reader: Site, use: Use, now: int, findings: Findings) -> None:
-        """Tell of a use that misses a reseed or an earlier use, or of one before any reseed."""
+        """Report a use that misses a reseed or an earlier use, or of one before any reseed."""
         self._settle(now)
         if not self._seeded:
-            findings.add(Kind.UNWRITTEN, self.name, "random", reader, now)
+            findings.add(StaleReadKind.UNWRITTEN, self.name, "random", reader, now)
         for pending in reversed(self._pending):
             needed = self._needed(pending, use)
             distance = now - pending.time
             if distance >= needed:
                 return
-            kind = Kind.SAME_BUNDLE if distance == 0 else Kind.EARLY
+            kind = StaleReadKind.SAME_BUNDLE if distance == 0 else StaleReadKind.EARLY
             findings.add(kind, self.name, "random", reader, now, pending.writer, distance, needed)
             if distance:
                 return

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import DimensionMask, Register
-from castsim.isa.tpc.forms import LOCAL, Family, Memory
+from castsim.isa.tpc.forms import LOCAL, Family, MemoryOperation
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import INCOME
@@ -50,11 +50,11 @@ class Induction:
 
 
 def follows_state(plan: InstructionPlan) -> bool:
-    """Whether an instruction of a run without values uses or changes state that is no register and no memory.
+    """Whether an instruction of a run without values uses or changes state that is neither register nor memory.
 
     These are the scalar random generator and stores to the configuration space.
     """
-    if plan.memory is Memory.SCALAR_STORE and plan.instruction.switch("mmio"):
+    if plan.memory is MemoryOperation.SCALAR_STORE and plan.instruction.switch("mmio"):
         return True
     draws = plan.samples is not None or plan.reseeds is not None or "scalar_lfsr_polynomial" in plan.depends
     return draws and not plan.vector
@@ -81,7 +81,7 @@ def induction(
                 continue
             if not _may_take(plan, varying):
                 return None
-            if plan.vector or (plan.meaning is None and plan.memory is not Memory.ADDRESS):
+            if plan.vector or (plan.meaning is None and plan.memory is not MemoryOperation.ADDRESS):
                 continue  # without values, what vectors and loads get is not computed
             names = {cell.name for cell in plan.results}
             read = {name for cells in varying.values() for name in cells}
@@ -124,7 +124,7 @@ def _may_take(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
         return False
     if plan.memory in LOCAL:
         # The vectors that are stored are not computed; what is loaded replaces the old value.
-        return set(varying) <= ({INCOME, "src_c"} if plan.memory is Memory.VECTOR_STORE else {INCOME})
+        return set(varying) <= ({INCOME, "src_c"} if plan.memory is MemoryOperation.VECTOR_STORE else {INCOME})
     if plan.vector or plan.is_memory:
         return True
     if mnemonic in ("shl", "shr", "ash", "prmt_indx") and "src_b" in varying:

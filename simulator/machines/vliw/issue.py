@@ -19,7 +19,7 @@ class BundleRecorder:
     def __init__(self, bundles: tuple[Bundle, ...], plans: tuple[tuple[InstructionPlan, ...], ...], target: VliwTarget):
         self._names = [tuple(map(name_of, bundle.slots)) for bundle in bundles]
         per_register = target.option("all_lanes_cycles") == "per_register"
-        self._work = [tuple(_cycles(plan, per_register=per_register) for plan in _slots(own)) for own in plans]
+        self._slot_cycles = [tuple(_cycles(plan, per_register=per_register) for plan in _slots(own)) for own in plans]
         self._effect = [max((_effect(plan, target) for plan in own), default=1) for own in plans]
         self._due = [max((plan.stage.number + 1 for plan in own if plan.accesses[0]), default=0) for own in plans]
         self._made: dict[tuple[object, ...], Lowered] = {}
@@ -30,7 +30,7 @@ class BundleRecorder:
         found = self._made.get(key)
         if found is None:
             operation = BundleOperation(
-                work=self._work[index],  # type: ignore[arg-type]  # four slots
+                slot_cycles=self._slot_cycles[index],  # type: ignore[arg-type]  # four slots
                 names=self._names[index],  # type: ignore[arg-type]
                 loads=loads,
                 stores=stores,
@@ -58,7 +58,7 @@ def _cycles(plan: InstructionPlan | None, *, per_register: bool) -> int:
 
 
 def _effect(plan: InstructionPlan, target: VliwTarget) -> int:
-    """Return the cycles from issue until the result is visible to whoever reads earliest, or a store has its data."""
+    """Return the cycles from issue until the result is visible to the earliest reader, or a store has its data."""
     if plan.results:
         return plan.stage.number + 1
     data = plan.instruction.operand("src_c")

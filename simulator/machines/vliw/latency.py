@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from castsim.isa.tpc import FORMS, Instruction, Register, Slot, Special
+from castsim.isa.tpc import FORMS, Register, Slot, Special, TpcInstruction
 from castsim.isa.tpc.program import GROUPED, File
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit, Latency, OperandKey
@@ -16,7 +16,7 @@ Distances = dict[Commit, int]
 DEST = "dest"
 """Role of the destination in the instruction table."""
 STORED = Commit(None, 0)
-"""The commit of what is no instruction's result; only constant distances know it."""
+"""The commit of what is not an instruction's result; only constant distances know it."""
 
 _IMPLICIT = ("tensor", "range", "rmw")
 _LOOP_BOUNDS = {"start": "src_a", "bound": "src_b", "step": "src_c"}
@@ -76,12 +76,12 @@ def constant(distance: int) -> Distances:
     return _Constant(distance)
 
 
-def commit_stage(target: VliwTarget, slot: Slot, instruction: Instruction, file: str) -> Commit:
+def commit_stage(target: VliwTarget, slot: Slot, instruction: TpcInstruction, file: str) -> Commit:
     """Return when an instruction's result in a register file, or register with a name, becomes visible."""
     return target.latencies.commit(operand_key(target, slot, instruction, DEST, file))
 
 
-def read_distances(target: VliwTarget, slot: Slot, instruction: Instruction, role: str, file: str) -> Distances:
+def read_distances(target: VliwTarget, slot: Slot, instruction: TpcInstruction, role: str, file: str) -> Distances:
     """Return the distances of one operand; `role` as in the instruction table or `predicate`.
 
     Raises:
@@ -97,8 +97,8 @@ def read_distances(target: VliwTarget, slot: Slot, instruction: Instruction, rol
 
 def latency(
     target: VliwTarget,
-    producer: tuple[Slot, Instruction, str],
-    consumer: tuple[Slot, Instruction, str, str],
+    producer: tuple[Slot, TpcInstruction, str],
+    consumer: tuple[Slot, TpcInstruction, str, str],
 ) -> Latency:
     """Return the distance of a pair and why: slot, instruction and file of the result; and role of the operand."""
     slot, instruction, file = producer
@@ -106,7 +106,7 @@ def latency(
     return target.latencies.latency(key, operand_key(target, *consumer))
 
 
-def _opcode(target: VliwTarget, slot: Slot, instruction: Instruction) -> int:
+def _opcode(target: VliwTarget, slot: Slot, instruction: TpcInstruction) -> int:
     """Return the opcode; of an instruction of the slot without one, which the stage tables cannot list, none's."""
     found = target.latencies.opcodes.get((slot.name.lower(), instruction.mnemonic))
     if found is None and slot not in instruction.form.slots:
@@ -114,7 +114,7 @@ def _opcode(target: VliwTarget, slot: Slot, instruction: Instruction) -> int:
     return _NO_OPCODE if found is None else found
 
 
-def operand_key(target: VliwTarget, slot: Slot, instruction: Instruction, role: str, file: str) -> OperandKey:
+def operand_key(target: VliwTarget, slot: Slot, instruction: TpcInstruction, role: str, file: str) -> OperandKey:
     """Return a result (role `dest`) or operand as the stage tables name it; `file` is a register file or name.
 
     Raises:
@@ -136,7 +136,7 @@ def operand_key(target: VliwTarget, slot: Slot, instruction: Instruction, role: 
     )
 
 
-def is_vector(instruction: Instruction) -> bool:
+def is_vector(instruction: TpcInstruction) -> bool:
     """Whether the result is a vector, a mask or a vector's state."""
     dest = instruction.operand(DEST)
     if isinstance(dest, Special):
@@ -160,8 +160,8 @@ def _modelled() -> frozenset[tuple[str, str]]:
     return frozenset((Slot(slot).name.lower(), form.mnemonic) for form in FORMS for slot in form.slots)
 
 
-def _marks(slot: Slot, instruction: Instruction, operand: str, *, is_result: bool) -> frozenset[Mark]:
-    """Return what tells the rows of an operand apart, as this instruction has it."""
+def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[Mark]:
+    """Return the marks by which the rows of an operand are told apart, as this instruction has them."""
     found = set()
     dest, kind = instruction.operand(DEST), instruction.type
     file = dest.file if isinstance(dest, Register) else None

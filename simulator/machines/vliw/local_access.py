@@ -13,7 +13,7 @@ from castsim.isa.tpc import Immediate, Register
 from castsim.isa.tpc.forms import Half
 from castsim.isa.tpc.program import WORD_BYTES, WORD_MASK, File
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
-from castsim.machines.vliw.findings import Findings, Kind
+from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.local_memory import LocalMemory
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import Held, vector
@@ -119,7 +119,7 @@ class LocalAccess:
         self.touched.append(Access(memory.name, address, address + size, write))
         if not write and not memory.is_written(address, size):
             place = f"{memory.name.upper()} {address:#x} .. {address + size - 1:#x}"
-            self._findings.add(Kind.UNWRITTEN, place, "memory", plan.site, now)
+            self._findings.add(StaleReadKind.UNWRITTEN, place, "memory", plan.site, now)
 
 
 def part_of(whole: int, half: Half | None) -> tuple[int, int]:

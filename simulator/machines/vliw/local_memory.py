@@ -20,7 +20,7 @@ class LocalMemory:
         self.written: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
 
     def check(self, address: int, size: int, alignment: int, span: Span) -> None:
-        """Refuse an access outside the memory or at an odd place.
+        """Reject an access outside the memory or at an odd place.
 
         Raises:
             TileError: names address, size, bounds and alignment.
@@ -35,7 +35,7 @@ class LocalMemory:
         if address % alignment:
             down = address - address % alignment
             raise TileError(
-                f"{self.name.upper()} address {address:#x} is no multiple of {alignment}",
+                f"{self.name.upper()} address {address:#x} is not a multiple of {alignment}",
                 span=span,
                 legal=(f"{down:#x}", f"{down + alignment:#x}"),
             )

@@ -19,7 +19,7 @@ def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetC
     """Convert codes of any shape as the vector unit does.
 
     Raises:
-        ReadError: a word that is no rounding mode.
+        ReadError: a word that is not a rounding mode.
         IllegalError: no single instruction makes this pair, or a mode that it does not have or that needs random words.
     """
     src, dst = asked.src, asked.dst

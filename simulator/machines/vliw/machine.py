@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from castsim.execution.tree import Instruction, Tree
 from castsim.isa.errors import CastsimError, EngineError, Span
-from castsim.isa.tpc import Immediate, Program, Slot
-from castsim.isa.tpc.forms import LOADS, Memory
+from castsim.isa.tpc import Immediate, Slot, TpcProgram
+from castsim.isa.tpc.forms import LOADS, MemoryOperation
 from castsim.isa.tpc.program import WORD_BITS, WORD_BYTES, WORD_MASK, File, RegisterDeclaration
 from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.control import Control
-from castsim.machines.vliw.findings import Findings, Kind
+from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.generators import Generator
 from castsim.machines.vliw.global_access import GlobalAccess
 from castsim.machines.vliw.issue import BundleRecorder
@@ -28,7 +28,7 @@ from castsim.machines.vliw.local_access import LocalAccess, needs_values
 from castsim.machines.vliw.operations import main_pipe
 from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, planned, read_beside
 from castsim.machines.vliw.registers import Held, Registers, Write, vector
-from castsim.machines.vliw.semantics import Effects, Operands, Prepared, State, Value, Words
+from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
 from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
 from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trace import Trace
@@ -42,7 +42,7 @@ _PROGRESS = 1 << 16
 """Issued bundles between two signs of life."""
 
 
-class Machine:
+class VliwCore:
     """One core with a program.
 
     `values` False computes scalars only; `skip` then goes past trips of loops that do what earlier ones did. `checked`
@@ -55,7 +55,7 @@ class Machine:
 
     def __init__(
         self,
-        program: Program,
+        program: TpcProgram,
         target: VliwTarget,
         memory: GlobalMemory,
         *,
@@ -165,7 +165,9 @@ class Machine:
             if reads and writer.site.slot in acted:
                 name = min({cell.name for cell in operand.cells}.intersection(c.name for c in writer.results))
                 needed = operand.distances[writer.stage]
-                self.findings.add(Kind.SAME_BUNDLE, name, operand.role, reader.site, now, writer.site, 0, needed)
+                self.findings.add(
+                    StaleReadKind.SAME_BUNDLE, name, operand.role, reader.site, now, writer.site, 0, needed
+                )
         return loads, stores
 
     def _execute(self, plan: InstructionPlan, predicate: bool | Mask, now: int) -> None:
@@ -202,7 +204,7 @@ class Machine:
             return None
         words, word = self.vector_lfsr.state(now, plan.random), self.scalar_lfsr.state(now, plan.random)
         state = State(self.configuration.visible(now), words, word)
-        effects = meaning(Operands(given, income, predicate), state)
+        effects = meaning(OperandValues(given, income, predicate), state)
         self._draw(plan, effects, now)
         for remark in effects.remarks:
             self._remark(plan, remark)
@@ -232,25 +234,25 @@ class Machine:
     ) -> Held:
         """Load, store, or make an address."""
         memory, values = plan.memory, self._values
-        if memory is Memory.ADDRESS:
+        if memory is MemoryOperation.ADDRESS:
             return self.globals.make_address(plan, sources)
-        if memory is Memory.VECTOR_LOAD:
+        if memory is MemoryOperation.VECTOR_LOAD:
             return self.local.load_vector(plan, sources, predicate, income, now, values=values)
-        if memory is Memory.VECTOR_STORE:
+        if memory is MemoryOperation.VECTOR_STORE:
             self.local.store_vector(plan, sources, predicate, now, values=values)
-        elif memory is Memory.SCALAR_LOAD:
+        elif memory is MemoryOperation.SCALAR_LOAD:
             return self.local.load_scalar(plan, sources, now)
-        elif memory is Memory.SCALAR_STORE:
+        elif memory is MemoryOperation.SCALAR_STORE:
             if self.local.store_scalar(plan, sources, now):
                 self._control.changed_at = now
-        elif memory is Memory.ELEMENT_LOAD:
+        elif memory is MemoryOperation.ELEMENT_LOAD:
             return self.globals.load_element(plan, sources, predicate, income, values=values)
-        elif memory is Memory.TENSOR_LOAD:
+        elif memory is MemoryOperation.TENSOR_LOAD:
             return self.globals.load_tensor(plan, sources, predicate, income, values=values)
         else:
             if self._scalar_loads:
                 self._control.changed_at = now
-            if memory is Memory.ELEMENT_STORE:
+            if memory is MemoryOperation.ELEMENT_STORE:
                 self.globals.store_element(plan, sources, values=values)
             else:
                 self.globals.store_tensor(plan, sources, predicate, values=values)
@@ -259,7 +261,7 @@ class Machine:
     # -------------------------------------------------------------------------------------------------- registers
 
     def _read(self, operand: OperandPlan, plan: InstructionPlan, now: int) -> Held:
-        """Return what an operand sees: one value, or a tuple of a group's."""
+        """Return the value that an operand sees: one, or a tuple of a group's."""
         site, findings = plan.site, self.findings
         if len(operand.cells) == 1:
             return operand.cells[0].read(now, operand.distances, operand.role, site, findings)
@@ -300,7 +302,9 @@ class Machine:
                 continue
             older = cell.pending[place]
             needed = self.target.distances.predicate_load_then_write
-            self.findings.add(Kind.OVERTAKEN, cell.name, "dest", plan.site, now, older.writer, now - older.time, needed)
+            self.findings.add(
+                StaleReadKind.OVERTAKEN, cell.name, "dest", plan.site, now, older.writer, now - older.time, needed
+            )
             cell.write_before(write, place)
 
     def _parts(self, plan: InstructionPlan, result: Held) -> tuple[Held, ...]:
@@ -379,7 +383,7 @@ class Machine:
                 self._warn(WarningKind.FORM, f"{plan.instruction.mnemonic}: {notice}", plan.site.span)
 
     def _remark_short_bundles(self) -> None:
-        """Tell of lines that count slots and leave some out."""
+        """Report lines that count slots and leave some out."""
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
             others = f", and {len(short) - 1} other lines" if len(short) > 1 else ""

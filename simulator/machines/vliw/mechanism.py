@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import Compute
+from castsim.machines.machine import ComputeValues
 from castsim.machines.mechanisms import no_tiles
 from castsim.targets.vliw import VliwTarget
 
@@ -26,7 +26,7 @@ class VliwMachine:
         raise no_tiles(self.target)
 
     @property
-    def compute(self) -> Compute:
+    def compute(self) -> ComputeValues:
         """Refuse: values of assembly are computed as it is walked."""
         raise no_tiles(self.target)
 

@@ -19,13 +19,13 @@ ISSUE = "SPU"
 class BundleOperation:
     """One bundle on its way through the core.
 
-    `work` holds, for each slot in the order of `SLOTS`, the cycles in which the slot is occupied (0: NOP) and `names`
-    what is in it. `loads` and `stores` count accesses of global memory; the data of loads must be there `data_due`
-    bundles later. `effect` is the number of cycles from issue to the last effect, memory aside. `bubbles` empty
-    cycles follow it (a taken jump).
+    `slot_cycles` holds, for each slot in the order of `SLOTS`, the cycles in which the slot is occupied (0: NOP), and
+    `names` what is in it. `loads` and `stores` count accesses of global memory; the data of loads must be there
+    `data_due` bundles later. `effect` is the number of cycles from issue to the last effect, memory aside. `bubbles`
+    empty cycles follow it (a taken jump).
     """
 
-    work: tuple[int, int, int, int]
+    slot_cycles: tuple[int, int, int, int]
     names: tuple[str, str, str, str]
     loads: int
     stores: int
@@ -40,7 +40,7 @@ class BundleOperation:
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """None: time does not depend on them."""
+        """The empty tuple: time does not depend on them."""
         return ()
 
     def shifted(self, deltas: Deltas) -> Self:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.tpc.memory_forms import packed_widths
-from castsim.isa.tpc.program import File, Instruction, Register
+from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.tensors import Bytes, Tensor, bytes_to_lanes, lanes_to_bytes
 
 Lanes = NDArray[np.intp]
@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 _BYTE = 8
 
 
-def packed_lanes(instruction: Instruction, vector_bytes: int) -> Lanes | None:
+def packed_lanes(instruction: TpcInstruction, vector_bytes: int) -> Lanes | None:
     """Return the register's lane of every element in the order of memory; None for a plain access.
 
     Raises:
@@ -45,8 +45,8 @@ def packed_lanes(instruction: Instruction, vector_bytes: int) -> Lanes | None:
     return np.arange(vector_bytes * _BYTE // narrow).reshape(-1, ratio).T.reshape(-1)
 
 
-def check_packed_tensor(instruction: Instruction, tensor: Tensor) -> None:
-    """Refuse a tensor whose elements are not the narrow ones of a packed access.
+def check_packed_tensor(instruction: TpcInstruction, tensor: Tensor) -> None:
+    """Reject a tensor whose elements are not the narrow ones of a packed access.
 
     Raises:
         IllegalError: as said.
@@ -59,7 +59,7 @@ def check_packed_tensor(instruction: Instruction, tensor: Tensor) -> None:
         raise IllegalError(message, span=instruction.span, legal=(f"a tensor of {narrow}-bit elements",))
 
 
-def as_in_register(instruction: Instruction, data: Bytes) -> Bytes:
+def as_in_register(instruction: TpcInstruction, data: Bytes) -> Bytes:
     """Return consecutive bytes of memory as the register holds them. Errors as `packed_lanes`."""
     lanes = packed_lanes(instruction, data.size)
     if lanes is None:
@@ -71,7 +71,7 @@ def as_in_register(instruction: Instruction, data: Bytes) -> Bytes:
     return lanes_to_bytes(filled, fmt)
 
 
-def as_in_memory(instruction: Instruction, data: Bytes, mask: Mask) -> tuple[Bytes, Mask]:
+def as_in_memory(instruction: TpcInstruction, data: Bytes, mask: Mask) -> tuple[Bytes, Mask]:
     """Return the bytes of a register, and a mask of them, in the order of memory.
 
     Raises:
@@ -89,7 +89,7 @@ def as_in_memory(instruction: Instruction, data: Bytes, mask: Mask) -> tuple[Byt
     return lanes_to_bytes(bytes_to_lanes(data, fmt)[lanes], fmt), wanted
 
 
-def _narrow(instruction: Instruction) -> Format:
+def _narrow(instruction: TpcInstruction) -> Format:
     """Return the narrow elements of a packed access as numbers without a meaning of their own."""
     widths = packed_widths(instruction)
     assert widths is not None

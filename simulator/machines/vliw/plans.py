@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import Instruction, Program, Register, Slot, Special
-from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, Memory
+from castsim.isa.tpc import Register, Slot, Special, TpcInstruction, TpcProgram
+from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, MemoryOperation
 from castsim.isa.tpc.program import PREDICATES, File
 from castsim.machines.vliw.findings import Site
 from castsim.machines.vliw.generators import Use
@@ -19,15 +19,23 @@ from castsim.machines.vliw.latency import (
     operand_key,
     read_distances,
 )
-from castsim.machines.vliw.registers import CONSTANT, INCOME, RANDOM, Cell, Draw, Registers, is_constant
+from castsim.machines.vliw.registers import (
+    CONSTANT,
+    INCOME,
+    RANDOM,
+    GeneratorRead,
+    RegisterCell,
+    Registers,
+    is_constant,
+)
 from castsim.machines.vliw.semantics import Prepared, computes, prepare
-from castsim.machines.vliw.semantics.convert import Convert
+from castsim.machines.vliw.semantics.convert import PreparedConversion
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit
 
 PREDICATE = "predicate"
-_ELEMENTS = (Memory.ELEMENT_LOAD, Memory.ELEMENT_STORE)
+_ELEMENTS = (MemoryOperation.ELEMENT_LOAD, MemoryOperation.ELEMENT_STORE)
 _ARITHMETIC = ("add", "sub", "mul")
 
 
@@ -36,7 +44,7 @@ class OperandPlan:
     """A register operand: its cells, one or those of a group, and from which distance on it sees their writes."""
 
     role: str
-    cells: tuple[Cell, ...]
+    cells: tuple[RegisterCell, ...]
     distances: Distances
 
     def needed(self, writer: InstructionPlan) -> int:
@@ -61,23 +69,23 @@ class InstructionPlan:
     income: OperandPlan | None
     predicate: OperandPlan | None
     inverted: bool
-    results: tuple[Cell, ...]
+    results: tuple[RegisterCell, ...]
     stage: Commit
     into_predicate: bool
     vector: bool
     depends: tuple[str, ...]
     reseeds: str | None
-    samples: Draw | None
+    samples: GeneratorRead | None
     random: Use
     program_counter: bool
-    memory: Memory | None
+    memory: MemoryOperation | None
     accesses: tuple[int, int]
 
     @property
     def casts(self) -> tuple[tuple[str, str], ...]:
         """The formats (from, to) of the cast that it is; none if it is something else."""
         match self.meaning.unit if self.meaning else None:
-            case Convert(src=src, dst=dst):
+            case PreparedConversion(src=src, dst=dst):
                 return ((src, dst),)
             case ConvertInteger(src=source, dst=result):
                 return ((source.name, result.name),)
@@ -86,7 +94,7 @@ class InstructionPlan:
     @property
     def is_memory(self) -> bool:
         """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
-        return self.memory is not None and self.memory is not Memory.CACHE
+        return self.memory is not None and self.memory is not MemoryOperation.CACHE
 
     @property
     def loads(self) -> bool:
@@ -94,12 +102,12 @@ class InstructionPlan:
         return self.memory in LOADS
 
     @property
-    def instruction(self) -> Instruction:
+    def instruction(self) -> TpcInstruction:
         """The instruction itself."""
         return self.site.instruction
 
 
-def planned(program: Program, registers: Registers, target: VliwTarget) -> tuple[tuple[InstructionPlan, ...], ...]:
+def planned(program: TpcProgram, registers: Registers, target: VliwTarget) -> tuple[tuple[InstructionPlan, ...], ...]:
     """Prepare the instructions of every bundle. Errors as `prepared`."""
     return tuple(
         tuple(
@@ -112,7 +120,7 @@ def planned(program: Program, registers: Registers, target: VliwTarget) -> tuple
 
 
 def prepared(
-    instruction: Instruction, bundle: int, slot: Slot, registers: Registers, target: VliwTarget
+    instruction: TpcInstruction, bundle: int, slot: Slot, registers: Registers, target: VliwTarget
 ) -> InstructionPlan:
     """Prepare one instruction.
 
@@ -123,7 +131,7 @@ def prepared(
     meaning = prepare(instruction, target) if computes(instruction) else None
     groups = {} if meaning is None else meaning.registers
     sources: list[OperandPlan] = []
-    results: tuple[Cell, ...] = ()
+    results: tuple[RegisterCell, ...] = ()
     income, samples, reseeds, stage = None, None, None, STORED
     for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
         if not isinstance(operand, Register | Special):
@@ -163,7 +171,7 @@ def prepared(
     )
 
 
-def _random_use(instruction: Instruction, slot: Slot, target: VliwTarget) -> Use:
+def _random_use(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> Use:
     """Return when an instruction sees and steps the generator of its unit; at once where the tables do not say.
 
     They say when conversions step it, not when a MOV does that reads it.
@@ -178,7 +186,7 @@ def _random_use(instruction: Instruction, slot: Slot, target: VliwTarget) -> Use
     return Use(commit, read_distances(target, slot, instruction, "src_a", name))
 
 
-def in_multiplier(instruction: Instruction, target: VliwTarget) -> bool:
+def in_multiplier(instruction: TpcInstruction, target: VliwTarget) -> bool:
     """Whether a float result comes from the multiplier pipe: products, and sums of some formats."""
     if instruction.type is None or "f" not in instruction.type:
         return False
@@ -186,7 +194,7 @@ def in_multiplier(instruction: Instruction, target: VliwTarget) -> bool:
     return instruction.mnemonic == "mul" or sums
 
 
-def _global_accesses(instruction: Instruction, target: VliwTarget) -> tuple[int, int]:
+def _global_accesses(instruction: TpcInstruction, target: VliwTarget) -> tuple[int, int]:
     """Return how many accesses of the documented size an instruction makes in global memory, loads and stores."""
     memory, count = instruction.form.memory, 1
     if memory not in (*_ELEMENTS, *TENSORS):
@@ -197,7 +205,7 @@ def _global_accesses(instruction: Instruction, target: VliwTarget) -> tuple[int,
     return (memory in LOADS) * count, (memory in STORES) * count
 
 
-def _predicate(instruction: Instruction, slot: Slot, registers: Registers, target: VliwTarget) -> OperandPlan | None:
+def _predicate(instruction: TpcInstruction, slot: Slot, registers: Registers, target: VliwTarget) -> OperandPlan | None:
     if instruction.predicate is None:
         return None
     register = instruction.predicate.register
@@ -205,12 +213,12 @@ def _predicate(instruction: Instruction, slot: Slot, registers: Registers, targe
     return OperandPlan(PREDICATE, registers.cells(register), distances)
 
 
-def _file_of_destination(instruction: Instruction) -> File | None:
+def _file_of_destination(instruction: TpcInstruction) -> File | None:
     operand = instruction.operand("dest")
     return operand.file if isinstance(operand, Register) else None
 
 
-def _depends(instruction: Instruction, slot: Slot, target: VliwTarget) -> tuple[str, ...]:
+def _depends(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> tuple[str, ...]:
     """Return the configuration registers that the values may depend on."""
     found = []
     if instruction.switch("rounding") == "csr":

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from castsim.isa.tpc.program import GROUPED, PREDICATES, File, Register, Special
-from castsim.machines.vliw.findings import Findings, Kind, Site
+from castsim.machines.vliw.findings import Findings, Site, StaleReadKind
 from castsim.machines.vliw.latency import Distances
 from castsim.machines.vliw.semantics import Mask, Value, Vector
 from castsim.targets.vliw import VliwTarget
@@ -30,7 +30,7 @@ GENERATORS = ("LFSR", "S_LFSR")
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class GeneratorRead:
     """A read of a random generator by name: which one, and whether it steps."""
 
     generator: str
@@ -38,12 +38,12 @@ class Draw:
 
 
 RANDOM = {
-    "LFSR": Draw("LFSR", steps=True),
-    "LFSR_NO_CHANGE": Draw("LFSR", steps=False),
-    "S_LFSR": Draw("S_LFSR", steps=True),
-    "S_LFSR_NO_CHANGE": Draw("S_LFSR", steps=False),
+    "LFSR": GeneratorRead("LFSR", steps=True),
+    "LFSR_NO_CHANGE": GeneratorRead("LFSR", steps=False),
+    "S_LFSR": GeneratorRead("S_LFSR", steps=True),
+    "S_LFSR_NO_CHANGE": GeneratorRead("S_LFSR", steps=False),
 }
-"""Names of the random generators, which are no registers but state that steps."""
+"""Names of the random generators, which are not registers but state that steps."""
 INCOME = "income"
 """The role under which an instruction reads the old value of its destination."""
 CONSTANT = ("V_LANE_ID_32", "V_LANE_ID_16", "V_LANE_ID_8", "PC")
@@ -61,8 +61,8 @@ class Write:
 
 
 @dataclass(slots=True)
-class Cell:
-    """One register: what everybody sees, and what only some do yet, in the order in which it lands.
+class RegisterCell:
+    """One register: what all readers see, and what only some do yet, in the order in which it lands.
 
     `file` is its register file, None for one that has a name instead of a number.
     """
@@ -74,14 +74,14 @@ class Cell:
     file: File | None = None
 
     def read(self, now: int, distances: Distances, role: str, reader: Site, findings: Findings) -> Held:
-        """Return what a reader of bundle number `now` gets; tell of writes that it misses.
+        """Return the value that a reader of bundle number `now` gets; report writes that it misses.
 
-        What a destination holds before its first write is nobody's intention to read, and not told.
+        What a destination holds before its first write is not meant to be read, and not reported.
         """
         pending = self.pending
         if not pending:
             if not self.written and role != INCOME:
-                findings.add(Kind.UNWRITTEN, self.name, role, reader, now)
+                findings.add(StaleReadKind.UNWRITTEN, self.name, role, reader, now)
             return self.settled
         missed = False
         for write in reversed(pending):
@@ -89,9 +89,9 @@ class Cell:
             if distance >= needed:
                 return write.value
             if distance == 0:
-                findings.add(Kind.SAME_BUNDLE, self.name, role, reader, now, write.writer, distance, needed)
+                findings.add(StaleReadKind.SAME_BUNDLE, self.name, role, reader, now, write.writer, distance, needed)
             elif not missed:
-                findings.add(Kind.EARLY, self.name, role, reader, now, write.writer, distance, needed)
+                findings.add(StaleReadKind.EARLY, self.name, role, reader, now, write.writer, distance, needed)
                 missed = True
         return self.settled
 
@@ -105,7 +105,7 @@ class Cell:
         self.pending.insert(place, write)
 
     def settle(self, now: int, horizon: int) -> None:
-        """Forget about writes that everybody sees."""
+        """Forget writes that all readers see."""
         pending = self.pending
         while pending and now - pending[0].time >= horizon:
             self.settled = pending.pop(0).value
@@ -124,12 +124,12 @@ class Cell:
 
 
 class Registers:
-    """All registers of a core, each a `Cell`; they start at zero and unwritten, SP0 and VP0 constantly true."""
+    """All registers of a core, each a `RegisterCell`; they start at zero and unwritten, SP0 and VP0 constantly true."""
 
     def __init__(self, target: VliwTarget) -> None:
         sizes = target.registers
         self._vector_bytes = sizes.vector_bytes
-        self._cells: dict[str, Cell] = {}
+        self._cells: dict[str, RegisterCell] = {}
         zeros: Mapping[File, Held] = {
             File.V: _frozen(np.zeros(sizes.vector_bytes, np.uint8)),
             File.S: 0,
@@ -140,19 +140,19 @@ class Registers:
         }
         for file, zero in zeros.items():
             for index in range(getattr(sizes, file.value)):
-                self._cells[f"{file}{index}"] = Cell(f"{file}{index}", zero, file=file)
+                self._cells[f"{file}{index}"] = RegisterCell(f"{file}{index}", zero, file=file)
         self._cells["SP0"].set(True)
         self._cells["VP0"].set(_frozen(np.ones(sizes.vector_bytes, np.bool_)))
         self._named: Mapping[str, Held] = {
             "S_CARRY": False, "V_CARRY": zeros[File.VP], "ZP_REG": zeros[File.V],
         }  # fmt: skip
 
-    def cells(self, register: Register | Special) -> tuple[Cell, ...]:
-        """Return what a name stands for: one cell, or those of a pair or quad."""
+    def cells(self, register: Register | Special) -> tuple[RegisterCell, ...]:
+        """Return the cells of a name: one, or those of a pair or quad."""
         if isinstance(register, Special):
             name = register.name
             if name not in self._cells:
-                self._cells[name] = Cell(name, self._named.get(name, 0))
+                self._cells[name] = RegisterCell(name, self._named.get(name, 0))
             return (self._cells[name],)
         file, count = GROUPED.get(register.file, (register.file, 1))
         return tuple(self._cells[f"{file}{register.index + k}"] for k in range(count))

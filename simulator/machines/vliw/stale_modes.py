@@ -14,7 +14,7 @@ PIPELINES = {"checked": REPORT, "hardware": IGNORE}
 
 
 def stale_mode(stale_reads: str | None, pipeline: str | None) -> str:
-    """Return what to do about stale reads; `pipeline` is the older name: `checked` reports, `hardware` ignores.
+    """Return the mode for stale reads; `pipeline` is the older name: `checked` reports, `hardware` ignores.
 
     Raises:
         ReadError: an unknown word, or two that contradict each other.

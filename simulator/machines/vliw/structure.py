@@ -13,10 +13,10 @@ from castsim.isa.tpc import (
     Comparison,
     Directive,
     Immediate,
-    Instruction,
     LabelUse,
-    Program,
     Register,
+    TpcInstruction,
+    TpcProgram,
     print_instruction,
 )
 from castsim.isa.tpc.encoding.assembler import BYTE, COMPRESSED
@@ -56,7 +56,7 @@ class Structure:
             bundle.
     """
 
-    def __init__(self, program: Program, target: VliwTarget) -> None:
+    def __init__(self, program: TpcProgram, target: VliwTarget) -> None:
         self.bundles = program.bundles
         self._bundle_bytes = target.encoding.bundle_bytes
         *self.addresses, self._size = _addresses(program, self._bundle_bytes)
@@ -87,14 +87,14 @@ class Structure:
                 if target_index is not None:
                     self.check_jump(index, target_index, bundle.spu.span)
 
-    def static_target(self, index: int, jump: Instruction) -> int | None:
+    def static_target(self, index: int, jump: TpcInstruction) -> int | None:
         """Return the bundle that a jump goes to, None if a register says so. Errors as `target_of`."""
         operand = jump.operand("src_a")
         if isinstance(operand, LabelUse):
             return self._labels[operand.name]
         return self.target_of(index, jump, operand.signed) if isinstance(operand, Immediate) else None
 
-    def target_of(self, index: int, jump: Instruction, distance: int) -> int:
+    def target_of(self, index: int, jump: TpcInstruction, distance: int) -> int:
         """Return the bundle at a byte distance from a jump, or at a byte address of the program.
 
         Outside the program bundles are counted on as if they had full size.
@@ -108,14 +108,14 @@ class Structure:
         size = self._bundle_bytes
         if distance % size:
             raise IllegalError(
-                f"{jump.mnemonic} to {distance}: no multiple of the {size} bytes of a bundle", span=jump.span
+                f"{jump.mnemonic} to {distance}: not a multiple of the {size} bytes of a bundle", span=jump.span
             )
         if 0 <= address < self._size:
             raise IllegalError(f"{jump.mnemonic} to {distance}: no bundle begins at {address:#x}", span=jump.span)
         return address // size if address < 0 else len(self.bundles) + (address - self._size) // size
 
     def check_jump(self, index: int, target: int, span: Span) -> None:
-        """Refuse a jump out of the program or across the border of a loop body.
+        """Reject a jump out of the program or across the border of a loop body.
 
         Raises:
             IllegalError: says which.
@@ -127,7 +127,7 @@ class Structure:
         if self.enclosing[index] != self.enclosing[target]:
             raise IllegalError(f"the jump to bundle {target} crosses the border of a loop body", span=span)
 
-    def _range(self, index: int, loop: Instruction) -> tuple[int, int]:
+    def _range(self, index: int, loop: TpcInstruction) -> tuple[int, int]:
         """Return the body of a loop as a range of bundles."""
         start = index + 1 + self._target.loop_rules.delay_bundles
         operand = loop.operand("end")
@@ -160,8 +160,8 @@ class Structure:
                 if inside and loop.end > other.end:
                     raise IllegalError("the loop ends behind the loop around it", span=span)
 
-    def _check_counters(self, loop: LoopShape, instruction: Instruction) -> None:
-        """Refuse a body that writes the iterator, bound or step of its loop."""
+    def _check_counters(self, loop: LoopShape, instruction: TpcInstruction) -> None:
+        """Reject a body that writes the iterator, bound or step of its loop."""
         counters = {self.iterator(loop.depth)}
         for role in ("bound", "step"):
             operand = instruction.operand(role)
@@ -186,11 +186,11 @@ class Structure:
         return loop.span
 
 
-def _addresses(program: Program, bundle_bytes: int) -> list[int]:
+def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
     """Return the byte address of every bundle of so many bytes, and of the end.
 
     Raises:
-        IllegalError: a directive that stands for bytes which are no bundle.
+        IllegalError: a directive that stands for bytes that are not a bundle.
     """
     found, address, halves = [], 0, 0
     for item in program.items:
@@ -201,7 +201,7 @@ def _addresses(program: Program, bundle_bytes: int) -> list[int]:
         elif isinstance(item, Directive):
             name = item.name.lower()
             if name == BYTE:
-                message = f"the bytes at {address:#x} are no bundle of this generation and cannot run"
+                message = f"the bytes at {address:#x} are not a bundle of this generation and cannot run"
                 raise IllegalError(message, span=item.span)
             halves = _PAIR if name == COMPRESSED else halves
     return [*found, address]
@@ -235,13 +235,13 @@ def begins_loop(bundle: Bundle) -> bool:
 
 
 def described(bundle: Bundle) -> str:
-    """Return what is in a bundle, for tables: `ld_l_v|convert.f32`."""
+    """Return the content of a bundle, for tables: `ld_l_v|convert.f32`."""
     if bundle.spu is not None and begins_loop(bundle):
         return print_instruction(bundle.spu)
     return "|".join(name_of(instruction) for instruction in bundle.slots if instruction is not None) or "nop"
 
 
-def name_of(instruction: Instruction | None) -> str:
+def name_of(instruction: TpcInstruction | None) -> str:
     """Return mnemonic and type of an instruction, nothing for an empty slot."""
     if instruction is None:
         return ""

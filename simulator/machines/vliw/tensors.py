@@ -149,7 +149,7 @@ class GlobalMemory:
         """Return the tensor and the position of the element at an address.
 
         Raises:
-            TileError: no tensor is there, its elements are no whole bytes, or the address is inside an element.
+            TileError: no tensor is there, its elements are not whole bytes, or the address is inside an element.
         """
         tensor, offset = self.at(address, 1, span)
         _byte_view(tensor, span)

@@ -60,7 +60,7 @@ class Trace:
         self._frames = [_Frame()]
 
     def add(self, node: Node) -> None:
-        """Note one issued bundle."""
+        """Record one issued bundle."""
         self._frames[-1].trip.append(node)
 
     def open_loop(self) -> None:
@@ -77,7 +77,7 @@ class Trace:
         return self._frames[-1].still
 
     def repeat(self, times: int) -> None:
-        """Note more trips of the innermost loop that are the last one again."""
+        """Record more trips of the innermost loop that are the last one again."""
         self._frames[-1].count += times
 
     def close_loop(self) -> None:

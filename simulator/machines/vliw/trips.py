@@ -22,15 +22,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.isa.tpc.forms import Memory
+from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import WORD_MASK, File
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
-from castsim.machines.vliw.control import Control, Turn
+from castsim.machines.vliw.control import Control, RunningLoop
 from castsim.machines.vliw.findings import Counts, Findings
 from castsim.machines.vliw.induction import Induction, follows_state, induction
 from castsim.machines.vliw.local_access import LocalAccess
 from castsim.machines.vliw.plans import InstructionPlan
-from castsim.machines.vliw.registers import Cell, Held, Registers, Write
+from castsim.machines.vliw.registers import Held, RegisterCell, Registers, Write
 from castsim.machines.vliw.structure import LoopShape, Structure, signed
 from castsim.machines.vliw.trace import Trace
 from castsim.targets.vliw import VliwTarget
@@ -54,7 +54,7 @@ Alike = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What skipped trips, or others, come to."""
+    """The sum of skipped trips, or of others."""
 
     cycles: int
     bundles: int
@@ -94,8 +94,8 @@ class _Body:
             read = [cell for operand in operands for cell in operand.cells]
             self.cells.update({cell.name: cell for cell in (*read, *plan.results)})
         accesses = {plan.memory for plan in self.plans}
-        self.stores_words = Memory.SCALAR_STORE in accesses
-        self.stores_vectors = Memory.VECTOR_STORE in accesses
+        self.stores_words = MemoryOperation.SCALAR_STORE in accesses
+        self.stores_vectors = MemoryOperation.VECTOR_STORE in accesses
         self.iterator = iterator.name
         written = {cell.name for plan in self.plans for cell in plan.results}
         self.hopeless = self.iterator in written or any(map(follows_state, self.plans))
@@ -114,7 +114,7 @@ class _Body:
 class _Watch:
     """A loop under way: trips done, when to look at it, and what the last trips left, as far as it is alike."""
 
-    turn: Turn
+    turn: RunningLoop
     first: int
     trips: int = 0
     skipped: bool = False
@@ -148,7 +148,7 @@ class Trips:
         self._bodies: dict[int, _Body] = {}
         self._watched: dict[int, _Watch | None] = {}
 
-    def skip(self, turn: Turn, now: int, issued: int, limit: int) -> Skipped:
+    def skip(self, turn: RunningLoop, now: int, issued: int, limit: int) -> Skipped:
         """Go on by as many trips as can be, at the beginning of another trip of a loop, before bundle number `now`.
 
         Args:
@@ -188,7 +188,7 @@ class Trips:
         watch.skipped = True
         return Skipped(times * period.cycles, times * period.bundles)
 
-    def _watch(self, turn: Turn) -> _Watch | None:
+    def _watch(self, turn: RunningLoop) -> _Watch | None:
         """Return the record of a loop under way, None if it is not worth looking at."""
         number = turn.shape.number
         watch = self._watched.get(number)
@@ -204,7 +204,7 @@ class Trips:
         return self._watched[number]
 
     def _end(self, body: _Body, now: int, issued: int) -> _End:
-        """Return what the trip that has just ended leaves."""
+        """Return the state that the trip just ended leaves."""
         alike: list[object] = [self._configuration.settled(now)]
         values = []
         for cell in body.cells.values():
@@ -220,8 +220,8 @@ class Trips:
             alike.append(np.packbits(self._local.vlm.written).tobytes())
         return _End(now, issued, tuple(alike), tuple(values), self._findings.counts())
 
-    def _parted(self, cell: Cell, now: int) -> tuple[Held, list[Write]]:
-        """Return what everybody sees in a register, and the writes that somebody may not see yet."""
+    def _parted(self, cell: RegisterCell, now: int) -> tuple[Held, list[Write]]:
+        """Return the value that all readers see in a register, and the writes that some may not see yet."""
         old, count = cell.settled, 0
         while count < len(cell.pending) and now - cell.pending[count].time >= self._horizon:
             old = cell.pending[count].value
@@ -254,7 +254,7 @@ class Trips:
         self._control.pass_time(before.now, cycles)
 
 
-def trips_left(turn: Turn) -> int:
+def trips_left(turn: RunningLoop) -> int:
     """Return how many trips surely follow the one that begins, up to where the iterator would wrap.
 
     0 for a step of 0: such a loop has no last trip.
@@ -280,7 +280,7 @@ def _named(held: Held) -> Held | int:
 
 
 def _between(one: _End, two: _End) -> Skipped:
-    """Return what lies between the ends of two trips."""
+    """Return the difference between the states at the ends of two trips."""
     return Skipped(two.now - one.now, two.issued - one.issued)
 
 
@@ -308,7 +308,7 @@ def _moved(held: Held, step: tuple[int, ...], times: int) -> Held:
 
 
 def _numbers(held: Held) -> tuple[int, ...]:
-    """Return what a linear register holds, nothing if it is not computed."""
+    """Return the content of a linear register, nothing if it is not computed."""
     if isinstance(held, tuple):
         return tuple(part for part in held if isinstance(part, int))
     return (held,) if isinstance(held, int) else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsim.execution.limits import walk_limit
-from castsim.machines.vliw.control import Turn
+from castsim.machines.vliw.control import RunningLoop
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.structure import Structure
 from castsim.machines.vliw.trips import trips_left
@@ -13,7 +13,7 @@ _MAY_SKIP = frozenset(("halt", "jmpr", "jmpa"))
 
 
 class WalkBudget:
-    """What is left of a limit; None is no limit."""
+    """The rest of a limit; None means no limit."""
 
     def __init__(self, limit: int | None, structure: Structure, plans: tuple[tuple[InstructionPlan, ...], ...]) -> None:
         self._limit = limit
@@ -35,8 +35,8 @@ class WalkBudget:
             raise walk_limit(self._limit, "bundles executed one by one", self._structure.bundles[place].span)
         self._left -= 1
 
-    def foresee(self, plan: InstructionPlan, turn: Turn) -> None:
-        """Refuse a loop that begins and none of whose trips is going to be skipped, if it is longer than what is left.
+    def foresee(self, plan: InstructionPlan, turn: RunningLoop) -> None:
+        """Reject a loop that begins and none of whose trips is going to be skipped, if it is longer than what is left.
 
         Raises:
             LimitError: it is; the place is that of LOOP.

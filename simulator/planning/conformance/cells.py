@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from castsim.isa.formats import FORMATS, IntFormat
-from castsim.planning import CastRequest, Counterexample, Verdict, Way
-from castsim.planning.answering import Answer, Setting, answer
+from castsim.planning import CastRequest, Counterexample, PlanKind, Verdict
+from castsim.planning.lowering_answers import Answer, Setting, answer
 from castsim.planning.steps import path_of
 from castsim.specifications import SpecifiedCast, specified_cast
 from castsim.targets import Specification
@@ -31,8 +31,8 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of a cell; `method` is how the verdict was reached (None: nothing leads to the destination).
+class ConformanceEntry:
+    """The result for a cell; `method` is how the verdict was reached (None: nothing leads to the destination).
 
     `path` are the formats on the way, `options` what has to be asked for, instruction by instruction. `settings` are
     options of the target without which it does not conform, `native` those with which one instruction does where
@@ -40,7 +40,7 @@ class Settled:
     """
 
     cell: Cell
-    way: Way
+    kind: PlanKind
     verdict: Verdict
     path: tuple[str, ...]
     instructions: tuple[str, ...]
@@ -96,7 +96,7 @@ def settle_cell(
     *,
     prove: bool = False,
     options: Mapping[str, int | str] | None = None,
-) -> Settled:
+) -> ConformanceEntry:
     """Plan one cell for the target with the options given, and with others that software sets where that is needed.
 
     `prove` tries all codes of 32 bits where nothing less proves a verdict.
@@ -108,13 +108,13 @@ def settle_cell(
     return settled(cell, answer(request, options=options, explain=False, quick=not prove))
 
 
-def settled(cell: Cell, answered: Answer) -> Settled:
+def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
     """Return an answer as the entry of a cell."""
     found = answered.plan
     evidence = found.evidence
-    return Settled(
+    return ConformanceEntry(
         cell=cell,
-        way=answered.way,
+        kind=answered.kind,
         verdict=found.verdict,
         path=path_of(found.chain),
         instructions=tuple(step.name for step in found.chain if step.is_instruction),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +10,18 @@ from pathlib import Path
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.planning.answering import Setting, setting_of
-from castsim.planning.conformance.cells import Cell, Settled, changed, legal_casts, settle_cell, specified_version
+from castsim.planning.conformance.cells import (
+    Cell,
+    ConformanceEntry,
+    changed,
+    legal_casts,
+    settle_cell,
+    specified_version,
+)
+from castsim.planning.lowering_answers import Setting, setting_of
 from castsim.specifications import SpecifiedCast
 from castsim.targets import Specification, load_specification, load_target, target_names
-
-Heard = Callable[[str, int, int], None]
+from castsim.timing import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +35,10 @@ class Matrix:
     version: str
     casts: tuple[SpecifiedCast, ...]
     targets: tuple[str, ...]
-    entries: tuple[Settled, ...]
+    entries: tuple[ConformanceEntry, ...]
     options: Setting = ()
 
-    def row(self, number: int) -> tuple[Settled, ...]:
+    def row(self, number: int) -> tuple[ConformanceEntry, ...]:
         """Return the entries of one cast, target by target."""
         width = len(self.targets)
         return self.entries[number * width : (number + 1) * width]
@@ -56,7 +62,7 @@ def conform(
     dst: str | None = None,
     prove: bool = False,
     workers: int = 1,
-    heard: Heard = lambda *_: None,
+    progress: ProgressCallback = lambda *_: None,
     options: Mapping[str, int | str] | None = None,
 ) -> Matrix:
     """Plan every legal cast of a specification on every target.
@@ -68,7 +74,7 @@ def conform(
         src, dst: keep the casts from and to these formats only.
         prove: try all codes of 32 bits where nothing less proves a verdict, which takes seconds per cell.
         workers: processes.
-        heard: is told how many cells are done.
+        progress: is told how many cells are done.
         options: of the targets, which all must have them.
 
     Raises:
@@ -80,17 +86,17 @@ def conform(
     names, casts = _chosen(found, targets, chosen, src, dst)
     given = [setting_of(load_target(name), options or {}) for name in names]
     cells = cells_of(casts, names)
-    entries: list[Settled] = []
+    entries: list[ConformanceEntry] = []
     run = partial(settle_cell, spec=found, version=chosen, prove=prove, options=options)
     if workers == 1:
         for cell in cells:
-            heard(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
+            progress(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
             entries.append(run(cell))
     else:
         with ProcessPoolExecutor(workers) as pool:
             for entry in pool.map(run, cells, chunksize=4):
                 entries.append(entry)
-                heard(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
+                progress(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
     return Matrix(found, chosen, casts, names, tuple(entries), given[0])
 
 

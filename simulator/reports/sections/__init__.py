@@ -1,7 +1,7 @@
 """The sections of the report of a run, one module each; its name is that of the section.
 
 Those of `PRINTED` make up every report. Each other module is a report of its own: `castsim run --report NAME` adds the
-section NAME. A module has a constant `SECTION` (`castsim.reports.section`).
+section NAME. A module has a constant `SECTION`, a `castsim.reports.section.ReportSection`.
 """
 
 from __future__ import annotations

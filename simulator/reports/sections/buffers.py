@@ -9,7 +9,7 @@ from rich.text import Text
 
 from castsim.reports.pipes import share
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 
 
 def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -24,4 +24,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text("buffers: none touched")
 
 
-SECTION = Section(_text)
+SECTION = ReportSection(_text)

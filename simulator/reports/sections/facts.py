@@ -10,7 +10,7 @@ from rich.text import Text
 from castsim.reports.documents import Document, json_of
 from castsim.reports.facts import described
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 
 _SHORT = 90
@@ -36,4 +36,4 @@ def shortened(text: str, limit: int = _SHORT) -> str:
     return text if len(text) <= limit else text[: limit - 3].rstrip() + "..."
 
 
-SECTION = Section(_text, _data)
+SECTION = ReportSection(_text, _data)

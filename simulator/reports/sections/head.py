@@ -10,7 +10,7 @@ from rich.text import Text
 from castsim.reports.documents import Document, document
 from castsim.reports.pipes import limiter
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 
 
 def _data(report: RunReport) -> Document:
@@ -44,4 +44,4 @@ def duration(seconds: float) -> str:
     return f"{seconds / 1e-9:.3f} ns"
 
 
-SECTION = Section(_text, _data)
+SECTION = ReportSection(_text, _data)

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from castsim.execution.tree import Lowered, Tree, elements
 from castsim.reports.documents import Document, document
-from castsim.reports.kernel_memory import BufferMap, Interval, Stretch, buffer_maps, joined
+from castsim.reports.kernel_memory import BufferMap, BufferStretch, Interval, buffer_maps, joined
 from castsim.reports.lines import SourceLine, listed, source_lines
 from castsim.reports.pipes import WAITING, Limiter, limiter, share
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.targets import Target
@@ -33,7 +33,7 @@ _LEGEND = "w written, r read, b both, = holds what is still needed, . free; s af
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """What a source line with tile work costs its pipe.
+    """The cost of a source line with tile operations to its pipe.
 
     `causes` are the cycles its pipe spent on it, `share` the part of that pipe's occupied cycles that are this line's;
     the drain of a pipe belongs to no line. `mostly` is the largest cause, None if its pipe spent nothing on it.
@@ -47,19 +47,19 @@ class LineCost:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How far the pipes work at the same time.
+    """The overlap of the pipes.
 
-    `work` are the cycles in which each pipe has an instruction that touches bytes at work, `together[k]` those in
-    which exactly k + 1 pipes do. One after the other would take the sum of `work`, the best order the longest of it.
+    `busy` are the cycles in which each pipe has an instruction that touches bytes at work, `together[k]` those in
+    which exactly k + 1 pipes do. One after the other would take the sum of `busy`, the best order the longest of it.
     """
 
-    work: Mapping[str, int]
+    busy: Mapping[str, int]
     together: tuple[int, ...]
 
     @property
     def serial(self) -> int:
         """Cycles of the same work, one pipe after the other."""
-        return sum(self.work.values())
+        return sum(self.busy.values())
 
     @property
     def covered(self) -> int:
@@ -69,7 +69,7 @@ class Overlap:
     @property
     def achieved(self) -> float | None:
         """Part of what could be hidden behind the busiest pipe that is hidden; None if only one pipe works."""
-        possible = self.serial - max(self.work.values(), default=0)
+        possible = self.serial - max(self.busy.values(), default=0)
         return (self.serial - self.covered) / possible if possible else None
 
 
@@ -99,7 +99,7 @@ def kernel_report(result: Result) -> KernelReport:
 def _data(report: RunReport) -> Document:
     """Return the report as JSON; cycles are [start, end), `achieved` is null where only one pipe works."""
     found = kernel_report(report.result)
-    overlap = document(found.overlap, "work", "serial", "covered", "together", "achieved", **_OVERLAP)
+    overlap = document(found.overlap, "busy", "serial", "covered", "together", "achieved", **_OVERLAP)
     overlap[_OVERLAP["together"]] = {str(k): cycles for k, cycles in enumerate(found.overlap.together, 1)}
     bound = found.bound
     return {
@@ -119,7 +119,7 @@ def _data(report: RunReport) -> Document:
 
 
 _OVERLAP = {
-    "work": "work_cycles",
+    "busy": "work_cycles",
     "serial": "serial_cycles",
     "covered": "covered_cycles",
     "together": "cycles_with_pipes_at_work",
@@ -136,7 +136,7 @@ def _line_entry(cost: LineCost) -> Document:
     }
 
 
-def _stretch_entry(stretch: Stretch) -> Document:
+def _stretch_entry(stretch: BufferStretch) -> Document:
     used = ("scratch", "written_by", "read_by", "live_cycles", "live", "writes", "reads")
     return document(stretch, "start", "last_byte", *used, **_STRETCH)
 
@@ -155,8 +155,8 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def _overlap_text(overlap: Overlap) -> Iterator[RenderableType]:
-    work = ", ".join(f"{pipe} {cycles}" for pipe, cycles in overlap.work.items())
-    yield Text(f"cycles with an instruction at work: {work or 'none'}; one after the other {overlap.serial}")
+    busy = ", ".join(f"{pipe} {cycles}" for pipe, cycles in overlap.busy.items())
+    yield Text(f"cycles with an instruction at work: {busy or 'none'}; one after the other {overlap.serial}")
     if overlap.achieved is not None:
         together = ", ".join(f"{k} {share(cycles, overlap.covered)}" for k, cycles in enumerate(overlap.together, 1))
         yield Text(
@@ -203,7 +203,7 @@ def _numbers(lines: Sequence[int]) -> str:
     return ",".join(map(str, lines)) or "-"
 
 
-def _picture(stretch: Stretch, total: int, buckets: int) -> str:
+def _picture(stretch: BufferStretch, total: int, buckets: int) -> str:
     """Return one character per bucket of cycles."""
     found = []
     for bucket in range(buckets):
@@ -245,10 +245,10 @@ def _working(tree: Tree) -> set[int]:
 
 def _line_cost(line: SourceLine, spent: Mapping[Cause, int], occupied: Mapping[str, int]) -> LineCost:
     causes = {cause: spent[cause] for cause in Cause if spent.get(cause)}
-    work = sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
+    working = sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
     whole = occupied.get(line.pipe, 0)
     mostly = max(causes, key=lambda cause: causes[cause], default=None)
-    return LineCost(line, causes, work / whole if whole else 0.0, mostly)
+    return LineCost(line, causes, working / whole if whole else 0.0, mostly)
 
 
 def _overlap(tree: Tree, timing: Timing) -> Overlap:
@@ -271,8 +271,8 @@ def _overlap(tree: Tree, timing: Timing) -> Overlap:
         if at_work:
             together[at_work - 1] += cycle - since
         at_work, since = at_work + changes[cycle], cycle
-    work = {pipe: sum(end - start for start, end in intervals) for pipe, intervals in merged.items()}
-    return Overlap(work, tuple(together))
+    busy = {pipe: sum(end - start for start, end in intervals) for pipe, intervals in merged.items()}
+    return Overlap(busy, tuple(together))
 
 
 def _refusal(target: Target) -> str | None:
@@ -281,4 +281,4 @@ def _refusal(target: Target) -> str | None:
     return "--report kernel is about pipes and tile buffers, which assembly does not have"
 
 
-SECTION = Section(_text, _data, refusal=_refusal)
+SECTION = ReportSection(_text, _data, refusal=_refusal)

@@ -12,7 +12,7 @@ from castsim.reports.documents import Document
 from castsim.reports.lines import listed
 from castsim.reports.pipes import share
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.timing import repeated
@@ -93,4 +93,4 @@ def _line_table(report: RunReport, width: int) -> Table:
     return made
 
 
-SECTION = Section(_text, _data)
+SECTION = ReportSection(_text, _data)

@@ -9,14 +9,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.reports.documents import Document
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 
 if TYPE_CHECKING:
-    from castsim.machines.vliw.lint import Finding
+    from castsim.machines.vliw.lint import LintFinding
 
 
-def lint_entries(found: Iterable[Finding]) -> Document:
+def lint_entries(found: Iterable[LintFinding]) -> Document:
     """Return lint findings: `lint` holds the certain ones, which fail a check, `lint_possible` the others."""
     certain: list[Document] = []
     possible: list[Document] = []
@@ -26,12 +26,12 @@ def lint_entries(found: Iterable[Finding]) -> Document:
     return {"lint": certain, "lint_possible": possible}
 
 
-def notice_entry(found: Finding) -> Document:
+def notice_entry(found: LintFinding) -> Document:
     """Return one notice: its kind, its place, what it says."""
     return {"kind": found.rule, "bundle": found.bundle, "line": found.span.line, "message": found.message}
 
 
-def lint_section(found: tuple[Finding, ...]) -> Iterator[RenderableType]:
+def lint_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
     """Yield the findings of the linter."""
     yield Text()
     certain = [each for each in found if each.certain]
@@ -46,22 +46,22 @@ def lint_section(found: tuple[Finding, ...]) -> Iterator[RenderableType]:
         yield from map(_finding_line, possible)
 
 
-def notice_section(found: tuple[Finding, ...]) -> Iterator[RenderableType]:
+def notice_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
     """Yield the notices of the linter, which break no rule; nothing if there is none."""
     if found:
         yield Text(f"notices: {len(found)}", style="dim")
     yield from map(_finding_line, found)
 
 
-def _findings(found: list[Finding]) -> str:
+def _findings(found: list[LintFinding]) -> str:
     return f"{len(found)} finding{'s' if len(found) > 1 else ''}"
 
 
-def _finding_line(found: Finding) -> RenderableType:
+def _finding_line(found: LintFinding) -> RenderableType:
     return indented(Text(f"line {found.span.line}, bundle {found.bundle}: {found.rule}: {found.message}"))
 
 
-SECTION = Section(
+SECTION = ReportSection(
     lambda report, _: () if report.findings is None else lint_section(report.findings),
     lambda report: {} if report.findings is None else lint_entries(report.findings),
     options=("--lint",),

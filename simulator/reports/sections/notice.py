@@ -9,7 +9,7 @@ from rich.text import Text
 
 from castsim.reports.exposed import stale_notice
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 
 
@@ -22,4 +22,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-SECTION = Section(_text)
+SECTION = ReportSection(_text)

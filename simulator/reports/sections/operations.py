@@ -13,7 +13,7 @@ from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.documents import Document, json_of, key
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.targets import Target, TileTarget
 
 
@@ -70,4 +70,4 @@ def _note(target: TileTarget, mnemonic: str, element: str) -> OperationNote:
     return OperationNote(mnemonic, element, element in rule.validated, rule.approximate if doubtful else None)
 
 
-SECTION = Section(_text, _data)
+SECTION = ReportSection(_text, _data)

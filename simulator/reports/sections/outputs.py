@@ -9,7 +9,7 @@ from rich.text import Text
 
 from castsim.reports.documents import Document, json_of
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 
 
@@ -31,4 +31,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield indented(Text("not written; --out DIR writes DIR/NAME.npy"))
 
 
-SECTION = Section(_text, _data, options=("--out",))
+SECTION = ReportSection(_text, _data, options=("--out",))

@@ -11,7 +11,7 @@ from rich.text import Text
 from castsim.reports.documents import Document, json_of
 from castsim.reports.pipes import WAITING, causes_of, present_causes, share
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import table
 from castsim.timing import Cause
 
@@ -53,4 +53,4 @@ def _style(cause: Cause) -> str:
     return "dim" if cause in WAITING else "yellow"
 
 
-SECTION = Section(_text, _data)
+SECTION = ReportSection(_text, _data)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from castsim.reports.documents import Document, document
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 from castsim.synchronisation.races import Finding
 
@@ -41,4 +41,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
             yield indented(Text(f"missing: {finding.missing}"))
 
 
-SECTION = Section(_text, _data, options=("--races",))
+SECTION = ReportSection(_text, _data, options=("--races",))

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.machines.vliw.findings import Kind
+from castsim.machines.vliw.findings import StaleReadKind
 from castsim.reports.documents import Document
 from castsim.reports.exposed import stale_entry
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 
 _HEADS = {
-    Kind.EARLY: "stale reads: the old value is read inside the latency window of a write",
-    Kind.OVERTAKEN: "overtaken writes: an earlier load lands later and has the last word",
-    Kind.UNWRITTEN: "reads of what nothing wrote",
-    Kind.SAME_BUNDLE: "reads beside a write in the same bundle: the old value, by the definition of a bundle",
+    StaleReadKind.EARLY: "stale reads: the old value is read inside the latency window of a write",
+    StaleReadKind.OVERTAKEN: "overtaken writes: an earlier load lands later and has the last word",
+    StaleReadKind.UNWRITTEN: "reads of what nothing wrote",
+    StaleReadKind.SAME_BUNDLE: "reads beside a write in the same bundle: the old value, by the definition of a bundle",
 }
 
 
@@ -34,16 +34,16 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if found is None:
         return
     yield Text()
-    if not any(each.kind is not Kind.SAME_BUNDLE for each in found):
+    if not any(each.kind is not StaleReadKind.SAME_BUNDLE for each in found):
         yield Text("stale reads: none")
     for kind, head in _HEADS.items():
         own = [each for each in found if each.kind is kind]
         if not own:
             continue
-        yield Text(f"{head} ({len(own)})", style="dim" if kind is Kind.SAME_BUNDLE else "bold yellow")
+        yield Text(f"{head} ({len(own)})", style="dim" if kind is StaleReadKind.SAME_BUNDLE else "bold yellow")
         for each in own:
             times = f", {each.times} times" if each.times > 1 else ""
             yield indented(Text(f"{each.sentence()}{times}"))
 
 
-SECTION = Section(_text, _data, options=("--stale-reads", "--pipeline"))
+SECTION = ReportSection(_text, _data, options=("--stale-reads", "--pipeline"))

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from castsim.reports.documents import Document
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.running import Loaded
 from castsim.synchronisation.flags import Place
 
@@ -129,4 +129,4 @@ def _closing(lines: list[str], start: int) -> int:
     return len(lines)
 
 
-SECTION = Section(_text, _data, options=("--sync", "--show-sync"))
+SECTION = ReportSection(_text, _data, options=("--sync", "--show-sync"))

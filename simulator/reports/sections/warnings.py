@@ -10,7 +10,7 @@ from rich.text import Text
 from castsim.reports.documents import Document
 from castsim.reports.exposed import stale_notice
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 
 
 def _data(report: RunReport) -> Document:
@@ -24,4 +24,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text.assemble(("warning: ", "bold yellow"), warning)
 
 
-SECTION = Section(_text, _data)
+SECTION = ReportSection(_text, _data)

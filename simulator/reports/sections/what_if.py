@@ -10,7 +10,7 @@ from rich.text import Text
 from castsim.reports.documents import Document, document
 from castsim.reports.pipes import share
 from castsim.reports.run_report import RunReport
-from castsim.reports.section import Section
+from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 
 
@@ -46,4 +46,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield indented(Text(f"no gain: {', '.join(idle)}"))
 
 
-SECTION = Section(_text, _data, options=("--what-if",))
+SECTION = ReportSection(_text, _data, options=("--what-if",))

@@ -40,13 +40,13 @@ def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
     """Return the slices of all instructions of a window, cut to it, in order of pipe, track and start."""
     found: list[InstructionSlice] = []
     for pipe in timeline.pipes:
-        work = [span for span in timeline.spans if span.pipe == pipe and not span.synchronises]
-        work.sort(key=lambda span: (span.start, span.end))
+        working = [span for span in timeline.spans if span.pipe == pipe and not span.synchronises]
+        working.sort(key=lambda span: (span.start, span.end))
         segments = [segment for segment in timeline.segments if segment.pipe == pipe]
-        for track, span in _tracks(f"{pipe} instructions", [(span.start, span.end, span) for span in work]):
+        for track, span in _tracks(f"{pipe} instructions", [(span.start, span.end, span) for span in working]):
             found += _cut(timeline, track, span)
         before: ExecutionSpan | None = None
-        for span in work:
+        for span in working:
             lower = span.since if before is None else max(span.since, before.start)
             found += _waited(timeline, f"{pipe} waits", span, lower, segments)
             before = span

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 
 from castsim.reports.views.dependences import Dependence
 from castsim.reports.views.recording import PipeSegment
-from castsim.reports.views.timeline import OperationRow, Timeline
+from castsim.reports.views.timeline import DrawnOperation, Timeline
 from castsim.timing import Cause
 
 _RETIRE = 0
@@ -50,11 +50,11 @@ def kanata_lines(timeline: Timeline, found: Iterable[Dependence]) -> Iterator[st
     yield from _written(commands, timeline)
 
 
-def _first(row: OperationRow) -> int:
+def _first(row: DrawnOperation) -> int:
     return min(row.dispatched, row.start)
 
 
-def _life(row: OperationRow, number: int, timeline: Timeline) -> Iterator[tuple[int, int, int, str]]:
+def _life(row: DrawnOperation, number: int, timeline: Timeline) -> Iterator[tuple[int, int, int, str]]:
     where = f"line {row.line}: " if row.line else ""
     first = _first(row)
     begun = max(first, timeline.start)

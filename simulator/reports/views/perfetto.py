@@ -19,7 +19,7 @@ from castsim.reports.views.counters import CounterTrack
 from castsim.reports.views.dependences import Dependence
 from castsim.reports.views.instruction_tracks import InstructionSlice, instruction_slices
 from castsim.reports.views.recording import PipeSegment
-from castsim.reports.views.timeline import OperationRow, Timeline
+from castsim.reports.views.timeline import DrawnOperation, Timeline
 from castsim.timing import Cause
 
 _PROCESS = 1
@@ -97,7 +97,7 @@ def _slices(timeline: Timeline, threads: Mapping[str, int]) -> Iterator[Event]:
         }
 
 
-def _moments(rows: Iterable[OperationRow], threads: Mapping[str, int]) -> Iterator[Event]:
+def _moments(rows: Iterable[DrawnOperation], threads: Mapping[str, int]) -> Iterator[Event]:
     """Yield a slice of no length for every operation that takes no time, so that flows have an end to bind to."""
     for row in rows:
         yield {
@@ -137,14 +137,14 @@ def _flows(timeline: Timeline, found: Iterable[Dependence], threads: Mapping[str
         yield {"ph": "f", "bp": "e", "tid": threads[consumer.pipe], "ts": arrives, **about}
 
 
-def _leaves(timeline: Timeline, row: OperationRow, own: Sequence[PipeSegment]) -> int | None:
+def _leaves(timeline: Timeline, row: DrawnOperation, own: Sequence[PipeSegment]) -> int | None:
     """Return the last cycle of an operation's last slice, its moment if it takes no time; None outside the window."""
     if row.start == row.end:
         return row.end if timeline.holds(row.end) else None
     return own[-1].end - 1 if own and row.end <= timeline.end else None
 
 
-def _arrives(timeline: Timeline, row: OperationRow, own: Sequence[PipeSegment]) -> int | None:
+def _arrives(timeline: Timeline, row: DrawnOperation, own: Sequence[PipeSegment]) -> int | None:
     """Return the first cycle of an operation's work, its moment if it takes no time; None outside the window."""
     if row.start == row.end:
         return row.end if timeline.holds(row.end) else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from castsim.reports.views.timeline import OperationRow, Timeline
+from castsim.reports.views.timeline import DrawnOperation, Timeline
 
 LEGEND = "D dispatched, = waiting, e executing, E executed, - waiting to retire, R retired"
 NARROWEST = 20
@@ -48,12 +48,12 @@ def pipeline_lines(timeline: Timeline, width: int) -> Iterator[str]:
                 yield f"{label:<{margin}}{cells(row, start, end)}{name}"
 
 
-def cells(row: OperationRow, start: int, end: int) -> str:
+def cells(row: DrawnOperation, start: int, end: int) -> str:
     """Return the letters of one operation in cycles [start, end)."""
     return "".join(_letter(row, cycle) or ("." if cycle % _MARK == 0 else " ") for cycle in range(start, end))
 
 
-def _letter(row: OperationRow, cycle: int) -> str:
+def _letter(row: DrawnOperation, cycle: int) -> str:
     """Return the letter of a cycle, empty outside the operation's life."""
     if cycle < _first(row) or cycle > row.retired:
         return ""
@@ -68,14 +68,14 @@ def _letter(row: OperationRow, cycle: int) -> str:
     return "e" if cycle < row.end else "-"
 
 
-def _acts(row: OperationRow, timeline: Timeline) -> bool:
+def _acts(row: DrawnOperation, timeline: Timeline) -> bool:
     """Whether something happens to an operation in the window: it is dispatched, works, ceases to wait."""
     moments = (_first(row), row.retired)
     works = row.start < timeline.end and row.end > timeline.start
     return works or any(timeline.start <= moment < timeline.end for moment in moments)
 
 
-def _left_out(rows: Sequence[OperationRow], timeline: Timeline) -> Iterator[str]:
+def _left_out(rows: Sequence[DrawnOperation], timeline: Timeline) -> Iterator[str]:
     """Yield a line about the operations that wait all the time, if there are any."""
     queued = sum(row.end > timeline.start for row in rows)
     counts = ((queued, "in a queue"), (len(rows) - queued, "to retire"))
@@ -84,11 +84,11 @@ def _left_out(rows: Sequence[OperationRow], timeline: Timeline) -> Iterator[str]
         yield f"not shown, as they only wait in these cycles: {', '.join(notes)}"
 
 
-def _first(row: OperationRow) -> int:
+def _first(row: DrawnOperation) -> int:
     return min(row.dispatched, row.start)
 
 
-def _described(row: OperationRow) -> str:
+def _described(row: DrawnOperation) -> str:
     where = f"line {row.line}: " if row.line else ""
     return f"{where}{row.name}" if row.name in row.text else f"{where}{row.name} ({row.text})"
 

@@ -20,7 +20,7 @@ from castsim.timing import Cause, Execution, OperationTiming, Timing
 
 
 @dataclass(frozen=True, slots=True)
-class OperationRow:
+class DrawnOperation:
     """One operation: cycles as defined above, `end` being the first cycle after its last effect.
 
     `index` counts operations in issue order, `execution` instructions as they were executed, `line` is that of the
@@ -75,8 +75,8 @@ class Timeline:
     end: int
     total: int
     pipes: tuple[str, ...]
-    rows: tuple[OperationRow, ...]
-    sent: tuple[OperationRow, ...]
+    rows: tuple[DrawnOperation, ...]
+    sent: tuple[DrawnOperation, ...]
     spans: tuple[ExecutionSpan, ...]
     segments: tuple[PipeSegment, ...]
     executions: int
@@ -106,7 +106,7 @@ def make_timeline(title: str, tree: Tree, timing: Timing, recorder: Recorder, wi
     if recorder.cut is not None:
         end = min(end, recorder.cut)
     kept = [_cut(each, start, end) for each in recorder.segments if each.start < end and each.end > start]
-    rows: list[OperationRow] = []
+    rows: list[DrawnOperation] = []
     spans: list[ExecutionSpan] = []
     executions = 0
     retired = 0
@@ -173,13 +173,13 @@ def _rows(
     waits: frozenset[int],
     members: tuple[OperationTiming, ...],
     retired: int,
-) -> Iterator[OperationRow]:
+) -> Iterator[DrawnOperation]:
     """Yield the operations of one execution, everything before which has retired in cycle `retired`."""
     instruction = tree.instructions[timing.executions[members[0].execution].instruction]
     for place, operation in enumerate(members):
         retired = max(retired, operation.end)
         works = place not in waits and bool(operation.causes)
-        yield OperationRow(
+        yield DrawnOperation(
             index=operation.index,
             execution=operation.execution,
             pipe=operation.pipe,
@@ -203,14 +203,14 @@ def _dispatched(operation: OperationTiming, recorder: Recorder) -> int:
     return segment.end - 1 if sending else segment.start
 
 
-def _known(row: OperationRow, recorder: Recorder) -> int:
+def _known(row: DrawnOperation, recorder: Recorder) -> int:
     """Return the first cycle that went to an operation on any pipe."""
     segment = recorder.first.get(row.index)
     return min(row.dispatched, row.start) if segment is None else min(row.dispatched, row.start, segment.start)
 
 
 def _span(
-    main: str, execution: Execution, made: tuple[OperationRow, ...], synchronises: bool, recorder: Recorder
+    main: str, execution: Execution, made: tuple[DrawnOperation, ...], synchronises: bool, recorder: Recorder
 ) -> ExecutionSpan:
     last = max(made, key=lambda row: (row.end, row.index))
     first = next((row for row in made if row.pipe == main), made[0])

@@ -11,7 +11,7 @@ from castsim.targets.tpc_builtins import BuiltinRow, Recipe, StepText, builtin_r
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtins.reordering import reorder
 from castsim.tpc_compiler.builtins.signature import Signature, read_signature
-from castsim.tpc_compiler.emission import Sequence, Step, Value
+from castsim.tpc_compiler.emission import EmittedInstruction, Sequence, Value
 
 INPUT, OUTPUT = "x", "y"
 """Names of the arrays of a builtin."""
@@ -31,7 +31,7 @@ class Built:
     row: BuiltinRow
     signature: Signature
     sequence: Sequence
-    setup: tuple[Step, ...]
+    setup: tuple[EmittedInstruction, ...]
     rounding: str
 
 
@@ -49,7 +49,7 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
     fact = builtin_rounding(target)
     if fact is None:
         raise TargetDataError(f"{row.builtin}: the builtins of {row.generation} have no rounding")
-    mode, setup = fact.mode, tuple[Step, ...]()
+    mode, setup = fact.mode, tuple[EmittedInstruction, ...]()
     if rounding is not None and fact.mode == _FROM_REGISTER:
         setup = _rounding_register(sequence, target, rounding)
     elif rounding is not None:
@@ -67,7 +67,7 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
     return Built(row, signature, sequence, setup, mode if rounding is None else rounding)
 
 
-def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) -> tuple[Step, ...]:
+def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) -> tuple[EmittedInstruction, ...]:
     """Return the instructions that write a mode to the register from which CONVERT takes it."""
     modes = {name: row for name, row in target.convert_rounding.modes.items() if row.rounding is not None}
     if rounding not in modes:
@@ -78,8 +78,8 @@ def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) ->
         raise IllegalError(f"{target.name}: no source gives the address of its rounding register")
     code = sequence.register()
     return (
-        Step(Slot.SPU, "mov.i32", (code, modes[rounding].code)),
-        Step(Slot.STORE, "st_l mmio", (address, code)),
+        EmittedInstruction(Slot.SPU, "mov.i32", (code, modes[rounding].code)),
+        EmittedInstruction(Slot.STORE, "st_l mmio", (address, code)),
     )
 
 

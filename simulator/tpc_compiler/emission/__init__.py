@@ -12,15 +12,15 @@ found = execute(kernel, {"x": codes})    # found.outputs["y"], found.vector_oper
 from castsim.tpc_compiler.emission.execution import KernelResult, execute, issue
 from castsim.tpc_compiler.emission.kernel import ScheduledKernel
 from castsim.tpc_compiler.emission.scheduling import schedule
-from castsim.tpc_compiler.emission.sequence import ScalarArgument, Sequence, SequencePort, Step, Value
+from castsim.tpc_compiler.emission.sequence import EmittedInstruction, ScalarArgument, Sequence, SequencePort, Value
 
 __all__ = [
+    "EmittedInstruction",
     "KernelResult",
     "ScalarArgument",
     "ScheduledKernel",
     "Sequence",
     "SequencePort",
-    "Step",
     "Value",
     "execute",
     "issue",

@@ -13,7 +13,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.tpc.program import File, Slot
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission.sequence import Sequence, SequencePort, Step, Value
+from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence, SequencePort, Value
 
 _BYTE_BITS = 8
 _TILE_DIMENSION = "b00010"
@@ -40,7 +40,7 @@ class AccessPlan:
     """The ports of a sequence and all its instructions; those from `advances` on step to the next tile."""
 
     ports: tuple[PlacedPort, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[EmittedInstruction, ...]
     advances: int
 
 
@@ -55,24 +55,26 @@ def planned(sequence: Sequence, target: VliwTarget) -> AccessPlan:
         raise IllegalError(f"{len(ports)} inputs and outputs; {target.name} has {target.tensors.limit} tensors")
     if sum(len(placed.indices) for placed in ports) > target.registers.I:
         raise IllegalError(f"the inputs and outputs have more registers than the {target.registers.I} index registers")
-    before: dict[int, list[Step]] = {}
-    after: dict[int, list[Step]] = {}
+    before: dict[int, list[EmittedInstruction]] = {}
+    after: dict[int, list[EmittedInstruction]] = {}
     count = len(sequence.steps)
     for placed in ports:
         for register, index in zip(placed.port.registers, placed.indices, strict=True):
             mentions = [place for place, step in enumerate(sequence.steps) if _mentions(step, register)]
             if placed.direction == "in":
-                step = Step(Slot.LOAD, "ld_tnsr", (register, placed.tensor, index))
+                step = EmittedInstruction(Slot.LOAD, "ld_tnsr", (register, placed.tensor, index))
                 before.setdefault(min(mentions, default=0), []).append(step)
             else:
-                step = Step(Slot.STORE, "st_tnsr", (placed.tensor, index, register))
+                step = EmittedInstruction(Slot.STORE, "st_tnsr", (placed.tensor, index, register))
                 after.setdefault(max(mentions, default=count - 1), []).append(step)
     steps = before.get(0, []) if not count else []
     for place, step in enumerate(sequence.steps):
         steps += [*before.get(place, ()), step, *after.get(place, ())]
     steps += after.get(-1, []) if not count else []
     advances = [
-        Step(Slot.SPU, f"add.i32 {_TILE_DIMENSION}", (index, 1, index)) for placed in ports for index in placed.indices
+        EmittedInstruction(Slot.SPU, f"add.i32 {_TILE_DIMENSION}", (index, 1, index))
+        for placed in ports
+        for index in placed.indices
     ]
     return AccessPlan(ports, (*steps, *advances), len(steps))
 
@@ -89,7 +91,7 @@ def _ports(sequence: Sequence, target: VliwTarget) -> Iterator[PlacedPort]:
         yield PlacedPort(port, tensor, direction, indices, lanes * len(registers))
 
 
-def _mentions(step: Step, register: Value) -> bool:
+def _mentions(step: EmittedInstruction, register: Value) -> bool:
     """Whether a step mentions a register itself or the group that it belongs to."""
     return any(
         value.number == register.number and (value.part is None or value.part == register.part or register.part is None)

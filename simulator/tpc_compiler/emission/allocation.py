@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.program import GROUPED, File
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission.sequence import Operand, Step, Value
+from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Operand, Value
 
 _CONSTANT = 1
 """SP0 and VP0 are constantly true."""
@@ -27,7 +27,7 @@ def free_registers(target: VliwTarget) -> dict[File, list[int]]:
     }
 
 
-def allocate(steps: Sequence[Step], kept: Sequence[Value], target: VliwTarget) -> dict[int, int]:
+def allocate(steps: Sequence[EmittedInstruction], kept: Sequence[Value], target: VliwTarget) -> dict[int, int]:
     """Return the first register of each value, by its number.
 
     A value lives from its first to its last mention; those `kept` live throughout.
@@ -71,7 +71,7 @@ def spelled(operand: Operand, numbers: Mapping[int, int]) -> str:
     return f"{operand.file}{numbers[operand.number] + (operand.part or 0)}"
 
 
-def text_of(step: Step, numbers: Mapping[int, int]) -> str:
+def text_of(step: EmittedInstruction, numbers: Mapping[int, int]) -> str:
     """Return an instruction as assembly."""
     operands = [spelled(operand, numbers) for operand in step.operands]
     if step.where is not None:

@@ -11,7 +11,7 @@ from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
-from castsim.isa.tpc import Program, Slot
+from castsim.isa.tpc import Slot, TpcProgram
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.assembled import Ran, assemble
 from castsim.machines.vliw.assembled import execute as run_assembled
@@ -101,7 +101,7 @@ def _ran(
     return ran, vector_operations(ran.tree, assembled.program)
 
 
-def vector_operations(tree: Tree, program: Program) -> int:
+def vector_operations(tree: Tree, program: TpcProgram) -> int:
     """Return the number of vector instructions that a run issued, without moves of whole registers and HALT."""
     counted = [
         bundle.slots[Slot.VPU] is not None and bundle.slots[Slot.VPU].mnemonic not in _UNCOUNTED  # type: ignore[union-attr]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 
-from castsim.isa.tpc import Bundle, Program, Slot, Special, parse
-from castsim.isa.tpc.forms import TENSORS, Memory
+from castsim.isa.tpc import Bundle, Slot, Special, TpcProgram, parse
+from castsim.isa.tpc.forms import TENSORS, MemoryOperation
 from castsim.machines.vliw.latency import horizon
 from castsim.machines.vliw.lint.bundles import (
     field_overlay,
@@ -26,13 +26,15 @@ from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.emission.accesses import AccessPlan, planned
 from castsim.tpc_compiler.emission.allocation import allocate, spelled, text_of
 from castsim.tpc_compiler.emission.kernel import NOTHING, Line, ScheduledKernel
-from castsim.tpc_compiler.emission.sequence import Sequence, Step
+from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence
 
 _BESIDE = (two_results, field_overlay, immediates, shared_predicate, scalar_beside_load, minifloat_beside_store)
 _FILE = "<sequence>"
 
 
-def schedule(sequence: Sequence, target: VliwTarget, setup: Items[Step] = (), name: str = "kernel") -> ScheduledKernel:
+def schedule(
+    sequence: Sequence, target: VliwTarget, setup: Items[EmittedInstruction] = (), name: str = "kernel"
+) -> ScheduledKernel:
     """Give a sequence registers, bundles and tensors.
 
     `setup` is done once, before everything else: each of its instructions is visible to all that follows. It mentions
@@ -62,7 +64,7 @@ def schedule(sequence: Sequence, target: VliwTarget, setup: Items[Step] = (), na
     )
 
 
-def _line(step: Step, text: str) -> Line:
+def _line(step: EmittedInstruction, text: str) -> Line:
     return tuple(text if slot is step.slot else None for slot in Slot)
 
 
@@ -151,17 +153,17 @@ class _Scheduler:
         if beside is not None:
             if beside.slots[plan.site.slot] is not None:
                 return False
-            flow = Flow(Program((), (_joined(beside, self.singles[index]),)), self.target)
+            flow = Flow(TpcProgram((), (_joined(beside, self.singles[index]),)), self.target)
             if any(True for rule in _BESIDE for _ in rule(flow)):
                 return False
         distance = self.target.issue_rules.forbidden_after_tensor_store
         if distance == 0 or plan.memory not in TENSORS:
             return True
         accesses = [(other, self.plans[number].memory) for number, other in enumerate(found)]
-        if any(memory is Memory.TENSOR_STORE and place - other == distance for other, memory in accesses):
+        if any(memory is MemoryOperation.TENSOR_STORE and place - other == distance for other, memory in accesses):
             return False
         later = (other for other, memory in accesses if memory in TENSORS)
-        return plan.memory is not Memory.TENSOR_STORE or all(other - place != distance for other in later)
+        return plan.memory is not MemoryOperation.TENSOR_STORE or all(other - place != distance for other in later)
 
 
 def _draws(plan: InstructionPlan) -> bool:

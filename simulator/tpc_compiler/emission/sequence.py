@@ -48,7 +48,7 @@ Operand = Value | int
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EmittedInstruction:
     """One instruction: `head` is mnemonic, type and switches (`convert.f32 target_type=int16 rhne`).
 
     `operands` stand in the order of the assembly, destination first. `where` is the predicate, `inverted` its `!`.
@@ -97,7 +97,7 @@ class Sequence:
     """
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[EmittedInstruction] = []
         self.inputs: list[SequencePort] = []
         self.outputs: list[SequencePort] = []
         self.scalars: list[ScalarArgument] = []
@@ -150,8 +150,8 @@ class Sequence:
     def add(
         self, slot: Slot, head: str, *operands: Operand, where: Value | None = None, inverted: bool = False
     ) -> None:
-        """Append an instruction; see `Step`."""
-        self.steps.append(Step(slot, head, operands, where, inverted))
+        """Append an instruction; see `EmittedInstruction`."""
+        self.steps.append(EmittedInstruction(slot, head, operands, where, inverted))
 
     def vpu(self, head: str, *operands: Operand, where: Value | None = None, inverted: bool = False) -> None:
         """Append an instruction of the vector slot."""

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.tpc import Bundle, Immediate, Instruction, Register, Slot, TensorDeclaration
+from castsim.isa.tpc import Bundle, Immediate, Register, Slot, TensorDeclaration, TpcInstruction
 from castsim.isa.tpc.forms import Family, Show
 from castsim.isa.tpc.program import GROUPED, File, Operand
 from castsim.machines.vliw.semantics import prepare
-from castsim.machines.vliw.semantics.convert import Convert
+from castsim.machines.vliw.semantics.convert import PreparedConversion
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
 from castsim.machines.vliw.semantics.elementwise import KINDS
 from castsim.machines.vliw.semantics.nearbyint import NearbyInt
-from castsim.machines.vliw.semantics.placement import Placement
+from castsim.machines.vliw.semantics.placement import ElementPlacement
 from castsim.machines.vliw.semantics.rearrange import NOTHING, Rearrange
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.swizzles.terms import Bytes, Term, Terms
@@ -36,7 +36,7 @@ class Unsuited(Exception):  # noqa: N818 - it is an answer, not a fault
 class VectorAccess:
     """A load or store of a vector: instruction, place among all of the block, width of an element in bytes."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     slot: Slot
     place: int
     width: int
@@ -54,8 +54,8 @@ class Analysis:
     terms: Terms = field(default_factory=Terms)
     loads: list[VectorAccess] = field(default_factory=list)
     stores: list[VectorAccess] = field(default_factory=list)
-    others: list[tuple[int, Slot, Instruction]] = field(default_factory=list)
-    moves: list[Instruction] = field(default_factory=list)
+    others: list[tuple[int, Slot, TpcInstruction]] = field(default_factory=list)
+    moves: list[TpcInstruction] = field(default_factory=list)
     registers: dict[int, Bytes] = field(default_factory=dict)
     masks: dict[int, Bytes] = field(default_factory=dict)
     scalars: set[Register] = field(default_factory=set)
@@ -94,7 +94,7 @@ def analysed(
     return found
 
 
-def head_of(instruction: Instruction) -> str:
+def head_of(instruction: TpcInstruction) -> str:
     """Return mnemonic, type and switches as text."""
     specs = {switch.name: switch for switch in instruction.form.switches}
     words = [instruction.mnemonic if instruction.type is None else f"{instruction.mnemonic}.{instruction.type}"]
@@ -120,7 +120,7 @@ class _Reader:
         self.target = target
         self.size = target.registers.vector_bytes
 
-    def result(self, instruction: Instruction, slot: Slot, place: int) -> Callable[[], None]:
+    def result(self, instruction: TpcInstruction, slot: Slot, place: int) -> Callable[[], None]:
         """Return the function that commits the effect of an instruction."""
         mnemonic, family = instruction.mnemonic, instruction.form.family
         if mnemonic in ("ld_tnsr", "st_tnsr"):
@@ -143,19 +143,19 @@ class _Reader:
             if unit.integer is not None:
                 raise self._unsuited(instruction, "makes two results of one")
             return self._into(instruction, self._lanewise(instruction))
-        assert isinstance(unit, Convert | ConvertInteger)
+        assert isinstance(unit, PreparedConversion | ConvertInteger)
         return self._converted(instruction, unit)
 
     def filled(self, term: int) -> Bytes:
         """Return a register with one element everywhere."""
         return self.terms.register([term] * (self.size // self.terms.listed[term].width))
 
-    def _unsuited(self, instruction: Instruction, why: str) -> Unsuited:
+    def _unsuited(self, instruction: TpcInstruction, why: str) -> Unsuited:
         return Unsuited(f"line {instruction.span.line}: {instruction.mnemonic} {why}")
 
     # --------------------------------------------------------------------------------------------------- registers
 
-    def _register(self, instruction: Instruction, operand: Operand | None) -> Bytes:
+    def _register(self, instruction: TpcInstruction, operand: Operand | None) -> Bytes:
         assert isinstance(operand, Register)
         known = self.found.masks if operand.file is File.VP else self.found.registers
         if operand.file in GROUPED:
@@ -172,7 +172,7 @@ class _Reader:
         unknown = [self.terms.number(Term("load", 1, (str(register), byte))) for byte in range(self.size)]
         return self.terms.register(unknown)
 
-    def _into(self, instruction: Instruction, value: Bytes) -> Callable[[], None]:
+    def _into(self, instruction: TpcInstruction, value: Bytes) -> Callable[[], None]:
         """Return the function that writes a result to its one register, under the predicate."""
         dest = instruction.operand("dest")
         assert isinstance(dest, Register)
@@ -187,7 +187,7 @@ class _Reader:
 
         return commit
 
-    def _selected(self, instruction: Instruction, new: Bytes, old: Bytes) -> Bytes:
+    def _selected(self, instruction: TpcInstruction, new: Bytes, old: Bytes) -> Bytes:
         """Return the choice between new and old elements under a vector predicate, as wide as its own lanes."""
         predicate = instruction.predicate
         assert predicate is not None
@@ -199,14 +199,14 @@ class _Reader:
         triples = zip(*(self.terms.elements(each, width) for each in (mask, new, old)), strict=True)
         return self.terms.register([self.terms.number(Term("select", width, key, triple)) for triple in triples])
 
-    def _width(self, instruction: Instruction) -> int:
+    def _width(self, instruction: TpcInstruction) -> int:
         if instruction.type not in FORMATS:
             raise self._unsuited(instruction, "works on single bits")
         return FORMATS[str(instruction.type)].bits // _BYTE_BITS
 
     # -------------------------------------------------------------------------------------------------------- kinds
 
-    def _access(self, instruction: Instruction, slot: Slot, place: int) -> Callable[[], None]:
+    def _access(self, instruction: TpcInstruction, slot: Slot, place: int) -> Callable[[], None]:
         """Take a load or store of a whole vector."""
         number = next((each for each in instruction.operands if isinstance(each, Immediate)), None)
         if number is None or number.value not in self.tensors or instruction.predicate is not None:
@@ -228,7 +228,7 @@ class _Reader:
         self.found.loads.append(VectorAccess(instruction, slot, place, width, value))
         return self._into(instruction, value)
 
-    def _moved(self, instruction: Instruction) -> Bytes:
+    def _moved(self, instruction: TpcInstruction) -> Bytes:
         source = instruction.operand("src_a")
         if is_vector(source):
             return self._register(instruction, source)
@@ -236,7 +236,7 @@ class _Reader:
             raise self._unsuited(instruction, "moves something else than a vector or a number")
         return self.filled(self.terms.constant(source.value, self._width(instruction)))
 
-    def _rearranged(self, instruction: Instruction, unit: Rearrange) -> Bytes:
+    def _rearranged(self, instruction: TpcInstruction, unit: Rearrange) -> Bytes:
         dest = instruction.operand("dest")
         assert isinstance(dest, Register)
         source = self._register(instruction, instruction.operand("src_a"))
@@ -244,7 +244,7 @@ class _Reader:
         kept = unit.source_of == NOTHING
         return np.where(kept, self._income(dest), source[np.where(kept, 0, unit.source_of)])
 
-    def _bytewise(self, instruction: Instruction, width: int) -> Bytes | None:
+    def _bytewise(self, instruction: TpcInstruction, width: int) -> Bytes | None:
         """Return the result of an AND or shift that only drops and moves whole bytes, None of any other instruction."""
         source, amount = instruction.operand("src_a"), instruction.operand("src_b")
         if not isinstance(amount, Immediate) or instruction.switch("andn") == 1:
@@ -265,7 +265,7 @@ class _Reader:
         columns = [np.full(len(rows), zero) if place is None else rows[:, place] for place in taken]
         return np.stack(columns, axis=1).reshape(-1)
 
-    def _lanewise(self, instruction: Instruction) -> Bytes:
+    def _lanewise(self, instruction: TpcInstruction) -> Bytes:
         width, columns = self._width(instruction), []
         moved = self._bytewise(instruction, width)
         if moved is not None:
@@ -278,7 +278,7 @@ class _Reader:
         kind = "comparison" if instruction.form.family is Family.COMPARISON else "operation"
         return self.terms.register([self.terms.number(Term(kind, width, head, row)) for row in rows])
 
-    def _column(self, instruction: Instruction, operand: Operand, width: int) -> list[int]:
+    def _column(self, instruction: TpcInstruction, operand: Operand, width: int) -> list[int]:
         """Return the elements of an operand in all lanes."""
         count = self.size // width
         if isinstance(operand, Immediate):
@@ -290,7 +290,7 @@ class _Reader:
             raise self._unsuited(instruction, f"reads {operand}")
         return self.terms.elements(self._register(instruction, operand), width)
 
-    def _converted(self, instruction: Instruction, unit: Convert | ConvertInteger) -> Callable[[], None]:
+    def _converted(self, instruction: TpcInstruction, unit: PreparedConversion | ConvertInteger) -> Callable[[], None]:
         """Take a conversion of element types, of one lane or all."""
         placement = unit.placement
         if placement is None or instruction.predicate is not None or instruction.switch("clip_fp") == 1:
@@ -307,23 +307,23 @@ class _Reader:
         ]
         return self._scatter(instruction, placement, made, width)
 
-    def _kinds(self, instruction: Instruction, unit: Convert | ConvertInteger) -> tuple[str, str, int]:
+    def _kinds(self, instruction: TpcInstruction, unit: PreparedConversion | ConvertInteger) -> tuple[str, str, int]:
         """Return source and destination type and the shift."""
-        if isinstance(unit, Convert):
+        if isinstance(unit, PreparedConversion):
             return unit.src, unit.dst, 0
         shift = instruction.operand("src_b")
         if not isinstance(shift, Immediate):
             raise self._unsuited(instruction, "shifts by a register")
         return unit.src.name, unit.dst.name, shift.signed
 
-    def _group(self, instruction: Instruction, role: str, count: int) -> list[Bytes]:
+    def _group(self, instruction: TpcInstruction, role: str, count: int) -> list[Bytes]:
         """Return the registers that an operand stands for."""
         operand = instruction.operand(role)
         assert isinstance(operand, Register)
         return [self._register(instruction, Register(File.V, operand.index + k)) for k in range(count)]
 
     def _scatter(
-        self, instruction: Instruction, placement: Placement, made: list[int], width: int
+        self, instruction: TpcInstruction, placement: ElementPlacement, made: list[int], width: int
     ) -> Callable[[], None]:
         dest = instruction.operand("dest")
         assert isinstance(dest, Register)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Bundle, Immediate, Instruction, LabelDefinition, Program, Slot, print_bundle
+from castsim.isa.tpc import Bundle, Immediate, LabelDefinition, Slot, TpcInstruction, TpcProgram, print_bundle
 from castsim.isa.tpc.program import File, Item
 from castsim.machines.vliw.lint.unread import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, prepared
-from castsim.machines.vliw.registers import Cell, Registers
+from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget
 
 _JUMPS = ("loop", "jmpr", "jmpa", "halt")
@@ -45,7 +45,7 @@ class ProgramPiece:
         return self.items[0].span.line, self.items[-1].span.line
 
 
-def pieces(program: Program, target: VliwTarget) -> tuple[ProgramPiece, ...]:
+def pieces(program: TpcProgram, target: VliwTarget) -> tuple[ProgramPiece, ...]:
     """Cut a program at labels, directives, jumps, loops, their delay bundles and HALT."""
     found: list[ProgramPiece] = []
     straight: list[Item] = []
@@ -77,9 +77,9 @@ def _delay(bundle: Bundle, target: VliwTarget) -> int:
     return target.jump_rules.delay_bundles if mnemonics & {"jmpr", "jmpa"} else 0
 
 
-def constants(program: Program, target: VliwTarget) -> dict[int, tuple[int, int, Instruction]]:
+def constants(program: TpcProgram, target: VliwTarget) -> dict[int, tuple[int, int, TpcInstruction]]:
     """Return vector registers that one MOV of a number writes and nothing else: bits, width in bytes, the MOV."""
-    writers: dict[str, list[Instruction]] = {}
+    writers: dict[str, list[TpcInstruction]] = {}
     for plan in plans_of(program.bundles, target):
         for name in _vectors(plan.results):
             writers.setdefault(name, []).append(plan.instruction)
@@ -126,7 +126,7 @@ def written(piece: ProgramPiece, target: VliwTarget) -> frozenset[str]:
     return frozenset(_vectors(cell for plan in plans_of(piece.bundles, target) for cell in plan.results))
 
 
-def _vectors(cells: Iterable[Cell]) -> set[str]:
+def _vectors(cells: Iterable[RegisterCell]) -> set[str]:
     """Return the names of the vector registers and predicates among cells."""
     return {cell.name for cell in cells if cell.file in (File.V, File.VP)}
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import count
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import Program, Register, Slot, TensorDeclaration, parse, print_declaration, print_instruction
+from castsim.isa.tpc import Register, Slot, TensorDeclaration, TpcProgram, parse, print_declaration, print_instruction
 from castsim.isa.tpc.forms import Family
-from castsim.isa.tpc.program import File, Instruction, Operand
+from castsim.isa.tpc.program import File, Operand, TpcInstruction
 from castsim.machines.vliw.lint import lint
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission import Sequence, Step, Value
+from castsim.tpc_compiler.emission import EmittedInstruction, Sequence, Value
 from castsim.tpc_compiler.emission.allocation import allocate, text_of
 from castsim.tpc_compiler.emission.kernel import NOTHING, Line
 from castsim.tpc_compiler.emission.scheduling import arranged
@@ -52,7 +52,7 @@ class BlockResult:
 class Elimination:
     """A program before and after; `text` is the new one, canonical, `blocks` those that move lanes."""
 
-    program: Program
+    program: TpcProgram
     text: str
     blocks: tuple[BlockResult, ...]
 
@@ -62,7 +62,7 @@ class Elimination:
         return any(block.reason is None for block in self.blocks)
 
 
-def eliminate(program: Program, target: VliwTarget) -> Elimination:
+def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
     """Remove the lane moves that no stored element needs.
 
     The program must not read early: its meaning is taken from the order of its instructions.
@@ -96,7 +96,7 @@ def _moves(piece: ProgramPiece) -> bool:
     return any(each.form.family is Family.LANE_MOVE for each in every)
 
 
-def _text(program: Program, lines: list[list[str]]) -> str:
+def _text(program: TpcProgram, lines: list[list[str]]) -> str:
     head = [print_declaration(declaration) for declaration in program.declarations]
     return "".join(f"{line}\n" for line in [*head, *(line for part in lines for line in part)])
 
@@ -178,7 +178,7 @@ def _signatures(found: Analysis) -> list[object]:
     return [(_without(store.instruction, "src_c"), spelled(_shape_of(store, shapes))) for store in found.stores]
 
 
-def _without(access: Instruction, role: str) -> tuple[Operand, ...]:
+def _without(access: TpcInstruction, role: str) -> tuple[Operand, ...]:
     """Return the operands of an access but for the vector that it moves."""
     every = zip(access.form.operands, access.operands, strict=True)
     return tuple(operand for spec, operand in every if spec.role != role)
@@ -206,7 +206,7 @@ def _bundled(found: Analysis, shapes: Shapes, wanted: list[int], target: VliwTar
     pending = iter(wanted)
     for _, slot, what in _in_order(found):
         if not isinstance(what, VectorAccess):
-            sequence.steps.append(Step(slot, what, ()))
+            sequence.steps.append(EmittedInstruction(slot, what, ()))
             continue
         tensor, index = (each for each in what.instruction.operands if not _is_plain_vector(each))
         if not isinstance(index, Register) or not hasattr(tensor, "value"):
@@ -254,7 +254,7 @@ def _printed(line: Line) -> str:
 
 
 def _padded(
-    program: Program, lines: list[list[str]], place: int, body: list[Line], piece: ProgramPiece, target: VliwTarget
+    program: TpcProgram, lines: list[list[str]], place: int, body: list[Line], piece: ProgramPiece, target: VliwTarget
 ) -> list[str]:
     """Return the text of a new block with empty bundles behind it, as many as before or as the rules ask for.
 
@@ -275,7 +275,7 @@ def _padded(
     raise AssertionError
 
 
-def _broken(program: Program, target: VliwTarget) -> int:
+def _broken(program: TpcProgram, target: VliwTarget) -> int:
     """Return the number of violations of issue rules; a result that nothing reads any more breaks none."""
     return sum(finding.rule != _UNREAD for finding in lint(program, target))
 

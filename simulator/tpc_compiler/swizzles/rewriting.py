@@ -44,7 +44,7 @@ class Rewriter:
         self._users: dict[int, int] = {}
 
     def count_users(self, shape: int) -> None:
-        """Note what a shape that will be written uses, so that a value of one user may be made where that needs it."""
+        """Record what a shape to be written uses, so that a value of one user may be made where it is needed."""
         for child in self.shapes.children(self.shapes.listed[shape]):
             self._users[child] = self._users.get(child, 0) + 1
             if self._users[child] == 1:

@@ -6,7 +6,7 @@ Source: docs/reference/tpc.md section 6.2.
 from __future__ import annotations
 
 from castsim.machines.vliw.lint.checking import RULES, lint
-from castsim.machines.vliw.lint.finding import Finding
+from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.noticing import notices
 
-__all__ = ["RULES", "Finding", "lint", "notices"]
+__all__ = ["RULES", "LintFinding", "lint", "notices"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from castsim.isa.tpc import Immediate, Instruction, LabelUse, Register, Slot
-from castsim.isa.tpc.forms import Memory
+from castsim.isa.tpc import Immediate, LabelUse, Register, Slot, TpcInstruction
+from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import File
 from castsim.machines.vliw.findings import Site
-from castsim.machines.vliw.lint.finding import Finding
+from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 
@@ -31,22 +31,22 @@ _MINIFLOAT = "f8_143"
 _MINIFLOAT_OPERATIONS = ("convert", "mul", "add", "sub", "nearbyint")
 
 
-def slot_count(flow: Flow) -> Iterator[Finding]:
+def slot_count(flow: Flow) -> Iterator[LintFinding]:
     """A line that leaves slots out: a slot forgotten at its beginning looks the same as one left out at its end."""
     for index, bundle in enumerate(flow.bundles):
         if bundle.written is not None and bundle.written < len(Slot):
             message = f"{bundle.written} of {len(Slot)} slots are written; those left out at the end count as nop"
-            yield Finding("slot count", index, message, bundle.span)
+            yield LintFinding("slot count", index, message, bundle.span)
 
 
-def field_overlay(flow: Flow) -> Iterator[Finding]:
+def field_overlay(flow: Flow) -> Iterator[LintFinding]:
     """Two instructions need operand fields that share bits of the bundle."""
     for index, plans in enumerate(flow.plans):
         used = {f"{plan.site.slot.name.lower()}.{field}": plan for plan in plans for field in _fields(plan)}
         for overlay in flow.target.bundle_rules.overlays:
             if overlay.first in used and overlay.second in used:
                 one, two = used[overlay.first], used[overlay.second]
-                yield Finding(
+                yield LintFinding(
                     "field overlay",
                     index,
                     f"{_name(one)} needs {overlay.first}, which shares its bits with {overlay.second} of {_name(two)}",
@@ -54,7 +54,7 @@ def field_overlay(flow: Flow) -> Iterator[Finding]:
                 )
 
 
-def immediates(flow: Flow) -> Iterator[Finding]:
+def immediates(flow: Flow) -> Iterator[LintFinding]:
     """More different 32-bit immediates than the bundle has fields for.
 
     Small ones of the SPU are operand codes of their own on some generations (docs/reference/tpc.md section 8).
@@ -68,10 +68,10 @@ def immediates(flow: Flow) -> Iterator[Finding]:
         if len(different) > limit:
             shown = ", ".join(different)
             message = f"{len(different)} different immediates ({shown}); a bundle has room for {limit}"
-            yield Finding("immediates", index, message, flow.bundles[index].span)
+            yield LintFinding("immediates", index, message, flow.bundles[index].span)
 
 
-def shared_predicate(flow: Flow) -> Iterator[Finding]:
+def shared_predicate(flow: Flow) -> Iterator[LintFinding]:
     """Slots with one predicate field have different predicates."""
     names = flow.target.bundle_rules.shared_predicate
     for index, plans in enumerate(flow.plans):
@@ -80,10 +80,10 @@ def shared_predicate(flow: Flow) -> Iterator[Finding]:
         if len(different) > 1:
             shown = " and ".join(f"{_name(p)} under {p.instruction.predicate or 'SP0'}" for p in inside)
             message = f"{shown}: the slots {' and '.join(names)} share one predicate"
-            yield Finding("shared predicate", index, message, inside[-1].site.span)
+            yield LintFinding("shared predicate", index, message, inside[-1].site.span)
 
 
-def two_results(flow: Flow) -> Iterator[Finding]:
+def two_results(flow: Flow) -> Iterator[LintFinding]:
     """Two instructions of a bundle write one register."""
     for index, plans in enumerate(flow.plans):
         writers: dict[str, InstructionPlan] = {}
@@ -92,19 +92,19 @@ def two_results(flow: Flow) -> Iterator[Finding]:
                 first = writers.setdefault(cell.name, plan)
                 if first is not plan:
                     message = f"{_name(first)} and {_name(plan)} write {cell.name} in one bundle"
-                    yield Finding("two results", index, message, plan.site.span)
+                    yield LintFinding("two results", index, message, plan.site.span)
 
 
-def loop_bundle(flow: Flow) -> Iterator[Finding]:
+def loop_bundle(flow: Flow) -> Iterator[LintFinding]:
     """LOOP takes all fields of its bundle."""
     for loop in flow.loops:
         for plan in flow.plans[loop.head]:
             if plan.instruction.mnemonic != "loop":
                 message = f"{_name(plan)} beside LOOP, whose fields take the whole bundle"
-                yield Finding("loop bundle", loop.head, message, plan.site.span)
+                yield LintFinding("loop bundle", loop.head, message, plan.site.span)
 
 
-def scalar_beside_load(flow: Flow) -> Iterator[Finding]:
+def scalar_beside_load(flow: Flow) -> Iterator[LintFinding]:
     """A VPU instruction with a scalar operand, beside a load or move that uses the same path."""
     if not flow.target.bundle_rules.vector_scalar_excludes_load:
         return
@@ -113,23 +113,23 @@ def scalar_beside_load(flow: Flow) -> Iterator[Finding]:
         if vector is None or load is None or not _reads_scalar(vector.instruction):
             continue
         moved = load.instruction.mnemonic == "mov" and _reads_scalar(load.instruction) and load.vector
-        if moved or load.memory is Memory.VECTOR_LOAD:
+        if moved or load.memory is MemoryOperation.VECTOR_LOAD:
             message = f"{_name(vector)} has a scalar operand, which excludes {_name(load)} in the LOAD slot"
-            yield Finding("scalar beside load", index, message, load.site.span)
+            yield LintFinding("scalar beside load", index, message, load.site.span)
 
 
-def minifloat_beside_store(flow: Flow) -> Iterator[Finding]:
+def minifloat_beside_store(flow: Flow) -> Iterator[LintFinding]:
     """A VPU operation on f8_143 beside a tensor store."""
     if not flow.target.bundle_rules.minifloat_excludes_tensor_store:
         return
     for index in range(len(flow.bundles)):
         vector, store = flow.at(index, Slot.VPU), flow.at(index, Slot.STORE)
-        if vector is None or store is None or store.memory is not Memory.TENSOR_STORE:
+        if vector is None or store is None or store.memory is not MemoryOperation.TENSOR_STORE:
             continue
         kinds = (vector.instruction.type, vector.instruction.switch("target_type"))
         if _MINIFLOAT in kinds and vector.instruction.mnemonic in _MINIFLOAT_OPERATIONS:
             message = f"{_name(vector)} on {_MINIFLOAT} excludes {_name(store)}"
-            yield Finding("minifloat beside store", index, message, store.site.span)
+            yield LintFinding("minifloat beside store", index, message, store.site.span)
 
 
 def _fields(plan: InstructionPlan) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def _immediates(site: Site, *, short: int) -> Iterator[str]:
                 yield f"{operand.value:#x}"
 
 
-def _reads_scalar(instruction: Instruction) -> bool:
+def _reads_scalar(instruction: TpcInstruction) -> bool:
     """Whether a source is an S register."""
     return any(
         isinstance(operand, Register) and operand.file is File.S and spec.role != "dest"

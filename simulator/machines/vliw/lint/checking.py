@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from castsim.isa.tpc import Program
+from castsim.isa.tpc import TpcProgram
 from castsim.machines.vliw.lint import bundles, paths, spacing, stale, unread
-from castsim.machines.vliw.lint.finding import Finding
+from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.targets.vliw import VliwTarget
 
-RULES: Mapping[str, Callable[[Flow], Iterator[Finding]]] = {
+RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "stale read": stale.stale_read,
     "slot count": bundles.slot_count,
     "two results": bundles.two_results,
@@ -41,7 +41,7 @@ RULES: Mapping[str, Callable[[Flow], Iterator[Finding]]] = {
 """Name of each rule, as findings carry it, and what looks for breaches."""
 
 
-def lint(program: Program, target: VliwTarget) -> tuple[Finding, ...]:
+def lint(program: TpcProgram, target: VliwTarget) -> tuple[LintFinding, ...]:
     """Return every breach of an issue rule, in the order of the text.
 
     Raises:

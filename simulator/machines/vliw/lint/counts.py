@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsim.isa.tpc import Comparison, Immediate, Instruction, Register, RegisterDeclaration
+from castsim.isa.tpc import Comparison, Immediate, Register, RegisterDeclaration, TpcInstruction
 from castsim.isa.tpc.program import WORD_MASK, File
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.structure import LoopShape, holds, signed
@@ -33,7 +33,7 @@ def _trips(flow: Flow, loop: LoopShape, most: int) -> int | None:
     return trips
 
 
-def _constant(flow: Flow, loop: LoopShape, instruction: Instruction, role: str) -> int | None:
+def _constant(flow: Flow, loop: LoopShape, instruction: TpcInstruction, role: str) -> int | None:
     operand = instruction.operand(role)
     if isinstance(operand, Immediate):
         return operand.value & WORD_MASK

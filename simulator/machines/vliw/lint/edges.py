@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from castsim.isa.tpc import Bundle
-from castsim.isa.tpc.program import Instruction
+from castsim.isa.tpc.program import TpcInstruction
 from castsim.machines.vliw.registers import is_constant
 from castsim.machines.vliw.structure import LoopShape, Structure
 from castsim.targets.vliw import VliwTarget
 
-Jump = tuple[int, Instruction]
+Jump = tuple[int, TpcInstruction]
 """The bundle of a jump, and the jump."""
 
 
 class LoopStep(StrEnum):
-    """What a hardware loop does on a step from one bundle to another."""
+    """The action of a hardware loop on a step from one bundle to another."""
 
     ENTER = "enter"
     """Its first trip begins."""
@@ -111,7 +111,7 @@ class _Steps:
         yield Edge(index, following, cycles, before)
 
 
-def _surely_taken(jump: Instruction) -> bool:
+def _surely_taken(jump: TpcInstruction) -> bool:
     """Whether a jump has no predicate, or one that is constantly true."""
     predicate = jump.predicate
     return predicate is None or (is_constant(predicate.register) and not predicate.inverted)

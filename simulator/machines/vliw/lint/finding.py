@@ -8,7 +8,7 @@ from castsim.isa.errors import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """A broken rule: its name, where, and what is wrong in words. `bundle` counts from 0.
 
     `certain` is False for what depends on more than the text: the path, a predicate, values that registers start with.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from castsim.isa.tpc import Bundle, Program, Slot
+from castsim.isa.tpc import Bundle, Slot, TpcProgram
 from castsim.machines.vliw.lint.edges import Edge, Jump, edges_of
 from castsim.machines.vliw.plans import InstructionPlan, planned
 from castsim.machines.vliw.registers import Registers
@@ -22,7 +22,7 @@ class Flow:
         IllegalError: what the machine refuses before it runs.
     """
 
-    def __init__(self, program: Program, target: VliwTarget) -> None:
+    def __init__(self, program: TpcProgram, target: VliwTarget) -> None:
         self.target = target
         self.program = program
         self.bundles: tuple[Bundle, ...] = program.bundles
@@ -37,7 +37,7 @@ class Flow:
         self.loops: tuple[LoopShape, ...] = self.structure.loops
 
     def at(self, index: int, slot: Slot) -> InstructionPlan | None:
-        """Return what is in a slot of a bundle."""
+        """Return the instruction in a slot of a bundle."""
         return next((plan for plan in self.plans[index] if plan.site.slot is slot), None)
 
     def loop_head(self, loop: LoopShape) -> InstructionPlan:

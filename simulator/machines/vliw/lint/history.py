@@ -45,7 +45,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class MissedWrite:
     """A write that a reader misses: how far behind it the reader stands, and from where on it would see it."""
 
     writer: Site
@@ -54,27 +54,27 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StaleVerdict:
     """The writes that a read surely misses, none if it is not surely stale, and those that it may miss besides."""
 
-    certain: frozenset[Missed] = frozenset()
-    possible: frozenset[Missed] = frozenset()
+    certain: frozenset[MissedWrite] = frozenset()
+    possible: frozenset[MissedWrite] = frozenset()
 
-    def doubted(self) -> Verdict:
+    def doubted(self) -> StaleVerdict:
         """Return the same with nothing certain."""
-        return Verdict(possible=self.certain | self.possible)
+        return StaleVerdict(possible=self.certain | self.possible)
 
 
-def _all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return what holds if each of these happens sometimes and nothing tells which: certain if all are."""
+def _all_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
+    """Return the verdict if each of these happens sometimes and nothing tells which: certain if all are."""
     merged = _any_of(verdicts)
     return merged if all(verdict.certain for verdict in verdicts) else merged.doubted()
 
 
-def _any_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return what holds if each of these surely happens some time."""
+def _any_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
+    """Return the verdict if each of these surely happens some time."""
     certain = frozenset(each for verdict in verdicts for each in verdict.certain)
-    return Verdict(certain, frozenset(each for verdict in verdicts for each in verdict.possible) - certain)
+    return StaleVerdict(certain, frozenset(each for verdict in verdicts for each in verdict.possible) - certain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Write:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """How far a walk back has come.
+    """The progress of a walk back.
 
     `passed` holds, for each loop that it is inside of, how many ends of trips it has crossed, and whether it came in
     from behind the last one. `same_predicate` is False once the reader's predicate was written on the way.
@@ -101,7 +101,7 @@ class _Place:
     same_predicate: bool = True
 
 
-class History:
+class WriteHistory:
     """Judges reads of one program; `trips` are the counts of its loops, `many` what stands for many of them."""
 
     def __init__(self, flow: Flow, writers: Writers, trips: Sequence[int | None], many: int) -> None:
@@ -115,7 +115,7 @@ class History:
         self._many = many
         self._window = flow.target.distances.predicate_load_then_write
 
-    def judge(self, reading: Reading) -> Verdict:
+    def judge(self, reading: Reading) -> StaleVerdict:
         """Return whether a read is stale."""
         beside = tuple(
             _Write(plan, 0, doubtful=plan.instruction.predicate is not None)
@@ -166,7 +166,7 @@ class History:
                 return others if trips == 0 or self._unknown[loop] or self._conditional[loop] else None
 
     def sets(self, place: str, edge: Edge) -> bool:
-        """Whether a hardware loop gives a place its value on a step, for everybody to see."""
+        """Whether a hardware loop gives a place its value on a step, for all readers."""
         depth = self._iterators.get(place)
         if depth is None:
             return False
@@ -222,19 +222,19 @@ class History:
             self._reaches[key] = max(map(operand.needed, writers), default=0)
         return self._reaches[key]
 
-    def stale(self, writes: Sequence[_Write], reading: Reading) -> Verdict:
+    def stale(self, writes: Sequence[_Write], reading: Reading) -> StaleVerdict:
         """Judge one path, given what it wrote, the last write first."""
         doubtful = [place for place, write in enumerate(writes) if write.doubtful]
-        missed: set[Missed] = set()
+        missed: set[MissedWrite] = set()
         certain = len(doubtful) <= _MOST_DOUBTFUL
         for kept in product((True, False), repeat=min(len(doubtful), _MOST_DOUBTFUL)):
             absent = {place for place, happens in zip(doubtful, kept, strict=False) if not happens}
             found = self._read([write for place, write in enumerate(writes) if place not in absent], reading)
             certain &= found is not None
             missed |= {found} if found is not None else set()
-        return Verdict(frozenset(missed)) if certain else Verdict(possible=frozenset(missed))
+        return StaleVerdict(frozenset(missed)) if certain else StaleVerdict(possible=frozenset(missed))
 
-    def _read(self, writes: Sequence[_Write], reading: Reading) -> Missed | None:
+    def _read(self, writes: Sequence[_Write], reading: Reading) -> MissedWrite | None:
         """Return the newest write that a reader misses.
 
         Results land in program order, save loads into predicates, and save draws of random words that miss a reseed:
@@ -261,19 +261,19 @@ class History:
             if write.distance >= reading.needed(write.plan):
                 break
             if write.distance and missed is None:
-                missed = Missed(write.plan.site, write.distance, reading.needed(write.plan))
+                missed = MissedWrite(write.plan.site, write.distance, reading.needed(write.plan))
         return missed
 
     @property
     def window(self) -> int:
-        """How much earlier than a write of a predicate a load may stand that lands after it."""
+        """The distance before a write of a predicate within which a load lands after it."""
         return self._window
 
 
 class _Walk:
     """Walks all paths back from one read; `paths` counts them."""
 
-    def __init__(self, history: History, reading: Reading) -> None:
+    def __init__(self, history: WriteHistory, reading: Reading) -> None:
         self._history = history
         self._reading = reading
         self._in_order = reading.in_order
@@ -282,15 +282,15 @@ class _Walk:
         self._concerned = {reading.place, *(cell.name for cell in (predicate.cells if predicate else ()))}
         self.paths = 0
 
-    def before(self, at: _Place, *, strict: bool) -> Verdict:
+    def before(self, at: _Place, *, strict: bool) -> StaleVerdict:
         """Judge the read over all paths that lead to a place; `strict` counts the trips of a loop as alternatives."""
         at = self._through_others(at)
         if at.distance > self._limit:
             return self._leaf(at)
         steps = list(self._history.steps_to(at))
-        begun: dict[tuple[LoopStep, int], list[Verdict]] = {}
-        plain: list[Verdict] = []
-        unusual: list[Verdict] = []
+        begun: dict[tuple[LoopStep, int], list[StaleVerdict]] = {}
+        plain: list[StaleVerdict] = []
+        unusual: list[StaleVerdict] = []
         beside = [_begins(edge) for edge, _, usual in steps if usual]
         if at.bundle == 0:
             beside.append(None)
@@ -325,7 +325,7 @@ class _Walk:
             bundle, distance = edge.first, distance + edge.cycles
         return at if bundle == at.bundle else replace(at, bundle=bundle, distance=distance)
 
-    def _along(self, edge: Edge, at: _Place, passed: Mapping[int, tuple[int, bool]], *, strict: bool) -> Verdict:
+    def _along(self, edge: Edge, at: _Place, passed: Mapping[int, tuple[int, bool]], *, strict: bool) -> StaleVerdict:
         """Judge the paths that end with one step."""
         if self._history.sets(self._reading.place, edge) or at.distance + edge.cycles > self._limit:
             return self._leaf(at)
@@ -335,7 +335,7 @@ class _Walk:
             return self._leaf(place)  # what was written before is neither seen nor missed
         return self.before(place, strict=strict)
 
-    def _leaf(self, at: _Place) -> Verdict:
+    def _leaf(self, at: _Place) -> StaleVerdict:
         self.paths += 1
         return self._history.stale(at.writes, self._reading)
 

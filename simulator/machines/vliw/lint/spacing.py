@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from castsim.isa.tpc import Special
-from castsim.isa.tpc.forms import TENSORS, Half, Memory
-from castsim.machines.vliw.lint.finding import Finding
+from castsim.isa.tpc.forms import TENSORS, Half, MemoryOperation
+from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier
 
@@ -16,20 +16,20 @@ _FLOATS = ("f32", "bf16", *_NARROW_FLOATS)
 Wanted = Callable[[InstructionPlan], bool]
 
 
-def tensor_store_spacing(flow: Flow) -> Iterator[Finding]:
+def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
     """A tensor access exactly so many bundles behind a tensor store."""
     distance = flow.target.issue_rules.forbidden_after_tensor_store
     if not distance:
         return
-    for index, _ in _all(flow, _accesses(Memory.TENSOR_STORE)):
+    for index, _ in _all(flow, _accesses(MemoryOperation.TENSOR_STORE)):
         for later in sorted(flow.after(index, distance)):
             for other in flow.plans[later]:
                 if other.memory in TENSORS:
                     message = f"{other.instruction.mnemonic} stands {distance} bundles behind ST_TNSR of bundle {index}"
-                    yield Finding("tensor store spacing", later, message, other.site.span)
+                    yield LintFinding("tensor store spacing", later, message, other.site.span)
 
 
-def tensor_half_spacing(flow: Flow) -> Iterator[Finding]:
+def tensor_half_spacing(flow: Flow) -> Iterator[LintFinding]:
     """Loads of halves of tensors too close to each other, and a whole one too close behind a lower half."""
     needed = flow.target.issue_rules.tensor_half_distance
     low, high = _loads_half(Half.LOW), _loads_half(Half.HIGH)
@@ -39,19 +39,19 @@ def tensor_half_spacing(flow: Flow) -> Iterator[Finding]:
         yield from _too_close(flow, "tensor half spacing", half, half, min(needed, 1))
 
 
-def mapped_store(flow: Flow) -> Iterator[Finding]:
+def mapped_store(flow: Flow) -> Iterator[LintFinding]:
     """Something that depends on the configuration space too soon behind a store there."""
     rules = flow.target.issue_rules
     yield from _too_close(flow, "mapped store", _stores_mapped, _rounds_by_register, rules.mapped_store_to_rounding)
     yield from _too_close(flow, "mapped store", _stores_mapped, _depends_on_space, rules.mapped_store_to_access)
 
 
-def random_spacing(flow: Flow) -> Iterator[Finding]:
+def random_spacing(flow: Flow) -> Iterator[LintFinding]:
     """Uses of the random generator too close to each other."""
     yield from _too_close(flow, "random spacing", _draws, _draws, flow.target.issue_rules.random_distance)
 
 
-def product_write(flow: Flow) -> Iterator[Finding]:
+def product_write(flow: Flow) -> Iterator[LintFinding]:
     """A write of a register too soon behind the result of the multiplier pipe that goes there."""
     for index, plan in _all(flow, lambda plan: in_multiplier(plan.instruction, flow.target)):
         cells = {cell.name for cell in plan.results}
@@ -62,10 +62,10 @@ def product_write(flow: Flow) -> Iterator[Finding]:
                         if cell.name in cells:
                             first = f"{plan.instruction.mnemonic} of bundle {index}, which writes it too"
                             message = f"{cell.name} is written {distance} behind {first}"
-                            yield Finding("product write", later, message, other.site.span)
+                            yield LintFinding("product write", later, message, other.site.span)
 
 
-def overtaken_predicate(flow: Flow) -> Iterator[Finding]:
+def overtaken_predicate(flow: Flow) -> Iterator[LintFinding]:
     """A write of a predicate that lands before an earlier load into it."""
     for index, plan in _all(flow, lambda plan: plan.into_predicate and plan.loads):
         cells = {cell.name for cell in plan.results}
@@ -75,10 +75,10 @@ def overtaken_predicate(flow: Flow) -> Iterator[Finding]:
                     for cell in other.results:
                         if cell.name in cells and not other.loads:
                             message = f"{cell.name} is written {distance} behind the load of bundle {index}"
-                            yield Finding("overtaken predicate", later, message, other.site.span)
+                            yield LintFinding("overtaken predicate", later, message, other.site.span)
 
 
-def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int) -> Iterator[Finding]:
+def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int) -> Iterator[LintFinding]:
     for index, plan in _all(flow, first):
         for distance in range(needed):
             for later in sorted(flow.after(index, distance)):
@@ -88,7 +88,7 @@ def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int
                             f"{other.instruction.mnemonic} stands {distance} bundles behind "
                             f"{plan.instruction.mnemonic} of bundle {index}; needed: {needed}"
                         )
-                        yield Finding(rule, later, message, other.site.span)
+                        yield LintFinding(rule, later, message, other.site.span)
 
 
 def _all(flow: Flow, wanted: Wanted) -> Iterator[tuple[int, InstructionPlan]]:
@@ -96,7 +96,7 @@ def _all(flow: Flow, wanted: Wanted) -> Iterator[tuple[int, InstructionPlan]]:
         yield from ((index, plan) for plan in plans if wanted(plan))
 
 
-def _accesses(memory: Memory) -> Wanted:
+def _accesses(memory: MemoryOperation) -> Wanted:
     return lambda plan: plan.memory is memory
 
 
@@ -107,11 +107,11 @@ def _draws(plan: InstructionPlan) -> bool:
 
 
 def _loads_half(*halves: Half | None) -> Wanted:
-    return lambda plan: plan.memory is Memory.TENSOR_LOAD and plan.instruction.form.half in halves
+    return lambda plan: plan.memory is MemoryOperation.TENSOR_LOAD and plan.instruction.form.half in halves
 
 
 def _stores_mapped(plan: InstructionPlan) -> bool:
-    return plan.memory is Memory.SCALAR_STORE and plan.instruction.switch("mmio") == 1
+    return plan.memory is MemoryOperation.SCALAR_STORE and plan.instruction.switch("mmio") == 1
 
 
 def _rounds_by_register(plan: InstructionPlan) -> bool:
@@ -125,5 +125,5 @@ def _depends_on_space(plan: InstructionPlan) -> bool:
     """Whether an instruction accesses the configuration space, tensors or a generator."""
     instruction = plan.instruction
     mapped = instruction.switch("mmio") == 1
-    tensors = plan.memory in TENSORS or plan.memory is Memory.ADDRESS
+    tensors = plan.memory in TENSORS or plan.memory is MemoryOperation.ADDRESS
     return mapped or tensors or plan.samples is not None or instruction.draws

@@ -6,36 +6,36 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from castsim.isa.tpc import Immediate, RegisterDeclaration
-from castsim.isa.tpc.forms import Memory
+from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import PREDICATES
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.latency import STORED, horizon
 from castsim.machines.vliw.lint.counts import trip_counts
-from castsim.machines.vliw.lint.finding import Finding
+from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
-from castsim.machines.vliw.lint.history import History, Missed, Reading, Writers
+from castsim.machines.vliw.lint.history import MissedWrite, Reading, WriteHistory, Writers
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
 from castsim.machines.vliw.registers import is_constant
 
 _GENERATORS = {"vector_lfsr_polynomial": "LFSR", "scalar_lfsr_polynomial": "S_LFSR"}
 
 
-def stale_read(flow: Flow) -> Iterator[Finding]:
+def stale_read(flow: Flow) -> Iterator[LintFinding]:
     """A register, configuration register or generator read inside the latency window of its last write.
 
     What happens on some paths only, or under a predicate, is possible and not certain.
     """
     places = _Places(flow)
     far = horizon(flow.target)
-    history = History(flow, places.writers, trip_counts(flow, far + 2), far + 2)
+    history = WriteHistory(flow, places.writers, trip_counts(flow, far + 2), far + 2)
     for reading in places.readings():
         verdict = history.judge(reading)
         for missed in sorted(verdict.certain | verdict.possible, key=lambda each: (each.distance, each.writer.bundle)):
             message = _sentence(reading, missed)
-            yield Finding("stale read", reading.bundle, message, reading.plan.site.span, missed in verdict.certain)
+            yield LintFinding("stale read", reading.bundle, message, reading.plan.site.span, missed in verdict.certain)
 
 
-def unwritten_register(flow: Flow) -> Iterator[Finding]:
+def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
     """A register read that nothing has written on any path; possible only: the caller may have given it a value."""
     written = _written_before(flow)
     for index, plans in enumerate(flow.plans):
@@ -46,10 +46,10 @@ def unwritten_register(flow: Flow) -> Iterator[Finding]:
                 for cell in operand.cells:
                     if cell.name not in written[index] and not cell.written:
                         message = f"{plan.instruction.mnemonic} reads {cell.name}, which nothing has written"
-                        yield Finding("unwritten register", index, message, plan.site.span, certain=False)
+                        yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
 
 
-def _sentence(reading: Reading, missed: Missed) -> str:
+def _sentence(reading: Reading, missed: MissedWrite) -> str:
     site = missed.writer
     late = ", in the trip before" if site.bundle >= reading.bundle else ""
     return (
@@ -60,7 +60,7 @@ def _sentence(reading: Reading, missed: Missed) -> str:
 
 
 class _Places:
-    """What a program writes and reads: registers, and the state beside them that is written late."""
+    """The places that a program writes and reads: registers, and the state beside them that is written late."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -95,7 +95,7 @@ class _Places:
             reach = max(map(seen, self._by_place.get(name, ())), default=0)
             if reach:
                 yield Reading(index, plan, "random", name, seen, reach, in_order=False)
-        loaded = self._mapped(plan) if plan.memory is Memory.SCALAR_LOAD else None
+        loaded = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_LOAD else None
         for name in (*plan.depends, *([loaded] if loaded else [])):
             if name in self._by_place:
                 needed = self._space.distances(name)[STORED]
@@ -107,10 +107,10 @@ class _Places:
         return lambda writer: plan.random.distance_from(writer.random.commit) if writer.reseeds is None else reseed
 
     def _written(self, plans: tuple[InstructionPlan, ...]) -> dict[str, tuple[InstructionPlan, ...]]:
-        """Return what a bundle writes, by place."""
+        """Return the writes of a bundle by place."""
         found: dict[str, tuple[InstructionPlan, ...]] = {}
         for plan in plans:
-            stored = self._mapped(plan) if plan.memory is Memory.SCALAR_STORE else None
+            stored = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_STORE else None
             stepped = _drawn(plan) if plan.reseeds is None and (plan.samples is None or plan.samples.steps) else set()
             state = [*(name for name in (stored, plan.reseeds) if name is not None), *sorted(stepped)]
             for name in dict.fromkeys([*(cell.name for cell in plan.results), *state]):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import DimensionMask, Instruction
+from castsim.isa.tpc import DimensionMask, TpcInstruction
 from castsim.isa.tpc.forms import Family
-from castsim.machines.vliw.lint.finding import Finding
+from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 
 _KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
 
 
-def unread_result(flow: Flow) -> Iterator[Finding]:
+def unread_result(flow: Flow) -> Iterator[LintFinding]:
     """A result of which no register is read before it is overwritten or the program ends."""
     live = _live_after(flow)
     for index, plans in enumerate(flow.plans):
@@ -22,7 +22,7 @@ def unread_result(flow: Flow) -> Iterator[Finding]:
             names = [cell.name for cell in plan.results]
             if names and not plan.samples and not live[index].intersection(names):
                 message = f"nothing reads what {plan.instruction.mnemonic} leaves in {', '.join(names)}"
-                yield Finding("unread result", index, message, plan.site.span)
+                yield LintFinding("unread result", index, message, plan.site.span)
 
 
 def _live_after(flow: Flow) -> list[set[str]]:
@@ -55,7 +55,7 @@ def _kills(plans: tuple[InstructionPlan, ...]) -> set[str]:
     return {cell.name for plan in plans if not keeps_income(plan.instruction) for cell in plan.results}
 
 
-def keeps_income(instruction: Instruction) -> bool:
+def keeps_income(instruction: TpcInstruction) -> bool:
     """Whether part of the destination may keep its old value."""
     if instruction.predicate is not None or instruction.mnemonic in _KEEPING:
         return True
@@ -71,7 +71,7 @@ def keeps_income(instruction: Instruction) -> bool:
     return False
 
 
-def _narrows(instruction: Instruction) -> bool:
+def _narrows(instruction: TpcInstruction) -> bool:
     """Whether a conversion writes narrower elements than it reads; the integer ones always do."""
     to = instruction.switch("target_type")
     if to is None or instruction.type is None:

@@ -6,13 +6,22 @@ and 7.1).
 """
 
 from castsim.machines.vliw.semantics.dispatch import Prepared, computes, evaluate, prepare
-from castsim.machines.vliw.semantics.interface import Coordinates, Effects, Mask, Operands, State, Value, Vector, Words
+from castsim.machines.vliw.semantics.interface import (
+    Coordinates,
+    Effects,
+    Mask,
+    OperandValues,
+    State,
+    Value,
+    Vector,
+    Words,
+)
 
 __all__ = [
     "Coordinates",
     "Effects",
     "Mask",
-    "Operands",
+    "OperandValues",
     "Prepared",
     "State",
     "Value",

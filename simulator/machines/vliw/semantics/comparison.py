@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
-from castsim.isa.tpc.program import File, Instruction, Register
+from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element, element_format, whole_bytes
 from castsim.machines.vliw.semantics.indices import coordinates_of, masked_dimensions
-from castsim.machines.vliw.semantics.interface import Effects, Mask, Operands, State
+from castsim.machines.vliw.semantics.interface import Effects, Mask, OperandValues, State
 from castsim.machines.vliw.semantics.lanes import (
     broadcast,
     given,
@@ -42,7 +42,7 @@ _CONDITIONS: Mapping[str, Callable[[_Keys, _Keys], Mask]] = {
 }
 
 
-def _holds(instruction: Instruction, a: Codes, b: Codes, fmt: Format) -> Mask:
+def _holds(instruction: TpcInstruction, a: Codes, b: Codes, fmt: Format) -> Mask:
     """Return where the condition holds; with NaN only `neq` does."""
     condition = instruction.mnemonic.split("_")[1]
     if instruction.switch("mask_eq_zero") == 1:
@@ -54,13 +54,13 @@ def _holds(instruction: Instruction, a: Codes, b: Codes, fmt: Format) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class PreparedComparison:
     """A compare of elements into a predicate, ready to run."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the predicate: for vectors every bit of a lane alike."""
         fmt = element_format(str(self.instruction.type), self.target, state)
         in_vector = destination_file(self.instruction) is File.VP
@@ -80,10 +80,10 @@ class Compare:
 class CompareIndex:
     """A compare of coordinates into a scalar predicate, ready to run."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return whether the condition holds in every masked dimension.
 
         Raises:
@@ -111,10 +111,10 @@ class CompareIndex:
 class Select:
     """A choice between elements by a condition on others, ready to run."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return c where a OP b holds, else d; of a pair also a where it holds, else b."""
         fmt = element_format(str(self.instruction.type), self.target, state)
         lanes = lanes_of(fmt, self.target.registers.vector_bytes)
@@ -133,7 +133,7 @@ class Select:
         return plain_registers(self.instruction, self.target)
 
 
-def prepare_compare(instruction: Instruction, target: VliwTarget) -> Compare | CompareIndex:
+def prepare_compare(instruction: TpcInstruction, target: VliwTarget) -> PreparedComparison | CompareIndex:
     """Prepare a compare of elements or of coordinates.
 
     Raises:
@@ -142,10 +142,10 @@ def prepare_compare(instruction: Instruction, target: VliwTarget) -> Compare | C
     if "mask" in (spec.role for spec in instruction.form.operands):
         return CompareIndex(instruction, target)
     check_element(instruction, target, instruction.type, whole_bytes(target))
-    return Compare(instruction, target)
+    return PreparedComparison(instruction, target)
 
 
-def prepare_select(instruction: Instruction, target: VliwTarget) -> Select:
+def prepare_select(instruction: TpcInstruction, target: VliwTarget) -> Select:
     """Prepare a selection.
 
     Raises:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.modes import Rounding
-from castsim.isa.tpc.program import Instruction
+from castsim.isa.tpc.program import TpcInstruction
 from castsim.machines.vliw.semantics.interface import Effects, State, Value, Words
 from castsim.numerics import lfsr
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
@@ -37,7 +37,7 @@ def configured(state: State, target: VliwTarget, name: str) -> int:
 _format_named = lru_cache(maxsize=64)(format_named)
 
 
-def check_element(instruction: Instruction, target: VliwTarget, name: str | None, legal: tuple[str, ...]) -> str:
+def check_element(instruction: TpcInstruction, target: VliwTarget, name: str | None, legal: tuple[str, ...]) -> str:
     """Return the element type of an instruction after checking that it has it.
 
     Raises:
@@ -71,7 +71,7 @@ def element_format(name: str, target: VliwTarget, state: State) -> Format:
 # -------------------------------------------------------------------------------------------------------- rounding
 
 
-def check_mode(instruction: Instruction, modes: RoundingModes, word: object) -> RoundingMode:
+def check_mode(instruction: TpcInstruction, modes: RoundingModes, word: object) -> RoundingMode:
     """Return the rounding mode of that name.
 
     Raises:
@@ -87,7 +87,7 @@ def convert_mode(mode: RoundingMode, target: VliwTarget, state: State, span: Spa
     """Return the mode that CONVERT or NEARBYINT rounds by: its own, or the one in the configuration register.
 
     Raises:
-        IllegalError: the register holds a number that is no mode.
+        IllegalError: the register holds a number that is not a mode.
     """
     if mode.rounding is not None:
         return mode
@@ -96,7 +96,8 @@ def convert_mode(mode: RoundingMode, target: VliwTarget, state: State, span: Spa
     found = _coded(code, target)
     if found is None:
         legal = [f"{mode.code} ({word})" for word, mode in target.convert_rounding.modes.items() if mode.rounding]
-        raise IllegalError(f"configuration register {register} holds {code}, no rounding mode", span=span, legal=legal)
+        message = f"configuration register {register} holds {code}: not a rounding mode"
+        raise IllegalError(message, span=span, legal=legal)
     return found
 
 

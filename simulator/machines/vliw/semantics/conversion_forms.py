@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.program import GROUPED, Instruction, Register
+from castsim.isa.tpc.program import GROUPED, Register, TpcInstruction
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 
 _SINGLE, _ALL = "single_lane", "all_lanes"
@@ -29,7 +29,7 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is to be said of a form that runs, though the intrinsic header does not have it."""
+    """A notice on a form that runs, though the intrinsic header does not have it."""
 
     kind: NoticeKind
     text: str
@@ -47,7 +47,7 @@ class ConversionForm:
     notices: tuple[Notice, ...]
 
 
-def convert_form(instruction: Instruction, src: str, dst: str, unit: str, target: VliwTarget) -> ConversionForm:
+def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, target: VliwTarget) -> ConversionForm:
     """Return the form of a CONVERT: one of the intrinsic header, else one that the compiler prints.
 
     Raises:
@@ -68,7 +68,7 @@ def convert_form(instruction: Instruction, src: str, dst: str, unit: str, target
     return ConversionForm(row, found.lane, (Notice(NoticeKind.COMPILER_FORM, text), *found.notices))
 
 
-def lane_form(instruction: Instruction, row: ConvertRow | IntegerConvertRow, target: VliwTarget) -> ConversionForm:
+def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, target: VliwTarget) -> ConversionForm:
     """Return the lanes that a conversion of the vector unit names, by the row of its pair.
 
     Raises:
@@ -92,7 +92,7 @@ def lane_form(instruction: Instruction, row: ConvertRow | IntegerConvertRow, tar
     raise IllegalError(f"the conversion {pair} with {word} has no lane_sel={lane}", span=instruction.span, legal=legal)
 
 
-def registers_named(instruction: Instruction) -> int:
+def registers_named(instruction: TpcInstruction) -> int:
     """Return how many registers destination and source name, the larger number: two as D, four as A."""
     operands = [operand for operand in map(instruction.operand, ("dest", "src_a")) if isinstance(operand, Register)]
     return max(GROUPED.get(operand.file, (operand.file, 1))[1] for operand in operands)
@@ -103,17 +103,17 @@ def is_lane_by_lane(row: ConvertRow | IntegerConvertRow) -> bool:
     return _ratio(row) == 1
 
 
-def _asked(instruction: Instruction) -> tuple[str, int]:
+def _asked(instruction: TpcInstruction) -> tuple[str, int]:
     lane = instruction.switch("lane_sel") or 0
     assert isinstance(lane, int)
     return str(instruction.switch("num_lanes") or _SINGLE), lane
 
 
-def _has_word(row: ConvertRow, instruction: Instruction) -> bool:
+def _has_word(row: ConvertRow, instruction: TpcInstruction) -> bool:
     return _asked(instruction)[0] in (row.lanes or (_SINGLE,))
 
 
-def _has_form(row: ConvertRow, instruction: Instruction) -> bool:
+def _has_form(row: ConvertRow, instruction: TpcInstruction) -> bool:
     word, lane = _asked(instruction)
     return _has_word(row, instruction) and lane <= (0 if word == _ALL else row.lane_sel_max or 0)
 
@@ -123,7 +123,7 @@ def _ratio(row: ConvertRow | IntegerConvertRow) -> int:
     return max(widths) // min(widths)
 
 
-def _no_pair(instruction: Instruction, src: str, dst: str, unit: str, target: VliwTarget) -> IllegalError:
+def _no_pair(instruction: TpcInstruction, src: str, dst: str, unit: str, target: VliwTarget) -> IllegalError:
     legal = [other.dst for other in target.converts if (other.unit, other.src) == (unit, src)]
     legal = legal or [f"from {name}" for name in dict.fromkeys(o.src for o in target.converts if o.unit == unit)]
     kind = "scalar" if unit == "spu" else "vector"

@@ -9,12 +9,12 @@ import numpy as np
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.program import File, Instruction, Register
+from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_mode, convert_mode, draw, element_format
 from castsim.machines.vliw.semantics.conversion_forms import Notice, convert_form, is_lane_by_lane, registers_named
-from castsim.machines.vliw.semantics.interface import Effects, Operands, State
+from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
 from castsim.machines.vliw.semantics.lanes import given
-from castsim.machines.vliw.semantics.placement import Placement, admitted, gathered, place, scattered
+from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted, gathered, place, scattered
 from castsim.machines.vliw.semantics.policies import converted, policy_of
 from castsim.machines.vliw.semantics.registers import destination_file, group_of
 from castsim.machines.vliw.semantics.scalars import narrow_result
@@ -29,20 +29,20 @@ _MULTIPLES = {"x2": 2, "x4": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Convert:
+class PreparedConversion:
     """A conversion of element types, ready to run; `placement` is None in the scalar unit."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
     src: str
     dst: str
     mode: RoundingMode
     clip: bool
-    placement: Placement | None
+    placement: ElementPlacement | None
     remarks: tuple[str, ...]
     notices: tuple[Notice, ...] = ()
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the converted elements in their places."""
         target, placement = self.target, self.placement
         src, dst = (element_format(name, target, state) for name in (self.src, self.dst))
@@ -72,8 +72,8 @@ class Convert:
         return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
 
 
-def prepare_convert(instruction: Instruction, target: VliwTarget) -> Convert:
-    """Look a CONVERT up in the tables of the generation.
+def prepare_convert(instruction: TpcInstruction, target: VliwTarget) -> PreparedConversion:
+    """Look up a CONVERT in the tables of the generation.
 
     Raises:
         IllegalError: the unit has no such pair, mode, lane, or switch, or an operand names another number of registers.
@@ -96,12 +96,12 @@ def prepare_convert(instruction: Instruction, target: VliwTarget) -> Convert:
             if target.option("wide_lane_select") == "refuse":
                 raise IllegalError(WIDE_LANE, span=instruction.span, legal=("lane_sel=0",))
     clip = instruction.switch("clip_fp") == 1
-    found = Convert(instruction, target, src, dst, mode, clip, placement, remarks, form.notices)
+    found = PreparedConversion(instruction, target, src, dst, mode, clip, placement, remarks, form.notices)
     found.registers()
     return found
 
 
-def _check_switches(instruction: Instruction, row: ConvertRow) -> int:
+def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
     """Return how many registers x2 and x4 ask for, after checking that the pair has the switches that are set."""
     set_ones = [name for name in (*_MULTIPLES, "clip_fp") if instruction.switch(name) == 1]
     for name in set_ones:

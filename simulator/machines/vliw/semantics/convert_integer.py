@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.isa.tpc.program import File, Immediate, Instruction, Register
+from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_mode, draw
 from castsim.machines.vliw.semantics.conversion_forms import Notice, lane_form
-from castsim.machines.vliw.semantics.interface import Effects, Operands, State, Value
+from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import elements, given, integers, signed_word, vectors
-from castsim.machines.vliw.semantics.placement import Placement, admitted, gathered, place, scattered
+from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted, gathered, place, scattered
 from castsim.machines.vliw.semantics.policies import integer_policy
 from castsim.machines.vliw.semantics.registers import destination_file, group_of
 from castsim.machines.vliw.semantics.scalars import narrow_result
@@ -41,17 +41,17 @@ class ConvertInteger:
     the values (`by_value`) or beside the results.
     """
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
     src: IntFormat
     dst: IntFormat
     mode: RoundingMode
-    placement: Placement | None
+    placement: ElementPlacement | None
     shift: IntFormat
     by_value: bool
     notices: tuple[Notice, ...] = ()
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the shifted, rounded and saturated elements in their places."""
         target, placement = self.target, self.placement
         value = given(self.instruction, operands, "src_a")
@@ -94,7 +94,7 @@ class ConvertInteger:
             found = found << top >> top
         return found
 
-    def _vector_shifts(self, value: Value, placement: Placement) -> Shifts:
+    def _vector_shifts(self, value: Value, placement: ElementPlacement) -> Shifts:
         lanes = placement.gather % (self.target.registers.vector_bytes * 8 // self.src.bits)
         if not self.by_value:
             return integers(elements(value, self.shift), self.shift)[placement.scatter]
@@ -106,7 +106,7 @@ class ConvertInteger:
             raise IllegalError(message, span=self.instruction.span, legal=("equal bytes in every lane",))
         return chosen[:, 0].view(np.int8).astype(np.int64)[lanes]
 
-    def _check_shifts(self, shifts: Shifts, operands: Operands) -> tuple[str, ...]:
+    def _check_shifts(self, shifts: Shifts, operands: OperandValues) -> tuple[str, ...]:
         """Return remarks on shifts that nothing documents.
 
         Raises:
@@ -125,8 +125,8 @@ def _signed(value: int, bits: int) -> int:
     return (value & (1 << bits) - 1 ^ half) - half
 
 
-def prepare_convert_integer(instruction: Instruction, target: VliwTarget) -> ConvertInteger:
-    """Look a CONVERT_INT* up in the tables of the generation.
+def prepare_convert_integer(instruction: TpcInstruction, target: VliwTarget) -> ConvertInteger:
+    """Look up a CONVERT_INT* in the tables of the generation.
 
     Raises:
         IllegalError: the unit has no such destination width, mode or lane, or an operand names another number of
@@ -148,7 +148,7 @@ def prepare_convert_integer(instruction: Instruction, target: VliwTarget) -> Con
     return found
 
 
-def _row(instruction: Instruction, target: VliwTarget, unit: str) -> IntegerConvertRow:
+def _row(instruction: TpcInstruction, target: VliwTarget, unit: str) -> IntegerConvertRow:
     rows = [row for row in target.integer_converts if (row.unit, row.mnemonic) == (unit, instruction.mnemonic)]
     width = instruction.switch("width")
     for row in rows:

@@ -9,14 +9,14 @@ from typing import Protocol
 import numpy as np
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc.program import File, Instruction, Register
+from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics.comparison import prepare_compare, prepare_select
 from castsim.machines.vliw.semantics.conversion_forms import Notice
-from castsim.machines.vliw.semantics.convert import Convert, prepare_convert
+from castsim.machines.vliw.semantics.convert import PreparedConversion, prepare_convert
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger, prepare_convert_integer
 from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_elementwise
 from castsim.machines.vliw.semantics.indices import MoveDimension, PermuteIndex, SetIndex
-from castsim.machines.vliw.semantics.interface import Effects, Operands, State
+from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
 from castsim.machines.vliw.semantics.moves import prepare_move
 from castsim.machines.vliw.semantics.nearbyint import prepare_nearbyint
 from castsim.machines.vliw.semantics.products import prepare_product
@@ -26,12 +26,12 @@ from castsim.targets.vliw import VliwTarget
 
 
 class _Unit(Protocol):
-    def __call__(self, operands: Operands, state: State) -> Effects: ...
+    def __call__(self, operands: OperandValues, state: State) -> Effects: ...
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]: ...
 
 
-_Prepare = Callable[[Instruction, VliwTarget], _Unit]
+_Prepare = Callable[[TpcInstruction, VliwTarget], _Unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ class Prepared:
     for pairs and quads, also where a V operand names the first of them. Named registers and the predicate are left out.
     """
 
-    instruction: Instruction
+    instruction: TpcInstruction
     registers: Mapping[str, tuple[Register, ...]]
     unit: _Unit
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """What is to be said of the form, whatever the values."""
-        return self.unit.notices if isinstance(self.unit, Convert | ConvertInteger) else ()
+        """The notices on the form, whatever the values."""
+        return self.unit.notices if isinstance(self.unit, PreparedConversion | ConvertInteger) else ()
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the effects on given operands; a false scalar predicate leaves everything as it was.
 
         Raises:
@@ -67,7 +67,7 @@ class Prepared:
             raise error.at(self.instruction.span) from None
 
 
-def prepare(instruction: Instruction, target: VliwTarget) -> Prepared:
+def prepare(instruction: TpcInstruction, target: VliwTarget) -> Prepared:
     """Check an instruction against the tables of a generation and get it ready to run.
 
     Raises:
@@ -82,12 +82,12 @@ def prepare(instruction: Instruction, target: VliwTarget) -> Prepared:
         raise error.at(instruction.span) from None
 
 
-def evaluate(instruction: Instruction, operands: Operands, state: State, target: VliwTarget) -> Effects:
+def evaluate(instruction: TpcInstruction, operands: OperandValues, state: State, target: VliwTarget) -> Effects:
     """Return the effects of one instruction on given operands; errors as `prepare` and `Prepared`."""
     return prepare(instruction, target)(operands, state)
 
 
-def computes(instruction: Instruction) -> bool:
+def computes(instruction: TpcInstruction) -> bool:
     """Whether the instruction is one of those that `prepare` knows: all but memory accesses and control."""
     return _family(instruction.mnemonic) in _FAMILIES
 
@@ -99,14 +99,14 @@ def _family(mnemonic: str) -> str:
     return mnemonic
 
 
-def _chosen(instruction: Instruction) -> _Prepare:
+def _chosen(instruction: TpcInstruction) -> _Prepare:
     family = _family(instruction.mnemonic)
     if family == "mul" and _is_product(instruction):
         return prepare_product
     return _FAMILIES[family]
 
 
-def _is_product(instruction: Instruction) -> bool:
+def _is_product(instruction: TpcInstruction) -> bool:
     """Whether a MUL keeps whole products of integers or rounds them."""
     return destination_file(instruction) in (File.D, File.A) or instruction.switch("double_and_round32") == 1
 

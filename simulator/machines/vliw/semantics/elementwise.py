@@ -17,11 +17,11 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Rounding
-from castsim.isa.tpc.program import File, Instruction, Register
+from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics import float_arithmetic, integer_arithmetic
 from castsim.machines.vliw.semantics.configuration import check_element, element_format, whole_bytes
 from castsim.machines.vliw.semantics.indices import coordinates_of, masked_dimensions, written_dimensions
-from castsim.machines.vliw.semantics.interface import Effects, Operands, State, Value
+from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import (
     WORD_MASK,
     broadcast,
@@ -42,9 +42,9 @@ from castsim.targets.vliw import VliwTarget
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an operation may ask for beside its operands."""
+    """The facts and state that an operation may ask for beside its operands."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
     state: State
 
@@ -183,7 +183,7 @@ def _signed_amounts(value: Value, fmt: Format, lanes: int, context: Context) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ElementwiseKind:
     """One mnemonic: its operation, how its second source is read, and whether floats have it."""
 
     operation: Operation
@@ -191,20 +191,20 @@ class Kind:
     floats: bool = True
 
 
-KINDS: Mapping[str, Kind] = {
-    "add": Kind(_add),
-    "sub": Kind(_subtract),
-    "mul": Kind(_multiply),
-    "max": Kind(_maximum),
-    "min": Kind(_minimum),
-    "and": Kind(_and),
-    "or": Kind(_or),
-    "xor": Kind(_xor),
-    "shl": Kind(_shift_left, _amounts),
-    "shr": Kind(_shift_right, _amounts),
-    "ash": Kind(_shift_arithmetic, _signed_amounts, floats=False),
-    "abs": Kind(_absolute, _nothing),
-    "not": Kind(_not, _nothing),
+KINDS: Mapping[str, ElementwiseKind] = {
+    "add": ElementwiseKind(_add),
+    "sub": ElementwiseKind(_subtract),
+    "mul": ElementwiseKind(_multiply),
+    "max": ElementwiseKind(_maximum),
+    "min": ElementwiseKind(_minimum),
+    "and": ElementwiseKind(_and),
+    "or": ElementwiseKind(_or),
+    "xor": ElementwiseKind(_xor),
+    "shl": ElementwiseKind(_shift_left, _amounts),
+    "shr": ElementwiseKind(_shift_right, _amounts),
+    "ash": ElementwiseKind(_shift_arithmetic, _signed_amounts, floats=False),
+    "abs": ElementwiseKind(_absolute, _nothing),
+    "not": ElementwiseKind(_not, _nothing),
 }
 """Every operation of this module by its mnemonic."""
 
@@ -222,12 +222,12 @@ def _coordinate_codes(value: Value) -> Codes:
 class Elementwise:
     """An operation in one unit, ready to run."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
-    kind: Kind
-    finish: Callable[[Elementwise, Operands, State], Value]
+    kind: ElementwiseKind
+    finish: Callable[[Elementwise, OperandValues, State], Value]
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the result in the form of the destination."""
         return Effects(self.finish(self, operands, state))
 
@@ -235,7 +235,7 @@ class Elementwise:
         """Return the registers that the operands stand for."""
         return plain_registers(self.instruction, self.target)
 
-    def compute(self, operands: Operands, state: State, fmt: Format, lanes: int) -> Codes:
+    def compute(self, operands: OperandValues, state: State, fmt: Format, lanes: int) -> Codes:
         """Return the elements of the result before predicate and income."""
         context = Context(self.instruction, self.target, state)
         first = _element(given(self.instruction, operands, "src_a"), fmt, lanes, context)
@@ -245,20 +245,20 @@ class Elementwise:
         return self.kind.operation(first, second, fmt, context)
 
 
-def _in_vector(unit: Elementwise, operands: Operands, state: State) -> Value:
+def _in_vector(unit: Elementwise, operands: OperandValues, state: State) -> Value:
     fmt = element_format(str(unit.instruction.type), unit.target, state)
     codes = unit.compute(operands, state, fmt, lanes_of(fmt, unit.target.registers.vector_bytes))
     return merged(vector_of(codes, fmt), operands)
 
 
-def _in_scalar(unit: Elementwise, operands: Operands, state: State) -> Value:
+def _in_scalar(unit: Elementwise, operands: OperandValues, state: State) -> Value:
     fmt = element_format(str(unit.instruction.type), unit.target, state)
     code = unit.compute(operands, state, fmt, 1)
     whole = code.dtype.itemsize * 8 > fmt.storage_bits  # a product of narrow integers fills the register
     return merged(int(code[0]) if whole else narrow_result(int(code[0]), fmt, operands, unit.target), operands)
 
 
-def _in_index(unit: Elementwise, operands: Operands, state: State) -> Value:
+def _in_index(unit: Elementwise, operands: OperandValues, state: State) -> Value:
     dimensions = masked_dimensions(unit.instruction, operands, unit.target)
     codes = unit.compute(operands, state, COORDINATE, len(dimensions))
     return written_dimensions(tuple(signed_word(int(code)) for code in codes), dimensions, operands)
@@ -268,7 +268,7 @@ _TRUTH = FORMATS["u8"]
 """Predicates as elements: all bits alike, one per bit of the register."""
 
 
-def _in_predicates(unit: Elementwise, operands: Operands, state: State) -> Value:
+def _in_predicates(unit: Elementwise, operands: OperandValues, state: State) -> Value:
     context = Context(unit.instruction, unit.target, state)
     roles = ("src_a",) if unit.kind.second is _nothing else ("src_a", "src_b")
     sources = [_truth(given(unit.instruction, operands, role)) for role in roles]
@@ -290,7 +290,7 @@ _UNITS = {
 }
 
 
-def prepare_elementwise(instruction: Instruction, target: VliwTarget) -> Elementwise:
+def prepare_elementwise(instruction: TpcInstruction, target: VliwTarget) -> Elementwise:
     """Choose the unit of an operation by the class of its destination.
 
     Raises:

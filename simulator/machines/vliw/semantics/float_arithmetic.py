@@ -11,7 +11,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.tpc.program import Instruction
+from castsim.isa.tpc.program import TpcInstruction
 from castsim.machines.vliw.semantics.configuration import arithmetic_rounding, configured
 from castsim.machines.vliw.semantics.interface import State
 from castsim.machines.vliw.semantics.lanes import is_nan
@@ -28,14 +28,14 @@ _FLUSH_SWITCH = "fp16_ftz_in"
 
 @dataclass(frozen=True, slots=True)
 class FloatRules:
-    """How an operation rounds, and whether subnormals become zero on their way in and out."""
+    """The rules of an operation on floats: rounding, and whether subnormals become zero on their way in and out."""
 
     rounding: Rounding
     flush_operands: bool
     flush_results: bool
 
 
-def rules_of(instruction: Instruction, target: VliwTarget, state: State) -> FloatRules:
+def rules_of(instruction: TpcInstruction, target: VliwTarget, state: State) -> FloatRules:
     """Return the rules of an instruction on floats, from configuration registers, options and switches."""
     values, name = target.special_values, instruction.type
     flushed = name in values.flushed and target.option("arithmetic_subnormals") == "flush"
@@ -46,8 +46,8 @@ def rules_of(instruction: Instruction, target: VliwTarget, state: State) -> Floa
     return FloatRules(arithmetic_rounding(target, state), flushed or requested, flushed)
 
 
-def check_switches(instruction: Instruction, target: VliwTarget) -> None:
-    """Refuse switches that mean nothing for floats.
+def check_switches(instruction: TpcInstruction, target: VliwTarget) -> None:
+    """Reject switches that mean nothing for floats.
 
     Raises:
         IllegalError: saturation, or flushing of a format that has no such switch.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.program import DimensionMask, Immediate, Instruction, Register
-from castsim.machines.vliw.semantics.interface import Coordinates, Effects, Operands, State, Value
+from castsim.isa.tpc.program import DimensionMask, Immediate, Register, TpcInstruction
+from castsim.machines.vliw.semantics.interface import Coordinates, Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import WORD_MASK, given, merged
 from castsim.machines.vliw.semantics.registers import plain_registers
 from castsim.machines.vliw.semantics.scalars import scalar, signed_scalar
@@ -20,7 +20,7 @@ _FIELD_BITS = 3
 """Width of one dimension number in the pattern of PRMT_INDX."""
 
 
-def masked_dimensions(instruction: Instruction, operands: Operands, target: VliwTarget) -> tuple[bool, ...]:
+def masked_dimensions(instruction: TpcInstruction, operands: OperandValues, target: VliwTarget) -> tuple[bool, ...]:
     """Return which dimensions the mask of an instruction admits, dimension 0 first.
 
     Raises:
@@ -35,7 +35,7 @@ def masked_dimensions(instruction: Instruction, operands: Operands, target: Vliw
     return tuple(bool(bits >> dimension & 1) for dimension in range(count))
 
 
-def written_dimensions(new: Value, dimensions: tuple[bool, ...], operands: Operands) -> Value:
+def written_dimensions(new: Value, dimensions: tuple[bool, ...], operands: OperandValues) -> Value:
     """Return an index register with the admitted dimensions replaced."""
     parts = zip(dimensions, coordinates_of(new), coordinates_of(operands.income), strict=True)
     return merged(tuple(one if admitted else old for admitted, one, old in parts), operands)
@@ -51,10 +51,10 @@ def coordinates_of(value: Value | None) -> Coordinates:
 class SetIndex:
     """SET_INDX: a scalar to the masked dimensions."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the changed coordinates."""
         value = signed_scalar(given(self.instruction, operands, "src_a"))
         dimensions = masked_dimensions(self.instruction, operands, self.target)
@@ -69,10 +69,10 @@ class SetIndex:
 class PermuteIndex:
     """PRMT_INDX: dimension k takes the dimension that the k-th field of a scalar names."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the permuted coordinates.
 
         Raises:
@@ -96,10 +96,10 @@ class PermuteIndex:
 class MoveDimension:
     """MOV_IRF_DIM: one coordinate to a scalar."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the coordinate as 32 bits."""
         dimension = self.instruction.operand("dimension")
         assert isinstance(dimension, Immediate)

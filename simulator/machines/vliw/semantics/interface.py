@@ -33,8 +33,8 @@ unsigned 32-bit pattern; Z and AD: an unsigned 64-bit pattern; I: `Coordinates`.
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
-    """What an instruction reads from registers.
+class OperandValues:
+    """The values that an instruction reads from registers.
 
     `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` says which
     registers a role names. Immediates, dimension masks and section numbers stand in the instruction and are not given;
@@ -68,7 +68,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What an instruction leaves behind.
+    """The effects of an instruction.
 
     `result` is the destination's new value, complete: income where nothing is written or the predicate is false; the
     form is that of the destination (two or four vectors for a group). None: the destination is a random generator.

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
-from castsim.isa.tpc.program import Immediate, Instruction
-from castsim.machines.vliw.semantics.interface import Mask, Operands, Value, Vector
+from castsim.isa.tpc.program import Immediate, TpcInstruction
+from castsim.machines.vliw.semantics.interface import Mask, OperandValues, Value, Vector
 from castsim.numerics import code_dtype
 
 WORD_MASK = (1 << 32) - 1
 """The bits of an S register."""
 
 
-def given(instruction: Instruction, operands: Operands, role: str) -> Value:
+def given(instruction: TpcInstruction, operands: OperandValues, role: str) -> Value:
     """Return the value of a source: the immediate in the instruction, or what was read from the register."""
     operand = instruction.operand(role)
     return operand.value if isinstance(operand, Immediate) else operands.sources[role]
@@ -97,7 +97,7 @@ def order_keys(codes: Codes, fmt: Format) -> NDArray[np.int64]:
     return np.where((codes & fmt.sign_bit) != 0, -magnitude, magnitude)
 
 
-def merged(new: Value, operands: Operands) -> Value:
+def merged(new: Value, operands: OperandValues) -> Value:
     """Return the destination's new value under the predicate: a false one keeps income, byte by byte for VP."""
     predicate, income = operands.predicate, operands.income
     if isinstance(predicate, bool | np.bool_):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.program import WORD_BITS, File, Immediate, Instruction, Register, Special
+from castsim.isa.tpc.program import WORD_BITS, File, Immediate, Register, Special, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element, stepped
 from castsim.machines.vliw.semantics.indices import masked_dimensions, written_dimensions
-from castsim.machines.vliw.semantics.interface import Effects, Mask, Operands, State, Value, Vector, Words
+from castsim.machines.vliw.semantics.interface import Effects, Mask, OperandValues, State, Value, Vector, Words
 from castsim.machines.vliw.semantics.lanes import broadcast, given, lanes_of, merged, vector_of, vectors
 from castsim.machines.vliw.semantics.registers import plain_registers
 from castsim.machines.vliw.semantics.scalars import narrow_result, scalar, signed_scalar
@@ -27,18 +27,18 @@ _VECTOR_RANDOM = {"LFSR": True, "LFSR_NO_CHANGE": False}
 _SCALAR_RANDOM = {"S_LFSR": True, "S_LFSR_NO_CHANGE": False}
 """Names of the random generators, and whether reading advances them."""
 
-_Value = Callable[["Move", Operands, State], Effects]
+_Value = Callable[["Move", OperandValues, State], Effects]
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """A MOV, ready to run."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
     run: _Value
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the value moved."""
         return self.run(self, operands, state)
 
@@ -51,12 +51,12 @@ class Move:
         """Size of a vector."""
         return self.target.registers.vector_bytes
 
-    def source(self, operands: Operands) -> Value:
+    def source(self, operands: OperandValues) -> Value:
         """Return the value of the source."""
         return given(self.instruction, operands, "src_a")
 
 
-def prepare_move(instruction: Instruction, target: VliwTarget) -> Move:
+def prepare_move(instruction: TpcInstruction, target: VliwTarget) -> Move:
     """Choose what a MOV does by the classes of its operands.
 
     Raises:
@@ -72,7 +72,7 @@ def prepare_move(instruction: Instruction, target: VliwTarget) -> Move:
     return found
 
 
-def _class_of(instruction: Instruction, role: str) -> str:
+def _class_of(instruction: TpcInstruction, role: str) -> str:
     operand = instruction.operand(role)
     if isinstance(operand, Register):
         return operand.file
@@ -82,17 +82,17 @@ def _class_of(instruction: Instruction, role: str) -> str:
 # ------------------------------------------------------------------------------------------------------- to vectors
 
 
-def _copy(move: Move, operands: Operands, state: State) -> Effects:
+def _copy(move: Move, operands: OperandValues, state: State) -> Effects:
     return Effects(merged(move.source(operands), operands))
 
 
-def _broadcast(move: Move, operands: Operands, state: State) -> Effects:
+def _broadcast(move: Move, operands: OperandValues, state: State) -> Effects:
     fmt = FORMATS[str(move.instruction.type)]
     codes = broadcast(move.source(operands), fmt, lanes_of(fmt, move.vector_bytes))
     return Effects(merged(vector_of(codes, fmt), operands))
 
 
-def _lane_numbers(move: Move, operands: Operands, state: State) -> Effects:
+def _lane_numbers(move: Move, operands: OperandValues, state: State) -> Effects:
     fmt = FORMATS[_LANE_NUMBERS[_class_of(move.instruction, "src_a")]]
     return Effects(merged(vector_of(np.arange(lanes_of(fmt, move.vector_bytes)), fmt), operands))
 
@@ -101,21 +101,21 @@ def _bytes_of(words: Words) -> Vector:
     return words.astype("<u4").view(np.uint8)
 
 
-def _read_random(move: Move, operands: Operands, state: State) -> Effects:
+def _read_random(move: Move, operands: OperandValues, state: State) -> Effects:
     after = None
     if _VECTOR_RANDOM[_class_of(move.instruction, "src_a")]:
         after = stepped(state.vector_lfsr, "vector_lfsr_polynomial", move.target, state)
     return Effects(merged(_bytes_of(state.vector_lfsr), operands), vector_lfsr=after)
 
 
-def _reseed(move: Move, operands: Operands, state: State) -> Effects:
+def _reseed(move: Move, operands: OperandValues, state: State) -> Effects:
     seed = vectors(move.source(operands))[0]
     if isinstance(operands.predicate, np.ndarray):
         seed = np.where(operands.predicate, seed, _bytes_of(state.vector_lfsr))
     return Effects(None, vector_lfsr=seed.view("<u4").astype(np.uint32))
 
 
-def _bits_to_lanes(move: Move, operands: Operands, state: State) -> Effects:
+def _bits_to_lanes(move: Move, operands: OperandValues, state: State) -> Effects:
     mask = vectors(move.source(operands))[0].reshape(-1, _MASK_BITS)
     lanes: Words = (mask.astype("<u4") << np.arange(_MASK_BITS, dtype="<u4")).sum(axis=1, dtype="<u4")
     return Effects(merged(lanes.view(np.uint8), operands))
@@ -124,13 +124,13 @@ def _bits_to_lanes(move: Move, operands: Operands, state: State) -> Effects:
 # ---------------------------------------------------------------------------------------------------- to predicates
 
 
-def _lanes_to_bits(move: Move, operands: Operands, state: State) -> Effects:
+def _lanes_to_bits(move: Move, operands: OperandValues, state: State) -> Effects:
     lanes = vectors(move.source(operands))[0].view("<u4")
     mask: Mask = (lanes[:, None] >> np.arange(_MASK_BITS, dtype="<u4") & 1 != 0).reshape(-1)
     return Effects(merged(mask, operands))
 
 
-def _word_to_mask(move: Move, operands: Operands, state: State) -> Effects:
+def _word_to_mask(move: Move, operands: OperandValues, state: State) -> Effects:
     """The 32 bits to every section of the VP, or to one."""
     bits: Mask = (scalar(move.source(operands)) >> np.arange(WORD_BITS) & 1) != 0
     section = move.instruction.operand("section")
@@ -142,19 +142,19 @@ def _word_to_mask(move: Move, operands: Operands, state: State) -> Effects:
     return Effects(merged(mask, operands))
 
 
-def _truth_to_mask(move: Move, operands: Operands, state: State) -> Effects:
+def _truth_to_mask(move: Move, operands: OperandValues, state: State) -> Effects:
     mask: Mask = np.full(move.vector_bytes, bool(move.source(operands)))
     return Effects(merged(mask, operands))
 
 
-def _word_to_truth(move: Move, operands: Operands, state: State) -> Effects:
+def _word_to_truth(move: Move, operands: OperandValues, state: State) -> Effects:
     return Effects(merged(bool(scalar(move.source(operands)) & 1), operands))
 
 
 # ------------------------------------------------------------------------------------------------------- to scalars
 
 
-def _to_scalar(move: Move, operands: Operands, state: State) -> Effects:
+def _to_scalar(move: Move, operands: OperandValues, state: State) -> Effects:
     """An immediate of a narrow type gives its low bits, a register all of its own."""
     value = scalar(move.source(operands))
     if isinstance(move.instruction.operand("src_a"), Immediate):
@@ -163,7 +163,7 @@ def _to_scalar(move: Move, operands: Operands, state: State) -> Effects:
     return Effects(merged(value, operands))
 
 
-def _read_scalar_random(move: Move, operands: Operands, state: State) -> Effects:
+def _read_scalar_random(move: Move, operands: OperandValues, state: State) -> Effects:
     after = None
     if _SCALAR_RANDOM[_class_of(move.instruction, "src_a")]:
         word = np.array([state.scalar_lfsr], np.uint32)
@@ -171,11 +171,11 @@ def _read_scalar_random(move: Move, operands: Operands, state: State) -> Effects
     return Effects(merged(state.scalar_lfsr, operands), scalar_lfsr=after)
 
 
-def _reseed_scalar(move: Move, operands: Operands, state: State) -> Effects:
+def _reseed_scalar(move: Move, operands: OperandValues, state: State) -> Effects:
     return Effects(None, scalar_lfsr=scalar(move.source(operands)))
 
 
-def _to_index(move: Move, operands: Operands, state: State) -> Effects:
+def _to_index(move: Move, operands: OperandValues, state: State) -> Effects:
     value = move.source(operands)
     dimensions = masked_dimensions(move.instruction, operands, move.target)
     if isinstance(value, int):

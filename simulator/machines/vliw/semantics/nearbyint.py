@@ -13,7 +13,7 @@ import numpy as np
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat
-from castsim.isa.tpc.program import File, Instruction, Register
+from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import (
     check_element,
     check_mode,
@@ -22,9 +22,9 @@ from castsim.machines.vliw.semantics.configuration import (
     element_format,
     whole_bytes,
 )
-from castsim.machines.vliw.semantics.interface import Effects, Operands, State, Value
+from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import given, vectors
-from castsim.machines.vliw.semantics.placement import Placement, admitted, gathered, place, scattered
+from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted, gathered, place, scattered
 from castsim.machines.vliw.semantics.policies import converted, integral_policy, policy_of
 from castsim.machines.vliw.semantics.registers import destination_file, group_of
 from castsim.machines.vliw.semantics.scalars import narrow_result
@@ -43,14 +43,14 @@ class NearbyInt:
     rounded value in the source type goes to the first register of a pair, the same value as an integer to the second.
     """
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
     element: str
     mode: RoundingMode
-    placement: Placement | None
+    placement: ElementPlacement | None
     integer: str | None = None
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the rounded elements."""
         target, placement = self.target, self.placement
         fmt = element_format(self.element, target, state)
@@ -74,7 +74,7 @@ class NearbyInt:
         numbers = converted(codes, fmt, whole, policy_of(fmt, whole, mode, False, target), random.words, through)
         return random.effects(self._pair(operands, placement, results, numbers))
 
-    def _pair(self, operands: Operands, placement: Placement, results: Codes, numbers: Codes) -> Value:
+    def _pair(self, operands: OperandValues, placement: ElementPlacement, results: Codes, numbers: Codes) -> Value:
         """Return both registers; a false predicate keeps both."""
         assert operands.income is not None and self.integer is not None
         size = self.target.registers.vector_bytes
@@ -91,7 +91,7 @@ class NearbyInt:
         return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
 
 
-def prepare_nearbyint(instruction: Instruction, target: VliwTarget) -> NearbyInt:
+def prepare_nearbyint(instruction: TpcInstruction, target: VliwTarget) -> NearbyInt:
     """Check a NEARBYINT.
 
     Raises:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
-from castsim.machines.vliw.semantics.interface import Mask, Operands, Value
+from castsim.machines.vliw.semantics.interface import Mask, OperandValues, Value
 from castsim.machines.vliw.semantics.lanes import elements, lanes_of, vector_of
 
 Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class ElementPlacement:
     """Element numbers of every conversion that one instruction performs, counted through the registers of a group.
 
     `gather` and `scatter` are the elements read and written, `places` the byte of the narrow element in its own
@@ -35,7 +35,7 @@ class Placement:
     destinations: int
 
 
-def place(src: Format, dst: Format, vector_bytes: int, *, lane: int | None, registers: int) -> Placement:
+def place(src: Format, dst: Format, vector_bytes: int, *, lane: int | None, registers: int) -> ElementPlacement:
     """Place the conversions of an instruction.
 
     `lane` is the lane_sel of a single_lane form, None for all_lanes; `registers` is how many registers an instruction
@@ -47,7 +47,7 @@ def place(src: Format, dst: Format, vector_bytes: int, *, lane: int | None, regi
     if ratio == 1:
         every = np.arange(wide * registers)
         within = every % wide
-        return Placement(every, every, within * narrow_bits // 8, within, registers, registers)
+        return ElementPlacement(every, every, within * narrow_bits // 8, within, registers, registers)
     if lane is not None:
         slots = np.arange(wide)
         narrow = slots * ratio + lane
@@ -59,11 +59,11 @@ def place(src: Format, dst: Format, vector_bytes: int, *, lane: int | None, regi
     group = 1 if lane is not None else ratio
     places = narrow * narrow_bits // 8
     if dst.bits < src.bits:
-        return Placement(slots, narrow, places, own, group, 1)
-    return Placement(narrow, slots, places, own, 1, group)
+        return ElementPlacement(slots, narrow, places, own, group, 1)
+    return ElementPlacement(narrow, slots, places, own, 1, group)
 
 
-def admitted(placement: Placement | None, operands: Operands) -> Mask | None:
+def admitted(placement: ElementPlacement | None, operands: OperandValues) -> Mask | None:
     """Return which conversions a vector predicate admits, None if there is no such predicate."""
     if placement is None or not isinstance(operands.predicate, np.ndarray):
         return None
@@ -75,7 +75,9 @@ def gathered(value: Value, src: Format, where: Indices) -> Codes:
     return elements(value, src)[where]
 
 
-def scattered(results: Codes, dst: Format, placement: Placement, operands: Operands, vector_bytes: int) -> Value:
+def scattered(
+    results: Codes, dst: Format, placement: ElementPlacement, operands: OperandValues, vector_bytes: int
+) -> Value:
     """Return the destination with the results in their places, and income where none is or the predicate is false."""
     lanes = lanes_of(dst, vector_bytes)
     income = operands.income

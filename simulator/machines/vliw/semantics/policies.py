@@ -18,7 +18,7 @@ def nan_code(fmt: FloatFormat) -> int:
 
 
 def policy_of(src: Format, dst: Format, mode: RoundingMode, clip: bool, target: VliwTarget) -> Policy:
-    """Return what settles a conversion where the formats do not: rounding, range, NaN.
+    """Return the policy of a conversion where the formats leave it open: rounding, range, NaN.
 
     Conversions between integers and from float to integer are those of CONVERT; `clip` is the switch clip_fp.
     """

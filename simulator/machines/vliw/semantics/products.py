@@ -9,12 +9,12 @@ import numpy as np
 
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.isa.tpc.program import File, Instruction, Register
+from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics import integer_arithmetic
 from castsim.machines.vliw.semantics.configuration import check_element, whole_bytes
-from castsim.machines.vliw.semantics.interface import Effects, Operands, State
+from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
 from castsim.machines.vliw.semantics.lanes import broadcast, elements, given, lanes_of, merged, vector_of
-from castsim.machines.vliw.semantics.placement import Placement, place, scattered
+from castsim.machines.vliw.semantics.placement import ElementPlacement, place, scattered
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
 from castsim.targets.vliw import VliwTarget
 
@@ -29,13 +29,13 @@ _WIDENING = {File.D: 2, File.A: 4}
 class Product:
     """Whole products in the lane order of an all_lanes conversion to the wider type, ready to run."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
     src: Format
     dst: Format
-    placement: Placement
+    placement: ElementPlacement
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the products in their registers."""
         a, b = _sources(self.instruction, operands, self.src, self.target)
         negate = self.instruction.switch("neg") == 1
@@ -53,11 +53,11 @@ class Product:
 class RoundedProduct:
     """The upper halves of twice the products, ready to run."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
     src: IntFormat
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the rounded halves."""
         a, b = _sources(self.instruction, operands, self.src, self.target)
         codes, beyond = integer_arithmetic.doubled_upper_half(a, b, self.src)
@@ -69,13 +69,15 @@ class RoundedProduct:
         return plain_registers(self.instruction, self.target)
 
 
-def _sources(instruction: Instruction, operands: Operands, fmt: Format, target: VliwTarget) -> tuple[Codes, Codes]:
+def _sources(
+    instruction: TpcInstruction, operands: OperandValues, fmt: Format, target: VliwTarget
+) -> tuple[Codes, Codes]:
     lanes = lanes_of(fmt, target.registers.vector_bytes)
     first = elements(given(instruction, operands, "src_a"), fmt)
     return first, broadcast(given(instruction, operands, "src_b"), fmt, lanes)
 
 
-def prepare_product(instruction: Instruction, target: VliwTarget) -> Product | RoundedProduct:
+def prepare_product(instruction: TpcInstruction, target: VliwTarget) -> Product | RoundedProduct:
     """Prepare an integer MUL of the vector unit.
 
     Raises:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.program import Immediate, Instruction, Register
+from castsim.isa.tpc.program import Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element, whole_bytes
-from castsim.machines.vliw.semantics.interface import Effects, Operands, State
+from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
 from castsim.machines.vliw.semantics.lanes import given, merged, vectors
 from castsim.machines.vliw.semantics.registers import plain_registers
 from castsim.targets.vliw import VliwTarget
@@ -40,12 +40,12 @@ _UNPACKED_BYTES = 2
 class Rearrange:
     """A map of bytes, ready to run."""
 
-    instruction: Instruction
+    instruction: TpcInstruction
     target: VliwTarget
     source_of: ByteMap
     remarks: tuple[str, ...] = ()
 
-    def __call__(self, operands: Operands, state: State) -> Effects:
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the destination with the bytes moved."""
         source = vectors(given(self.instruction, operands, "src_a"))[0]
         assert operands.income is not None
@@ -71,7 +71,7 @@ class _Geometry:
         return range(self.vector // self.dual)
 
 
-def prepare_rearrange(instruction: Instruction, target: VliwTarget) -> Rearrange:
+def prepare_rearrange(instruction: TpcInstruction, target: VliwTarget) -> Rearrange:
     """Work out which byte goes where.
 
     Raises:
@@ -92,7 +92,7 @@ def prepare_rearrange(instruction: Instruction, target: VliwTarget) -> Rearrange
     return Rearrange(instruction, target, build(instruction, sizes), remarks)
 
 
-def _number(instruction: Instruction, name: str) -> int:
+def _number(instruction: TpcInstruction, name: str) -> int:
     value = instruction.switch(name) or 0
     assert isinstance(value, int)
     return value
@@ -102,7 +102,7 @@ def _empty(sizes: _Geometry) -> ByteMap:
     return np.full(sizes.vector, NOTHING)
 
 
-def _pack(instruction: Instruction, sizes: _Geometry) -> ByteMap:
+def _pack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """Every s-th element of a group, as a block that is repeated through its dual group."""
     group, stride = _number(instruction, "source_group"), _number(instruction, "element_stride")
     size = FORMATS[str(instruction.type)].bits // 8
@@ -115,7 +115,7 @@ def _pack(instruction: Instruction, sizes: _Geometry) -> ByteMap:
     return found
 
 
-def _unpack(instruction: Instruction, sizes: _Geometry) -> ByteMap:
+def _unpack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """Consecutive elements of a group, to every s-th place of their dual group."""
     group, stride = _number(instruction, "source_group"), _number(instruction, "element_stride")
     half, lane = _number(instruction, "group_half"), _number(instruction, "unpack_lane")
@@ -133,7 +133,7 @@ def _unpack(instruction: Instruction, sizes: _Geometry) -> ByteMap:
     return found.reshape(-1)
 
 
-def _byte_mask(instruction: Instruction, sizes: _Geometry) -> NDArray[np.bool_]:
+def _byte_mask(instruction: TpcInstruction, sizes: _Geometry) -> NDArray[np.bool_]:
     """The immediate, a bit per byte of a group."""
     operand = instruction.operand("byte_mask")
     assert isinstance(operand, Immediate)
@@ -152,7 +152,7 @@ def _move_groups(
             place[mask] = source[part][mask]
 
 
-def _mov_dg(instruction: Instruction, sizes: _Geometry) -> ByteMap:
+def _mov_dg(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """One dual group to another."""
     found = _empty(sizes)
     source = np.arange(sizes.dual) + _number(instruction, "src") * sizes.dual
@@ -161,7 +161,7 @@ def _mov_dg(instruction: Instruction, sizes: _Geometry) -> ByteMap:
     return found
 
 
-def _mov_dg_all(instruction: Instruction, sizes: _Geometry) -> ByteMap:
+def _mov_dg_all(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """To every dual group one of the source's."""
     found = _empty(sizes)
     for dual in sizes.duals:
@@ -171,7 +171,7 @@ def _mov_dg_all(instruction: Instruction, sizes: _Geometry) -> ByteMap:
     return found
 
 
-def _mov_dg_pack(instruction: Instruction, sizes: _Geometry) -> ByteMap:
+def _mov_dg_pack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """The leading half or quarter of every dual group, side by side in the lowest ones."""
     part = sizes.dual // (4 if _number(instruction, "pack_type") else 2)
     found = _empty(sizes)
@@ -180,7 +180,7 @@ def _mov_dg_pack(instruction: Instruction, sizes: _Geometry) -> ByteMap:
     return found
 
 
-def _mov_dg_unpack(instruction: Instruction, sizes: _Geometry) -> ByteMap:
+def _mov_dg_unpack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """Every second element of a dual group, each into the lower half of a slot of twice its width."""
     found = _empty(sizes)
     mask = _byte_mask(instruction, sizes)
@@ -193,7 +193,7 @@ def _mov_dg_unpack(instruction: Instruction, sizes: _Geometry) -> ByteMap:
     return found
 
 
-def _mov_g(instruction: Instruction, sizes: _Geometry) -> ByteMap:
+def _mov_g(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
     """To each enabled group the other group of its dual group."""
     found = _empty(sizes)
     mask = _byte_mask(instruction, sizes)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.program import GROUPED, File, Instruction, Register
+from castsim.isa.tpc.program import GROUPED, File, Register, TpcInstruction
 from castsim.targets.vliw import VliwTarget
 
 
-def group_of(instruction: Instruction, role: str, count: int, target: VliwTarget) -> tuple[Register, ...]:
+def group_of(instruction: TpcInstruction, role: str, count: int, target: VliwTarget) -> tuple[Register, ...]:
     """Return the registers of an operand that must name `count` of them.
 
     A pair or quad is named by D, A or Z, or by the first of its single registers; a single one that does not begin a
@@ -33,7 +33,7 @@ def group_of(instruction: Instruction, role: str, count: int, target: VliwTarget
     return tuple(Register(file, index) for index in range(first, last + 1))
 
 
-def plain_registers(instruction: Instruction, target: VliwTarget) -> Mapping[str, tuple[Register, ...]]:
+def plain_registers(instruction: TpcInstruction, target: VliwTarget) -> Mapping[str, tuple[Register, ...]]:
     """Return the registers of every operand, by its role, where their classes say all."""
     found = {}
     for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
@@ -43,7 +43,7 @@ def plain_registers(instruction: Instruction, target: VliwTarget) -> Mapping[str
     return found
 
 
-def destination_file(instruction: Instruction) -> File | None:
+def destination_file(instruction: TpcInstruction) -> File | None:
     """Return the class of the destination, None where it has a name instead."""
     operand = instruction.operand("dest")
     return operand.file if isinstance(operand, Register) else None

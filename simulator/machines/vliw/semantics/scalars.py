@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from castsim.isa.formats import Format, IntFormat
-from castsim.machines.vliw.semantics.interface import Operands
+from castsim.machines.vliw.semantics.interface import OperandValues
 from castsim.machines.vliw.semantics.lanes import WORD_MASK, signed_word
 from castsim.targets.vliw import VliwTarget
 
 
-def narrow_result(code: int, fmt: Format, operands: Operands, target: VliwTarget) -> int:
+def narrow_result(code: int, fmt: Format, operands: OperandValues, target: VliwTarget) -> int:
     """Return S after an instruction put an element into its low bits (option narrow_scalar_result).
 
     Scalar predicates only: an instruction whose predicate is false does not come here.
@@ -25,11 +25,11 @@ def narrow_result(code: int, fmt: Format, operands: Operands, target: VliwTarget
 
 
 def scalar(value: object) -> int:
-    """Return what an S register or immediate holds as an unsigned number."""
+    """Return the content of an S register or immediate as an unsigned number."""
     assert isinstance(value, int)
     return value & WORD_MASK
 
 
 def signed_scalar(value: object) -> int:
-    """Return what an S register or immediate holds as a signed number."""
+    """Return the content of an S register or immediate as a signed number."""
     return signed_word(scalar(value))

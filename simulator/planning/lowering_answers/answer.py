@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.planning import CastRequest, Heard, Plan, Way, catalogue_of, plan, plan_through
-from castsim.planning.answering.settings import MOST, Choice, Setting, changed, choices, setting_of
+from castsim.planning import CastRequest, Plan, PlanKind, catalogue_of, plan, plan_through
+from castsim.planning.lowering_answers.settings import MOST, Choice, Setting, changed, choices, setting_of
 from castsim.targets import load_target
+from castsim.timing import ProgressCallback
 
-_AS_IT_STANDS = (Way.NATIVE, Way.OPTIONS, Way.COPY)
+_AS_IT_STANDS = (PlanKind.NATIVE, PlanKind.OPTIONS, PlanKind.COPY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class Answer:
         return (*self.given, *self.chosen)
 
     @property
-    def way(self) -> Way:
-        """How the target gets the cast done; one instruction that needs options of the target is native with them."""
-        return Way.OPTIONS if self.chosen and self.plan.way is Way.NATIVE else self.plan.way
+    def kind(self) -> PlanKind:
+        """The kind of the plan; one instruction that needs options of the target is native with them."""
+        return PlanKind.OPTIONS if self.chosen and self.plan.kind is PlanKind.NATIVE else self.plan.kind
 
     @property
     def text(self) -> str | None:
@@ -70,7 +71,7 @@ def setting_text(setting: Setting) -> str:
 
 def answer(
     request: CastRequest,
-    heard: Heard = lambda *_: None,
+    progress: ProgressCallback = lambda *_: None,
     *,
     options: Mapping[str, int | str] | None = None,
     explain: bool = True,
@@ -89,11 +90,11 @@ def answer(
         IllegalError, TileError: as `plan`.
     """
     asked, given = _with_options(request, options or {})
-    found = plan(asked, heard, explain=explain, quick=quick)
-    if found.way in _AS_IT_STANDS:
+    found = plan(asked, progress, explain=explain, quick=quick)
+    if found.kind in _AS_IT_STANDS:
         return Answer(found, given)
-    search = _Search(asked, given, found, heard, quick)
-    if found.way is Way.CHAIN:
+    search = _Search(asked, given, found, progress, quick)
+    if found.kind is PlanKind.CHAIN:
         native = search.best(1, refused=CastsimError) if alternatives else None
         return Answer(found, given, native=native)
     best = search.best(1) or search.best(request.steps)
@@ -103,7 +104,7 @@ def answer(
 def answer_through(
     request: CastRequest,
     path: Sequence[str],
-    heard: Heard = lambda *_: None,
+    progress: ProgressCallback = lambda *_: None,
     *,
     options: Mapping[str, int | str] | None = None,
 ) -> Answer:
@@ -113,7 +114,7 @@ def answer_through(
         ReadError, IllegalError, TileError: as `castsim.planning.plan_through` and `answer`.
     """
     asked, given = _with_options(request, options or {})
-    return Answer(plan_through(asked, path, heard), given)
+    return Answer(plan_through(asked, path, progress), given)
 
 
 def _with_options(request: CastRequest, options: Mapping[str, int | str]) -> tuple[CastRequest, Setting]:
@@ -124,12 +125,12 @@ def _with_options(request: CastRequest, options: Mapping[str, int | str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What was asked of the target as it stands, and found."""
+    """A search: the request to the target as it stands, and what was found."""
 
     request: CastRequest
     given: Setting
     found: Plan
-    heard: Heard
+    progress: ProgressCallback
     quick: bool
 
     def best(self, steps: int, refused: type[CastsimError] = IllegalError) -> Alternative | None:
@@ -163,7 +164,7 @@ class _Search:
     def _planned(self, choice: Choice, steps: int, refused: type[CastsimError], *, quick: bool) -> Plan | None:
         request = replace(self.request, target=choice.target, steps=steps)
         try:
-            found = plan(request, self.heard, explain=False, quick=quick)
+            found = plan(request, self.progress, explain=False, quick=quick)
         except refused:
             return None
-        return None if found.way is Way.IMPOSSIBLE else found
+        return None if found.kind is PlanKind.IMPOSSIBLE else found

@@ -21,7 +21,7 @@ _ZERO_PAD = 1
 """`pad` of a tile type whose padding is zero."""
 
 
-def estimate_work(
+def estimate_tile_operation(
     operation: str,
     element: str,
     rows: int,
@@ -61,8 +61,8 @@ def estimate_work(
     operands = _Operands(lowerer, known, format_named(element), (rows, cols), region)
     if apart:
         operands.bank = tile_target(chip).group_bytes
-    work = operands.work(scratch=scratch, in_place=in_place or known.in_place)
-    return timed_alone(chip, lowerer.work(work), f"{known.mnemonic} {element}")
+    laid_out = operands.lay_out(scratch=scratch, in_place=in_place or known.in_place)
+    return timed_alone(chip, lowerer.work(laid_out), f"{known.mnemonic} {element}")
 
 
 class _Operands:
@@ -86,8 +86,8 @@ class _Operands:
         self.bank = 0
         """Bytes after which another bank begins, if tiles are to begin there."""
 
-    def work(self, *, scratch: bool, in_place: bool) -> TileWork:
-        """Return the operation; sources first, then destination, mask and tmp."""
+    def lay_out(self, *, scratch: bool, in_place: bool) -> TileWork:
+        """Return the operation on tiles; sources first, then destination, mask and tmp."""
         with_tmp = [form for form in self.operation.forms if Role.TMP in form]
         form = with_tmp[0] if scratch and with_tmp else self.operation.forms[0]
         sources = tuple(self._source(number) for number in range(form.count(Role.SOURCE)))

@@ -1,11 +1,11 @@
 """Answers: what a target does for a cast, with the options that software can set.
 
 found = answer(CastRequest("f32", "f16", "a5", spec="tosa"))
-found.way, found.plan.verdict, found.settings   # OPTIONS, CONFORMS, (("ctrl_48_at_start", 1),)
+found.kind, found.plan.verdict, found.settings   # OPTIONS, CONFORMS, (("ctrl_48_at_start", 1),)
 """
 
-from castsim.planning.answering.answer import Alternative, Answer, answer, answer_through
-from castsim.planning.answering.settings import Choice, Setting, changed, choices, settable, setting_of
+from castsim.planning.lowering_answers.answer import Alternative, Answer, answer, answer_through
+from castsim.planning.lowering_answers.settings import Choice, Setting, changed, choices, settable, setting_of
 
 __all__ = [
     "Alternative",

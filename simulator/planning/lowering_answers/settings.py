@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from castsim.isa.formats import Format, format_named
-from castsim.planning import Catalogue, Step, catalogue_of
-from castsim.planning.primitives import Arithmetic
+from castsim.planning import Catalogue, LoweringStep, catalogue_of
+from castsim.planning.primitives import ConstantArithmetic
 from castsim.planning.samples import telling_codes
 from castsim.targets import Target
 from castsim.targets.options import with_options
@@ -119,33 +119,33 @@ def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
                 yield tuple(zip(together, setting, strict=True))
 
 
-def _casts(target: Target) -> frozenset[Step]:
+def _casts(target: Target) -> frozenset[LoweringStep]:
     """Return the casts of a target, whatever they lead to; operations with a constant depend on the request."""
     first = format_named(target.casts[0].src)
     return frozenset(step for step in _all(catalogue_of(target, first, first)) if not _calculates(step))
 
 
-def _arithmetic(catalogue: Catalogue) -> list[Step]:
+def _arithmetic(catalogue: Catalogue) -> list[LoweringStep]:
     return [step for step in _all(catalogue) if _calculates(step)]
 
 
-def _calculates(step: Step) -> bool:
-    return any(isinstance(primitive, Arithmetic) for primitive in step.primitives)
+def _calculates(step: LoweringStep) -> bool:
+    return any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
 
 
-def _all(catalogue: Catalogue) -> Iterator[Step]:
+def _all(catalogue: Catalogue) -> Iterator[LoweringStep]:
     for steps in catalogue.steps.values():
         yield from steps
 
 
 class _ByTarget(Generic[_Found]):
-    """What was found for targets, by their identity and a key; targets have no hash."""
+    """The findings for targets, by their identity and a key; targets have no hash."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, object], tuple[Target, _Found]] = {}
 
     def of(self, target: Target, key: object, make: Callable[[], _Found]) -> _Found:
-        """Return what belongs to a target and a key, made on first use."""
+        """Return the entry of a target and a key, made on first use."""
         place = id(target), key
         if place not in self._found:
             if len(self._found) >= _KEPT:
