@@ -149,7 +149,7 @@ def test_a_tpc_instruction(generation: str, copy: Copy, tmp_path: Path) -> None:
     copy.edit("isa/tpc/arithmetic_forms.py", "FORMS: tuple[Form, ...] = (\n", '    *_plain("mean"),\n')
     values = "simulator/machines/vliw/semantics/elementwise.py"
     copy.edit(values, "    inverted: Codes = ~a\n    return inverted\n", MEAN)
-    copy.edit(values, '    "sub": Kind(_subtract),\n', '    "mean": Kind(_mean, floats=False),\n')
+    copy.edit(values, '    "sub": ElementwiseKind(_subtract),\n', '    "mean": ElementwiseKind(_mean, floats=False),\n')
     assert copy.touched <= matched(4)
     program, x = tmp_path / "mean.tpc", np.arange(-32, 32, dtype=np.int32) * 1000 + 1
     program.write_text(PROGRAM.format(gap="nop; nop; nop; nop\n" * 12))
