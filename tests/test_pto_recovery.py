@@ -21,7 +21,7 @@ FAULTS = {
     "unknown character": ("%y = arith.constant 1 ; index", 3),
     "open string": ('%y = arith.constant 1 : index {a = "b}', 3),
     "tile": ("%t = pto.alloc_tile : !pto.tile_buf<vec, 4x64xf32, valid=8x64>", 3),
-    "call": ("func.call @good() : () -> ()", 3),
+    "call": ("func.call good() : () -> ()", 3),
     "in nested regions": (
         "%c = arith.constant 1 : index\n"
         "scf.for %i = %c to %c step %c {\nscf.for %j = %c to %c step %c {\nnonsense\n}\n}",

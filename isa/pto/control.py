@@ -5,9 +5,10 @@ Source: docs/reference/pto.md sections 3 and 7.6.
 
 from __future__ import annotations
 
-from castsim.isa.pto import scalars, synchronisation, tcvt, tile_operations
+from castsim.isa.pto import scalars, synchronisation, tcvt, tile_alias_forms, tile_operations
+from castsim.isa.pto.attributes import check_keys, read_attributes
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.program import For, If, Operation, Return, ScalarType, Section, Type, Yield
+from castsim.isa.pto.program import Call, For, If, Operation, Return, ScalarType, Section, Type, Yield
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement, read_results
@@ -20,17 +21,17 @@ SECTIONS = ("section.vector", "section.cube", "vecscope")
 
 _REFUSED: dict[str, str] = {
     "pto.castptr": "pointer arithmetic belongs to vector-level programs",
-    "pto.reserve_buffer": "buffers shared between kernels are not modelled",
+    "pto.reserve_buffer": "known, not modelled: bytes that kernels of several cores share",
+    "pto.import_reserved_buffer": "known, not modelled: bytes that kernels of several cores share",
     "pto.get_block_idx": "one core is modelled; pass the block index as an argument",
-    "func.call": "calls are not modelled",
-    "call": "calls are not modelled",
     "scf.while": "only counted loops (scf.for) are modelled",
     "scf.condition": "only counted loops (scf.for) are modelled",
 }
 _REFUSED_PREFIXES: dict[str, str] = {
     "memref.": "memory goes through views and tiles",
-    "pto.tpush": "tile queues between cores are not modelled",
-    "pto.tpop": "tile queues between cores are not modelled",
+    "pto.tpush": "known, not modelled: tile queues between cores",
+    "pto.tpop": "known, not modelled: tile queues between cores",
+    "pto.comm.": "known, not modelled: exchange between devices",
 }
 
 
@@ -232,6 +233,28 @@ def _read_typed_values(reader: PtoReader, statement: Statement) -> tuple[tuple[s
     return tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
 
 
+def _read_call(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `@callee(%a, %b) : (T0, T1) -> T2`; whether the callee is such is known once the file has been read."""
+    callee = reader.next_of(TokenKind.SYMBOL, "a function name such as @helper")[1:]
+    reader.expect("(")
+    uses = reader.listed(reader.operand, ")")
+    check_keys(reader, read_attributes(reader), (), statement.name)
+    reader.expect(":")
+    reader.expect("(")
+    types = () if reader.take(")") else tuple(reader.types())
+    if types and not reader.take(")"):
+        reader.unexpected("',' or ')'", (")",))
+    if len(types) != len(uses):
+        raise reader.error(f"{len(uses)} operands with {len(types)} types", reader.position - 1)
+    for use, (kind, index) in zip(uses, types, strict=True):
+        reader.check_use(use, kind, index)
+    reader.expect("->")
+    kinds = reader.type_list()
+    results = statement.define(reader, kinds)
+    operands = tuple(use[0] for use in uses)
+    return Call(callee, operands, tuple(kind for kind, _ in types), results, kinds, span=statement.span)
+
+
 def _read_yield(reader: PtoReader, statement: Statement) -> Operation:
     return Yield(*_read_typed_values(reader, statement), span=statement.span)
 
@@ -243,11 +266,14 @@ def _read_return(reader: PtoReader, statement: Statement) -> Operation:
 HANDLERS: dict[str, Handler] = {
     **scalars.HANDLERS,
     **tile_operations.HANDLERS,
+    **tile_alias_forms.HANDLERS,
     **tcvt.HANDLERS,
     **synchronisation.HANDLERS,
     **{f"pto.{section}": _read_section for section in SECTIONS},
     "scf.for": _read_for,
     "scf.if": _read_if,
+    "func.call": _read_call,
+    "call": _read_call,
     "scf.yield": _read_yield,
     "return": _read_return,
     "func.return": _read_return,

@@ -13,14 +13,17 @@ from castsim.isa.modes import Saturation
 from castsim.isa.pto.attributes import format_attributes
 from castsim.isa.pto.program import (
     AllocTile,
+    AllocTiles,
     Argument,
     Arith,
     Barrier,
+    Call,
     Compare,
     Constant,
     Convert,
     For,
     Function,
+    GetTile,
     If,
     MakeView,
     Operation,
@@ -30,6 +33,7 @@ from castsim.isa.pto.program import (
     Section,
     SetFlag,
     SetValidShape,
+    Subview,
     Tcvt,
     TileOperation,
     Type,
@@ -171,13 +175,31 @@ def _convert(node: Convert) -> str:
     return f"%{node.result} = arith.{node.operation} %{node.operand} : {types}"
 
 
-def _alloc(node: AllocTile) -> str:
+def _alloc(node: AllocTile | AllocTiles) -> str:
     operands = "".join(
         f" {key} = %{value}"
         for key, value in (("addr", node.address), ("valid_row", node.valid_row), ("valid_col", node.valid_col))
         if value is not None
     )
-    return f"%{node.result} = pto.alloc_tile{operands} : {format_type(node.type)}"
+    name = "alloc_tile" if isinstance(node, AllocTile) else "alloc_multi_tile"
+    return f"%{node.result} = pto.{name}{operands} : {format_type(node.type)}"
+
+
+def _subview(node: Subview) -> str:
+    valid = f" valid [{_values(node.valid)}]" if node.valid else ""
+    types = f"{format_type(node.source_type)} -> {format_type(node.type)}"
+    sizes = f"sizes [{node.type.rows}, {node.type.cols}]"
+    return f"%{node.result} = pto.subview %{node.source}[{_values(node.offsets)}] {sizes}{valid} : {types}"
+
+
+def _get_tile(node: GetTile) -> str:
+    types = f"{format_type(node.source_type)} -> {format_type(node.type)}"
+    return f"%{node.result} = pto.multi_tile_get %{node.source}[%{node.slot}] : {types}"
+
+
+def _call(node: Call) -> str:
+    types = f"{_parenthesised(node.operand_types)} -> {_parenthesised(node.result_types)}"
+    return f"{_results(node.results)}func.call @{node.callee}({_values(node.operands)}) : {types}"
 
 
 def _make_view(node: MakeView) -> str:
@@ -249,6 +271,10 @@ _FORMS: dict[type, Callable[[Any], str]] = {
     Compare: _compare,
     Convert: _convert,
     AllocTile: _alloc,
+    AllocTiles: _alloc,
+    Subview: _subview,
+    GetTile: _get_tile,
+    Call: _call,
     MakeView: _make_view,
     PartitionView: _partition_view,
     TileOperation: _tile_operation,

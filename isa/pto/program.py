@@ -8,94 +8,39 @@ format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
+from castsim.isa.pto.names import Pipe, RoundMode
+from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
+from castsim.isa.pto.value_types import (
+    MultiTileType,
+    PartitionType,
+    PointerType,
+    ScalarType,
+    TileType,
+    Type,
+    ViewType,
+)
 from castsim.isa.warning_text import Warnings
 
+__all__ = [
+    "AllocTiles",
+    "GetTile",
+    "MultiTileType",
+    "PartitionType",
+    "Pipe",
+    "PointerType",
+    "RoundMode",
+    "ScalarType",
+    "Subview",
+    "TileType",
+    "Type",
+    "ViewType",
+]
 
-class RoundMode(IntEnum):
-    """The `round_mode` enumeration of the PTO instruction set; NONE leaves the choice to the target."""
-
-    NONE = 0
-    RINT = 1
-    ROUND = 2
-    FLOOR = 3
-    CEIL = 4
-    TRUNC = 5
-    ODD = 6
-
-
-class Pipe(StrEnum):
-    """Hardware pipes that flags and barriers name."""
-
-    S = "PIPE_S"
-    V = "PIPE_V"
-    M = "PIPE_M"
-    MTE1 = "PIPE_MTE1"
-    MTE2 = "PIPE_MTE2"
-    MTE3 = "PIPE_MTE3"
-    ALL = "PIPE_ALL"
-    MTE4 = "PIPE_MTE4"
-    MTE5 = "PIPE_MTE5"
-    V2 = "PIPE_V2"
-    FIX = "PIPE_FIX"
-
-
-# ---------------------------------------------------------------------------------------------------------- types
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarType:
-    """A builtin scalar: `index`, `i1`, `i8` .. `i64`, `u8` .. `u64` (written `ui8` ..), `f16`, `bf16`, `f32`, `f64`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class PointerType:
-    """`!pto.ptr<f32>`; `space` is the optional second parameter (`gm`, `ub`)."""
-
-    element: str
-    space: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TileType:
-    """`!pto.tile_buf<...>` in either spelling. Extents count elements; a valid extent of None is dynamic (`?`)."""
-
-    location: str
-    element: str
-    rows: int
-    cols: int
-    valid_rows: int | None
-    valid_cols: int | None
-    block_layout: str = "row_major"
-    scatter_layout: str = "none_box"
-    fractal: int = 512
-    pad: int = 0
-    compact: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ViewType:
-    """`!pto.tensor_view<?x?xf32>`; a dimension of None is dynamic."""
-
-    dims: tuple[int | None, ...]
-    element: str
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionType:
-    """`!pto.partition_tensor_view<16x64xf32>`."""
-
-    dims: tuple[int | None, ...]
-    element: str
-
-
-Type = ScalarType | PointerType | TileType | ViewType | PartitionType
+_INDEX = ScalarType("index")
 
 # ----------------------------------------------------------------------------------------------------- operations
 # Values are named without their leading '%'.
@@ -263,7 +208,7 @@ class For(Located):
     initial: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     result_types: tuple[Type, ...] = ()
-    type: ScalarType = ScalarType("index")
+    type: ScalarType = _INDEX
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +218,17 @@ class If(Located):
     condition: str
     then_body: tuple[Operation, ...]
     else_body: tuple[Operation, ...] = ()
+    results: tuple[str, ...] = ()
+    result_types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Located):
+    """`%r = func.call @callee(%a) : (types) -> types`."""
+
+    callee: str
+    operands: tuple[str, ...]
+    operand_types: tuple[Type, ...]
     results: tuple[str, ...] = ()
     result_types: tuple[Type, ...] = ()
 
@@ -307,6 +263,9 @@ Operation = (
     | Compare
     | Convert
     | AllocTile
+    | Subview
+    | AllocTiles
+    | GetTile
     | MakeView
     | PartitionView
     | TileOperation
@@ -317,6 +276,7 @@ Operation = (
     | SetValidShape
     | For
     | If
+    | Call
     | Yield
     | Return
     | Section

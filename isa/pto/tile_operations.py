@@ -201,7 +201,8 @@ def _read_alias(reader: PtoReader, statement: Statement) -> Operation:
     )
 
 
-def _read_alloc(reader: PtoReader, statement: Statement) -> Operation:
+def read_placement(reader: PtoReader, statement: Statement) -> dict[str, Use]:
+    """Read `[addr = %a] [valid_row = %r] [valid_col = %c] :` and return what is given, by its key."""
     given: dict[str, Use] = {}
     for key, operand_type in (("addr", _I64), ("valid_row", _INDEX), ("valid_col", _INDEX)):
         if reader.take(key):
@@ -214,6 +215,11 @@ def _read_alloc(reader: PtoReader, statement: Statement) -> Operation:
         reader.unexpected("addr, valid_row, valid_col (in this order) or ':'", near)
     check_keys(reader, read_attributes(reader), (), statement.name)
     reader.expect(":")
+    return given
+
+
+def _read_alloc(reader: PtoReader, statement: Statement) -> Operation:
+    given = read_placement(reader, statement)
     kind, index = tile_type(reader, statement.name)
     for key, field, extent in (("valid_row", "v_row", kind.valid_rows), ("valid_col", "v_col", kind.valid_cols)):
         if extent is None and key not in given:

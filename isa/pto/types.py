@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, Type, ViewType
+from castsim.isa.pto.program import MultiTileType, PartitionType, PointerType, ScalarType, TileType, Type, ViewType
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
 from castsim.isa.warning_text import WarningKind
@@ -70,7 +70,14 @@ _VIEW_RANK = 5  # every view is brought to five dimensions (docs/reference/pto.m
 _TYPE = re.compile(r"!([A-Za-z_][\w.$]*)(?:\s*<(.*)>)?", re.DOTALL)
 _SHAPED = re.compile(r"((?:(?:\d+|\?)x)*)(.*)", re.DOTALL)
 _DIMENSION = re.compile(r"\d{1,18}|\?")
-_KNOWN = ("!pto.tile_buf", "!pto.ptr", "!pto.tensor_view", "!pto.partition_tensor_view", "!pto.tile")
+_KNOWN = (
+    "!pto.tile_buf",
+    "!pto.multi_tile_buf",
+    "!pto.ptr",
+    "!pto.tensor_view",
+    "!pto.partition_tensor_view",
+    "!pto.tile",
+)
 _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session", "pto.vreg", "pto.mask")
 
 
@@ -121,6 +128,8 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
     fields = _split(source, start + match.start(2), match.group(2))
     if name in ("pto.tile_buf", "pto.tile"):
         return read_tile(fields, lambda field: read_element(field, warn))
+    if name == "pto.multi_tile_buf":
+        return _read_several(fields, warn)
     if name == "pto.ptr":
         return _read_pointer(fields, warn)
     dims, element = _read_shaped(fields, warn)
@@ -151,6 +160,8 @@ def format_type(kind: Type) -> str:
         return f"!pto.ptr<{element}>" if kind.space is None else f"!pto.ptr<{element}, {kind.space}>"
     if isinstance(kind, TileType):
         return format_tile(kind, element)
+    if isinstance(kind, MultiTileType):
+        return f"{format_tile(kind.tile, element).replace('tile_buf', 'multi_tile_buf', 1)[:-1]}, count={kind.count}>"
     name = "tensor_view" if isinstance(kind, ViewType) else "partition_tensor_view"
     shape = "".join(f"{'?' if extent is None else extent}x" for extent in kind.dims)
     return f"!pto.{name}<{shape}{element}>"
@@ -173,6 +184,14 @@ def _split(source: PtoSource, start: int, body: str) -> list[FieldText]:
         fields.append(FieldText(source, start + len(piece) - len(piece.lstrip()), text))
         start += len(piece) + 1
     return fields
+
+
+def _read_several(fields: list[FieldText], warn: Warn) -> MultiTileType:
+    """Read the parameters of a tile type and, last, `count=2`."""
+    key, count = fields[-1].key_and_value() if "=" in fields[-1].text else (fields[-1], fields[-1])
+    if key.text != "count" or len(fields) < 2 or not count.text.isdecimal() or not 1 <= int(count.text[:9]) <= 64:
+        raise fields[-1].error("expected how many tiles there are, 1 to 64", ("count=2",))
+    return MultiTileType(read_tile(fields[:-1], lambda field: read_element(field, warn)), int(count.text))
 
 
 def _read_pointer(fields: list[FieldText], warn: Warn) -> PointerType:

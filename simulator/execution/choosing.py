@@ -8,6 +8,7 @@ from pathlib import Path
 
 from castsim.isa import pto
 from castsim.isa.errors import ReadError
+from castsim.isa.pto.inlining import calls
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets import Target, load_target, target_for_architecture
 
@@ -55,7 +56,8 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
             raise ReadError(f"{path}: no function @{name}", legal=_shown(near))
         return functions[name], ()
     marked = [function for function in functions.values() if function.is_entry]
-    candidates = marked or list(functions.values())
+    called = {call.callee for function in functions.values() for call in calls(function.body or ())}
+    candidates = marked or [function for function in functions.values() if function.name not in called]
     if parsed.refused and (len(candidates) != 1 or (not marked and any(one.is_entry for one in parsed.refused))):
         raise parsed.refused[0].error
     if len(candidates) != 1:

@@ -15,7 +15,8 @@ class Tile:
     """A tile in a buffer.
 
     `address` and `row_pitch` count bytes, extents elements. `element_bits` is what one element takes in pitch and
-    pointer arithmetic, which for 4-bit formats may differ from the packed width.
+    pointer arithmetic, which for 4-bit formats may differ from the packed width. Of a part of another tile, `reach`
+    counts the bytes from its first to its last element; `type` may then have the shape of the whole.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Tile:
     valid_rows: int
     valid_cols: int
     element_bits: int
+    reach: int | None = None
 
     @property
     def rows(self) -> int:
@@ -43,8 +45,8 @@ class Tile:
 
     @property
     def size(self) -> int:
-        """Bytes the tile occupies."""
-        return self.rows * self.cols * self.element_bits // 8
+        """Bytes the tile occupies; of a part of a tile, those between its lines included."""
+        return self.reach if self.reach is not None else self.rows * self.cols * self.element_bits // 8
 
     @property
     def end(self) -> int:

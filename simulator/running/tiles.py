@@ -17,6 +17,7 @@ from castsim.execution.walk import Executed, execute
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.pto.inlining import inlined
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
@@ -92,6 +93,7 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
             f"{chosen.name} does not run .{Language.TILES.value} programs", legal=targets_running(Language.TILES.value)
         )
     function, left_out = choose_entry(parsed, Path(file), request.entry)
+    function = inlined(parsed, function)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
     executed = execute(
         parsed, function, request.make_lowerer(chosen), request.args, opaque=request.opaque,

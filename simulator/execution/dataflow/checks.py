@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from castsim.execution.byte_sets import common_bytes, strided
 from castsim.execution.tiles import Tile, TileCast, TileTransfer
+from castsim.execution.tree import Access
 from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
@@ -33,6 +35,7 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
         raise TileError(
             f"tile %{tile.name} starts at byte {tile.address}, which is not {memory.alignment_bytes}-byte aligned",
             span=span,
+            legal=_aligned_offsets(tile, memory.alignment_bytes),
         )
     if tile.address < 0 or tile.end > memory.capacity_bytes:
         raise TileError(
@@ -139,8 +142,26 @@ def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     return ()
 
 
+def _aligned_offsets(tile: Tile, alignment: int) -> tuple[str, ...]:
+    """Return what the offset of a part along its lines must be a multiple of."""
+    if tile.reach is None:
+        return ()
+    axis = "columns" if tile.type.block_layout == "row_major" else "rows"
+    return (f"offsets of a multiple of {alignment * 8 // tile.element_bits} {axis}",)
+
+
 def _overlap(one: Tile, two: Tile) -> bool:
-    return one.address < two.end and two.address < one.end
+    return common_bytes(_lines(one), _lines(two)) is not None
+
+
+def _lines(tile: Tile) -> Access:
+    """Return the bytes of a tile; of a part of one, those between its lines left out."""
+    if tile.reach is None:
+        return Access("ub", tile.address, tile.end, write=False)
+    line = tile.cols if tile.type.block_layout == "row_major" else tile.rows
+    pitch = line * tile.element_bits // 8
+    count = -(-tile.reach // pitch) if pitch else 0
+    return strided("ub", tile.address, ((count, pitch),), tile.reach - (count - 1) * pitch, write=False)
 
 
 def _range(tile: Tile) -> str:

@@ -17,6 +17,7 @@ from castsim.execution.vector_operations import TileEffect, as_rows, behaviour_o
 from castsim.execution.vector_operations.accesses import tile_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import IllegalError, Span
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
 
@@ -64,7 +65,11 @@ class DataflowLowerer:
 
         A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
         """
-        warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in check_work(self._chip, work))
+        filled = reduces_nothing(work)
+        warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in check_work(self._chip, filled or work))
+        if filled is not None:
+            text = f"pto.{work.mnemonic}: %{work.sources[0].name} has no valid element; %{work.dst.name} stays as it is"
+            return LoweredInstruction(Block(()), warnings=(*warnings, WarningText(WarningKind.OPERATION, text)))
         rule = self._chip.tile_operation(work.mnemonic)
         if rule is not None and rule.tmp == "ignored":
             work = replace(work, tmp=None)
@@ -119,6 +124,26 @@ class DataflowLowerer:
         legal = (pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, *others)
         if pipe not in legal:
             raise IllegalError(f"{self._chip.name} has no pipe {pipe}", span=span, legal=[f"PIPE_{p}" for p in legal])
+
+
+def reduces_nothing(work: TileWork) -> TileWork | None:
+    """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
+
+    It does nothing (docs/reference/pto.md section 7.7), and is legal where the other one is.
+    """
+    kind = VECTOR_OPERATIONS[work.mnemonic].kind if work.mnemonic in VECTOR_OPERATIONS else None
+    if kind not in (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE) or 0 in (work.dst.valid_rows, work.dst.valid_cols):
+        return None
+    by_rows = kind is Kind.ROW_REDUCE
+
+    def with_element(tile: Tile) -> Tile:
+        return replace(tile, valid_cols=1) if by_rows else replace(tile, valid_rows=1)
+
+    first = work.sources[0]
+    if first.valid_cols if by_rows else first.valid_rows:
+        return None
+    tmp = None if work.tmp is None else with_element(work.tmp)
+    return replace(work, sources=tuple(map(with_element, work.sources)), tmp=tmp)
 
 
 def cast_accesses(cast: TileCast) -> tuple[Access, ...]:

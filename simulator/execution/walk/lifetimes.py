@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from castsim.execution.walk.places import Allocator
+from castsim.execution.walk.places import Allocator, slot_bytes
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.warning_text import WarningKind, WarningText
 
-TileNode = pto.AllocTile | pto.Tcvt
-"""What creates a tile: an allocation, or a cast in one of the forms that define their destination."""
+TileNode = pto.AllocTile | pto.AllocTiles | pto.Tcvt
+"""What creates tiles: an allocation, or a cast in one of the forms that define their destination."""
 
 
 @dataclass(slots=True)
@@ -63,6 +63,10 @@ class _Reader:
                 if node.defines_dst:
                     self._create(node.dst, node)
                 self._use((node.src, node.dst, *((node.tmp,) if node.tmp else ())))
+            case pto.AllocTiles():
+                self._create(node.result, node)
+            case pto.Subview() | pto.GetTile():
+                self.held[node.result] = self.held.get(node.source, ())
             case pto.TileOperation() if node.mnemonic in ALIASES:
                 self.held[node.outputs[0]] = self.held.get(node.inputs[0], ())
             case pto.TileOperation():
@@ -128,9 +132,11 @@ def share_bytes(
     """Let tiles that are never in use together share bytes, if a program fits in no other way; return a warning."""
 
     def size_of(node: TileNode) -> int:
-        kind = node.type if isinstance(node, pto.AllocTile) else node.dst_type
-        bits = element_bits(format_named(kind.element))
-        return 0 if kind.location != "vec" else kind.rows * kind.cols * bits // 8
+        count, kind = 1, node.dst_type if isinstance(node, pto.Tcvt) else node.type
+        if isinstance(kind, pto.MultiTileType):
+            count, kind = kind.count, kind.tile
+        size = kind.rows * kind.cols * element_bits(format_named(kind.element)) // 8
+        return 0 if kind.location != "vec" else slot_bytes(size, allocator.alignment) * (count - 1) + size
 
     lifetimes, capacity, alignment = lifetimes_of(function.body or ()), allocator.capacity, allocator.alignment
     total = sum(-(-size_of(one.node) // alignment) * alignment for one in lifetimes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from castsim.execution.tiles import Tile
 from castsim.isa.errors import Span, TileError
@@ -106,6 +106,11 @@ class Allocator:
         return self.placed[key]
 
 
+def slot_bytes(size: int, alignment: int) -> int:
+    """Return the bytes from one of several tiles of a size to the next."""
+    return -(-size // alignment) * alignment
+
+
 def with_extents(node: SetValidShape, tile: Tile, rows: int, cols: int) -> Tile:
     """Return a tile with other valid extents.
 
@@ -117,4 +122,7 @@ def with_extents(node: SetValidShape, tile: Tile, rows: int, cols: int) -> Tile:
             raise TileError(f"%{node.tile}: its type fixes a valid extent at {stated}, not {given}", span=node.span)
     if min(rows, cols) < 0:
         raise TileError(f"%{node.tile}: valid region {rows} x {cols} is negative", span=node.span)
-    return Tile(tile.name, tile.format, tile.type, tile.address, rows, cols, tile.element_bits)
+    for axis, extent, physical in (("rows", rows, node.type.rows), ("columns", cols, node.type.cols)):
+        if tile.reach is not None and extent > physical:  # the target looks at the shape of the whole
+            raise TileError(f"%{node.tile}: {extent} valid {axis} of {physical}", span=node.span)
+    return replace(tile, valid_rows=rows, valid_cols=cols)

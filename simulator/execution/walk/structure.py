@@ -46,7 +46,7 @@ def synchronises(body: Sequence[pto.Operation]) -> bool:
 
 def has_addresses(body: Sequence[pto.Operation]) -> bool:
     """Whether a program places its tiles itself (level 3)."""
-    return any(isinstance(node, pto.AllocTile) and node.address is not None for node in nodes(body))
+    return any(isinstance(node, pto.AllocTile | pto.AllocTiles) and node.address is not None for node in nodes(body))
 
 
 def main_pipe(body: Block) -> str:

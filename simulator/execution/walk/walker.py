@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from castsim.execution.limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree
+from castsim.execution.walk.allocation import TileMaker
 from castsim.execution.walk.arguments import bind_arguments
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import DependentError, Loops, Scalar
 from castsim.execution.walk.folding import fold
 from castsim.execution.walk.labels import Label, cast_label, work_label
-from castsim.execution.walk.lifetimes import share_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.pieces import Pieces
-from castsim.execution.walk.places import Allocator, ArgumentUse, Pointer, TileHandle, View, with_extents
+from castsim.execution.walk.places import ArgumentUse, Pointer, TileHandle, View, with_extents
 from castsim.execution.walk.scalars import constant, evaluate
-from castsim.execution.walk.structure import bare, has_addresses, main_pipe, repeats_itself, synchronises
+from castsim.execution.walk.structure import bare, main_pipe, repeats_itself, synchronises
+from castsim.execution.walk.tile_parts import TileSlots, check_dense
 from castsim.execution.walk.views import make_view, partition
 from castsim.execution.walk.works import (
     SUPPORTED,
@@ -32,17 +33,15 @@ from castsim.execution.walk.works import (
     foreign_tile,
     is_foreign,
     is_matrix_work,
-    refuse_matrix_work,
     resolve_work,
     unsupported,
 )
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
-from castsim.isa.formats import format_named
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 
-Value = Scalar | Pointer | View | Part | TileHandle
+Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +103,12 @@ class _Walker:
     numbers: dict[int, int] = field(default_factory=dict)
     repeating: dict[int, bool] = field(default_factory=dict)
     loops: Loops = field(default_factory=Loops)
-    allocator: Allocator = field(init=False)
-    fixed_addresses: bool = field(init=False)
+    tiles: TileMaker = field(init=False)
 
     def __post_init__(self) -> None:
-        _, capacity, alignment = self.lowerer.buffer()
-        self.allocator = Allocator(capacity, alignment)
-        self.fixed_addresses = has_addresses(self.function.body or ())
-        if not self.fixed_addresses:
-            warning = share_bytes(self.function, self.allocator, self.lowerer.element_bits)
-            if warning is not None:
-                self.warnings[warning.at(self.function.span)] = None
+        self.tiles = TileMaker(self.function, self.lowerer, self.opaque)
+        if self.tiles.warning is not None:
+            self.warnings[self.tiles.warning] = None
 
     # ------------------------------------------------------------------------------------------------- operations
 
@@ -134,8 +128,17 @@ class _Walker:
         match node:
             case pto.Constant():
                 self.environment[node.result] = Scalar(constant(node.value, node.type.name))
-            case pto.AllocTile():
-                self.environment[node.result] = self._allocate(node, id(node))
+            case pto.AllocTile() | pto.AllocTiles():
+                self._allocate(node, id(node))
+            case pto.Subview():
+                self.environment[node.result] = TileHandle(
+                    self.tiles.part(node, self._tile(node.source), self._constant)
+                )
+            case pto.GetTile():
+                slots = self.environment[node.source]
+                assert isinstance(slots, TileSlots)
+                tile = slots.tile(node.result, self._constant(node.slot), node.span)
+                self.environment[node.result] = TileHandle(tile)
             case pto.MakeView():
                 self.environment[node.result] = self._make_view(node)
             case pto.PartitionView():
@@ -170,30 +173,9 @@ class _Walker:
             case _:
                 raise AssertionError(f"unknown node {type(node).__name__}")
 
-    def _allocate(self, node: pto.AllocTile, key: int) -> TileHandle:
-        """Place a tile; `key` identifies the source operation, which gets the same place each time it runs."""
-        if self.fixed_addresses and node.address is None:
-            raise ReadError(
-                f"%{node.result}: other tiles of this function have addresses (level 3), so this one needs one too",
-                span=node.span,
-                legal=("addr = %value",),
-            )
-        rows = self._extent(node.type.valid_rows, node.valid_row)
-        cols = self._extent(node.type.valid_cols, node.valid_col)
-        if is_foreign(node.type) and not self.opaque:
-            refuse_matrix_work(self.function.body or ())
-        elif is_foreign(node.type):
-            return TileHandle(foreign_tile(node.result, node.type, rows, cols))
-        fmt = format_named(node.type.element)
-        bits = self.lowerer.element_bits(fmt)
-        if node.address is not None:
-            address = self._constant(node.address)
-        else:
-            size = node.type.rows * node.type.cols * bits // 8
-            address = self.allocator.place(key, node.result, node.type, size, node.span)
-        tile = Tile(node.result, fmt, node.type, address, rows, cols, bits)
-        self.lowerer.check_tile(tile, node.span)
-        return TileHandle(tile)
+    def _allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int) -> None:
+        made = self.tiles.allocate(node, key, self._constant)
+        self.environment[node.result] = made if isinstance(made, TileSlots) else TileHandle(made)
 
     def _make_view(self, node: pto.MakeView) -> View:
         pointer = self.environment[node.pointer]
@@ -217,7 +199,7 @@ class _Walker:
     def _cast(self, node: pto.Tcvt, out: list[Node]) -> None:
         if node.defines_dst:
             kind = node.dst_type
-            self.environment[node.dst] = self._allocate(pto.AllocTile(node.dst, kind, span=node.span), id(node))
+            self._allocate(pto.AllocTile(node.dst, kind, span=node.span), id(node))
         tmp = self._tile(node.tmp) if node.tmp is not None else None
         cast = TileCast(self._tile(node.src), self._tile(node.dst), tmp, node.rounding, node.saturation, node.span)
         self._emit(node, cast_label(cast), self.lowerer.cast(cast), out)
@@ -228,6 +210,7 @@ class _Walker:
         if node.mnemonic in TRANSFERS:
             self._transfer(node, out)
         elif node.mnemonic in ALIASES:
+            check_dense(node, self._tile(node.inputs[0]))
             tile = alias_tile(node, self._tile(node.inputs[0]), self.lowerer.element_bits)
             self.lowerer.check_tile(tile, node.span)
             self.environment[node.outputs[0]] = TileHandle(tile)
@@ -364,15 +347,6 @@ class _Walker:
         if not scalar.constant:
             raise self.loops.refusal(scalar)
         return scalar.value
-
-    def _extent(self, stated: int | None, operand: str | None) -> int:
-        if operand is not None:
-            given = self._constant(operand)
-            if given < 0 or (stated is not None and stated != given):
-                raise TileError(f"valid extent {given} where the type says {'?' if stated is None else stated}")
-            return given
-        assert stated is not None
-        return stated
 
     def _tile(self, name: str) -> Tile:
         handle = self.environment[name]

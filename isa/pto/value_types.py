@@ -1,0 +1,72 @@
+"""The types of `.pto` values.
+
+`castsim.isa.pto.program` tells the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A builtin scalar: `index`, `i1`, `i8` .. `i64`, `u8` .. `u64` (written `ui8` ..), `f16`, `bf16`, `f32`, `f64`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PointerType:
+    """`!pto.ptr<f32>`; `space` is the optional second parameter (`gm`, `ub`)."""
+
+    element: str
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TileType:
+    """`!pto.tile_buf<...>` in either spelling. Extents count elements; a valid extent of None is dynamic (`?`)."""
+
+    location: str
+    element: str
+    rows: int
+    cols: int
+    valid_rows: int | None
+    valid_cols: int | None
+    block_layout: str = "row_major"
+    scatter_layout: str = "none_box"
+    fractal: int = 512
+    pad: int = 0
+    compact: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ViewType:
+    """`!pto.tensor_view<?x?xf32>`; a dimension of None is dynamic."""
+
+    dims: tuple[int | None, ...]
+    element: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionType:
+    """`!pto.partition_tensor_view<16x64xf32>`."""
+
+    dims: tuple[int | None, ...]
+    element: str
+
+
+@dataclass(frozen=True, slots=True)
+class MultiTileType:
+    """`!pto.multi_tile_buf<vec, 16x16xf16, count=2>`: so many tiles of one type, one behind the other."""
+
+    tile: TileType
+    count: int
+
+    @property
+    def element(self) -> str:
+        """Element format of every tile."""
+        return self.tile.element
+
+
+Type = ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType
