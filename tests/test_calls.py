@@ -1,0 +1,145 @@
+"""Calls, several tiles of one allocation, tiles and views as operands: against what the same text does without them."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from execution_programs import touched
+
+from castsim import run
+from castsim.isa import pto
+from castsim.isa.errors import CastsimError
+
+TARGETS = ("a2a3", "a5")
+A, B = "!pto.tile_buf<vec, 8x64xf32>", "!pto.tile_buf<vec, 8x64xf16>"
+VIEW, OTHER = "!pto.tensor_view<?x?xf32>", "!pto.tensor_view<?x?xf16>"
+PART, END = "!pto.partition_tensor_view<8x64xf32>", "!pto.partition_tensor_view<8x64xf16>"
+CONSTANTS = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 8, 32, 64))
+HELPERS = f"""
+func.func private @row(%i: index) -> index {{
+  %n = arith.constant 8 : index
+  %r = arith.muli %i, %n : index
+  return %r : index
+}}
+func.func @half(%a: {A}, %b: {B}) {{
+  %h = arith.constant 0.5 : f32
+  %t = pto.alloc_tile : {A}
+  pto.tmuls ins(%a, %h : {A}, f32) outs(%t : {A})
+  pto.tcvt ins(%t : {A}) outs(%b : {B})
+  return
+}}
+func.func @step(%vx: {VIEW}, %vy: {OTHER}, %i: index, %a: {A}, %b: {B}) {{
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %r = func.call @row(%i) : (index) -> index
+  %px = pto.partition_view %vx, offsets = [%r, %c0], sizes = [%c8, %c64] : {VIEW} -> {PART}
+  %py = pto.partition_view %vy, offsets = [%r, %c0], sizes = [%c8, %c64] : {OTHER} -> {END}
+  pto.tload ins(%px : {PART}) outs(%a : {A})
+  call @half(%a, %b) : ({A}, {B}) -> ()
+  pto.tstore ins(%b : {B}) outs(%py : {END})
+  return
+}}
+"""
+BODY = f"""
+{CONSTANTS}
+%vx = pto.make_tensor_view %x, shape = [%c32, %c64], strides = [%c64, %c1] : {VIEW}
+%vy = pto.make_tensor_view %y, shape = [%c32, %c64], strides = [%c64, %c1] : {OTHER}
+"""
+CALLED = f"""
+%a = pto.alloc_tile : {A}
+%b = pto.alloc_tile : {B}
+scf.for %i = %c0 to %c2 step %c1 {{
+  func.call @step(%vx, %vy, %i, %a, %b) : ({VIEW}, {OTHER}, index, {A}, {B}) -> ()
+}}
+func.call @step(%vx, %vy, %c2, %a, %b) : ({VIEW}, {OTHER}, index, {A}, {B}) -> ()
+"""
+MANY, PAIR = "!pto.multi_tile_buf<vec, 8x64xf32, count=2>", "!pto.multi_tile_buf<vec, 8x64xf16, count=2>"
+SLOTS = f"""
+%m = pto.alloc_multi_tile : {MANY}
+%n = pto.alloc_multi_tile : {PAIR}
+%c3 = arith.constant 3 : index
+scf.for %i = %c0 to %c3 step %c1 {{
+  %k = arith.remui %i, %c2 : index
+  %a = pto.multi_tile_get %m[%k] : {MANY} -> {A}
+  %b = pto.multi_tile_get %n[%k] : {PAIR} -> {B}
+  func.call @step(%vx, %vy, %i, %a, %b) : ({VIEW}, {OTHER}, index, {A}, {B}) -> ()
+}}
+"""
+
+
+def text(body: str, helpers: str = HELPERS, target: str = "a5") -> str:
+    entry = f"func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f16>) {{\n{BODY}{body}\nreturn\n}}\n"
+    return f'module attributes {{pto.target_arch = "{target}"}} {{\n{entry}{helpers}\n}}\n'
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("body", [CALLED, SLOTS])
+def test_the_bodies_of_the_callees_are_run(body: str, target: str, tmp_path: Path):
+    file = tmp_path / "k.pto"
+    file.write_text(text(body, target=target))
+    assert pto.parse(pto.print_program(pto.parse(file.read_text()))) == pto.parse(file.read_text())
+    x = np.random.default_rng(1).uniform(-100, 100, (32, 64)).astype(np.float32)
+    found = run(file, inputs={"x": x})
+    expected = np.zeros_like(x, np.float16)
+    expected[:24] = (x[:24] * np.float32(0.5)).astype(np.float16)
+    np.testing.assert_array_equal(found.outputs["y"], expected)
+    assert found.cycles == run(file, inputs={"x": x}, engine="event").cycles
+
+
+def test_slots_lie_one_behind_the_other_and_each_call_has_tiles_of_its_own(tmp_path: Path):
+    file = tmp_path / "k.pto"
+    file.write_text(
+        text(
+            SLOTS.replace("alloc_multi_tile :", "alloc_multi_tile addr = %p :", 1)
+            .replace("alloc_multi_tile :", "alloc_multi_tile addr = %q :", 1)
+            .replace("%m =", "%p = arith.constant 64 : i64\n%q = arith.constant 8192 : i64\n%m =", 1),
+            HELPERS.replace("alloc_tile :", "alloc_tile addr = %z :").replace(
+                "%h =", "%z = arith.constant 16384 : i64\n  %h ="
+            ),
+        )
+    )
+    found = run(file, timing_only=True)
+    starts = {(access.start, access.end) for access in touched(found.loaded.executed) if access.space == "ub"}
+    assert {(64, 64 + 2048), (64 + 2048, 64 + 4096), (8192, 9216), (9216, 10240), (16384, 18432)} == starts
+
+
+@pytest.mark.parametrize(
+    ("body", "helpers", "message"),
+    [
+        ("func.call @stepp(%vx) : (!pto.tensor_view<?x?xf32>) -> ()", HELPERS, "no function @stepp"),
+        ("func.call @out() : () -> ()", "func.func private @out()", "@out is declared here without a body"),
+        ("func.call @row(%c0) : (index) -> ()", HELPERS, "@row returns index"),
+        ("%c = arith.constant 1 : i32\n%r = func.call @row(%c) : (i32) -> index", HELPERS, "@row takes index"),
+        ("func.call @a() : () -> ()", "func.func @a() {\nfunc.call @b() : () -> ()\nreturn\n}\nfunc.func @b() {\nfunc.call @a() : () -> ()\nreturn\n}", "calls do not end: @k calls @a calls @b calls @a"),
+        ("func.call @bad() : () -> ()", "func.func @bad() {\nnonsense\nreturn\n}", "unknown operation 'nonsense'"),
+        (f"%m = pto.alloc_multi_tile : {MANY}\n%a = pto.multi_tile_get %m[%c2] : {MANY} -> {A}", "", "slot 2 of 2"),
+        (f"%m = pto.alloc_multi_tile : {MANY}\n%a = pto.multi_tile_get %m[%c0] : {MANY} -> {B}", "", "its tiles are !pto.tile_buf<vec, 8x64xf32>"),
+        ("%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 8x64xf32>", "", "how many tiles there are"),
+        ("%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 256x128xf32, count=2>", "", "bytes missing"),
+        (f"%m = pto.alloc_multi_tile : {A}", "", "is not several tiles"),
+    ],
+)  # fmt: skip
+def test_calls_and_slots_that_cannot_be(body: str, helpers: str, message: str, tmp_path: Path):
+    file = tmp_path / "k.pto"
+    file.write_text(text(body, helpers))
+    with pytest.raises(CastsimError) as caught:
+        run(file, entry="k", timing_only=True)
+    assert message in caught.value.message
+    assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_halves_of_a_tile(target: str, tmp_path: Path):
+    source = Path(__file__).parent / "vectors" / "pto_own" / "subview_halves.pto"
+    file = tmp_path / "k.pto"
+    file.write_text(source.read_text().replace('"a2a3"', f'"{target}"'))
+    x = np.random.default_rng(0).uniform(-9, 9, (8, 128)).astype(np.float32)
+    expected = np.concatenate([x[:, 64:] * 2, x[:, :64]], axis=1)
+    expected[3] *= 0.5
+    np.testing.assert_array_equal(run(file, inputs={"in": x}).outputs["out"], expected)
