@@ -29,6 +29,8 @@ class WarningKind(StrEnum):
     """A tmp tile that is ignored, too small, or missing where the bytes of other tiles are used instead."""
     IN_PLACE = "in place"
     """A result over its own source."""
+    REGION = "region"
+    """A load or store between a part of a view and a valid region of another size."""
     STRIDE = "stride"
     """Rows or repeats that start elsewhere than the text says."""
     BEYOND = "beyond"

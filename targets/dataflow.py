@@ -76,6 +76,8 @@ class TransferLimits(Fact):
     """Bursts (rows) per transfer instruction, and rows of a tile that is transferred; None: no limit is known."""
     zero_pad_only: tuple[str, ...] = ()
     """Formats that a load pads with zero or not at all."""
+    skewed_lines: bool = False
+    """Whether the library, where a part has longer lines than the tile, begins the next line where the tile's ends."""
 
 
 class Banks(Fact):

@@ -55,10 +55,10 @@ def test_pipes_that_the_chip_lacks(pipe: str) -> None:
 def test_every_refusal_has_a_place() -> None:
     for body in (
         "pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%b : !pto.tile_buf<vec, 16x64xf16>)",
-        "pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%s : !pto.tile_buf<vec, 8x64xf32>)",
+        "pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%s : !pto.tile_buf<vec, 24x64xf32>)",
     ):
         text = program(
-            "%s = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>\n"
+            "%s = pto.alloc_tile : !pto.tile_buf<vec, 24x64xf32>\n"
             "%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> "
             "!pto.partition_tensor_view<16x64xf32>\n" + body
         )

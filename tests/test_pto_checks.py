@@ -237,12 +237,12 @@ def test_the_extents_of_a_view_from_elsewhere_are_those_of_its_type() -> None:
 
 @pytest.mark.parametrize("mnemonic", ["tload", "tstore"])
 @pytest.mark.parametrize(("rows", "fits"), [(16, True), (8, False)])
-def test_a_transfer_moves_the_valid_region(mnemonic: str, rows: int, fits: bool) -> None:
+def test_a_store_moves_the_valid_region(mnemonic: str, rows: int, fits: bool) -> None:
     size, kind = ("%c16", "16x64xf32") if fits else ("%c8", "8x64xf32")
     ends = [f"%s : !pto.partition_tensor_view<{kind}>", f"%t : {T}"]
     src, dst = ends if mnemonic == "tload" else reversed(ends)
     body = f"{part('%c0, %c0', f'{size}, %c64', kind)}%t = pto.alloc_tile : {T}\npto.{mnemonic} ins({src}) outs({dst})"
-    if fits:
+    if fits or mnemonic == "tload":  # what a load moves is the target's affair
         parse(program(body))
     else:
         refused(TileError, body, "a part of 512 elements and a tile whose valid region 16x64 has 1024")

@@ -112,7 +112,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     if known is not None:
         _check_operands(reader, statement, known, inputs, outputs)
         _check_attributes(reader, statement, known, inputs, attributes)
-    if mnemonic in ("tload", "tstore"):
+    if mnemonic == "tstore":
         check_transfer(mnemonic, inputs.types, outputs.types, statement.span)
     return TileOperation(
         mnemonic,

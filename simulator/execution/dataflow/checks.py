@@ -61,12 +61,6 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     what = "tload" if transfer.load else "tstore"
     if tile.format != part.format:
         raise TileError(f"{what}: the view holds {part.format.name}, tile %{tile.name} {tile.format.name}", span=span)
-    if (part.rows, part.cols) != (tile.valid_rows, tile.valid_cols):
-        raise TileError(
-            f"{what}: the view's part is {part.rows} x {part.cols}, the valid region of %{tile.name} is "
-            f"{tile.valid_rows} x {tile.valid_cols}",
-            span=span,
-        )
     wanted = {"nd": "row_major", "dn": "col_major"}.get(part.layout)
     one_line = not transfer.load and 1 in (tile.valid_rows, tile.valid_cols)
     if wanted is None:

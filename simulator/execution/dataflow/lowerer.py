@@ -10,6 +10,7 @@ from dataclasses import replace
 from castsim.execution.byte_sets import strided
 from castsim.execution.dataflow.checks import check_tile
 from castsim.execution.dataflow.operations import BLOCK, Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.transfer_region import fitted
 from castsim.execution.dataflow.transfers import lower_transfer
 from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, GlobalSpace
@@ -57,8 +58,9 @@ class DataflowLowerer:
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store."""
-        body, warnings = lower_transfer(self._chip, transfer)
-        return LoweredInstruction(body, _transfer_accesses(transfer), None, warnings)
+        same, differing = fitted(self._chip, transfer)
+        body, warnings = lower_transfer(self._chip, same)
+        return LoweredInstruction(body, _transfer_accesses(same), None, differing + warnings)
 
     def work(self, work: TileWork) -> LoweredInstruction:
         """Lower one vector operation; its action is a `TileEffect`, the mechanism's operations carry time and streams.

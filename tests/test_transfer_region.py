@@ -1,0 +1,137 @@
+"""Loads and stores between a part of a view and a valid region of another size, by the target's option."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from execution_programs import kernel
+
+from castsim import run
+from castsim.isa.errors import TileError
+from castsim.isa.warning_text import WarningKind, of_kind
+from castsim.targets import load_target
+from castsim.targets.options import with_options
+
+WIDTH = 64
+"""Columns (rows of `dn`) of the view; the part begins at its line 1, element 3."""
+
+
+def text(part: tuple[int, int], valid: tuple[int, int], *, load: bool, dn: bool) -> str:
+    """A transfer of %x, seen as 16 lines of 64 elements, and a tile of 8 x 64 (64 x 8 of `dn`)."""
+    shape, layout = ("64x8", ", blayout=col_major") if dn else ("8x64", "")
+    tile = f"!pto.tile_buf<vec, {shape}xf32, valid=?x?{layout}>"
+    whole = f"!pto.tile_buf<vec, {shape}xf32{layout}>"
+    extents, strides = ("%c64, %c16", "%c1, %c64") if dn else ("%c16, %c64", "%c64, %c1")
+    offsets = "%o3, %c1" if dn else "%c1, %o3"
+    form = " {layout = #pto.layout<dn>}" if dn else ""
+    kind = "!pto.partition_tensor_view<?x?xf32>"
+    ends = [f"%p : {kind}", f"%t : {tile}"]
+    src, dst = ends if load else reversed(ends)
+    every = shape.replace("x", ", %c")
+    down, across = every.split(", ")
+    name, other = ("%x", "%y") if load else ("%y", "%x")
+    whole_part = f"!pto.partition_tensor_view<{shape}xf32>"
+    move = f"pto.{'tload' if load else 'tstore'} ins({src}) outs({dst})"
+    ends = [f"%q : {whole_part}", f"%w : {whole}"]
+    around = f"pto.tstore ins({ends[1]}) outs({ends[0]})" if load else f"pto.tload ins({ends[0]}) outs({ends[1]})"
+    return kernel(f"""\
+%a = arith.constant 0 : i64
+%o3 = arith.constant 3 : index
+%vr = arith.constant {valid[0]} : index
+%vc = arith.constant {valid[1]} : index
+%pr = arith.constant {part[0]} : index
+%pc = arith.constant {part[1]} : index
+%t = pto.alloc_tile addr = %a valid_row = %vr valid_col = %vc : {tile}
+%w = pto.alloc_tile addr = %a : {whole}
+%v = pto.make_tensor_view {name}, shape = [{extents}], strides = [{strides}]{form} : !pto.tensor_view<?x?xf32>
+%u = pto.make_tensor_view {other}, shape = [%c{down}, {across}], strides = [{'%c1, %c64' if dn else '%c64, %c1'}]{form} : !pto.tensor_view<?x?xf32>
+%q = pto.partition_view %u, offsets = [%c0, %c0], sizes = [%c{down}, {across}] : !pto.tensor_view<?x?xf32> -> {whole_part}
+%p = pto.partition_view %v, offsets = [{offsets}], sizes = [%pr, %pc] : !pto.tensor_view<?x?xf32> -> {kind}
+{move if load else around}
+{around if load else move}""", "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>")  # fmt: skip
+
+
+def model(
+    x: np.ndarray, part: tuple[int, int], valid: tuple[int, int], *, load: bool, how: str, skewed: bool
+) -> np.ndarray:
+    """Move element by element; sizes are lines and elements of a line, places are of flat memory."""
+    lines = part[0] if how == "library" else valid[0]
+    step = valid[1] + WIDTH - part[1] if how == "library" and skewed else WIDTH
+    made = np.zeros(8 * WIDTH if load else 16 * WIDTH, np.float32)
+    for line in range(lines if part[1] and valid[1] else 0):
+        for element in range(valid[1]):
+            far, near = WIDTH + 3 + line * step + element, line * WIDTH + element
+            made[near if load else far] = x.flat[far if load else near]
+    return made
+
+
+CASES = [
+    ((5, 20), (5, 16)),
+    ((5, 20), (3, 20)),
+    ((7, 32), (2, 5)),
+    ((4, 9), (1, 9)),
+    ((6, 8), (0, 8)),
+    ((6, 8), (6, 0)),
+]
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+@pytest.mark.parametrize("how", ["tile", "library"])
+@pytest.mark.parametrize("load", [True, False])
+@pytest.mark.parametrize("dn", [False, True])
+@pytest.mark.parametrize(("part", "valid"), CASES)
+def test_what_is_moved(
+    part: tuple[int, int], valid: tuple[int, int], dn: bool, load: bool, how: str, target: str, tmp_path: Path
+):
+    file = tmp_path / "k.pto"
+    turned = [pair[::-1] if dn else pair for pair in (part, valid)]
+    file.write_text(text(turned[0], turned[1], load=load, dn=dn))
+    x = np.random.default_rng(4).uniform(-9, 9, (16 if load else 8) * WIDTH).astype(np.float32)
+    chip = with_options(load_target(target), {"transfer_region": how})
+    found = run(file, chip, inputs={"x": x}, races="ignore")
+    expected = model(x, part, valid, load=load, how=how, skewed=target == "a2a3")
+    got = found.outputs["y"]
+    np.testing.assert_array_equal(
+        (got.T if dn and got.ndim == 2 else got).reshape(-1)[: expected.size], expected[: got.size]
+    )
+    warnings = of_kind(found.warnings, WarningKind.REGION)
+    assert len(warnings) == 1
+    assert f"the view's part is {turned[0][0]} x {turned[0][1]}" in warnings[0]
+    assert str(file) in warnings[0]
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+@pytest.mark.parametrize(
+    ("how", "part", "valid", "message"),
+    [
+        ("refuse", (5, 20), (5, 16), "the view's part is 5 x 20, the valid region of %t is 5 x 16"),
+        ("tile", (5, 20), (6, 20), "which reaches behind the part"),
+        ("tile", (5, 20), (5, 24), "which reaches behind the part"),
+        ("library", (9, 20), (5, 20), "the part's lines leave the tile"),
+    ],
+)
+def test_what_is_refused(
+    how: str, part: tuple[int, int], valid: tuple[int, int], message: str, target: str, tmp_path: Path
+):
+    file = tmp_path / "k.pto"
+    file.write_text(text(part, valid, load=True, dn=False))
+    chip = with_options(load_target(target), {"transfer_region": how})
+    with pytest.raises(TileError) as caught:
+        run(file, chip, timing_only=True)
+    assert message in caught.value.message
+    assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("how", ["refuse", "tile", "library"])
+def test_equal_sizes_ask_nobody(how: str, tmp_path: Path):
+    file = tmp_path / "k.pto"
+    file.write_text(text((5, 20), (5, 20), load=True, dn=False))
+    for target in ("a2a3", "a5"):
+        chip = with_options(load_target(target), {"transfer_region": how})
+        found = run(file, chip, timing_only=True, races="ignore")
+        assert not of_kind(found.warnings, WarningKind.REGION)
