@@ -143,3 +143,47 @@ def test_halves_of_a_tile(target: str, tmp_path: Path):
     expected = np.concatenate([x[:, 64:] * 2, x[:, :64]], axis=1)
     expected[3] *= 0.5
     np.testing.assert_array_equal(run(file, inputs={"in": x}).outputs["out"], expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_views_as_arguments_of_a_kernel(target: str, tmp_path: Path):
+    file = tmp_path / "k.pto"
+    file.write_text(f"""
+func.func @k(%v: !pto.tensor_view<16x64xf32>, %q: {END}) {{
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %a = pto.alloc_tile : {A}
+  %b = pto.alloc_tile : {B}
+  %p = pto.partition_view %v, offsets = [%c8, %c0], sizes = [%c8, %c64] : !pto.tensor_view<16x64xf32> -> {PART}
+  pto.tload ins(%p : {PART}) outs(%a : {A})
+  pto.tcvt ins(%a {{rmode = #pto<round_mode RINT>}} : {A}) outs(%b : {B})
+  pto.tstore ins(%b : {B}) outs(%q : {END})
+  return
+}}
+""")
+    x = np.random.default_rng(1).uniform(-100, 100, (16, 64)).astype(np.float32)
+    found = run(file, target, inputs={"v": x})
+    np.testing.assert_array_equal(found.outputs["q"].reshape(8, 64), x[8:].astype(np.float16))
+
+
+@pytest.mark.parametrize("kind", [A, VIEW, MANY])
+def test_arguments_that_only_a_caller_can_make(kind: str, tmp_path: Path):
+    file = tmp_path / "k.pto"
+    file.write_text(f"func.func @k(%v: {kind}) {{\nreturn\n}}\n")
+    with pytest.raises(CastsimError, match="a kernel takes pointers, views of known extents, and scalars") as caught:
+        run(file)
+    assert caught.value.legal == ("a function that makes the operand and calls @k",)
+    assert caught.value.span is not None
+
+
+def test_only_the_function_asked_for_and_what_it_calls_is_read():
+    others = "".join(f"func.func @f{n}() {{\nnonsense {n}\nreturn\n}}\n" for n in range(3))
+    whole = text(CALLED, others + HELPERS)
+    found = pto.parse(whole, only="k")
+    assert {function.name for function in found.functions} == {"k", "step", "half", "row"}
+    assert {function.name for function in pto.parse(whole, only="half").functions} == {"half"}
+    with pytest.raises(CastsimError, match="nonsense"):
+        pto.parse(whole, only="f1")
+    with pytest.raises(CastsimError, match="redefinition of function @half"):
+        pto.parse(whole.replace("@row", "@half"), only="k")

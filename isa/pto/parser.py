@@ -13,6 +13,7 @@ from castsim.isa.errors import CastsimError, LimitError, ReadError
 from castsim.isa.limits import MAX_STATEMENTS
 from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
 from castsim.isa.pto.control import read_region
+from castsim.isa.pto.inlining import calls
 from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
 from castsim.isa.pto.program import Argument, Function, Program, RefusedFunction, Return, Type
 from castsim.isa.pto.reader import PtoReader
@@ -24,7 +25,12 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def parse(
-    text: str, file: str = "<string>", *, max_statements: int = MAX_STATEMENTS, go_past_refused: bool = False
+    text: str,
+    file: str = "<string>",
+    *,
+    max_statements: int = MAX_STATEMENTS,
+    go_past_refused: bool = False,
+    only: str | None = None,
 ) -> Program:
     """Read and check a `.pto` program.
 
@@ -34,6 +40,9 @@ def parse(
         max_statements: operations that it may have.
         go_past_refused: a function that cannot be read is kept as refused, as long as the text shows where it ends.
 
+        only: name of a function; no others are read than it and what it calls, as long as the text tells where they
+            end.
+
     Returns:
         The program with every function of the file; `warnings` lists what was accepted but deserves a look.
 
@@ -42,7 +51,7 @@ def parse(
         TileError: shapes, valid regions or views that do not fit each other.
         LimitError: too many statements.
     """
-    module = _Module(PtoReader(PtoSource(file, text), max_statements), go_past_refused=go_past_refused)
+    module = _Module(PtoReader(PtoSource(file, text), max_statements), go_past_refused=go_past_refused, only=only)
     return module.read()
 
 
@@ -55,6 +64,9 @@ class _Module:
     functions: dict[str, Function] = field(default_factory=dict)
     refused: list[RefusedFunction] = field(default_factory=list)
     attributes: Attributes = field(default_factory=dict)
+    only: str | None = None
+    passed: dict[str, int] = field(default_factory=dict)
+    """First tokens of functions that were not read, by name."""
     _seen: int = 0
     """The number of the unknown characters of the text that lie inside functions refused for them."""
 
@@ -68,12 +80,14 @@ class _Module:
             index = reader.position
             self._check_characters(index + 1)
             if not reader.at("module"):
-                self._function()
+                if not self._leave_out():
+                    self._function()
                 continue
-            if module_index is not None or self.functions or self.refused:
+            if module_index is not None or self.functions or self.refused or self.passed:
                 raise reader.error("a file has one module, around all of its functions", index)
             module_index = index
             self._module()
+        self._read_called()
         found = tuple(self.functions.values())
         place = reader.span(module_index or 0)
         return Program(found, sorted_texts(self.attributes), reader.warnings, tuple(self.refused), span=place)
@@ -92,7 +106,8 @@ class _Module:
                 return
             if reader.kinds[reader.position] is TokenKind.END:
                 reader.unexpected("a function or '}'", ("func.func", "}"))
-            self._function()
+            if not self._leave_out():
+                self._function()
 
     def _check_characters(self, end: int) -> None:
         """Reject the first unknown character of the tokens before `end`, those of refused functions left out.
@@ -103,6 +118,32 @@ class _Module:
         unknown = self.reader.unknown
         if self._seen < len(unknown) and unknown[self._seen] < end:
             raise unknown_character(self.reader.source, self.reader.starts[unknown[self._seen]])
+
+    def _read_called(self) -> None:
+        """Read what the functions call that have been read, and what that calls."""
+        called = [call.callee for function in self.functions.values() for call in calls(function.body or ())]
+        while called:
+            start = self.passed.pop(called.pop(), None)
+            if start is None:
+                continue
+            known = len(self.functions)
+            self.reader.position, self._seen = start, bisect_left(self.reader.unknown, start)
+            self._function()
+            for function in list(self.functions.values())[known:]:
+                called += [call.callee for call in calls(function.body or ())]
+
+    def _leave_out(self) -> bool:
+        """Go past a function that is not asked for, if the text tells where it ends."""
+        reader, start = self.reader, self.reader.position
+        name = _name_of_function(reader, start)
+        if self.only is None or name is None or name == self.only or name in self.passed:
+            return False
+        end = _end_of_function(reader, start)
+        if end is None or name in self.functions:
+            return False
+        self.passed[name] = start
+        reader.position, self._seen = end, bisect_left(reader.unknown, end)
+        return True
 
     def _function(self) -> None:
         """Read one function, or go past it.

@@ -86,7 +86,7 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
     if request.sync not in MODES:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
     text, file = source.text, source.file
-    parsed = pto.parse(text, file, max_statements=request.limits.max_statements, go_past_refused=True)
+    parsed = _parsed(text, file, request)
     chosen = request.prepare(choose_target(parsed.target_arch, request.target))
     if Language.TILES.value not in chosen.languages:
         raise IllegalError(
@@ -103,6 +103,17 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
         raise ReadError(f"@{function.name} has flags or barriers of its own; --sync interlock is for programs without")
     inserted = _synchronised(executed, tile_target(chosen), request.sync)
     return TileProgram(file, function.name, chosen, executed, inserted, text)
+
+
+def _parsed(text: str, file: str, request: Request) -> pto.Program:
+    """Read a program: the function asked for and what it calls, everything if there is no such function."""
+    most, entry = request.limits.max_statements, request.entry
+    if entry is not None:
+        name = entry.removeprefix("@")
+        found = pto.parse(text, file, max_statements=most, go_past_refused=True, only=name)
+        if name in {one.name for one in found.functions} | {one.name for one in found.refused}:
+            return found
+    return pto.parse(text, file, max_statements=most, go_past_refused=True)
 
 
 def _synchronised(executed: Executed, target: TileTarget, sync: str) -> Synchronised | None:

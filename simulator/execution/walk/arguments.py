@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
+from castsim.execution.tiles import Part
 from castsim.execution.walk.dependence import Scalar
-from castsim.execution.walk.places import Pointer
+from castsim.execution.walk.places import ArgumentUse, Pointer, View
 from castsim.execution.walk.scalars import argument_value
+from castsim.execution.walk.views import whole_view
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
 
+Bound = Pointer | View | Part | Scalar
 
-def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -> dict[str, Pointer | Scalar]:
-    """Return the value of every argument by its name.
+
+def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -> dict[str, Bound]:
+    """Return the value of every argument by its name; views lie in memory without gaps.
 
     Raises:
         ReadError: a scalar without a value, a value for none, an argument of another kind.
@@ -25,11 +30,36 @@ def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -
     return {argument.name: _bound(function, argument, scalars) for argument in function.arguments}
 
 
-def _bound(function: pto.Function, argument: pto.Argument, scalars: Mapping[str, int | float]) -> Pointer | Scalar:
-    if isinstance(argument.type, pto.PointerType):
-        return Pointer(argument.name, format_named(argument.type.element))
+def argument_use(value: Bound) -> ArgumentUse | None:
+    """Return what is known beforehand of the memory behind an argument, None for a scalar."""
+    match value:
+        case Pointer():
+            return ArgumentUse(value.format)
+        case View():
+            use = ArgumentUse(value.pointer.format)
+            use.see_view(value.shape, value.strides)
+            return use
+        case Part():
+            use = ArgumentUse(value.format)
+            use.see_view(value.sizes, value.strides)
+            return use
+    return None
+
+
+def _bound(function: pto.Function, argument: pto.Argument, scalars: Mapping[str, int | float]) -> Bound:
+    kind = argument.type
+    if isinstance(kind, pto.PointerType):
+        return Pointer(argument.name, format_named(kind.element))
+    if isinstance(kind, pto.ViewType | pto.PartitionType) and None not in kind.dims:
+        extents = tuple(extent for extent in kind.dims if extent is not None)
+        view = View(Pointer(argument.name, format_named(kind.element)), extents, _dense(extents), "nd")
+        return view if isinstance(kind, pto.ViewType) else whole_view(view)
     if not isinstance(argument.type, pto.ScalarType):
-        raise ReadError(f"argument %{argument.name}: a kernel takes pointers and scalars", span=argument.span)
+        raise ReadError(
+            f"argument %{argument.name}: a kernel takes pointers, views of known extents, and scalars",
+            span=argument.span,
+            legal=(f"a function that makes the operand and calls @{function.name}",),
+        )
     if argument.name not in scalars:
         raise ReadError(
             f"scalar argument %{argument.name} of @{function.name} needs a value",
@@ -37,3 +67,8 @@ def _bound(function: pto.Function, argument: pto.Argument, scalars: Mapping[str,
             legal=(f"--arg {argument.name}=VALUE",),
         )
     return Scalar(argument_value(argument.name, scalars[argument.name], argument.type.name))
+
+
+def _dense(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of an array without gaps, the last dimension running fastest."""
+    return tuple(prod(extents[place + 1 :]) for place in range(len(extents)))

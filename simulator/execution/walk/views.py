@@ -47,6 +47,15 @@ def partition(node: pto.PartitionView, view: View, offsets: Sequence[int], sizes
                 f"{_times(view.shape)}",
                 span=node.span,
             )
+    return _part(view, offsets, sizes)
+
+
+def whole_view(view: View) -> Part:
+    """Return the part of a view that is all of it."""
+    return _part(view, [0] * len(view.shape), view.shape)
+
+
+def _part(view: View, offsets: Sequence[int], sizes: Sequence[int]) -> Part:
     missing = RANK - len(sizes)
     outer = view.strides[0] * view.shape[0] if view.shape else 0
     return Part(

@@ -14,7 +14,7 @@ from castsim.execution.limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree
 from castsim.execution.walk.allocation import TileMaker
-from castsim.execution.walk.arguments import bind_arguments
+from castsim.execution.walk.arguments import argument_use, bind_arguments
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import DependentError, Loops, Scalar
 from castsim.execution.walk.folding import fold
@@ -80,8 +80,9 @@ def execute(
     walker = _Walker(function, lowerer, Budget(max_walk), opaque=opaque)
     for name, value in bind_arguments(function, scalars).items():
         walker.environment[name] = value
-        if isinstance(value, Pointer):
-            walker.arguments[name] = ArgumentUse(value.format)
+        use = argument_use(value)
+        if use is not None:
+            walker.arguments[name] = use
     with_body = function.body or ()
     nodes: list[Node] = []
     walker.walk(with_body, nodes)
