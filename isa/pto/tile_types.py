@@ -28,6 +28,8 @@ _CAMEL_BLOCK = {"RowMajor": "row_major", "ColMajor": "col_major"}
 _CAMEL_SCATTER = {"NoneBox": "none_box", **_CAMEL_BLOCK}
 _CAMEL_PAD = {"Null": 0, "Zero": 1, "Max": 2, "Min": 3}
 _DEFAULT_FRACTAL = 512
+FRACTALS = (32, 512, 1024)
+"""Bytes that a box of a boxed tile may have."""
 
 _SHAPE = re.compile(r"(\d{1,18})x(\d{1,18})x(\S*)")
 _STARTS_SHAPE = re.compile(r"[\d?]")
@@ -73,7 +75,7 @@ def read_tile(fields: list[FieldText], read_element: ReadElement) -> TileType:
 
     Raises:
         ReadError: unknown, missing, repeated or misplaced parameter.
-        TileError: a valid extent is larger than the physical one.
+        TileError: boxes of no size that there is, a valid extent larger than the physical one.
     """
     first = fields[0]
     if "=" in first.text:
@@ -246,6 +248,9 @@ def _shape(field: FieldText, read_element: ReadElement) -> tuple[int, int, str]:
 
 
 def _check_valid(tile: TileType, first: FieldText) -> None:
+    if tile.scatter_layout != "none_box" and tile.fractal not in FRACTALS:
+        sizes = [f"fractal={size}" for size in FRACTALS]
+        raise TileError(f"no tile has boxes of {tile.fractal} bytes", span=first.span(), legal=sizes)
     for what, valid, physical in (("rows", tile.valid_rows, tile.rows), ("columns", tile.valid_cols, tile.cols)):
         if valid is not None and valid > physical:
             raise TileError(f"{valid} valid {what} in a tile of {physical} {what}", span=first.span())

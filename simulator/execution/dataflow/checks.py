@@ -24,6 +24,8 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
         raise TileError(f"tile %{tile.name} is in '{kind.location}'; the vector unit works on vec", span=span)
     if kind.scatter_layout != "none_box":
         raise TileError(f"tile %{tile.name} has slayout={kind.scatter_layout}; vec tiles are none_box", span=span)
+    if not kind.rows or not kind.cols:
+        raise TileError(f"tile %{tile.name} of {kind.rows} rows and {kind.cols} columns has no element", span=span)
     line = kind.cols if kind.block_layout == "row_major" else kind.rows
     if line * tile.element_bits % (8 * target.block_bytes):
         raise TileError(
