@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from execution_programs import kernel
+from execution_programs import kernel, walk
 from subview_programs import Program
 
 from castsim import run
+from castsim.execution.walk.lifetimes import lifetimes_of
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import compute_of
@@ -138,3 +139,78 @@ def test_a_part_can_have_no_elements_and_lies_anywhere(tmp_path: Path):
     )
     for target in TARGETS:
         assert run(file, target, timing_only=True).cycles < 20
+
+
+HALVES = """
+%f = arith.constant 2.0 : f32
+%t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
+%v = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%w = pto.make_tensor_view %y, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x64xf32>
+%q = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c8, %c32] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x32xf32>
+%l = pto.subview %t[%c0, %c0] sizes [8, 32] : !pto.tile_buf<vec, 8x64xf32>
+%r = pto.subview %t[%c0, %c32] sizes [8, 32] : !pto.tile_buf<vec, 8x64xf32>
+pto.tload ins(%p : !pto.partition_tensor_view<8x64xf32>) outs(%t : !pto.tile_buf<vec, 8x64xf32>)
+pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+pto.set_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]
+pto.wait_flag[<PIPE_MTE2>, <PIPE_MTE3>, <EVENT_ID0>]
+pto.tmuls ins({0}, %f : !pto.tile_buf<vec, 8x32xf32>, f32) outs({0} : !pto.tile_buf<vec, 8x32xf32>)
+pto.tstore ins(%r : !pto.tile_buf<vec, 8x32xf32>) outs(%q : !pto.partition_tensor_view<8x32xf32>)
+pto.barrier <PIPE_ALL>
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_only_halves_that_share_bytes_race(target: str, tmp_path: Path):
+    file = tmp_path / "k.pto"
+    x = np.arange(512, dtype=np.float32).reshape(8, 64)
+    file.write_text(kernel(HALVES.format("%l"), "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
+    found = run(file, target, inputs={"x": x})
+    np.testing.assert_array_equal(found.outputs["y"].reshape(-1)[:32], x[0, 32:])
+    file.write_text(kernel(HALVES.format("%r"), "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
+    with pytest.raises(CastsimError, match=r"ub bytes 128 \.\. 255"):
+        run(file, target, inputs={"x": x})
+
+
+def test_a_tile_is_in_use_as_long_as_its_parts_are():
+    text = """
+%t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
+%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 8x32xf32, count=2>
+%u = pto.alloc_tile : !pto.tile_buf<vec, 8x32xf32>
+%l = pto.subview %t[%c0, %c0] sizes [8, 32] : !pto.tile_buf<vec, 8x64xf32>
+%k = pto.subview %l[%c0, %c0] sizes [4, 32] : !pto.tile_buf<vec, 8x32xf32>
+%s = pto.multi_tile_get %m[%c1] : !pto.multi_tile_buf<vec, 8x32xf32, count=2> -> !pto.tile_buf<vec, 8x32xf32>
+pto.tabs ins(%l : !pto.tile_buf<vec, 8x32xf32>) outs(%u : !pto.tile_buf<vec, 8x32xf32>)
+pto.tabs ins(%u : !pto.tile_buf<vec, 8x32xf32>) outs(%s : !pto.tile_buf<vec, 8x32xf32>)
+pto.tabs ins(%k : !pto.tile_buf<vec, 4x32xf32>) outs(%k : !pto.tile_buf<vec, 4x32xf32>)
+"""
+    (function,) = pto.parse(kernel(text)).functions
+    found = lifetimes_of(function.body or ())
+    first = found[0].first
+    assert first is not None
+    assert [(one.first, one.last) for one in found] == [(first, first + 2), (first + 1, first + 1), (first, first + 1)]
+
+
+def test_valid_extents_belong_to_a_value_not_to_its_bytes():
+    kind = "!pto.tile_buf<vec, 8x64xf32, valid=?x?>"
+    part = "!pto.tile_buf<vec, 4x64xf32, valid=?x?>"
+    text = f"""
+%zero = arith.subi %n, %n : index
+%four = arith.addi %zero, %c4 : index
+%t = pto.alloc_tile valid_row = %c8 valid_col = %c64 : {kind}
+%s = pto.subview %t[%c0, %c0] sizes [4, 64] valid [%four, %n] : {kind} -> {part}
+pto.set_validshape %t, %c2, %c32 : {kind}
+pto.tabs ins(%s : {part}) outs(%s : {part})
+pto.set_validshape %s, %c1, %c16 : {part}
+pto.tabs ins(%t : {kind}) outs(%t : {kind})
+pto.tabs ins(%s : {part}) outs(%s : {part})
+"""
+    found = walk(kernel(text, "%n: index"), {"n": 64})
+    names = [one.text for one in found.tree.instructions if one.text.startswith("tabs")]
+    assert names == ["tabs f32 4 x 64", "tabs f32 2 x 32", "tabs f32 1 x 16"]
+    with pytest.raises(CastsimError, match="5 valid rows of 4"):
+        walk(
+            kernel(text.replace("%s, %c1", "%s, %n"), "%n: index").replace("valid [%four, %n]", "valid [%four, %c64]"),
+            {"n": 5},
+        )
