@@ -9,15 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from execution_programs import kernel, walk
-from subview_programs import Program
+from execution_programs import issued, kernel, touched, walk
+from subview_programs import Program, tile_type
 
 from castsim import run
+from castsim.execution.dataflow.operations import ScalarWork
 from castsim.execution.walk.lifetimes import lifetimes_of
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import compute_of
 from castsim.running.loading import load_program
+from castsim.targets import load_target
 
 TARGETS = ("a2a3", "a5")
 
@@ -214,3 +216,45 @@ pto.tabs ins(%s : {part}) outs(%s : {part})
             kernel(text.replace("%s, %c1", "%s, %n"), "%n: index").replace("valid [%four, %n]", "valid [%four, %c64]"),
             {"n": 5},
         )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("i", "j", "rows", "cols"), [(2, 0, 4, 64), (0, 16, 8, 32), (3, 16, 1, 16), (5, 0, 1, 64), (1, 48, 7, 16)]
+)
+def test_the_machine_issues_what_a_tile_at_that_address_gets(target: str, i: int, j: int, rows: int, cols: int):
+    """Of the part's shape if that has the whole's pitch, else of the whole's with the part's valid region."""
+
+    def kind(element: str, valid: tuple[int, int], shape: tuple[int, int]) -> str:
+        return tile_type(element, *shape, valid)
+
+    constants = f"%i = arith.constant {i} : index\n%j = arith.constant {j} : index\n%r = arith.constant {rows} : index\n%q = arith.constant {cols} : index\n%f = arith.constant 2.0 : f32\n"
+    at = {"a": 0, "h": 4096}
+    constants += "".join(f"%a{name} = arith.constant {place} : i64\n" for name, place in at.items())
+    view = "%v = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>\n%p = pto.partition_view %v, offsets = [%i, %j], sizes = [%r, %q] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<?x?xf32>\n"
+    shape = (rows, cols) if cols == 64 else (8, 64)
+    texts = []
+    for parts in (True, False):
+        lines, types = [constants, view], {}
+        for name, element, size in (("a", "f32", 4), ("h", "f16", 2)):
+            whole = tile_type(element, 8, 64)
+            if parts:
+                types[name] = tile_type(element, rows, cols)
+                lines.append(f"%w{name} = pto.alloc_tile addr = %a{name} : {whole}")
+                lines.append(f"%{name} = pto.subview %w{name}[%i, %j] sizes [{rows}, {cols}] : {whole}")
+            else:
+                types[name] = kind(element, (rows, cols), shape)
+                lines.append(f"%b{name} = arith.constant {at[name] + (i * 64 + j) * size} : i64")
+                lines.append(f"%{name} = pto.alloc_tile addr = %b{name} : {types[name]}")
+        lines.append(f"pto.tload ins(%p : !pto.partition_tensor_view<?x?xf32>) outs(%a : {types['a']})")
+        lines.append(f"pto.tmuls ins(%a, %f : {types['a']}, f32) outs(%a : {types['a']})")
+        lines.append(f"pto.tcvt ins(%a : {types['a']}) outs(%h : {types['h']})")
+        lines.append(f"pto.tstore ins(%a : {types['a']}) outs(%p : !pto.partition_tensor_view<?x?xf32>)")
+        texts.append(kernel("\n".join(lines), "%x: !pto.ptr<f32>"))
+    one, other = (walk(text, target=load_target(target)) for text in texts)
+    plain, expected = (
+        [(name, operation) for name, operation in issued(each) if not isinstance(operation, ScalarWork)]
+        for each in (one, other)
+    )
+    assert plain == expected
+    assert touched(one) == touched(other)

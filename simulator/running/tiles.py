@@ -105,7 +105,7 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
     return TileProgram(file, function.name, chosen, executed, inserted, text)
 
 
-def _parsed(text: str, file: str, request: Request) -> pto.Program:
+def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
     """Read a program: the function asked for and what it calls, everything if there is no such function."""
     most, entry = request.limits.max_statements, request.entry
     if entry is not None:
