@@ -34,6 +34,7 @@ def declare(parser: ArgumentParser) -> None:
     )
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
+    add("--all-entries", action="store_true", help="run every function of a .pto file by itself; a table at the end")
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")

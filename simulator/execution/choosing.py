@@ -45,6 +45,7 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
         CastsimError: the function asked for could not be read; without a name, one that could as well be meant.
     """
     functions = {function.name: function for function in parsed.functions if function.body is not None}
+    candidates = entries(parsed)
     if entry is not None:
         name = entry.removeprefix("@")
         for one in parsed.refused:
@@ -55,10 +56,10 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
             near = difflib.get_close_matches(name[:_LISTED], names[:_LISTED], 3) or names
             raise ReadError(f"{path}: no function @{name}", legal=_shown(near))
         return functions[name], ()
-    marked = [function for function in functions.values() if function.is_entry]
-    called = {call.callee for function in functions.values() for call in calls(function.body or ())}
-    candidates = marked or [function for function in functions.values() if function.name not in called]
-    if parsed.refused and (len(candidates) != 1 or (not marked and any(one.is_entry for one in parsed.refused))):
+    if parsed.refused and (
+        len(candidates) != 1
+        or (not any(function.is_entry for function in candidates) and any(one.is_entry for one in parsed.refused))
+    ):
         raise parsed.refused[0].error
     if len(candidates) != 1:
         what = "no function" if not candidates else f"{len(candidates)} functions"
@@ -71,6 +72,14 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
         )
         for one in parsed.refused
     )
+
+
+def entries(parsed: pto.Program) -> list[pto.Function]:
+    """Return the functions that can be meant without a name: those marked as entries, else those that nobody calls."""
+    functions = [function for function in parsed.functions if function.body is not None]
+    marked = [function for function in functions if function.is_entry]
+    called = {call.callee for function in functions for call in calls(function.body or ())}
+    return marked or [function for function in functions if function.name not in called]
 
 
 def _shown(names: Sequence[str]) -> list[str]:

@@ -58,6 +58,11 @@ def execute(options: Namespace) -> Outcome:
     _check_options(options, ENGINES)
     check_views(options)
     check_what_if(options)
+    if options.all_entries:
+        from castsim.commands.execution.run_entries import run_entries  # noqa: PLC0415 - few runs ask for it
+
+        path = Path("/dev/stdin" if options.program == "-" else options.program)
+        return run_entries(options, path, lambda one: _simulate(one, _load(one)[0], ())[0])
     loaded, read = _load(options)
     further = check_report(options, loaded.target)
     _check_language(options, loaded)
