@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from castsim.commands.outcome import Outcome
 from castsim.execution.choosing import entries
@@ -32,7 +32,7 @@ class EntryOutcome:
     cycles: int | None
     error: str | None
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, str | int | None]:
         """Return it as JSON."""
         return {"entry": self.name, "cycles": self.cycles, "error": self.error}
 
