@@ -49,6 +49,14 @@ class Kind(StrEnum):
     """The first row, in all rows."""
     COLUMN_BROADCAST = "column broadcast"
     """A tile and a vector with one element per column."""
+    RAMP = "ramp"
+    """No source: numbers that ascend or descend from a scalar, in one row."""
+    GATHER = "gather"
+    """The elements of a tile that a tile of numbers names, one for each element of the destination."""
+    TRANSPOSE = "transposition"
+    """Rows become columns."""
+    CONCATENATE = "concatenation"
+    """The rows of two tiles side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +90,11 @@ class VectorOperation:
 
     `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode` or `isBinary`. `tmp_like_source` says that the text
-    wants a scratch tile of the source's type and valid region. Of a fill, `in_place` says that source and destination
-    are the same bytes, `enlarges` that the destination may have more rows and columns than the source.
+    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary` or `descending`. `tmp_like_source` says
+    that the text wants a scratch tile of the source's type and valid region. Of a fill, `in_place` says that source and
+    destination are the same bytes, `enlarges` that the destination may have more rows and columns than the source.
+    `scalar_unit` says that the vendor's tool takes it for work of the scalar unit when it inserts flags, whichever unit
+    does it.
     """
 
     mnemonic: str
@@ -96,6 +106,7 @@ class VectorOperation:
     tmp_like_source: bool = False
     in_place: bool = False
     enlarges: bool = False
+    scalar_unit: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -151,10 +162,12 @@ def _row(
     tmp_like_source: bool = False,
     in_place: bool = False,
     enlarges: bool = False,
+    scalar_unit: bool = False,
 ) -> VectorOperation:
     """Return a row; `forms` are words with a letter per operand, those of the roles."""
     operands = tuple(tuple(map(Role, form)) for form in forms.split())
-    return VectorOperation(mnemonic, kind, function, operands, section, attribute, tmp_like_source, in_place, enlarges)
+    flags = (tmp_like_source, in_place, enlarges, scalar_unit)
+    return VectorOperation(mnemonic, kind, function, operands, section, attribute, *flags)
 
 
 _ALL = (
@@ -211,6 +224,10 @@ _ALL = (
     _row("tcolexpandmax", Kind.COLUMN_BROADCAST, "max", "aa", "7.5"),
     _row("tcolexpandmin", Kind.COLUMN_BROADCAST, "min", "aa", "7.5"),
     _row("tcolexpandexpdif", Kind.COLUMN_BROADCAST, "expdif", "aa", "7.5"),
+    _row("tci", Kind.RAMP, "ramp", "s st", "7.7", "descending", scalar_unit=True),
+    _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
+    _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),
+    _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
 )
 
 VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}

@@ -12,6 +12,7 @@ from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.elements import Bytes, tile_view, valid_codes
 from castsim.execution.vector_operations.movement import fill, move
+from castsim.execution.vector_operations.rearranging import rearrange
 from castsim.execution.vector_operations.reductions import reduce_columns, reduce_columns_by_pairs, reduce_rows
 from castsim.execution.vector_operations.selection import compare, select
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, vector_operand
@@ -67,6 +68,8 @@ class TileEffect:
                 _reduce(buffer, work, behaviour)
             case Kind.SELECT:
                 select(buffer, work, behaviour)
+            case Kind.RAMP | Kind.GATHER | Kind.TRANSPOSE | Kind.CONCATENATE:
+                rearrange(buffer, work, behaviour)
             case _:
                 _per_element(buffer, work, behaviour)
 

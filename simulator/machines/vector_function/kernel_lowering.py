@@ -34,6 +34,7 @@ from castsim.machines.vector_function.kernel_nests import (
     scalar_elements,
     select,
 )
+from castsim.machines.vector_function.kernel_rearranging import ramps_by_vectors, rearranging_nests, scalar_ramp
 from castsim.machines.vector_function.operations import LONG_DIVISION, Nest, VectorFunction
 from castsim.machines.vector_function.plan import control_writes
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -50,6 +51,8 @@ def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
         IllegalError: the target has no kernel of this operation.
     """
     kernel = kernel_of(target, work)
+    if kernel.structure == "ramp" and not ramps_by_vectors(target, work):
+        return scalar_ramp(target.pipes.scalar, work)
     variant = kernel_variant(target, work)
     operands = Operands()
     nests = _nests(_Context(target, work, kernel, variant, operands))
@@ -147,6 +150,8 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
             region = context.region(work.dst, source.valid_rows, source.valid_cols)
             copies = not VECTOR_OPERATIONS[work.mnemonic].in_place
             return fill(context.operands, region, source, work.dst, copies=copies, branches=context.branches)
+        case "ramp" | "gather" | "transposition" | "concatenation":
+            return rearranging_nests(context.operands, work, context.kernel, context.target.registers.register_bytes)
 
 
 def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
