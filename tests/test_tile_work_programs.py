@@ -246,7 +246,7 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
         s = ("s", element)
         match operation.kind:
             case Kind.ELEMENTWISE if len(operation.forms[0]) == 2:
-                ins = [a, s] if mnemonic.endswith("s") and mnemonic != "tabs" else [a, b]
+                ins = [a, s] if "as" in map("".join, operation.forms) else [a, b]
                 lines.append(statement(mnemonic, ins, d))
             case Kind.ELEMENTWISE:
                 lines.append(statement(mnemonic, [a], d))
@@ -293,7 +293,7 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
 
 
 def test_the_model_covers_every_operation() -> None:
-    apart = {"tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "tci", "tgather", "ttrans", "tconcat"}
+    apart = {"tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "tci", "tgather", "ttrans", "tconcat", "taxpy"}
     assert set(TYPES) | apart == set(VECTOR_OPERATIONS)
     assert Model("f32", "a5").neutral("mul") == 1
 
@@ -366,7 +366,9 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
         moved = f"pto.tload ins(%p{letter} : {part}) outs(%{letter} : {kinds[letter]})"
         if letter == "d":
             types = ", ".join(element if o == "s" else kinds[o] for o in operands)
-            if operation.kind is Kind.COMPARE:  # writes some bytes of its tile, all of which are stored
+            if (
+                operation.accumulates or operation.kind is Kind.COMPARE
+            ):  # writes some bytes of its tile, all of which are stored
                 lines.append(moved)
             ins = f"ins({', '.join('%' + o for o in operands)} : {types})"
             lines.append(f"pto.{mnemonic} {ins} outs(%d : {kinds['d']})")
@@ -381,7 +383,9 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
 def test_no_operation_races_by_itself(mnemonic: str, name: str, tmp_path: Path) -> None:
     """With the flags that the tool inserts, loads, operation and store are in order; so are its own instructions."""
     path = tmp_path / "k.pto"
-    path.write_text(transferred(mnemonic, "i32" if mnemonic in ("tmov", "tci") else "f16", name))
+    legal = TYPES[mnemonic][TARGETS.index(name)].split() if mnemonic in TYPES else ["f16"]
+    legal = ["i32"] if mnemonic in ("tmov", "tci") else legal
+    path.write_text(transferred(mnemonic, "f16" if "f16" in legal else legal[0], name))
     result = run(path, name, timing_only=True)
     assert result.cycles > 0
     assert not result.races

@@ -94,7 +94,7 @@ class VectorOperation:
     that the text wants a scratch tile of the source's type and valid region. Of a fill, `in_place` says that source and
     destination are the same bytes, `enlarges` that the destination may have more rows and columns than the source.
     `scalar_unit` says that the vendor's tool takes it for work of the scalar unit when it inserts flags, whichever unit
-    does it.
+    does it. `accumulates` says that what the destination holds takes part, as the last operand.
     """
 
     mnemonic: str
@@ -107,6 +107,7 @@ class VectorOperation:
     in_place: bool = False
     enlarges: bool = False
     scalar_unit: bool = False
+    accumulates: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -135,8 +136,8 @@ class VectorOperation:
 
     @property
     def integers_exact(self) -> bool:
-        """Whether its results on integers are certain whatever the order of its steps: only quotients are not."""
-        return "div" not in self.parts
+        """Whether its results on integers are certain: not those of quotients, remainders and shifts."""
+        return {"div", "rem", "fmod", "shl", "shr"}.isdisjoint(self.parts)
 
 
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
@@ -163,10 +164,11 @@ def _row(
     in_place: bool = False,
     enlarges: bool = False,
     scalar_unit: bool = False,
+    accumulates: bool = False,
 ) -> VectorOperation:
     """Return a row; `forms` are words with a letter per operand, those of the roles."""
     operands = tuple(tuple(map(Role, form)) for form in forms.split())
-    flags = (tmp_like_source, in_place, enlarges, scalar_unit)
+    flags = (tmp_like_source, in_place, enlarges, scalar_unit, accumulates)
     return VectorOperation(mnemonic, kind, function, operands, section, attribute, *flags)
 
 
@@ -196,6 +198,24 @@ _ALL = (
     _row("tabs", Kind.ELEMENTWISE, "abs", "a", "7.3"),
     _row("tneg", Kind.ELEMENTWISE, "neg", "a", "7.3"),
     _row("trelu", Kind.ELEMENTWISE, "relu", "a", "7.3"),
+    _row("tand", Kind.ELEMENTWISE, "and", "aa", "7.3"),
+    _row("tor", Kind.ELEMENTWISE, "or", "aa", "7.3"),
+    _row("txor", Kind.ELEMENTWISE, "xor", "aa aat", "7.3"),
+    _row("tnot", Kind.ELEMENTWISE, "not", "a", "7.3"),
+    _row("tands", Kind.ELEMENTWISE, "and", "as", "7.3"),
+    _row("tors", Kind.ELEMENTWISE, "or", "as", "7.3"),
+    _row("txors", Kind.ELEMENTWISE, "xor", "as ast", "7.3"),
+    _row("tshl", Kind.ELEMENTWISE, "shl", "aa", "7.3"),
+    _row("tshr", Kind.ELEMENTWISE, "shr", "aa", "7.3"),
+    _row("tshls", Kind.ELEMENTWISE, "shl", "as", "7.3"),
+    _row("tshrs", Kind.ELEMENTWISE, "shr", "as", "7.3"),
+    _row("trem", Kind.ELEMENTWISE, "rem", "aa aat", "7.3"),
+    _row("trems", Kind.ELEMENTWISE, "rem", "as ast", "7.3"),
+    _row("tfmod", Kind.ELEMENTWISE, "fmod", "aa", "7.3"),
+    _row("tfmods", Kind.ELEMENTWISE, "fmod", "as", "7.3"),
+    _row("tprelu", Kind.ELEMENTWISE, "prelu", "aa aat", "7.3"),
+    _row("tlrelu", Kind.ELEMENTWISE, "prelu", "as", "7.3"),
+    _row("taxpy", Kind.ELEMENTWISE, "axpy", "as", "7.3", accumulates=True),
     _row("tcmp", Kind.COMPARE, "compare", "aa", "7.3", "cmpMode"),
     _row("tcmps", Kind.COMPARE, "compare", "as", "7.3", "cmpMode"),
     _row("tsel", Kind.SELECT, "select", "maat", "7.3"),

@@ -25,6 +25,8 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
         found += [Access(BUFFER, work.tmp.address, work.tmp.end, write) for write in (False, True)]
     if work.mask is not None:
         found.append(_rows(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
+    if VECTOR_OPERATIONS[work.mnemonic].accumulates:
+        found.append(tile_bytes(work.dst, write=False))
     if float_route(work, behaviour.facts) is not None:
         found.append(tile_bytes(work.sources[0], write=True))
     if behaviour.window is not None:

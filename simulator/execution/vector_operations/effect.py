@@ -80,6 +80,8 @@ def _per_element(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         result = _routed_quotient(buffer, work, behaviour)
     else:
         operands = _operands(buffer, work, operation.kind)
+        if operation.accumulates:
+            operands.append(valid_codes(buffer, work.dst))
         if _divides_by_reciprocal(work, behaviour):
             reciprocal = apply("recip", operands[1:], work.dst.format, behaviour)
             result = apply("mul", (operands[0], reciprocal), work.dst.format, behaviour)

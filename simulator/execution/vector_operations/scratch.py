@@ -40,7 +40,7 @@ def check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOpera
         )
     if rule.tmp != "used":
         return
-    if work.scalars and tmp.format != like.format:
+    if operation.kind is Kind.SELECT and work.scalars and tmp.format != like.format:
         raise ReadError(f"{work.mnemonic} keeps its scalar in tmp: %{tmp.name} must hold {like.format.name}")
     _check_size(work, tmp, _scratch_need(target, work, operation))
 
@@ -74,6 +74,10 @@ def _scratch_need(target: DataflowTarget, work: TileWork, operation: VectorOpera
     if work.binary:
         source = work.sources[0]
         return (source.valid_rows + 1) // 2 * source.row_pitch
+    if operation.function == "xor":
+        return work.dst.valid_rows * work.dst.row_pitch
+    if operation.function == "rem":
+        return work.dst.row_pitch
     if operation.kind is Kind.TRANSPOSE and transposes_by_blocks(work):
         return work.sources[0].size
     return target.block_bytes

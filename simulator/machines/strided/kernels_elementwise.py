@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from castsim.execution.tiles import TileWork
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of
+from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of, words
 from castsim.machines.strided.operations import Stream
 from castsim.targets.strided_repeat import StridedOperation
 
@@ -22,8 +22,13 @@ _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16",
 
 def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
     """Append a kernel whose instructions run one behind the other: the first on the sources, the others in place."""
-    region, dst = region_of(work.dst), operand_of(work.dst)
-    sources = [operand_of(source) for source in work.sources]
+    fmt = words(work.dst.format)
+    region, dst = region_of(work.dst), operand_of(work.dst, fmt)
+    if fmt != work.dst.format:
+        region = Region(region.lines, -(-region.length * work.dst.element_bits // fmt.storage_bits))
+    sources = [operand_of(source, fmt) for source in work.sources]
+    if VECTOR_OPERATIONS[work.mnemonic].accumulates:
+        sources.append(dst)
     for number, instruction in enumerate(kernel.instructions):
         if number:
             sequence.barrier()

@@ -14,9 +14,8 @@ from castsim.execution.tree import Block, Node, loop_of
 from castsim.execution.vector_operations.shapes import BLOCK, transposes_by_blocks
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of
+from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, words
 from castsim.machines.strided.kernels_elementwise import always
-from castsim.machines.strided.kernels_movement import words
 from castsim.machines.strided.operations import ScalarWork, SetFlag, Stream, WaitFlag
 from castsim.targets.strided_repeat import StridedOperation
 
