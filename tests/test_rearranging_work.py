@@ -19,7 +19,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.synchronisation.flags.insertion import insert
 from castsim.synchronisation.races.detector import find_races
-from castsim.synchronisation.races.findings import Kind
+from castsim.synchronisation.races.findings import RaceKind
 
 TARGETS = ("a2a3", "a5")
 MOVED = ("i8", "i16", "i32", "f16", "bf16", "f32")
@@ -33,7 +33,7 @@ def ran(text: str, name: str, before: np.ndarray) -> np.ndarray:
     fast, event = (simulate(tree, chip, None, engine=engine, max_cycles=10**7) for engine in ("fast", "event"))
     assert fast.total == event.total
     assert fast.pipes == event.pipes
-    assert not [finding for finding in find_races(tree, chip) if finding.kind is not Kind.UNWRITTEN]
+    assert not [finding for finding in find_races(tree, chip) if finding.kind is not RaceKind.UNWRITTEN]
     return computed(text, chip, before)
 
 
@@ -182,7 +182,7 @@ def test_a_ramp_without_tmp_is_work_of_the_scalar_unit(name: str) -> None:
     assert [each.pipe for each in tree.instructions if each.mnemonic in ("tci", "tadd")] == ["S", "V"]
     inserted = insert(tree, target(name)).tree
     assert {"set_flag S -> V id 0", "wait_flag S -> V id 0"} <= {each.text for each in inserted.instructions}
-    assert not [finding for finding in find_races(inserted, target(name)) if finding.kind is not Kind.UNWRITTEN]
+    assert not [finding for finding in find_races(inserted, target(name)) if finding.kind is not RaceKind.UNWRITTEN]
     assert VECTOR_OPERATIONS["tci"].scalar_unit
     short, long = (estimate_work("tci", "i32", 1, cols, target=name).cycles for cols in (64, 128))
     assert long - short == 2 * 64
@@ -229,6 +229,9 @@ EVERY = [F, G, N, H, D, R, C]
         (statement("tconcat", [F, F], D), "a2a3", "64 and 64 columns of %f and %f do not fit into the 64 of %d"),
         (statement("tconcat", [G, Spot("g", "f32", 8, 32, 4096)], C), "a5", "do not make the 60 of %c"),
         (statement("tconcat", [G, R], D), "a5", "%r is i32"),
+        (statement("tpartadd", [C, C], D), "a5", "valid region of %c is 8 x 60, of %d 8 x 64"),
+        (statement("tpartadd", [F, D], C), "a2a3", "valid region of %f is 8 x 64, of %c 8 x 60"),
+        (statement("tpartmax", [F, Spot("d", "f32", 8, 64, 24576)], N), "a5", "is i32"),
     ],
 )  # fmt: skip
 def test_refusals(operation: str, name: str, message: str) -> None:

@@ -250,6 +250,8 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
                 lines.append(statement(mnemonic, ins, d))
             case Kind.ELEMENTWISE:
                 lines.append(statement(mnemonic, [a], d))
+            case Kind.PART:
+                lines.append(statement(mnemonic, [a, b], d))
             case Kind.BROADCAST:
                 lines.append(statement(mnemonic, [s], d))
             case Kind.ROW_REDUCE:

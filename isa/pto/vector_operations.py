@@ -55,6 +55,8 @@ class Kind(StrEnum):
     """The elements of a tile that a tile of numbers names, one for each element of the destination."""
     TRANSPOSE = "transposition"
     """Rows become columns."""
+    PART = "part"
+    """Both operands where both are valid, the one that is valid elsewhere."""
     CONCATENATE = "concatenation"
     """The rows of two tiles side by side."""
 
@@ -216,6 +218,10 @@ _ALL = (
     _row("tprelu", Kind.ELEMENTWISE, "prelu", "aa aat", "7.3"),
     _row("tlrelu", Kind.ELEMENTWISE, "prelu", "as", "7.3"),
     _row("taxpy", Kind.ELEMENTWISE, "axpy", "as", "7.3", accumulates=True),
+    _row("tpartadd", Kind.PART, "add", "aa", "7.3"),
+    _row("tpartmul", Kind.PART, "mul", "aa", "7.3"),
+    _row("tpartmax", Kind.PART, "max", "aa", "7.3"),
+    _row("tpartmin", Kind.PART, "min", "aa", "7.3"),
     _row("tcmp", Kind.COMPARE, "compare", "aa", "7.3", "cmpMode"),
     _row("tcmps", Kind.COMPARE, "compare", "as", "7.3", "cmpMode"),
     _row("tsel", Kind.SELECT, "select", "maat", "7.3"),

@@ -232,6 +232,16 @@ def _check_gather(target: DataflowTarget, work: TileWork, _operation: VectorOper
         )
 
 
+def _check_part(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    """One source covers the destination, the other one no more than that."""
+    dst = work.dst
+    for source in work.sources:
+        if source.valid_rows > dst.valid_rows or source.valid_cols > dst.valid_cols:
+            raise _refusal(work, "valid region", source, _extent(region(source)), dst, _extent(region(dst)))
+    if all(region(source) != region(dst) for source in work.sources):
+        _same_region(work, work.sources[0])
+
+
 def _check_transposition(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     (source,), dst = work.sources, work.dst
     if 0 in region(source):
@@ -272,6 +282,7 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], Non
     Kind.COLUMN_REDUCE: _check_column_reduction,
     Kind.COLUMN_EXPAND: _check_columns_broadcast,
     Kind.COLUMN_BROADCAST: _check_columns_broadcast,
+    Kind.PART: _check_part,
     Kind.RAMP: _check_ramp,
     Kind.GATHER: _check_gather,
     Kind.TRANSPOSE: _check_transposition,

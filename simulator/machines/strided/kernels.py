@@ -18,7 +18,12 @@ from castsim.machines.strided.kernels_columns import (
     lower_column_expansion,
     lower_column_reduction,
 )
-from castsim.machines.strided.kernels_elementwise import lower_division, lower_elementwise, lower_reciprocal_root
+from castsim.machines.strided.kernels_elementwise import (
+    lower_division,
+    lower_elementwise,
+    lower_part,
+    lower_reciprocal_root,
+)
 from castsim.machines.strided.kernels_movement import lower_fill, lower_move
 from castsim.machines.strided.kernels_rearranging import (
     lower_concatenation,
@@ -47,6 +52,7 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "column_reduction": lower_column_reduction,
     "column_expansion": lower_column_expansion,
     "column_broadcast": lower_column_broadcast,
+    "part": lower_part,
     "ramp": lower_ramp,
     "gather": lower_gather,
     "transposition": lower_transposition,

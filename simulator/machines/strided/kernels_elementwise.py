@@ -36,6 +36,23 @@ def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedO
         sequence.cover(instruction, region, dst, sources, merges=MERGES[kernel.lines])
 
 
+def lower_part(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+    """Append an operation on two tiles, one of which may cover less: then the other is copied, and joined with it.
+
+    Source: none; assumed.
+    """
+    join, copy = kernel.instructions
+    region, dst, merges = region_of(work.dst), operand_of(work.dst), MERGES[kernel.lines]
+    smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    if region_of(smaller) == region:
+        sequence.cover(join, region, dst, [operand_of(source) for source in work.sources], merges=merges)
+        return
+    sequence.cover(copy, region, dst, (operand_of(larger),), merges=merges)
+    if smaller.valid_rows and smaller.valid_cols:
+        sequence.barrier()
+        sequence.cover(join, region_of(smaller), dst, (dst, operand_of(smaller)), merges=merges)
+
+
 def always(_region: Region, _lanes: int) -> bool:
     """Merge adjacent lines."""
     return True
