@@ -14,7 +14,6 @@ from work_programs import NATIVE, Spot, computed, noise, program, statement, tar
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.estimating.work import estimate_work
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.synchronisation.flags.insertion import insert
