@@ -14,6 +14,7 @@ from work_programs import NATIVE, Spot, computed, noise, program, statement, tar
 
 from castsim import run
 from castsim.engines import simulate
+from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.synchronisation.flags.insertion import insert
@@ -183,7 +184,7 @@ def test_a_ramp_without_tmp_is_work_of_the_scalar_unit(name: str) -> None:
     assert {"set_flag S -> V id 0", "wait_flag S -> V id 0"} <= {each.text for each in inserted.instructions}
     assert not [finding for finding in find_races(inserted, target(name)) if finding.kind is not RaceKind.UNWRITTEN]
     assert VECTOR_OPERATIONS["tci"].scalar_unit
-    short, long = (estimate_work("tci", "i32", 1, cols, target=name).cycles for cols in (64, 128))
+    short, long = (estimate_tile_operation("tci", "i32", 1, cols, target=name).cycles for cols in (64, 128))
     assert long - short == 2 * 64
 
 
@@ -255,7 +256,7 @@ def test_nothing_valid_is_no_work(name: str) -> None:
 
 def test_the_option_of_ramps() -> None:
     fast = target("a5", ("ramp_without_tmp", "vector"))
-    assert estimate_work("tci", "i32", 1, 1024, target=fast) == estimate_work(
+    assert estimate_tile_operation("tci", "i32", 1, 1024, target=fast) == estimate_tile_operation(
         "tci", "i32", 1, 1024, target="a5", scratch=True
     )
 
