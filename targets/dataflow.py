@@ -15,7 +15,13 @@ from pydantic import Field, model_validator
 
 from castsim.isa.formats import FORMATS
 from castsim.targets.schema import Count, Cycles, Fact, Table, TargetHeader, built_for
-from castsim.targets.tile_operations import BroadcastScratch, ScratchWindow, TileArithmetic, TileOperationFacts
+from castsim.targets.tile_operations import (
+    BroadcastScratch,
+    RampScratch,
+    ScratchWindow,
+    TileArithmetic,
+    TileOperationFacts,
+)
 
 BLOCK_BYTES = 32
 """Bytes of one buffer access: strides of the instruction set count them, and so do tile rows and bank models."""
@@ -145,6 +151,7 @@ class DataflowTarget(TargetHeader):
     tile_arithmetic: TileArithmetic
     unreserved_scratch: ScratchWindow | None = None
     broadcast_scratch: BroadcastScratch | None = None
+    ramp_scratch: RampScratch | None = None
 
     def tile_operation(self, mnemonic: str) -> TileOperationFacts | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""

@@ -178,6 +178,11 @@ class StridedOperation(TileOperationFacts):
         "column_reduction",
         "column_expansion",
         "column_broadcast",
+        "part",
+        "ramp",
+        "gather",
+        "transposition",
+        "concatenation",
     ]
     lines: Literal["never", "whole_repeats", "always"] = "never"
 
@@ -197,6 +202,11 @@ STRUCTURES = {
     "column_reduction": StructureOf((Kind.COLUMN_REDUCE,), 1, 1),
     "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
     "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
+    "part": StructureOf((Kind.PART,), 2, 2),
+    "ramp": StructureOf((Kind.RAMP,), 7, 7),
+    "gather": StructureOf((Kind.GATHER,), 2, 2),
+    "transposition": StructureOf((Kind.TRANSPOSE,), 2, 2),
+    "concatenation": StructureOf((Kind.CONCATENATE,)),
 }
 """The purposes of the structures of kernels."""
 

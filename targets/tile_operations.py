@@ -102,6 +102,14 @@ class BroadcastScratch(Fact):
     most: Count
 
 
+class RampScratch(Fact):
+    """Bytes of scratch of a ramp of 32-bit and of 16-bit numbers, in a tile with elements of `element_bits`."""
+
+    element_bits: Count
+    bytes_32: Count
+    bytes_16: Count
+
+
 class TileArithmetic(Fact):
     """The differences between the vector operations of chips in what they compute or touch."""
 
@@ -135,3 +143,13 @@ class TileArithmetic(Fact):
     """The joining of the pieces of a row: neighbours in pairs, or one after the other onto a neutral start value."""
     columns_only: tuple[str, ...] = ()
     """Operations that compare only the valid columns of their tiles."""
+    ramp_negates_sum: bool = False
+    """A descending ramp by scratch is the negated ascending one, which is right for a start of 0 only."""
+    gather_numbers: tuple[str, ...] = ()
+    """Formats of the numbers by which a gather takes elements."""
+    gather_scales_in_tmp: bool = False
+    """A gather turns numbers into byte offsets in its tmp tile, which it needs."""
+    concatenation_fills: bool = False
+    """The columns of both parts must be as many as are valid in the result."""
+    transposes_through_tmp: bool = False
+    """A transposition in blocks copies its source to tmp before it writes, and then whole blocks of its result."""

@@ -35,6 +35,11 @@ Structure = Literal[
     "column_broadcast",
     "move",
     "fill",
+    "part",
+    "ramp",
+    "gather",
+    "transposition",
+    "concatenation",
 ]
 """Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
 
@@ -87,6 +92,11 @@ STRUCTURES = {
     "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
     "move": StructureOf((Kind.MOVE,)),
     "fill": StructureOf((Kind.FILL,)),
+    "part": StructureOf((Kind.PART,), 1, 1),
+    "ramp": StructureOf((Kind.RAMP,), 1, 1),
+    "gather": StructureOf((Kind.GATHER,), 1, 1),
+    "transposition": StructureOf((Kind.TRANSPOSE,), 2, MANY),
+    "concatenation": StructureOf((Kind.CONCATENATE,), 1, MANY),
 }
 """The purposes of the structures of kernels."""
 

@@ -217,6 +217,10 @@ def _operation_texts() -> Iterator[str]:
             yield work_programs.program(
                 work_programs.statement("trowexpandmul", [wide, narrow, tmp], out), [wide, narrow, tmp, out]
             )
+    for element, cols in (("i32", 192), ("i32", 184), ("i16", 448), ("i16", 440)):
+        tmp, out = Spot("t", "f32", 1, cols, 131072), Spot("d", element, 1, 64, 0)
+        operation = work_programs.statement("tci", [("s", element), tmp], out)
+        yield work_programs.program(operation, [tmp, out], {"s": ("0", element)})
     for at in (188416, 188384, 196608 - 1024):
         wide = Spot("a", "f32", 16, 8, 0)
         narrow, out = Spot("c", "f32", 16, 1, 65536, column=True), Spot("d", "f32", 16, 8, at)
@@ -330,6 +334,7 @@ GROUPS = {
     "tile_arithmetic": ("work values", "work"),
     "broadcast_scratch": ("work",),
     "unreserved_scratch": ("work",),
+    "ramp_scratch": ("work",),
 }
 """What is looked at first when a number of a table changes; then everything of the same name."""
 

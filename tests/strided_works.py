@@ -80,7 +80,23 @@ def example(mnemonic: str, element: str = "f32", rows: int = 20, cols: int = 192
         return work(mnemonic, dst, tile(element, 1, cols))
     if kind is Kind.COLUMN_BROADCAST:
         return work(mnemonic, dst, one, tile(element, 1, cols, 2 * BANK))
-    return work(mnemonic, dst, one, two) if "aa" in _forms(mnemonic) else work(mnemonic, dst, one)
+    return _rearranging(mnemonic, element, rows, cols) or (
+        work(mnemonic, dst, one, two) if "aa" in _forms(mnemonic) else work(mnemonic, dst, one)
+    )
+
+
+def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork | None:
+    kind, shape = VECTOR_OPERATIONS[mnemonic].kind, (element, rows, cols)
+    one, two, dst, tmp = (tile(*shape, at * BANK // 2) for at in range(4))
+    if kind is Kind.RAMP:
+        return work(mnemonic, tile("i32", 1, cols, BANK), scalars=((0, dst.format),), tmp=tmp, names_tmp=True)
+    if kind is Kind.GATHER:
+        return work(mnemonic, dst, one, tile("i32", rows, cols, BANK // 2), tmp=tile("i32", rows, cols, 2 * BANK))
+    if kind is Kind.TRANSPOSE:
+        return work(mnemonic, tile(element, cols, 32, BANK), one, tmp=tmp)
+    if kind is Kind.CONCATENATE:
+        return work(mnemonic, tile(element, rows, 2 * cols, BANK), one, two)
+    return None
 
 
 def _forms(mnemonic: str) -> tuple[str, ...]:

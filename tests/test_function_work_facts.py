@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -74,6 +75,9 @@ USERS |= {
     "vcmin": work_of("trowmin", COLUMN, ROW),
     "vintlv_lanes": work_of("trowprod", COLUMN, ROW),
     "sdiv": lanewise("tdivs", "i32", 1, 64),
+    "vci": replace(work_of("tci", tile("i32", 1, 64)), names_tmp=True),
+    "vgather2": work_of("tgather", tile("f32", 1, 64), tile("f32", 1, 64), tile("i32", 1, 64)),
+    "vscatter": work_of("tconcat", tile("f32", 1, 128), tile("f32", 1, 64), tile("f32", 1, 64)),
 }
 
 

@@ -246,10 +246,12 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
         s = ("s", element)
         match operation.kind:
             case Kind.ELEMENTWISE if len(operation.forms[0]) == 2:
-                ins = [a, s] if mnemonic.endswith("s") and mnemonic != "tabs" else [a, b]
+                ins = [a, s] if "as" in map("".join, operation.forms) else [a, b]
                 lines.append(statement(mnemonic, ins, d))
             case Kind.ELEMENTWISE:
                 lines.append(statement(mnemonic, [a], d))
+            case Kind.PART:
+                lines.append(statement(mnemonic, [a, b], d))
             case Kind.BROADCAST:
                 lines.append(statement(mnemonic, [s], d))
             case Kind.ROW_REDUCE:
@@ -293,7 +295,7 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
 
 
 def test_the_model_covers_every_operation() -> None:
-    apart = {"tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace"}
+    apart = {"tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "tci", "tgather", "ttrans", "tconcat", "taxpy"}
     assert set(TYPES) | apart == set(VECTOR_OPERATIONS)
     assert Model("f32", "a5").neutral("mul") == 1
 
@@ -311,6 +313,11 @@ def test_every_operation_belongs_to_the_vector_pipe(name: str) -> None:
     assert {instruction.pipe for instruction in tree.instructions} == {"V"}
 
 
+def _element(kind: str) -> str:
+    """The element of a tile's type."""
+    return kind.split(", ")[1].split(">", maxsplit=1)[0].rsplit("x", 1)[1]
+
+
 def transferred(mnemonic: str, element: str, name: str) -> str:
     """Loads, one operation, stores, without a flag; levels and places are the tool's."""
     rows, cols = 8, 256
@@ -318,8 +325,6 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
     operation = VECTOR_OPERATIONS[mnemonic]
     size = NATIVE[element].itemsize
     form = "".join(operation.forms[0])
-    if operation.kind is Kind.FILL:
-        kinds["d"] = f"!pto.tile_buf<vec, {rows}x{cols}x{element}, pad=1>"
     if operation.kind is Kind.ROW_BROADCAST:
         kinds["b"] = f"!pto.tile_buf<vec, {rows}x{32 // size}x{element}>"
     if operation.kind is Kind.ROW_REDUCE:
@@ -328,7 +333,17 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
         kinds["d"] = f"!pto.tile_buf<vec, 1x{cols}x{element}>"
     if operation.kind is Kind.COMPARE:
         kinds["d"] = f"!pto.tile_buf<vec, {rows}x{cols}xi8>"
+    shapes = {
+        Kind.FILL: f"{rows}x{cols}x{element}, pad=1",
+        Kind.TRANSPOSE: f"{cols}x32x{element}, valid={cols}x{rows}",
+        Kind.CONCATENATE: f"{rows}x{2 * cols}x{element}",
+        Kind.RAMP: f"1x{cols}x{element}",
+    }
+    if operation.kind in shapes:
+        kinds["d"] = f"!pto.tile_buf<vec, {shapes[operation.kind]}>"
     kinds |= {"m": f"!pto.tile_buf<vec, {rows}x{cols}xi8>", "t": kinds["a"]}
+    if operation.kind is Kind.GATHER:
+        kinds["b"] = kinds["t"] = f"!pto.tile_buf<vec, {rows}x{cols}xi32>"
     if mnemonic == "tsel":
         kinds["t"] = "!pto.tile_buf<vec, 1x16xui32>"
     sources = iter("ab")
@@ -353,13 +368,15 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
         moved = f"pto.tload ins(%p{letter} : {part}) outs(%{letter} : {kinds[letter]})"
         if letter == "d":
             types = ", ".join(element if o == "s" else kinds[o] for o in operands)
-            if operation.kind is Kind.COMPARE:  # writes some bytes of its tile, all of which are stored
+            if (
+                operation.accumulates or operation.kind is Kind.COMPARE
+            ):  # writes some bytes of its tile, all of which are stored
                 lines.append(moved)
             ins = f"ins({', '.join('%' + o for o in operands)} : {types})"
             lines.append(f"pto.{mnemonic} {ins} outs(%d : {kinds['d']})")
             moved = f"pto.tstore ins(%d : {kinds['d']}) outs(%pd : {part})"
         lines.append(moved)
-    types = {letter: "i8" if "xi8" in kinds[letter] else element for letter in used if letter not in "st"}
+    types = {letter: _element(kinds[letter]) for letter in used if letter not in "st"}
     return kernel("\n".join(lines), ", ".join(f"%x{letter}: !pto.ptr<{kind}>" for letter, kind in types.items()))
 
 
@@ -368,7 +385,9 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
 def test_no_operation_races_by_itself(mnemonic: str, name: str, tmp_path: Path) -> None:
     """With the flags that the tool inserts, loads, operation and store are in order; so are its own instructions."""
     path = tmp_path / "k.pto"
-    path.write_text(transferred(mnemonic, "i32" if mnemonic == "tmov" else "f16", name))
+    legal = TYPES[mnemonic][TARGETS.index(name)].split() if mnemonic in TYPES else ["f16"]
+    legal = ["i32"] if mnemonic in ("tmov", "tci") else legal
+    path.write_text(transferred(mnemonic, "f16" if "f16" in legal else legal[0], name))
     result = run(path, name, timing_only=True)
     assert result.cycles > 0
     assert not result.races

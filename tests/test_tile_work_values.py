@@ -61,7 +61,7 @@ def test_elementwise(mnemonic: str, element: str, name: str) -> None:
     with np.errstate(all="ignore"):
         if mnemonic == "tdivs" and name == "a2a3" and not model.is_float:
             return  # its route through floats has a test of its own
-        if mnemonic.endswith("s") and mnemonic not in ("tabs",):
+        if "as" in map("".join, operation.forms):
             s = special(element, (40,), 3)
             for value in (s[0], s[1], s[2]):
                 text = program(statement(mnemonic, [a, ("s", element)], d), [a, d], {"s": (literal(value), element)})
@@ -72,6 +72,25 @@ def test_elementwise(mnemonic: str, element: str, name: str) -> None:
         text = program(statement(mnemonic, spots, d), [*spots, d])
         expected = model.function(operation.function)(*(x, y)[: len(spots)])
         check(text, name, filled(dict(zip(spots, (x, y), strict=False)), name), {d: expected})
+
+
+@pytest.mark.parametrize(("mnemonic", "element", "name"), list(cases(Kind.PART)))
+@pytest.mark.parametrize("smaller", [VALID, (2, 270), (4, 33), (3, 1), (0, 270)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_in_part(mnemonic: str, element: str, name: str, smaller: tuple[int, int], swapped: bool) -> None:
+    """The function where both tiles are valid, the larger one elsewhere."""
+    a, d = three(element)[0], three(element)[2]
+    b = Spot("b", element, SHAPE[0], SHAPE[1] + 32, 8192, smaller)
+    x, y = special(element, VALID, 1), special(element, VALID, 2)
+    rows, cols = smaller
+    part = (x[:rows, :cols], y[:rows, :cols])
+    expected = x.copy()
+    with np.errstate(all="ignore"):
+        function = Model(element, name).function(VECTOR_OPERATIONS[mnemonic].function)
+        expected[:rows, :cols] = function(*(part[::-1] if swapped else part))
+    sources = [b, a] if swapped else [a, b]
+    text = program(statement(mnemonic, sources, d), [a, b, d])
+    check(text, name, filled({a: x, b: y[:rows, :cols]}, name), {d: expected})
 
 
 @pytest.mark.parametrize(("mnemonic", "element", "name"), list(cases(Kind.BROADCAST)))

@@ -31,7 +31,7 @@ TYPES: dict[str, tuple[str, str]] = {
     "tdivs": (_FOUR, f"{_FOUR} i8"),
     "tmaxs": (_FOUR, f"{_FOUR} i8"),
     "tmins": (_FOUR, f"{_FOUR} i8 bf16"),
-    "texpands": (_FOUR, f"{_FOUR} i8"),
+    "texpands": (f"{_FOUR} bf16", f"{_FOUR} i8 bf16"),
     "texp": ("f16 f32", "f16 f32"),
     "tlog": ("f16 f32", "f16 f32"),
     "tsqrt": ("f16 f32", "f16 f32"),
@@ -40,9 +40,30 @@ TYPES: dict[str, tuple[str, str]] = {
     "tabs": ("f16 f32", "f16 f32"),
     "tneg": (_FOUR, f"{_FOUR} i8 bf16"),
     "trelu": ("i32 f16 f32", "i32 f16 f32"),
+    "tand": ("i8 i16 i32", "i8 i16 i32"),
+    "tor": ("i8 i16 i32", "i8 i16 i32"),
+    "txor": ("i8 i16 i32", "i8 i16 i32"),
+    "tnot": ("i16", "i8 i16 i32"),
+    "tands": ("i8 i16", "i8 i16 i32"),
+    "tors": ("i8 i16", "i8 i16 i32"),
+    "txors": ("i8 i16", "i8 i16 i32"),
+    "tshl": ("i8 i16 i32", "i8 i16 i32"),
+    "tshr": ("i8 i16 i32", "i8 i16 i32"),
+    "tshls": ("i16 i32", "i8 i16 i32"),
+    "tshrs": ("i16 i32", "i8 i16 i32"),
+    "trem": ("i32 f32", "i16 i32 f16 f32"),
+    "trems": ("i32 f32", "i16 i32 f16 f32"),
+    "tfmod": (_FOUR, _FOUR),
+    "tfmods": (_FOUR, _FOUR),
+    "tprelu": ("f16 f32", "f16 f32"),
+    "tlrelu": ("f16 f32", "f16 f32"),
+    "tpartadd": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tpartmul": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tpartmax": (_FOUR, f"{_FOUR} i8 bf16"),
+    "tpartmin": (_FOUR, f"{_FOUR} i8 bf16"),
     "tcmp": ("i32 f16 f32", "i32 f16 f32 i8 i16 bf16"),
     "tcmps": (_FOUR, f"{_FOUR} i8"),
-    "tsel": (_FOUR, f"{_FOUR} i8"),
+    "tsel": (f"{_FOUR} bf16", f"{_FOUR} i8 bf16"),
     "tsels": (_FOUR, f"{_FOUR} i8"),
     "trowsum": (_FOUR, _FOUR),
     "trowmax": (_FOUR, _FOUR),
@@ -51,7 +72,7 @@ TYPES: dict[str, tuple[str, str]] = {
     "trowexpand": ("i8 i16 i32 f16 bf16 f32", "i8 i16 i32 f16 bf16 f32"),
     "trowexpandmul": (_FOUR, f"{_FOUR} i8"),
     "trowexpandsub": (_FOUR, f"{_FOUR} i8"),
-    "trowexpanddiv": ("f16 f32", "f16 f32"),
+    "trowexpanddiv": ("f16 f32", "f16 f32 i8 i16 i32"),
     "trowexpandadd": (_FOUR, f"{_FOUR} i8"),
     "trowexpandmax": (_FOUR, f"{_FOUR} i8"),
     "trowexpandmin": (_FOUR, f"{_FOUR} i8"),
@@ -66,7 +87,7 @@ TYPES: dict[str, tuple[str, str]] = {
     "tcolexpandsub": (_FOUR, f"{_FOUR} i8"),
     "tcolexpandmax": (_FOUR, f"{_FOUR} i8"),
     "tcolexpandmin": (_FOUR, f"{_FOUR} i8"),
-    "tcolexpanddiv": ("f16 f32", "f16 f32"),
+    "tcolexpanddiv": ("f16 f32", "f16 f32 i8 i16 i32"),
     "tcolexpandexpdif": ("f16 f32", "f16 f32"),
 }
 TARGETS = ("a2a3", "a5")
@@ -182,6 +203,54 @@ class Model:
 
     def _expdif(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return self._exp(self._sub(a, b))
+
+    def _and(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a & b
+
+    def _or(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a | b
+
+    def _xor(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a ^ b
+
+    def _not(self, a: np.ndarray) -> np.ndarray:
+        return -1 - a
+
+    def _shl(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """By Python's numbers of any length; amounts outside the width leave nothing."""
+        width = 8 * self.dtype.itemsize
+        pairs = zip(*(x.ravel().tolist() for x in np.broadcast_arrays(a, b)), strict=True)
+        shifted = [(x << y) % (1 << width) if 0 <= y < width else 0 for x, y in pairs]
+        return np.array(shifted, np.uint64).astype(f"<u{width // 8}").view(self.dtype).reshape(a.shape)
+
+    def _shr(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        width = 8 * self.dtype.itemsize
+        pairs = zip(*(x.ravel().tolist() for x in np.broadcast_arrays(a, b)), strict=True)
+        shifted = [x >> (y if 0 <= y < width else width) for x, y in pairs]
+        return np.array(shifted).astype(self.dtype).reshape(a.shape)
+
+    def _rem(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self._rest(a, b, np.floor, corrected=True)
+
+    def _fmod(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self._rest(a, b, np.trunc, corrected=False)
+
+    def _rest(self, a: np.ndarray, b: np.ndarray, whole: np.ufunc, *, corrected: bool) -> np.ndarray:
+        """Step by step in f32; nothing but 0 for integers by 0, and no integer beyond the range."""
+        x, y = np.broadcast_arrays(a.astype(np.float32), b.astype(np.float32))
+        rest = np.subtract(x, np.multiply(whole(np.divide(x, y)), y))
+        if corrected:
+            rest = np.where(np.sign(rest) * np.sign(y) == -1, rest + y, rest)
+        if self.is_float:
+            return self.rounded(rest)
+        limits = np.iinfo(self.dtype)
+        exact = [
+            0 if d == 0 else min(max(int(r), limits.min), limits.max) for r, d in zip(rest.flat, y.flat, strict=True)
+        ]
+        return np.array(exact, np.int64).astype(self.dtype).reshape(rest.shape)
+
+    def _prelu(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self.rounded(np.where(a > 0, a, a * b))
 
     def _compare(self, mode: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if self.target == "a2a3" and self.element == "i32":

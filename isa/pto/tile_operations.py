@@ -39,7 +39,9 @@ from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
-_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary")
+_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending")
+_TRUTHS = ("isBinary", "descending")
+_BOOLEANS = ("true", "false")
 
 Use = tuple[str, int]
 
@@ -164,12 +166,11 @@ def _check_attributes(
     given = None if known.attribute is None else attributes.get(known.attribute)
     if known.attribute == "cmpMode" and given is not None:
         enum_word(reader, given, "cmp", COMPARISONS)
-    if known.attribute == "isBinary":
-        if given is not None and given.text not in ("true", "false"):
-            raise reader.error(f"isBinary is true or false, not '{given.text}'", given.value_index, ("true", "false"))
-        if (given is not None) != (len(inputs.types) > 1):
-            legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
-            raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
+    if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
+        raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
+    if known.attribute == "isBinary" and (given is not None) != (len(inputs.types) > 1):
+        legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
+        raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:

@@ -49,6 +49,16 @@ class Kind(StrEnum):
     """The first row, in all rows."""
     COLUMN_BROADCAST = "column broadcast"
     """A tile and a vector with one element per column."""
+    RAMP = "ramp"
+    """No source: numbers that ascend or descend from a scalar, in one row."""
+    GATHER = "gather"
+    """The elements of a tile that a tile of numbers names, one for each element of the destination."""
+    TRANSPOSE = "transposition"
+    """Rows become columns."""
+    PART = "part"
+    """Both operands where both are valid, the one that is valid elsewhere."""
+    CONCATENATE = "concatenation"
+    """The rows of two tiles side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +92,11 @@ class VectorOperation:
 
     `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode` or `isBinary`. `tmp_like_source` says that the text
-    wants a scratch tile of the source's type and valid region. Of a fill, `in_place` says that source and destination
-    are the same bytes, `enlarges` that the destination may have more rows and columns than the source.
+    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary` or `descending`. `tmp_like_source` says
+    that the text wants a scratch tile of the source's type and valid region. Of a fill, `in_place` says that source and
+    destination are the same bytes, `enlarges` that the destination may have more rows and columns than the source.
+    `scalar_unit` says that the vendor's tool takes it for work of the scalar unit when it inserts flags, whichever unit
+    does it. `accumulates` says that what the destination holds takes part, as the last operand.
     """
 
     mnemonic: str
@@ -96,6 +108,8 @@ class VectorOperation:
     tmp_like_source: bool = False
     in_place: bool = False
     enlarges: bool = False
+    scalar_unit: bool = False
+    accumulates: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -124,8 +138,8 @@ class VectorOperation:
 
     @property
     def integers_exact(self) -> bool:
-        """Whether its results on integers are certain whatever the order of its steps: only quotients are not."""
-        return "div" not in self.parts
+        """Whether its results on integers are certain: not those of quotients, remainders and shifts."""
+        return {"div", "rem", "fmod", "shl", "shr"}.isdisjoint(self.parts)
 
 
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
@@ -151,10 +165,13 @@ def _row(
     tmp_like_source: bool = False,
     in_place: bool = False,
     enlarges: bool = False,
+    scalar_unit: bool = False,
+    accumulates: bool = False,
 ) -> VectorOperation:
     """Return a row; `forms` are words with a letter per operand, those of the roles."""
     operands = tuple(tuple(map(Role, form)) for form in forms.split())
-    return VectorOperation(mnemonic, kind, function, operands, section, attribute, tmp_like_source, in_place, enlarges)
+    flags = (tmp_like_source, in_place, enlarges, scalar_unit, accumulates)
+    return VectorOperation(mnemonic, kind, function, operands, section, attribute, *flags)
 
 
 _ALL = (
@@ -183,6 +200,28 @@ _ALL = (
     _row("tabs", Kind.ELEMENTWISE, "abs", "a", "7.3"),
     _row("tneg", Kind.ELEMENTWISE, "neg", "a", "7.3"),
     _row("trelu", Kind.ELEMENTWISE, "relu", "a", "7.3"),
+    _row("tand", Kind.ELEMENTWISE, "and", "aa", "7.3"),
+    _row("tor", Kind.ELEMENTWISE, "or", "aa", "7.3"),
+    _row("txor", Kind.ELEMENTWISE, "xor", "aa aat", "7.3"),
+    _row("tnot", Kind.ELEMENTWISE, "not", "a", "7.3"),
+    _row("tands", Kind.ELEMENTWISE, "and", "as", "7.3"),
+    _row("tors", Kind.ELEMENTWISE, "or", "as", "7.3"),
+    _row("txors", Kind.ELEMENTWISE, "xor", "as ast", "7.3"),
+    _row("tshl", Kind.ELEMENTWISE, "shl", "aa", "7.3"),
+    _row("tshr", Kind.ELEMENTWISE, "shr", "aa", "7.3"),
+    _row("tshls", Kind.ELEMENTWISE, "shl", "as", "7.3"),
+    _row("tshrs", Kind.ELEMENTWISE, "shr", "as", "7.3"),
+    _row("trem", Kind.ELEMENTWISE, "rem", "aa aat", "7.3"),
+    _row("trems", Kind.ELEMENTWISE, "rem", "as ast", "7.3"),
+    _row("tfmod", Kind.ELEMENTWISE, "fmod", "aa", "7.3"),
+    _row("tfmods", Kind.ELEMENTWISE, "fmod", "as", "7.3"),
+    _row("tprelu", Kind.ELEMENTWISE, "prelu", "aa aat", "7.3"),
+    _row("tlrelu", Kind.ELEMENTWISE, "prelu", "as", "7.3"),
+    _row("taxpy", Kind.ELEMENTWISE, "axpy", "as", "7.3", accumulates=True),
+    _row("tpartadd", Kind.PART, "add", "aa", "7.3"),
+    _row("tpartmul", Kind.PART, "mul", "aa", "7.3"),
+    _row("tpartmax", Kind.PART, "max", "aa", "7.3"),
+    _row("tpartmin", Kind.PART, "min", "aa", "7.3"),
     _row("tcmp", Kind.COMPARE, "compare", "aa", "7.3", "cmpMode"),
     _row("tcmps", Kind.COMPARE, "compare", "as", "7.3", "cmpMode"),
     _row("tsel", Kind.SELECT, "select", "maat", "7.3"),
@@ -211,6 +250,10 @@ _ALL = (
     _row("tcolexpandmax", Kind.COLUMN_BROADCAST, "max", "aa", "7.5"),
     _row("tcolexpandmin", Kind.COLUMN_BROADCAST, "min", "aa", "7.5"),
     _row("tcolexpandexpdif", Kind.COLUMN_BROADCAST, "expdif", "aa", "7.5"),
+    _row("tci", Kind.RAMP, "ramp", "s st", "7.7", "descending", scalar_unit=True),
+    _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
+    _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),
+    _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
 )
 
 VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}

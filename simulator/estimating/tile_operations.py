@@ -17,6 +17,8 @@ from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.targets import Target, load_target
 
 _HERE = Span("<estimate>", 1, 1)
+_RAMP_SCRATCH = 448
+"""Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.7)."""
 _ZERO_PAD = 1
 """`pad` of a tile type whose padding is zero."""
 
@@ -103,10 +105,11 @@ class _Operands:
             sources=sources,
             span=_HERE,
             scalars=((0, self.format),) * form.count(Role.SCALAR),
-            tmp=self._place("tmp", self.format, self.shape, self.region) if Role.TMP in form else None,
+            tmp=self._scratch() if Role.TMP in form else None,
             mask=self._bits("mask") if Role.MASK in form else None,
             mode=COMPARISONS[0] if compares else None,
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
+            names_tmp=Role.TMP in form,
         )
 
     def _source(self, number: int) -> Tile:
@@ -116,6 +119,8 @@ class _Operands:
         if spread and kind in (Kind.ROW_BROADCAST, Kind.ROW_EXPAND):
             per_block = self._per_block()
             return self._place(f"src{number}", self.format, (rows, per_block), (valid_rows, per_block))
+        if kind is Kind.GATHER and number:
+            return self._numbers("src1")
         if spread and kind in (Kind.COLUMN_BROADCAST, Kind.COLUMN_EXPAND):
             return self._place(f"src{number}", self.format, (1, cols), (1, valid_cols))
         return self._place(f"src{number}", self.format, self.shape, self.region)
@@ -129,10 +134,39 @@ class _Operands:
                 return self._place("dst", self.format, (rows, self._per_block()), (valid_rows, 1))
             case Kind.COLUMN_REDUCE:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
+            case Kind.TRANSPOSE:
+                return self._place("dst", self.format, *self._turned())
+            case Kind.CONCATENATE:
+                return self._place("dst", self.format, (rows, 2 * cols), (valid_rows, 2 * valid_cols))
+            case Kind.GATHER:
+                return self._place("dst", self.format, self.shape, self.region, fixed=False)
+            case Kind.RAMP:
+                return self._place("dst", self.format, (1, cols), (1, valid_cols))
             case Kind.FILL:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
             case _:
                 return self._place("dst", self.format, self.shape, self.region)
+
+    def _turned(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return shape and valid region of the transposed source, its rows whole blocks."""
+        (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
+        whole = max(self._per_block(), 32)
+        return (cols, -(-rows // whole) * whole), (valid_cols, valid_rows)
+
+    def _scratch(self) -> Tile:
+        """Place a tmp tile: of the source's shape, of the numbers' of a gather, large enough for every ramp."""
+        match self.operation.kind:
+            case Kind.GATHER:
+                return self._numbers("tmp")
+            case Kind.RAMP:
+                return self._place("tmp", format_named("f32"), (1, _RAMP_SCRATCH), (1, _RAMP_SCRATCH))
+            case _:
+                return self._place("tmp", self.format, self.shape, self.region)
+
+    def _numbers(self, name: str) -> Tile:
+        """Place the numbers of a gather, or what they are scaled in."""
+        width = 16 if self.lowerer.element_bits(self.format) == 8 else 32
+        return self._place(name, format_named(f"i{width}"), self.shape, self.region, fixed=False)
 
     def _per_block(self) -> int:
         return max(1, BLOCK * 8 // self.lowerer.element_bits(self.format))
@@ -146,8 +180,19 @@ class _Operands:
         cols = -(-self.shape[1] // (8 * BLOCK)) * BLOCK
         return self._place(name, format_named("i8"), (rows, cols), (valid_rows, -(-self.region[1] // 8)))
 
-    def _place(self, name: str, fmt: Format, shape: tuple[int, int], region: tuple[int, int], *, pad: int = 0) -> Tile:
-        kind = TileType("vec", fmt.name, *shape, *region, pad=pad)
+    def _place(
+        self,
+        name: str,
+        fmt: Format,
+        shape: tuple[int, int],
+        region: tuple[int, int],
+        *,
+        pad: int = 0,
+        fixed: bool = True,
+    ) -> Tile:
+        """Place a tile, whose type states its valid region if that is `fixed`."""
+        rows, cols = region if fixed else (None, None)
+        kind = TileType("vec", fmt.name, *shape, rows, cols, pad=pad)
         if self.bank and -(-self.next // self.bank) * self.bank < self.capacity:
             self.next = -(-self.next // self.bank) * self.bank
         tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))

@@ -109,7 +109,8 @@ class TileWork:
 
     `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text
     without mask and tmp, `scalars` the scalar operands as codes of their formats. `scalar_first` tells `s, a` from
-    `a, s`; `mode` is the comparison (`lt`), `binary` the flag `isBinary` of column sums.
+    `a, s`; `mode` is the comparison (`lt`), `binary` the flag `isBinary` of column sums, `descending` that of ramps.
+    `names_tmp` says that the text has a scratch tile, also where `tmp` is forgotten because the target ignores it.
     """
 
     mnemonic: str
@@ -122,3 +123,5 @@ class TileWork:
     mode: str | None = None
     scalar_first: bool = False
     binary: bool = False
+    descending: bool = False
+    names_tmp: bool = False

@@ -71,8 +71,8 @@ class ControlWrite(Unaddressed):
 
 @dataclass(frozen=True, slots=True)
 class ScalarWork(Unaddressed):
-    """Scalar work that decides path or addresses: `kind` is `arithmetic`, `loop` (one loop turnaround) or
-    `read` (of an element of the buffer).
+    """Work of the scalar unit: `kind` is `arithmetic`, `loop` (one loop turnaround), `read` or `write` (of an element
+    of the buffer).
     """
 
     kind: str

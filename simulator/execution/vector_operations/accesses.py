@@ -7,11 +7,11 @@ from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.movement import kept_columns
-from castsim.execution.vector_operations.shapes import compared_bytes, is_column, moved_columns, padded_rows
+from castsim.execution.vector_operations.rearranging import read_bytes, written_bytes
+from castsim.execution.vector_operations.shapes import BUFFER, compared_bytes, is_column, moved_columns, padded_rows
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 
-BUFFER = "ub"
-"""Address space of tiles."""
+_REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE)
 
 
 def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
@@ -25,6 +25,8 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
         found += [Access(BUFFER, work.tmp.address, work.tmp.end, write) for write in (False, True)]
     if work.mask is not None:
         found.append(_rows(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
+    if VECTOR_OPERATIONS[work.mnemonic].accumulates:
+        found.append(tile_bytes(work.dst, write=False))
     if float_route(work, behaviour.facts) is not None:
         found.append(tile_bytes(work.sources[0], write=True))
     if behaviour.window is not None:
@@ -64,12 +66,16 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
             return _rows(dst, dst.valid_rows, compared_bytes(work, facts.compare_bytes)[1], write=True)
         case Kind.COLUMN_REDUCE:
             return _rows(dst, 1, dst.valid_cols * dst.element_bits // 8, write=True)
+        case kind if kind in _REARRANGING:
+            return written_bytes(work, behaviour)
         case _:
             return tile_bytes(dst, write=True)
 
 
 def _read(work: TileWork, behaviour: Behaviour) -> list[Access]:
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
+    if kind in _REARRANGING:
+        return read_bytes(work, behaviour)
     found = [tile_bytes(source, write=False) for source in work.sources]
     first = work.sources[0] if work.sources else None
     if first is None:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.bitwise import bitwise, shifted
 from castsim.execution.vector_operations.elements import Numbers, encoded, numbers
+from castsim.execution.vector_operations.remainders import remainder
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.pto.vector_operations import COMPOSITIONS
@@ -126,6 +128,34 @@ def _reciprocal_root(_function: str, operands: Sequence[Codes], fmt: Format, beh
     return _computed("div", (constant_codes(1, fmt), root), fmt, behaviour)
 
 
+def _leaky(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
+    """Keep what is positive, multiply everything else by the second operand."""
+    one, two = np.broadcast_arrays(*operands)
+    values = numbers(one, fmt)
+    return encoded(np.where(values > 0, values, values * numbers(two, fmt)), fmt, saturates=behaviour.saturates)
+
+
+def _accumulated(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
+    """Add the product of the first two operands to the third, rounded once or twice: option `axpy_rounding`."""
+    a, factor, before = (numbers(codes, fmt) for codes in operands)
+    if behaviour.choice("axpy_rounding") == "twice":
+        product = numbers(encoded(a * factor, fmt), fmt)
+        return encoded(before + product, fmt, saturates=behaviour.saturates)
+    exact = _odd_sum(before.astype(np.float64), a.astype(np.float64) * factor.astype(np.float64))
+    result = exact.astype(np.float32) if fmt.storage_bits == 32 else exact
+    return encoded(result, fmt, saturates=behaviour.saturates)
+
+
+def _odd_sum(one: Numbers, two: Numbers) -> Numbers:
+    """Return sums rounded to odd: a narrower rounding of them is the only one that shows."""
+    total = one + two
+    back = total - one
+    lost = (one - (total - back)) + (two - back)
+    inexact = np.isfinite(total) & np.isfinite(lost) & (lost != 0) & (total.view("<u8") & 1 == 0)
+    towards = np.where(lost > 0, np.inf, -np.inf)
+    return np.where(inexact, np.nextafter(total, towards), total)
+
+
 _FUNCTIONS: dict[str, Callable[[str, Sequence[Codes], Format, Behaviour], Codes]] = {
     "max": _extreme,
     "min": _extreme,
@@ -133,5 +163,15 @@ _FUNCTIONS: dict[str, Callable[[str, Sequence[Codes], Format, Behaviour], Codes]
     "abs": _keeping,
     "relu": _keeping,
     "rsqrt": _reciprocal_root,
+    "and": bitwise,
+    "or": bitwise,
+    "xor": bitwise,
+    "not": bitwise,
+    "shl": shifted,
+    "shr": shifted,
+    "rem": remainder,
+    "fmod": remainder,
+    "prelu": _leaky,
+    "axpy": _accumulated,
 }
 """Functions that are more than a result rounded to the element type."""

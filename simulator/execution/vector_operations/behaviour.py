@@ -64,6 +64,10 @@ def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
     operation = VECTOR_OPERATIONS[work.mnemonic]
     if operation.kind is Kind.COMPARE:
         return ("spare_mask_bits",) if facts.compare_bytes is None else ()
+    read = _OF_FUNCTION.get(operation.function)
+    if read is not None:
+        needed = operation.function in ("shl", "shr", "axpy") or isinstance(work.dst.format, IntFormat)
+        return (read,) if needed else ()
     if isinstance(work.dst.format, IntFormat):
         if operation.integers_exact:
             return ()
@@ -75,6 +79,15 @@ def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
 
 _OF_NAN = {"max": "maximum_of_nan", "min": "maximum_of_nan", "relu": "relu_of_nan"}
 """Options that say what functions make of NaN."""
+
+_OF_FUNCTION = {
+    "shl": "shift_beyond_width",
+    "shr": "shift_beyond_width",
+    "rem": "remainder_by_zero",
+    "fmod": "remainder_by_zero",
+    "axpy": "axpy_rounding",
+}
+"""Options that say what else no source states of a function; remainders read theirs for integers only."""
 
 
 def _window(target: DataflowTarget, work: TileWork) -> tuple[int, int] | None:

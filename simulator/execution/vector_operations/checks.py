@@ -9,8 +9,9 @@ from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.behaviour import behaviour_of, compared_format, float_route
 from castsim.execution.vector_operations.overlaps import check_overlaps
 from castsim.execution.vector_operations.regions import check_regions
-from castsim.execution.vector_operations.shapes import as_rows, is_column, moves_columns
-from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
+from castsim.execution.vector_operations.scratch import check_scratch
+from castsim.execution.vector_operations.shapes import as_rows, is_column, moves_columns, transposes_by_blocks
+from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
@@ -33,11 +34,11 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
             check_tile(target, tile, work.span)
     _check_types(target, work, operation, rule)
     _check_layouts(work, operation)
-    _check_scratch(target, work, operation, rule)
+    check_scratch(target, work, operation, rule)
     check_regions(target, work, operation)
     seen = work if rule.tmp == "used" else replace(work, tmp=None)
     seen = as_rows(seen)
-    return _surprises(target, work) + check_overlaps(target, seen, operation, behaviour_of(target, seen))
+    return _surprises(target, seen) + check_overlaps(target, seen, operation, behaviour_of(target, seen))
 
 
 def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
@@ -54,6 +55,18 @@ def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
         found.append(
             f"pto.{work.mnemonic} converts its source in place: %{work.sources[0].name} is left holding {route}"
         )
+    kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, facts.move_bytes
+    if kind is Kind.RAMP and work.descending and work.tmp is not None and facts.ramp_negates_sum:
+        found.append(
+            f"pto.{work.mnemonic} with tmp negates what ascends on {target.name}: it descends from the negated scalar"
+        )
+    if kind is Kind.TRANSPOSE and unit is not None and transposes_by_blocks(work):
+        length = work.sources[0].valid_rows * work.dst.element_bits // 8
+        if length % unit:
+            found.append(
+                f"pto.{work.mnemonic} copies whole blocks on {target.name}: in each row of %{work.dst.name} the "
+                f"{-length % unit} bytes behind the result are overwritten by what tmp holds, which is not claimed"
+            )
     return tuple(found)
 
 
@@ -79,6 +92,8 @@ def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperat
                 )
     else:
         _check_equal_types(work, operation)
+    if operation.kind is Kind.GATHER:
+        _check_widths(target, work)
     fmt = work.dst.format if operation.kind in (Kind.MOVE, Kind.FILL) else (work.sources or (work.dst,))[0].format
     # The front end compares widths only: unsigned integers pass where the signed ones of their width are listed.
     name = f"i{fmt.bits}" if isinstance(fmt, IntFormat) else fmt.name
@@ -99,7 +114,8 @@ def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperat
 
 def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
     wanted = compared_format(work)
-    named = [(source.name, source.format.name) for source in work.sources[1:]]
+    others = () if operation.kind is Kind.GATHER else work.sources[1:]
+    named = [(source.name, source.format.name) for source in others]
     if operation.kind is Kind.COMPARE:
         fmt = work.dst.format
         if not isinstance(fmt, IntFormat) or fmt.bits != 8:
@@ -121,6 +137,19 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
             )
 
 
+def _check_widths(target: DataflowTarget, work: TileWork) -> None:
+    """Refuse numbers of elements that are no signed integers, or of a width that the elements do not go with."""
+    source, places = work.sources
+    widths = (16, 32) if source.element_bits == 16 else (max(16, source.element_bits),)
+    legal = [name for name in target.tile_arithmetic.gather_numbers if name in [f"i{width}" for width in widths]]
+    if places.format.name not in legal:
+        raise ReadError(
+            f"{work.mnemonic} of {source.format.name} on {target.name}: %{places.name} holds {places.format.name}",
+            span=work.span,
+            legal=legal,
+        )
+
+
 def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
     """Refuse column-major tiles where the operation reads rows; a move takes them if both are."""
     if moves_columns(work):
@@ -140,48 +169,3 @@ def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
                 span=work.span,
                 legal=("blayout=row_major", f"pto.treshape %{tile.name} to a row-major tile of the same bytes"),
             )
-
-
-def _check_scratch(
-    target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperationFacts
-) -> None:
-    tmp = work.tmp
-    if tmp is None:
-        return
-    if rule.tmp == "refused":
-        raise IllegalError(
-            f"pto.{work.mnemonic} takes no tmp tile on {target.name}", span=work.span, legal=operation.spellings[:1]
-        )
-    like = work.sources[0]
-    if operation.tmp_like_source and (tmp.format, tmp.valid_rows, tmp.valid_cols) != (
-        like.format,
-        like.valid_rows,
-        like.valid_cols,
-    ):
-        raise TileError(
-            f"{work.mnemonic} wants a tmp tile of the type and valid region of %{like.name}: "
-            f"{like.valid_rows} x {like.valid_cols} {like.format.name}",
-            span=work.span,
-        )
-    if rule.tmp != "used":
-        return
-    if work.scalars and tmp.format != like.format:
-        raise ReadError(f"{work.mnemonic} keeps its scalar in tmp: %{tmp.name} must hold {like.format.name}")
-    need = _scratch_need(target, work, operation)
-    if tmp.size < need:
-        raise ScratchError(
-            f"tmp %{tmp.name} has {tmp.size} bytes, {work.mnemonic} needs {need}: {need - tmp.size} missing",
-            span=work.span,
-        )
-
-
-def _scratch_need(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> int:
-    """Return the bytes of scratch that an operation is known to need on a target that uses it."""
-    rule = target.broadcast_scratch
-    if rule is not None and operation.kind is Kind.ROW_BROADCAST and any(map(is_column, work.sources)):
-        rows = work.dst.valid_rows
-        return -(-rows // rule.rows) * rule.bytes if rows < rule.limit else rule.most
-    if work.binary:
-        source = work.sources[0]
-        return (source.valid_rows + 1) // 2 * source.row_pitch
-    return target.block_bytes

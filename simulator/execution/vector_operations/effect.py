@@ -12,6 +12,7 @@ from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.elements import Bytes, tile_view, valid_codes
 from castsim.execution.vector_operations.movement import fill, move
+from castsim.execution.vector_operations.rearranging import rearrange
 from castsim.execution.vector_operations.reductions import reduce_columns, reduce_columns_by_pairs, reduce_rows
 from castsim.execution.vector_operations.selection import compare, select
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, vector_operand
@@ -67,6 +68,10 @@ class TileEffect:
                 _reduce(buffer, work, behaviour)
             case Kind.SELECT:
                 select(buffer, work, behaviour)
+            case Kind.PART:
+                _in_part(buffer, work, behaviour)
+            case Kind.RAMP | Kind.GATHER | Kind.TRANSPOSE | Kind.CONCATENATE:
+                rearrange(buffer, work, behaviour)
             case _:
                 _per_element(buffer, work, behaviour)
 
@@ -77,6 +82,8 @@ def _per_element(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         result = _routed_quotient(buffer, work, behaviour)
     else:
         operands = _operands(buffer, work, operation.kind)
+        if operation.accumulates:
+            operands.append(valid_codes(buffer, work.dst))
         if _divides_by_reciprocal(work, behaviour):
             reciprocal = apply("recip", operands[1:], work.dst.format, behaviour)
             result = apply("mul", (operands[0], reciprocal), work.dst.format, behaviour)
@@ -87,6 +94,18 @@ def _per_element(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         count = BLOCK // ones.itemsize
         buffer[work.tmp.address : work.tmp.address + BLOCK] = np.repeat(ones, count).view(np.uint8)
     tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = result
+
+
+def _in_part(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+    """Apply the function where both operands are valid; the larger one stays as it is elsewhere."""
+    dst = work.dst
+    operands = [valid_codes(buffer, source) for source in work.sources]
+    rows, cols = (min(one.shape[axis] for one in operands) for axis in range(2))
+    result = max(operands, key=lambda one: one.size).copy()
+    common = [one[:rows, :cols] for one in operands]
+    if rows and cols:
+        result[:rows, :cols] = apply(VECTOR_OPERATIONS[work.mnemonic].function, common, dst.format, behaviour)
+    tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = result
 
 
 def _operands(buffer: Bytes, work: TileWork, kind: Kind) -> list[Codes]:

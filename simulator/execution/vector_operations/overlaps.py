@@ -7,7 +7,7 @@ from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.accesses import work_accesses
 from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.shapes import vector_operand
+from castsim.execution.vector_operations.shapes import region, transposes_by_blocks, vector_operand
 from castsim.isa.errors import TileError
 from castsim.isa.pto.vector_operations import Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget
@@ -22,6 +22,9 @@ _IN_PLACE = (
     Kind.COLUMN_REDUCE,
     Kind.COLUMN_EXPAND,
     Kind.COLUMN_BROADCAST,
+    Kind.PART,
+    Kind.GATHER,
+    Kind.TRANSPOSE,
 )
 
 
@@ -56,6 +59,13 @@ def check_overlaps(
 
 def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation, number: int) -> bool:
     source, dst = work.sources[number], work.dst
+    if operation.kind is Kind.TRANSPOSE:
+        # All of the source is in tmp before anything is written.
+        return target.tile_arithmetic.transposes_through_tmp and work.tmp is not None and transposes_by_blocks(work)
+    if operation.kind is Kind.PART and region(source) != region(dst):
+        return False  # the other one is copied over it first
+    if operation.kind is Kind.GATHER and number == 0:
+        return False  # its elements are read for every row
     same = (source.address, source.element_bits, source.type.block_layout) == (
         dst.address,
         dst.element_bits,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
 from castsim.isa.errors import TileError
@@ -16,32 +18,9 @@ def check_regions(target: DataflowTarget, work: TileWork, operation: VectorOpera
     Raises:
         TileError: names both tiles and their extents.
     """
-    match operation.kind:
-        case Kind.MOVE:
-            if target.tile_arithmetic.move_needs_one_shape:
-                _same_shape(work, work.sources[0])
-        case Kind.FILL:
-            _check_fill(work, operation)
-        case Kind.ELEMENTWISE:
-            _check_elementwise(target, work)
-        case Kind.SELECT:
-            _check_elementwise(target, work)
-            _check_mask(work)
-        case Kind.COMPARE:
-            _check_compare(target, work)
-        case Kind.ROW_REDUCE:
-            _check_row_reduction(work)
-        case Kind.ROW_EXPAND:
-            _rows(work, work.sources[0])
-            _not_empty(work)
-        case Kind.ROW_BROADCAST:
-            _check_row_broadcast(work)
-        case Kind.COLUMN_REDUCE:
-            _columns(work, work.sources[0])
-            _not_empty(work)
-            _check_pair_scratch(work)
-        case Kind.COLUMN_EXPAND | Kind.COLUMN_BROADCAST:
-            _check_columns_broadcast(work, operation.kind)
+    check = _CHECKS.get(operation.kind)
+    if check is not None:
+        check(target, work, operation)
 
 
 def _refusal(work: TileWork, what: str, one: Tile, ours: object, two: Tile, theirs: object) -> TileError:
@@ -79,7 +58,7 @@ def _not_empty(work: TileWork) -> None:
         raise TileError(f"{work.mnemonic}: %{work.sources[0].name} has no valid element", span=work.span)
 
 
-def _check_fill(work: TileWork, operation: VectorOperation) -> None:
+def _check_fill(_target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
     (source,), dst = work.sources, work.dst
     if dst.type.pad == 0:
         raise TileError(
@@ -101,7 +80,7 @@ def _check_fill(work: TileWork, operation: VectorOperation) -> None:
         )
 
 
-def _check_elementwise(target: DataflowTarget, work: TileWork) -> None:
+def _check_elementwise(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     for source in work.sources:
         if work.mnemonic in target.tile_arithmetic.columns_only:
             _columns(work, source)
@@ -111,7 +90,8 @@ def _check_elementwise(target: DataflowTarget, work: TileWork) -> None:
             _same_region(work, source)
 
 
-def _check_mask(work: TileWork) -> None:
+def _check_selection(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+    _check_elementwise(target, work, operation)
     mask = work.mask
     assert mask is not None
     if not isinstance(mask.format, IntFormat):
@@ -130,7 +110,7 @@ def _holds_bits(work: TileWork, bits: Tile, elements: Tile) -> None:
         )
 
 
-def _check_compare(target: DataflowTarget, work: TileWork) -> None:
+def _check_compare(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     first = work.sources[0]
     for other in work.sources[1:]:
         if region(other) != region(first):
@@ -142,7 +122,7 @@ def _check_compare(target: DataflowTarget, work: TileWork) -> None:
     _holds_bits(work, work.dst, first)
 
 
-def _check_row_reduction(work: TileWork) -> None:
+def _check_row_reduction(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     dst = work.dst
     _rows(work, work.sources[0])
     if dst.valid_cols != 1 or (is_column(dst) and dst.cols != 1):
@@ -154,7 +134,7 @@ def _check_row_reduction(work: TileWork) -> None:
     _not_empty(work)
 
 
-def _check_row_broadcast(work: TileWork) -> None:
+def _check_row_broadcast(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     place = vector_operand(work)
     full, vector = work.sources[1 - place], work.sources[place]
     _same_region(work, full)
@@ -175,6 +155,22 @@ def _check_row_broadcast(work: TileWork) -> None:
         )
 
 
+def _check_move(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    if target.tile_arithmetic.move_needs_one_shape:
+        _same_shape(work, work.sources[0])
+
+
+def _check_row_expansion(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    _rows(work, work.sources[0])
+    _not_empty(work)
+
+
+def _check_column_reduction(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    _columns(work, work.sources[0])
+    _not_empty(work)
+    _check_pair_scratch(work)
+
+
 def _check_pair_scratch(work: TileWork) -> None:
     source, tmp = work.sources[0], work.tmp
     if not work.binary or tmp is None:
@@ -187,12 +183,109 @@ def _check_pair_scratch(work: TileWork) -> None:
         )
 
 
-def _check_columns_broadcast(work: TileWork, kind: Kind) -> None:
+def _check_columns_broadcast(_target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
     for source in work.sources:
         _columns(work, source)
     vector = work.sources[-1]
     if not vector.valid_rows and work.dst.valid_rows:
         raise TileError(f"{work.mnemonic}: %{vector.name} has no valid row", span=work.span)
-    if kind is Kind.COLUMN_BROADCAST:
+    if operation.kind is Kind.COLUMN_BROADCAST:
         _same_region(work, work.sources[0])
         _same_shape(work, work.sources[0])
+
+
+def _check_ramp(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    dst = work.dst
+    if dst.rows != 1 or dst.cols == 1:
+        raise TileError(
+            f"{work.mnemonic}: %{dst.name} must have one row of more than one element, it is "
+            f"{_extent((dst.rows, dst.cols))}",
+            span=work.span,
+            legal=(f"1x{max(2, dst.cols)}",),
+        )
+
+
+def _check_gather(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    (source, places), dst = work.sources, work.dst
+    for tile in (dst, places):
+        if tile.type.valid_cols not in (None, tile.cols):
+            raise TileError(
+                f"{work.mnemonic}: all columns of %{tile.name} must be valid, {tile.valid_cols} of {tile.cols} are",
+                span=work.span,
+            )
+    if places.valid_rows < dst.valid_rows or places.valid_cols < dst.valid_cols:
+        raise _refusal(work, "valid region", places, _extent(region(places)), dst, _extent(region(dst)))
+    tmp = work.tmp
+    if not target.tile_arithmetic.gather_scales_in_tmp:
+        return
+    if tmp is None:
+        raise TileError(
+            f"{work.mnemonic} on {target.name} needs a tmp tile of the type and valid region of %{places.name}",
+            span=work.span,
+            legal=(f"ins(%{source.name}, %{places.name}, %tmp)",),
+        )
+    if (tmp.format, region(tmp)) != (places.format, region(places)):
+        raise TileError(
+            f"{work.mnemonic} wants a tmp tile of the type and valid region of %{places.name}: "
+            f"{_extent(region(places))} {places.format.name}",
+            span=work.span,
+        )
+
+
+def _check_part(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    """One source covers the destination, the other one no more than that."""
+    dst = work.dst
+    for source in work.sources:
+        if source.valid_rows > dst.valid_rows or source.valid_cols > dst.valid_cols:
+            raise _refusal(work, "valid region", source, _extent(region(source)), dst, _extent(region(dst)))
+    if all(region(source) != region(dst) for source in work.sources):
+        _same_region(work, work.sources[0])
+
+
+def _check_transposition(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    (source,), dst = work.sources, work.dst
+    if 0 in region(source):
+        return
+    if dst.rows < source.valid_cols or dst.cols < source.valid_rows:
+        raise TileError(
+            f"{work.mnemonic}: {_extent(region(source))} elements of %{source.name} become "
+            f"{_extent((source.valid_cols, source.valid_rows))}, %{dst.name} has {_extent((dst.rows, dst.cols))}",
+            span=work.span,
+        )
+
+
+def _check_concatenation(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    dst = work.dst
+    for source in work.sources:
+        _rows(work, source)
+    joined = sum(source.valid_cols for source in work.sources)
+    exactly = target.tile_arithmetic.concatenation_fills
+    room = dst.valid_cols if exactly else dst.cols
+    if joined > room or (exactly and joined < room):
+        one, two = work.sources
+        raise TileError(
+            f"{work.mnemonic}: {one.valid_cols} and {two.valid_cols} columns of %{one.name} and %{two.name} do not "
+            f"{'make' if exactly else 'fit into'} the {room} of %{dst.name}",
+            span=work.span,
+        )
+
+
+_CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], None]] = {
+    Kind.MOVE: _check_move,
+    Kind.FILL: _check_fill,
+    Kind.ELEMENTWISE: _check_elementwise,
+    Kind.SELECT: _check_selection,
+    Kind.COMPARE: _check_compare,
+    Kind.ROW_REDUCE: _check_row_reduction,
+    Kind.ROW_EXPAND: _check_row_expansion,
+    Kind.ROW_BROADCAST: _check_row_broadcast,
+    Kind.COLUMN_REDUCE: _check_column_reduction,
+    Kind.COLUMN_EXPAND: _check_columns_broadcast,
+    Kind.COLUMN_BROADCAST: _check_columns_broadcast,
+    Kind.PART: _check_part,
+    Kind.RAMP: _check_ramp,
+    Kind.GATHER: _check_gather,
+    Kind.TRANSPOSE: _check_transposition,
+    Kind.CONCATENATE: _check_concatenation,
+}
+"""What is asked of the operands of each kind; a scalar everywhere asks nothing."""

@@ -11,6 +11,9 @@ from castsim.targets.dataflow import BLOCK_BYTES
 BLOCK = BLOCK_BYTES
 """Bytes of one row of a row-major broadcast vector (docs/reference/pto.md section 7.4)."""
 
+BUFFER = "ub"
+"""Address space of tiles."""
+
 
 def region(tile: Tile) -> tuple[int, int]:
     """Return the valid rows and columns."""
@@ -90,3 +93,22 @@ def moved_columns(work: TileWork, unit: int | None) -> int:
 def padded_rows(work: TileWork) -> int:
     """Return the rows of the destination that a fill writes, from the first on."""
     return max(work.sources[0].valid_rows, work.dst.valid_rows)
+
+
+def block_end(length: int, unit: int) -> int:
+    """Return the bytes of so many whole units that hold `length` bytes."""
+    return -(-length // unit) * unit
+
+
+def transposes_by_blocks(work: TileWork) -> bool:
+    """Whether a transposition can go through tmp in blocks of 16 rows, 32 of bytes (docs/reference/pto.md section 7.7).
+
+    Otherwise the scalar unit moves its elements one by one.
+    """
+    (source,) = work.sources
+    rows = 32 if source.element_bits == 8 else 16
+    return work.dst.cols % rows == 0 and source.row_pitch // BLOCK <= MOST_BLOCKS
+
+
+MOST_BLOCKS = 255
+"""Blocks of a row of the source that a transposition in blocks can step over."""

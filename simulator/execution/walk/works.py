@@ -50,6 +50,8 @@ def resolve_work(
         mode=_mode(attributes) if operation.attribute == "cmpMode" else None,
         scalar_first=form[0] is Role.SCALAR and len(form) > 1,
         binary=attributes.get("isBinary") == "true",
+        descending=attributes.get("descending") == "true",
+        names_tmp=bool(tiles[Role.TMP]),
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import Block, Node, loop_of
-from castsim.isa.formats import Format
+from castsim.isa.formats import Format, format_named
 from castsim.machines.strided.operations import (
     BLOCK,
     Arithmetic,
@@ -71,6 +71,11 @@ class Region:
 
     lines: int
     length: int
+
+
+def words(fmt: Format) -> Format:
+    """Return the format that instructions without 8-bit lanes see: pairs of bytes."""
+    return format_named("i16") if fmt.storage_bits < 16 else fmt
 
 
 def operand_of(tile: Tile, fmt: Format | None = None) -> Operand:

@@ -18,8 +18,19 @@ from castsim.machines.strided.kernels_columns import (
     lower_column_expansion,
     lower_column_reduction,
 )
-from castsim.machines.strided.kernels_elementwise import lower_division, lower_elementwise, lower_reciprocal_root
+from castsim.machines.strided.kernels_elementwise import (
+    lower_division,
+    lower_elementwise,
+    lower_part,
+    lower_reciprocal_root,
+)
 from castsim.machines.strided.kernels_movement import lower_fill, lower_move
+from castsim.machines.strided.kernels_rearranging import (
+    lower_concatenation,
+    lower_gather,
+    lower_ramp,
+    lower_transposition,
+)
 from castsim.machines.strided.kernels_rows import lower_row_broadcast, lower_row_expansion, lower_row_reduction
 from castsim.machines.strided.kernels_selection import lower_comparison, lower_scalar_selection, lower_selection
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
@@ -41,6 +52,11 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "column_reduction": lower_column_reduction,
     "column_expansion": lower_column_expansion,
     "column_broadcast": lower_column_broadcast,
+    "part": lower_part,
+    "ramp": lower_ramp,
+    "gather": lower_gather,
+    "transposition": lower_transposition,
+    "concatenation": lower_concatenation,
 }
 """What lays out a kernel of each structure."""
 

@@ -15,9 +15,8 @@ from dataclasses import replace
 from castsim.execution.tiles import TileWork
 from castsim.execution.tree import Block, loop_of
 from castsim.isa.errors import IllegalError
-from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of
+from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, words
 from castsim.machines.strided.kernels_elementwise import MERGES, always, never
-from castsim.machines.strided.kernels_movement import words
 from castsim.targets.strided_repeat import StridedOperation
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from castsim.execution.tiles import TileWork
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of
+from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of, words
 from castsim.machines.strided.operations import Stream
 from castsim.targets.strided_repeat import StridedOperation
 
@@ -22,13 +22,35 @@ _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16",
 
 def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
     """Append a kernel whose instructions run one behind the other: the first on the sources, the others in place."""
-    region, dst = region_of(work.dst), operand_of(work.dst)
-    sources = [operand_of(source) for source in work.sources]
+    fmt = words(work.dst.format)
+    region, dst = region_of(work.dst), operand_of(work.dst, fmt)
+    if fmt != work.dst.format:
+        region = Region(region.lines, -(-region.length * work.dst.element_bits // fmt.storage_bits))
+    sources = [operand_of(source, fmt) for source in work.sources]
+    if VECTOR_OPERATIONS[work.mnemonic].accumulates:
+        sources.append(dst)
     for number, instruction in enumerate(kernel.instructions):
         if number:
             sequence.barrier()
             sources = [dst]
         sequence.cover(instruction, region, dst, sources, merges=MERGES[kernel.lines])
+
+
+def lower_part(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+    """Append an operation on two tiles, one of which may cover less: then the other is copied, and joined with it.
+
+    Source: none; assumed.
+    """
+    join, copy = kernel.instructions
+    region, dst, merges = region_of(work.dst), operand_of(work.dst), MERGES[kernel.lines]
+    smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    if region_of(smaller) == region:
+        sequence.cover(join, region, dst, [operand_of(source) for source in work.sources], merges=merges)
+        return
+    sequence.cover(copy, region, dst, (operand_of(larger),), merges=merges)
+    if smaller.valid_rows and smaller.valid_cols:
+        sequence.barrier()
+        sequence.cover(join, region_of(smaller), dst, (dst, operand_of(smaller)), merges=merges)
 
 
 def always(_region: Region, _lanes: int) -> bool:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Block, loop_of
 from castsim.execution.vector_operations.shapes import is_column
-from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region
+from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, words
 from castsim.machines.strided.kernels_elementwise import always, never
 from castsim.machines.strided.operations import BLOCK, Stream
 from castsim.targets.strided_repeat import StridedOperation
@@ -33,11 +32,6 @@ def lower_fill(sequence: KernelSequence, work: TileWork, _kernel: StridedOperati
         _copy(sequence, dst, src, Region(src.valid_rows, src.valid_cols))
         sequence.barrier()
     _fill(sequence, dst, src)
-
-
-def words(fmt: Format) -> Format:
-    """Return the format that instructions without 8-bit lanes see: pairs of bytes."""
-    return format_named("i16") if fmt.storage_bits < 16 else fmt
 
 
 def _copy(sequence: KernelSequence, dst: Tile, src: Tile, region: Region) -> None:

@@ -19,9 +19,8 @@ from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Block, Node, loop_of
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat
-from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of
+from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, words
 from castsim.machines.strided.kernels_elementwise import MERGES, always
-from castsim.machines.strided.kernels_movement import words
 from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
 from castsim.targets.strided_repeat import StridedOperation
 

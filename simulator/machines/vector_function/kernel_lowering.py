@@ -34,6 +34,7 @@ from castsim.machines.vector_function.kernel_nests import (
     scalar_elements,
     select,
 )
+from castsim.machines.vector_function.kernel_rearranging import ramps_by_vectors, rearranging_nests, scalar_ramp
 from castsim.machines.vector_function.operations import LONG_DIVISION, Nest, VectorFunction
 from castsim.machines.vector_function.plan import control_writes
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -50,6 +51,8 @@ def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
         IllegalError: the target has no kernel of this operation.
     """
     kernel = kernel_of(target, work)
+    if kernel.structure == "ramp" and not ramps_by_vectors(target, work):
+        return scalar_ramp(target.pipes.scalar, work)
     variant = kernel_variant(target, work)
     operands = Operands()
     nests = _nests(_Context(target, work, kernel, variant, operands))
@@ -147,6 +150,10 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
             region = context.region(work.dst, source.valid_rows, source.valid_cols)
             copies = not VECTOR_OPERATIONS[work.mnemonic].in_place
             return fill(context.operands, region, source, work.dst, copies=copies, branches=context.branches)
+        case "part":
+            return _in_part(context)
+        case "ramp" | "gather" | "transposition" | "concatenation":
+            return rearranging_nests(context.operands, work, context.kernel, context.target.registers.register_bytes)
 
 
 def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
@@ -165,6 +172,21 @@ def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
         return (scalar_elements(operands, rows, sources[0], dst, kernel.scalar_integers),)
     peeled = context.variant == "2D_POST_UPDATE"
     return (elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=peeled),)
+
+
+def _in_part(context: _Context) -> tuple[Nest, ...]:
+    """A tile with a tile that covers as much, or a copy of the larger one joined with the smaller: assumed."""
+    work, operands = context.work, context.operands
+    dst = work.dst
+    smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    rows, cols = smaller.valid_rows, smaller.valid_cols
+    joined = context.region(dst, rows, cols)
+    if (rows, cols) == (dst.valid_rows, dst.valid_cols):
+        return (elementwise(operands, joined, work.sources, dst, context.compute, context.variant, peeled=False),)
+    nests = [move(operands, context.region(dst, dst.valid_rows, dst.valid_cols), larger, dst)]
+    if rows and cols:
+        nests.append(elementwise(operands, joined, (dst, smaller), dst, context.compute, context.variant, peeled=False))
+    return tuple(nests)
 
 
 def _reductions(context: _Context) -> tuple[Nest, ...]:

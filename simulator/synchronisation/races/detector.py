@@ -107,8 +107,10 @@ class _Detector:
         self._control(instance, profile.early_control)
         for action in profile.before:
             self._act(instance, action)
-        if profile.works and self.clocks.stuck is None:
-            self.clocks.work(instance, self.tree.instructions[instance.lowered.instruction].pipe)
+        pipe = self.tree.instructions[instance.lowered.instruction].pipe
+        on_scalars = pipe == self.target.pipes.scalar and bool(instance.lowered.accesses)
+        if (profile.works or on_scalars) and self.clocks.stuck is None:
+            self.clocks.work(instance, pipe)
         self._control(instance, profile.late_control)
         for action in profile.behind:
             self._act(instance, action)

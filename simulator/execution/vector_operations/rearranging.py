@@ -1,0 +1,149 @@
+"""Ramps, gathers, transpositions and concatenations: elements put in order, none of them computed.
+
+Source: docs/reference/pto.md section 7.7.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from castsim.execution.byte_sets import strided
+from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tree import Access
+from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.elements import Bytes, numbers, tile_view, valid_codes
+from castsim.execution.vector_operations.shapes import BUFFER, block_end, transposes_by_blocks
+from castsim.isa.codes import Codes
+from castsim.isa.errors import TileError
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+
+
+def rearrange(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+    """Run an operation of one of these kinds on the unified buffer.
+
+    Raises:
+        TileError: a gather asks for an element outside its tile; names both.
+    """
+    match VECTOR_OPERATIONS[work.mnemonic].kind:
+        case Kind.RAMP:
+            _ramp(buffer, work, behaviour)
+        case Kind.GATHER:
+            _gather(buffer, work)
+        case Kind.TRANSPOSE:
+            (source,) = work.sources
+            codes = valid_codes(buffer, source)
+            tile_view(buffer, work.dst, source.valid_cols, source.valid_rows)[...] = codes.T
+        case _:
+            _concatenate(buffer, work, behaviour)
+
+
+def written_bytes(work: TileWork, behaviour: Behaviour) -> Access:
+    """Return the bytes of the destination that an operation of one of these kinds writes."""
+    dst, size = work.dst, work.dst.element_bits // 8
+    unit = behaviour.facts.move_bytes
+    match VECTOR_OPERATIONS[work.mnemonic].kind:
+        case Kind.RAMP:
+            return _rows(dst, 1, dst.valid_cols * size, write=True)
+        case Kind.TRANSPOSE:
+            (source,) = work.sources
+            length = source.valid_rows * size
+            if unit is not None and transposes_by_blocks(work):
+                length = block_end(length, unit)
+            return _rows(dst, source.valid_cols, length, write=True)
+        case Kind.CONCATENATE:
+            return _rows(dst, dst.valid_rows, _joined_bytes(work, unit), write=True)
+        case _:
+            return _rows(dst, dst.valid_rows, dst.valid_cols * size, write=True)
+
+
+def read_bytes(work: TileWork, behaviour: Behaviour) -> list[Access]:
+    """Return the bytes that each source is read at.
+
+    Of what a gather takes elements from, these are the valid ones: which are read only the numbers tell, and those
+    outside the valid region are nobody's to order.
+    """
+    kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, behaviour.facts.move_bytes
+    if kind is Kind.RAMP:
+        return []
+    if kind is Kind.GATHER:
+        source, places = work.sources
+        length = work.dst.valid_cols * places.element_bits // 8
+        return [
+            _rows(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False),
+            _rows(places, work.dst.valid_rows, length, write=False),
+        ]
+    if kind is Kind.TRANSPOSE:
+        (source,) = work.sources
+        return [_rows(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False)]
+    lengths = [source.valid_cols * source.element_bits // 8 for source in work.sources]
+    if unit is not None:
+        lengths[0] = block_end(lengths[0], unit)
+        lengths[1] = block_end(lengths[1], unit) if _by_blocks(work, unit) else lengths[1]
+    rows = work.dst.valid_rows
+    return [_rows(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)]
+
+
+def _rows(tile: Tile, rows: int, length: int, *, write: bool) -> Access:
+    if not rows or not length:
+        return Access(BUFFER, tile.address, tile.address, write)
+    return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), length, write=write)
+
+
+def _ramp(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+    """Write start, start + 1, ... into the valid columns of the first row, low bits kept."""
+    dst, ((start, _),) = work.dst, work.scalars
+    numbers_of = np.arange(dst.valid_cols, dtype=np.uint64)
+    first = np.uint64(start)
+    if not work.descending:
+        values = first + numbers_of
+    elif behaviour.uses_tmp and behaviour.facts.ramp_negates_sum:
+        values = np.uint64(0) - (first + numbers_of)
+    else:
+        values = first - numbers_of
+    tile_view(buffer, dst, 1, dst.valid_cols)[0] = values.astype(f"<u{dst.element_bits // 8}")
+
+
+def _gather(buffer: Bytes, work: TileWork) -> None:
+    source, places = work.sources
+    dst, size = work.dst, source.element_bits // 8
+    chosen = numbers(tile_view(buffer, places, dst.valid_rows, dst.valid_cols).copy(), places.format).astype(np.int64)
+    count = source.rows * source.cols
+    outside = np.argwhere((chosen < 0) | (chosen >= count))
+    if outside.size:
+        row, column = outside[0]
+        raise TileError(
+            f"{work.mnemonic}: element ({row}, {column}) of %{places.name} is {chosen[row, column]}, "
+            f"%{source.name} has elements 0 .. {count - 1}",
+            span=work.span,
+        )
+    elements: Codes = buffer[source.address : source.end].view(f"<u{size}").copy()
+    tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = elements[chosen]
+
+
+def _concatenate(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+    """Copy the rows of the first tile, then those of the second behind them; where in whole blocks, these."""
+    unit, dst = behaviour.facts.move_bytes, work.dst
+    rows, (first, second) = dst.valid_rows, work.sources
+    size = dst.element_bits // 8
+    widths = [first.valid_cols, second.valid_cols]
+    if unit is not None:
+        widths[0] = block_end(widths[0] * size, unit) // size
+        widths[1] = block_end(widths[1] * size, unit) // size if _by_blocks(work, unit) else widths[1]
+    parts = [tile_view(buffer, source, rows, width).copy() for source, width in zip(work.sources, widths, strict=True)]
+    whole = tile_view(buffer, dst, rows, dst.cols)
+    for start, part in zip((0, first.valid_cols), parts, strict=True):
+        whole[:, start : start + part.shape[1]] = part
+
+
+def _by_blocks(work: TileWork, unit: int) -> bool:
+    """Whether the second tile begins at a block of the destination, so that it is copied in whole ones."""
+    first = work.sources[0]
+    return first.valid_cols * first.element_bits // 8 % unit == 0
+
+
+def _joined_bytes(work: TileWork, unit: int | None) -> int:
+    """Return the bytes of each row that a concatenation writes."""
+    one, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
+    if unit is None:
+        return one + two
+    return one + block_end(two, unit) if _by_blocks(work, unit) else max(block_end(one, unit), one + two)

@@ -1,0 +1,105 @@
+"""Loop nests of ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
+
+Facts: pto-isa include/pto/npu/a5 @ 3186c381. That the first part of a concatenation is stored before the second one is
+scattered onto the same rows takes no time of its own here: the parts are nests one behind the other.
+"""
+
+from __future__ import annotations
+
+from castsim.execution.dataflow.operations import ScalarWork
+from castsim.execution.tiles import TileWork
+from castsim.execution.tree import Block, loop_of
+from castsim.machines.vector_function.kernel_nests import Operands, Region, Trip, chain, move, region_of
+from castsim.machines.vector_function.operations import Compute, Nest
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vector_function_operations import VectorFunctionOperation
+
+
+def ramps_by_vectors(target: VectorFunctionTarget, work: TileWork) -> bool:
+    """Whether a ramp is made by a vector function: with tmp, or without it if the option says so."""
+    return work.names_tmp or target.option("ramp_without_tmp") == "vector"
+
+
+def scalar_ramp(pipe: str, work: TileWork) -> Block:
+    """Return the loop of the scalar unit that writes a ramp, element by element."""
+    trip = Block((ScalarWork("write", pipe=pipe), ScalarWork("loop", pipe=pipe)))
+    return Block(tuple(loop_of(work.dst.valid_cols, lambda _: trip)))
+
+
+def rearranging_nests(
+    operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int
+) -> tuple[Nest, ...]:
+    """Return the nests of an operation by the structure of its kernel."""
+    match kernel.structure:
+        case "ramp":
+            return (_ramp(work, kernel, register_bytes),)
+        case "gather":
+            return (_gather(operands, work, kernel, register_bytes),)
+        case "transposition":
+            return (_transposition(operands, work, kernel, register_bytes),)
+        case _:
+            return _concatenation(operands, work, kernel, register_bytes)
+
+
+def _ramp(work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+    """An ascending vector and its store."""
+    region = region_of(work.dst, 1, work.dst.valid_cols, register_bytes)
+    made = Compute(kernel.instructions[0], ("v0",), (), region.width)
+    return region.nest((region.predicate, made, region.store("v0")), region.steps(work.dst))
+
+
+def _gather(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+    """Row by row, a register of numbers per trip."""
+    source, places = work.sources
+    dst = work.dst
+    operands.add(source.address)
+    region = region_of(places, dst.valid_rows, dst.valid_cols, register_bytes)
+    load = operands.load("v0", "NORM", places.address, region.steps(places))
+    fetched = chain(kernel.instructions, ("v0",), source.element_bits)
+    stored = (dst.row_pitch, region.elements * dst.element_bits // 8)
+    return region.nest((load, region.predicate, *fetched, region.store(fetched[-1].results[0])), stored)
+
+
+def _transposition(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+    """Rows that are shorter than columns are scattered; else the columns are gathered, by addresses made on the way."""
+    (source,), dst = work.sources, work.dst
+    rows, cols = source.valid_rows, source.valid_cols
+    scatter, *gather = kernel.instructions
+    if rows < cols:
+        region = region_of(source, rows, cols, register_bytes)
+        load = operands.load("v0", "NORM", source.address, region.steps(source))
+        (scattered,) = chain((scatter,), ("v0",), region.width)
+        return region.nest((load, region.predicate, scattered, region.store(scattered.results[0])), region.steps(dst))
+    operands.add(source.address)
+    region = region_of(dst, cols, rows, register_bytes)
+    first = Compute("vci", ("v0",), (), region.width)
+    steps = chain(tuple(gather), ("v0",), region.width)
+    return region.nest((region.predicate, first, *steps, region.store(steps[-1].results[0])), region.steps(dst))
+
+
+def _concatenation(
+    operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int
+) -> tuple[Nest, ...]:
+    """The first part loaded and stored, the second scattered to addresses made on the way."""
+    first, second = work.sources
+    rows, dst = work.dst.valid_rows, work.dst
+    nests: list[Nest] = []
+    if first.valid_cols:
+        region = region_of(first, rows, first.valid_cols, register_bytes)
+        nests.append(move(operands, region, first, dst))
+    if second.valid_cols:
+        region = region_of(second, rows, second.valid_cols, register_bytes)
+        nests.append(_scattered(operands, region, work, kernel))
+    return tuple(nests)
+
+
+def _scattered(operands: Operands, region: Region, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
+    first, second = work.sources
+    load = operands.load("v0", "NORM", second.address, region.steps(second))
+    *places, scatter = kernel.instructions
+    made = Compute("vci", ("c",), (), region.width)
+    steps = chain(tuple(places), ("c",), region.width)
+    moved = Compute(scatter, ("s",), ("v0", steps[-1].results[0]), region.width)
+    behind = operands.add(work.dst.address + first.valid_cols * first.element_bits // 8)
+    trip: Trip = (load, region.predicate, made, *steps, moved, region.store("s"))
+    return region.nest(trip, region.steps(work.dst), writes=behind)

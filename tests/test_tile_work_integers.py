@@ -1,0 +1,93 @@
+"""Remainders, shifts and taxpy against exact arithmetic, and what the options of unstated points change."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from work_model import NAN, special
+from work_programs import NATIVE, Spot, computed, noise, program, statement, target
+
+TARGETS = ("a2a3", "a5")
+VALID = (3, 70)
+
+
+def found(mnemonic: str, name: str, values: dict[Spot, np.ndarray], d: Spot, *options: tuple[str, str]) -> np.ndarray:
+    """The valid region of the destination."""
+    chip = target(name, *options)
+    buffer = noise(chip)
+    for spot, given in values.items():
+        spot.put(buffer, given)
+    return d.get(computed(program(statement(mnemonic, list(values), d), [*values, d]), chip, buffer))
+
+
+def spots(element: str) -> tuple[Spot, Spot, Spot]:
+    one, two, three = (Spot(n, element, 3, 128, at, VALID) for n, at in (("a", 0), ("b", 4096), ("d", 8192)))
+    return one, two, three
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_remainders_of_small_integers_are_exact(name: str) -> None:
+    """Below 2^24 no step rounds: the sign is that of the divisor, of tfmod that of the dividend."""
+    rng = np.random.default_rng(5)
+    a, b, d = spots("i32")
+    x, y = rng.integers(-(2**12), 2**12, VALID, dtype="<i4"), rng.integers(1, 99, VALID, dtype="<i4")
+    y *= rng.choice(np.array([-1, 1], "<i4"), VALID)
+    pairs = list(zip(x.ravel().tolist(), y.ravel().tolist(), strict=True))
+    assert found("trem", name, {a: x, b: y}, d).ravel().tolist() == [p % q for p, q in pairs]
+    assert found("tfmod", name, {a: x, b: y}, d).ravel().tolist() == [int(math.fmod(p, q)) for p, q in pairs]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_options_of_what_no_source_states(name: str) -> None:
+    a, b, d = spots("i32")
+    x, y = np.full(VALID, 7, "<i4"), np.zeros(VALID, "<i4")
+    assert (found("trem", name, {a: x, b: y}, d) == 0).all()
+    assert (found("trem", name, {a: x, b: y}, d, ("remainder_by_zero", "dividend")) == 7).all()
+    y[:] = 33
+    assert (found("tshl", name, {a: x, b: y}, d) == 0).all()
+    assert (found("tshl", name, {a: x, b: y}, d, ("shift_beyond_width", "modulo")) == 14).all()
+    assert (found("tshr", name, {a: -x, b: y}, d) == -1).all()
+
+
+def nearest(value: Fraction, kind: np.dtype, candidate: np.generic) -> np.generic:
+    """The number of a type that is nearest to a value, ties to the even code; by its neighbours."""
+    near = [np.nextafter(candidate, kind.type(-np.inf)), candidate, np.nextafter(candidate, kind.type(np.inf))]
+    finite = [n for n in near if np.isfinite(n)]
+    code = f"<u{kind.itemsize}"
+    return min(finite, key=lambda n: (abs(Fraction(float(n)) - value), int(np.array(n, kind).view(code)) & 1))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("element", ["f16", "f32"])
+@pytest.mark.parametrize("rounding", ["once", "twice"])
+def test_axpy_adds_to_what_is_there(name: str, element: str, rounding: str) -> None:
+    """One rounding of the exact sum, by fractions; or two, in NumPy's own arithmetic."""
+    kind, chip = NATIVE[element], target(name, ("axpy_rounding", rounding))
+    a, _, d = spots(element)
+    x, before = special(element, VALID, 1), special(element, VALID, 2)
+    x[0, :8], before[0, :8] = kind.type(1 + 2.0**-10), -kind.type(1.25)
+    s = kind.type(1.25 + 2.0**-9)
+    code = int(np.array(s, kind).view(f"<u{kind.itemsize}"))
+    buffer = noise(chip)
+    a.put(buffer, x)
+    d.put(buffer, before)
+    text = program(statement("taxpy", [a, ("s", element)], d), [a, d], {"s": (hex(code), element)})
+    result = d.get(computed(text, chip, buffer))
+    with np.errstate(all="ignore"):
+        rough = before + x * s
+    for got, twice, u, v in zip(result.flat, rough.flat, x.flat, before.flat, strict=True):
+        if not np.isfinite(twice):
+            clamps = name == "a2a3" and element == "f16"
+            limit = np.finfo(kind).max
+            expected = (0 if np.isnan(twice) else math.copysign(limit, twice)) if clamps else twice
+            assert float(got) == expected or (np.isnan(got) and np.isnan(expected))
+            if np.isnan(got):
+                assert int(np.array(got, kind).view(f"<u{kind.itemsize}")) == NAN[element]
+        elif rounding == "twice":
+            assert got == twice
+        else:
+            exact = Fraction(float(u)) * Fraction(float(s)) + Fraction(float(v))
+            assert got == nearest(exact, kind, kind.type(float(exact))), (u, v)
