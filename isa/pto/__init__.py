@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from castsim.isa.pto.parser import parse
     from castsim.isa.pto.printer import print_program
     from castsim.isa.pto.program import (
+        AddPointer,
         AllocTile,
         Argument,
         Arith,
         Barrier,
+        CacheOperation,
         Compare,
         Constant,
         Convert,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         Program,
         Return,
         RoundMode,
+        ScalarAccess,
         ScalarType,
         Section,
         SetFlag,
@@ -47,10 +50,12 @@ if TYPE_CHECKING:
     from castsim.isa.pto.types import format_type, parse_type
 
 __all__ = [
+    "AddPointer",
     "AllocTile",
     "Argument",
     "Arith",
     "Barrier",
+    "CacheOperation",
     "Compare",
     "Constant",
     "Convert",
@@ -66,6 +71,7 @@ __all__ = [
     "Program",
     "Return",
     "RoundMode",
+    "ScalarAccess",
     "ScalarType",
     "Section",
     "SetFlag",

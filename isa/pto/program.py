@@ -8,41 +8,13 @@ format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
+from castsim.isa.pto.names import Pipe as Pipe  # noqa: PLC0414 - part of what a program says
+from castsim.isa.pto.names import RoundMode as RoundMode  # noqa: PLC0414 - likewise
 from castsim.isa.warning_text import Warnings
-
-
-class RoundMode(IntEnum):
-    """The `round_mode` enumeration of the PTO instruction set; NONE leaves the choice to the target."""
-
-    NONE = 0
-    RINT = 1
-    ROUND = 2
-    FLOOR = 3
-    CEIL = 4
-    TRUNC = 5
-    ODD = 6
-
-
-class Pipe(StrEnum):
-    """Hardware pipes that flags and barriers name."""
-
-    S = "PIPE_S"
-    V = "PIPE_V"
-    M = "PIPE_M"
-    MTE1 = "PIPE_MTE1"
-    MTE2 = "PIPE_MTE2"
-    MTE3 = "PIPE_MTE3"
-    ALL = "PIPE_ALL"
-    MTE4 = "PIPE_MTE4"
-    MTE5 = "PIPE_MTE5"
-    V2 = "PIPE_V2"
-    FIX = "PIPE_FIX"
-
 
 # ---------------------------------------------------------------------------------------------------------- types
 
@@ -116,7 +88,7 @@ class Constant(Located):
 
 @dataclass(frozen=True, slots=True)
 class Arith(Located):
-    """Integer arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...)."""
+    """Arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...), or `math.NAME`."""
 
     result: str
     operation: str
@@ -126,7 +98,7 @@ class Arith(Located):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Located):
-    """`%r = arith.cmpi slt, %a, %b : index`."""
+    """`%r = arith.cmpi slt, %a, %b : index`, or `arith.cmpf olt, ...` of a float type."""
 
     result: str
     predicate: str
@@ -136,7 +108,7 @@ class Compare(Located):
 
 @dataclass(frozen=True, slots=True)
 class Convert(Located):
-    """A scalar width or type change: `index_cast`, `index_castui`, `extui`, `extsi`, `trunci`, `bitcast`."""
+    """A scalar width or type change: `index_cast`, `extsi`, `trunci`, `bitcast`, `fptosi`, `extf`, ... ."""
 
     result: str
     operation: str
@@ -251,6 +223,44 @@ class SetValidShape(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class AddPointer(Located):
+    """`%q = pto.addptr %p, %n : type -> type`: a pointer `offset` elements further on."""
+
+    result: str
+    pointer: str
+    offset: str
+    type: PointerType
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarAccess(Located):
+    """One element that the scalar unit reads or writes: `load_scalar`, `store_scalar`, `tgetval`, `tsetval`.
+
+    `base` is a pointer or a tile, `offset` counts elements; `value` is the result of a read, the operand of a write.
+    """
+
+    mnemonic: str
+    base: str
+    base_type: PointerType | TileType
+    offset: str
+    value: str
+    type: ScalarType
+
+    @property
+    def reads(self) -> bool:
+        """Whether it is a read."""
+        return self.mnemonic in ("load_scalar", "tgetval")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOperation(Located):
+    """`pto.fence.barrier_all` or `pto.cmo.cacheinvalid` with its operands as `text`."""
+
+    mnemonic: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class For(Located):
     """`scf.for %i = %lo to %hi step %s [iter_args(%x = %init) -> (types)] [: type] { ... }`; bounds of one type."""
 
@@ -315,6 +325,9 @@ Operation = (
     | WaitFlag
     | Barrier
     | SetValidShape
+    | AddPointer
+    | ScalarAccess
+    | CacheOperation
     | For
     | If
     | Yield

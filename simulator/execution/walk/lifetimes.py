@@ -67,6 +67,8 @@ class _Reader:
                 self.held[node.outputs[0]] = self.held.get(node.inputs[0], ())
             case pto.TileOperation():
                 self._use((*node.inputs, *node.outputs))
+            case pto.ScalarAccess():
+                self._use((node.base,))
             case pto.For():
                 self._loop(node)
             case pto.If():
