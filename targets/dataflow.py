@@ -113,6 +113,19 @@ class ScalarTiming(Fact):
     """For one trip of a software loop: increment, compare, branch."""
 
 
+class ScalarAccessTiming(Fact):
+    """Cycles that one element costs the scalar unit beyond those of an instruction of its own."""
+
+    load_cycles: Cycles
+    """For load_scalar, from global memory."""
+    store_cycles: Cycles
+    """For store_scalar."""
+    tile_read_cycles: Cycles
+    """For tgetval."""
+    tile_write_cycles: Cycles
+    """For tsetval."""
+
+
 class TransferTiming(Fact):
     """One direction of transfers: `startup_cycles` per transfer instruction, then `bytes_per_cycle`."""
 
@@ -124,6 +137,7 @@ class DataflowTiming(Table):
     """Timing facts of everything but the vector unit."""
 
     scalar: ScalarTiming
+    scalar_access: ScalarAccessTiming
     load: TransferTiming
     store: TransferTiming
 
@@ -134,6 +148,17 @@ class DataflowTiming(Table):
         """
         scalar = self.scalar
         return scalar.loop_turnaround_cycles if kind == "loop" else scalar.arithmetic_cycles, "timing.scalar"
+
+    def cycles_of_access(self, kind: str) -> tuple[int, str]:
+        """Return the cycles of one `ScalarAccess` and the path of the fact that says so."""
+        access = self.scalar_access
+        beyond = {
+            "load_scalar": access.load_cycles,
+            "store_scalar": access.store_cycles,
+            "tgetval": access.tile_read_cycles,
+            "tsetval": access.tile_write_cycles,
+        }
+        return self.scalar.arithmetic_cycles + beyond.get(kind, 0), "timing.scalar_access"
 
 
 class DataflowTarget(TargetHeader):

@@ -13,7 +13,7 @@ from walker_cases import Plain, both, in_a_row, loop, program, step
 
 from castsim.engines import simulate
 from castsim.execution.tree import Block, Loop, Lowered, Node
-from castsim.execution.walk import walker
+from castsim.execution.walk import Executed, walker
 from castsim.execution.walk.pieces import LONGEST_PERIOD, Pieces
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import compute_of
@@ -54,7 +54,7 @@ def test_pieces_are_the_walk_trip_by_trip(part: int, monkeypatch: pytest.MonkeyP
             patch.setattr(walker, "Pieces", Plain)
             patch.setattr(walker, "fold", in_a_row)
             plain = outcome(text, name)
-        if not isinstance(plain, walker.Executed):
+        if not isinstance(plain, Executed):
             refused += 1
             assert type(found) is tuple and found[0] is plain[0], seed
             continue
@@ -137,14 +137,14 @@ def test_a_short_loop_of_the_kind_is_walked_the_same(body: str, trips: int, monk
 def test_units_are_limited(beyond: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit as long as is allowed is walked three times, of a longer one every trip once; both after a first try."""
     walked = 0
-    trip = walker._Walker._trip
+    trip = walker.Walker._trip
 
     def counting(self: Any, *arguments: Any) -> Any:
         nonlocal walked
         walked += 1
         return trip(self, *arguments)
 
-    monkeypatch.setattr(walker._Walker, "_trip", counting)
+    monkeypatch.setattr(walker.Walker, "_trip", counting)
     period = LONGEST_PERIOD + beyond
     named = f"%n = arith.constant {4 * period} : index\n%m = arith.constant {period} : index\n"
     body = "%r = arith.remui %i, %m : index\n" + step("%r")

@@ -76,7 +76,8 @@ def some_program_changes(target: BaseModel) -> bool:
     return any(run(path, target, timing_only=True).cycles != cycles(name) for name, path in paths)
 
 
-FACTS = dict(numbers(TARGET.timing, ("timing",)))
+# Accesses of the scalar unit: test_scalar_memory.py reads their facts.
+FACTS = {path: value for path, value in numbers(TARGET.timing, ("timing",)) if path[1] != "scalar_access"}
 
 
 def test_there_are_facts_to_change():

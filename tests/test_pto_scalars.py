@@ -2,6 +2,7 @@
 
 import pytest
 from parsed_text import F32, I32, INDEX, body_of, last_of, refusal
+from pto_text import function
 
 from castsim.isa.pto import (
     Arith,
@@ -9,6 +10,8 @@ from castsim.isa.pto import (
     Constant,
     Convert,
     ScalarType,
+    parse,
+    print_program,
 )
 
 # --------------------------------------------------------------------------------------------------- scalar values
@@ -121,7 +124,13 @@ def test_conversions(operation: str, source: str, target: str) -> None:
         ("%r = arith.addi %i, %x : i32", "%x is defined as f32 and used as i32", "f32"),
         ("%r = arith.addi %x, %x : f32", "signless integers, not f32", "i32"),
         ("%r = arith.addi %i : i32", "expected ','", None),
-        ("%r = arith.addf %x, %x : f32", "unknown operation 'arith.addf'", "arith.addi"),
+        ("%r = arith.addf %i, %i : i32", "floats, not i32", "f32"),
+        ("%r = arith.cmpf slt, %x, %x : f32", "unknown predicate 'slt'", "olt"),
+        ("%r = arith.fptosi %x : f32 to index", "other than index", None),
+        ("%r = arith.extf %x : f32 to f16", "wider", None),
+        ("%r = arith.truncf %i : i32 to f16", "works on floats", None),
+        ("%r = math.exp %x : f32", "no definition gives the bits", "math.sqrt"),
+        ("%r = math.absi %x : f32", "signless integers", "i32"),
         ("%r = arith.mulli %i, %i : i32", "unknown operation 'arith.mulli'", "arith.muli"),
         ("%r = arith.cmpi lt, %i, %i : i32", "unknown predicate 'lt'", "slt"),
         ("%r = arith.select %i, %i, %i : i32", "%i is defined as i32 and used as i1", None),
@@ -142,10 +151,63 @@ def test_conversions(operation: str, source: str, target: str) -> None:
         ("%r = arith.bitcast %n : index to i64", "keeps the width", None),
         ("%r = arith.trunci %i : i64 to i32", "%i is defined as i32", None),
         ("%r = arith.trunci %i : i32, i16", "expected 'to'", None),
-        ("%r = math.sqrt %x : f32", "unknown operation 'math.sqrt'", None),
+        ("%r = math.gamma %x : f32", "unknown operation 'math.gamma'", None),
     ],
 )
 def test_bad_scalar_operations(text: str, message: str, legal: str | None) -> None:
     error = refusal(text, "%i: i32, %x: f32, %n: index, %b: i1")
+    assert message in error.message
+    assert legal is None or legal in error.legal
+
+
+ACCESSES = """%q = pto.addptr %p, %i : !pto.ptr<f32> -> !pto.ptr<f32>
+%x = pto.load_scalar %q[%i] : !pto.ptr<f32> -> f32
+pto.store_scalar %x, %p[%i] : !pto.ptr<f32>, f32
+%y = pto.tgetval ins(%t, %i : !pto.tile_buf<vec, 8x8xf32>, index) outs : f32
+pto.tsetval ins(%i, %y : index, f32) outs(%t : !pto.tile_buf<vec, 8x8xf32>)
+pto.fence.barrier_all
+pto.fence.barrier_all #pto.fence_scope<gm>
+pto.cmo.cacheinvalid
+pto.cmo.cacheinvalid %q single_cache_line : !pto.ptr<f32>
+%z, %u = scf.if %b -> (f32, f32) {
+scf.yield %x, %x : f32, f32
+} else {
+scf.yield %y, %y : f32, f32
+}
+%f = arith.addf %z, %u fastmath<nnan, ninf> : f32
+%g = arith.cmpf olt, %f, %x : f32
+%h = math.copysign %f, %x : f32
+%k = math.sqrt %h : f32
+%m = math.fma %k, %h, %x : f32"""
+ACCESSED = "%p: !pto.ptr<f32>, %i: index, %b: i1"
+
+
+def test_accesses_are_printed_as_they_are_read() -> None:
+    tile = "%t = pto.alloc_tile : !pto.tile_buf<vec, 8x8xf32>\n"
+    program = parse(function(tile + ACCESSES, ACCESSED), "k.pto")
+    assert parse(print_program(program), "k.pto") == program
+    printed = print_program(program)
+    for line in ACCESSES.splitlines():
+        if line.startswith(("%", "pto.")) and "fastmath" not in line and "scf" not in line:
+            assert line in printed
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "legal"),
+    [
+        ("%x = pto.load_scalar %p[%i] : !pto.ptr<f32> -> i32", "element type f32, not i32", "f32"),
+        ("%x = pto.load_scalar %i[%i] : !pto.ptr<f32> -> f32", "%i is defined as index", None),
+        ("%x = pto.load_scalar %p[%b] : !pto.ptr<f32> -> f32", "%b is defined as i1", None),
+        ("pto.load_scalar %p[%i] : !pto.ptr<f32> -> f32", "has 1 result, 0 named", None),
+        ("%x = pto.load_scalar %p[%i] : index -> f32", "works on pointers, not on index", "!pto.ptr<...>"),
+        ("pto.store_scalar %i, %p[%i] : !pto.ptr<f32>, index", "element type f32, not index", "f32"),
+        ("%q = pto.addptr %p, %i : !pto.ptr<f32> -> !pto.ptr<f16>", "keeps the type", None),
+        ("%x = pto.tgetval ins(%p, %i : !pto.ptr<f32>, index) outs : f32", "works on tiles", None),
+        ("pto.fence.barrier_all #pto.layout<nd>", "a fence has a scope", "#pto.fence_scope<gm>"),
+        ("%x = pto.cmo.cacheinvalid %p : !pto.ptr<f32>", "has no result", None),
+    ],
+)
+def test_bad_accesses(text: str, message: str, legal: str | None) -> None:
+    error = refusal(text, ACCESSED)
     assert message in error.message
     assert legal is None or legal in error.legal

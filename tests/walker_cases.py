@@ -11,7 +11,7 @@ import pytest
 from execution_programs import issued, kernel, touched, walk
 
 from castsim.execution.tree import Block, Loop, Node
-from castsim.execution.walk import walker
+from castsim.execution.walk import Executed, walker
 from castsim.execution.walk.folding import fold
 from castsim.execution.walk.pieces import Walk
 
@@ -75,7 +75,7 @@ def trip_by_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walker, "fold", in_a_row)
 
 
-def both(text: str, monkeypatch: pytest.MonkeyPatch, args: dict[str, int] | None = None) -> walker.Executed:
+def both(text: str, monkeypatch: pytest.MonkeyPatch, args: dict[str, int] | None = None) -> Executed:
     """Walk as shipped, folded only, and trip by trip; all must issue and touch the same; return the first."""
     first = walk(text, args)
     with monkeypatch.context() as patch:

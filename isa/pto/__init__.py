@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from castsim.isa.pto.parser import parse
     from castsim.isa.pto.printer import print_program
     from castsim.isa.pto.program import (
+        AddPointer,
         AllocTile,
         AllocTiles,
         Argument,
         Arith,
         Barrier,
+        CacheOperation,
         Call,
         Compare,
         Constant,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         Program,
         Return,
         RoundMode,
+        ScalarAccess,
         ScalarType,
         Section,
         SetFlag,
@@ -52,11 +55,13 @@ if TYPE_CHECKING:
     from castsim.isa.pto.types import format_type, parse_type
 
 __all__ = [
+    "AddPointer",
     "AllocTile",
     "AllocTiles",
     "Argument",
     "Arith",
     "Barrier",
+    "CacheOperation",
     "Call",
     "Compare",
     "Constant",
@@ -75,6 +80,7 @@ __all__ = [
     "Program",
     "Return",
     "RoundMode",
+    "ScalarAccess",
     "ScalarType",
     "Section",
     "SetFlag",

@@ -5,7 +5,7 @@ Source: docs/reference/pto.md sections 3 and 7.6.
 
 from __future__ import annotations
 
-from castsim.isa.pto import scalars, synchronisation, tcvt, tile_alias_forms, tile_operations
+from castsim.isa.pto import scalar_memory, scalars, synchronisation, tcvt, tile_alias_forms, tile_operations
 from castsim.isa.pto.attributes import check_keys, read_attributes
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Call, For, If, Operation, Return, ScalarType, Section, Type, Yield
@@ -265,6 +265,7 @@ def _read_return(reader: PtoReader, statement: Statement) -> Operation:
 
 HANDLERS: dict[str, Handler] = {
     **scalars.HANDLERS,
+    **scalar_memory.HANDLERS,
     **tile_operations.HANDLERS,
     **tile_alias_forms.HANDLERS,
     **tcvt.HANDLERS,

@@ -12,11 +12,13 @@ from typing import Any
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.attributes import format_attributes
 from castsim.isa.pto.program import (
+    AddPointer,
     AllocTile,
     AllocTiles,
     Argument,
     Arith,
     Barrier,
+    CacheOperation,
     Call,
     Compare,
     Constant,
@@ -30,6 +32,7 @@ from castsim.isa.pto.program import (
     PartitionView,
     Program,
     Return,
+    ScalarAccess,
     Section,
     SetFlag,
     SetValidShape,
@@ -40,7 +43,7 @@ from castsim.isa.pto.program import (
     WaitFlag,
     Yield,
 )
-from castsim.isa.pto.scalars import bits_of
+from castsim.isa.pto.scalars import FLOATS, bits_of
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES
 
@@ -155,7 +158,7 @@ def _constant(node: Constant) -> str:
         text = repr(node.value)
         # The front end wants a point before the exponent.
         text = text if "." in text else text.replace("e", ".0e")
-    elif node.type.name in ("f16", "bf16", "f32", "f64"):
+    elif node.type.name in FLOATS:
         text = f"0x{node.value:0{bits_of(node.type) // 4}X}"
     else:
         text = str(node.value)
@@ -163,11 +166,13 @@ def _constant(node: Constant) -> str:
 
 
 def _arith(node: Arith) -> str:
-    return f"%{node.result} = arith.{node.operation} {_values(node.operands)} : {format_type(node.type)}"
+    name = node.operation if "." in node.operation else f"arith.{node.operation}"
+    return f"%{node.result} = {name} {_values(node.operands)} : {format_type(node.type)}"
 
 
 def _compare(node: Compare) -> str:
-    return f"%{node.result} = arith.cmpi {node.predicate}, {_values(node.operands)} : {format_type(node.type)}"
+    name = "cmpf" if node.type.name in FLOATS else "cmpi"
+    return f"%{node.result} = arith.{name} {node.predicate}, {_values(node.operands)} : {format_type(node.type)}"
 
 
 def _convert(node: Convert) -> str:
@@ -260,6 +265,28 @@ def _set_valid_shape(node: SetValidShape) -> str:
     return f"pto.set_validshape {_values((node.tile, node.rows, node.cols))} : {format_type(node.type)}"
 
 
+def _scalar_access(node: ScalarAccess) -> str:
+    base, kind = format_type(node.base_type), format_type(node.type)
+    match node.mnemonic:
+        case "load_scalar":
+            return f"%{node.value} = pto.load_scalar %{node.base}[%{node.offset}] : {base} -> {kind}"
+        case "store_scalar":
+            return f"pto.store_scalar %{node.value}, %{node.base}[%{node.offset}] : {base}, {kind}"
+        case "tgetval":
+            return f"%{node.value} = pto.tgetval ins(%{node.base}, %{node.offset} : {base}, index) outs : {kind}"
+        case _:
+            return f"pto.tsetval ins(%{node.offset}, %{node.value} : index, {kind}) outs(%{node.base} : {base})"
+
+
+def _add_pointer(node: AddPointer) -> str:
+    kind = format_type(node.type)
+    return f"%{node.result} = pto.addptr {_values((node.pointer, node.offset))} : {kind} -> {kind}"
+
+
+def _cache_operation(node: CacheOperation) -> str:
+    return f"pto.{node.mnemonic}{_spaced(node.text)}"
+
+
 def _terminator(node: Yield | Return) -> str:
     name = "scf.yield" if isinstance(node, Yield) else "return"
     return f"{name} {_values(node.values)} : {_types(node.types)}" if node.values else name
@@ -283,6 +310,9 @@ _FORMS: dict[type, Callable[[Any], str]] = {
     WaitFlag: _flag,
     Barrier: _barrier,
     SetValidShape: _set_valid_shape,
+    ScalarAccess: _scalar_access,
+    AddPointer: _add_pointer,
+    CacheOperation: _cache_operation,
     Yield: _terminator,
     Return: _terminator,
 }

@@ -61,7 +61,7 @@ class Constant(Located):
 
 @dataclass(frozen=True, slots=True)
 class Arith(Located):
-    """Integer arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...)."""
+    """Arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...), or `math.NAME`."""
 
     result: str
     operation: str
@@ -71,7 +71,7 @@ class Arith(Located):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Located):
-    """`%r = arith.cmpi slt, %a, %b : index`."""
+    """`%r = arith.cmpi slt, %a, %b : index`, or `arith.cmpf olt, ...` of a float type."""
 
     result: str
     predicate: str
@@ -81,7 +81,7 @@ class Compare(Located):
 
 @dataclass(frozen=True, slots=True)
 class Convert(Located):
-    """A scalar width or type change: `index_cast`, `index_castui`, `extui`, `extsi`, `trunci`, `bitcast`."""
+    """A scalar width or type change: `index_cast`, `extsi`, `trunci`, `bitcast`, `fptosi`, `extf`, ... ."""
 
     result: str
     operation: str
@@ -196,6 +196,44 @@ class SetValidShape(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class AddPointer(Located):
+    """`%q = pto.addptr %p, %n : type -> type`: a pointer `offset` elements further on."""
+
+    result: str
+    pointer: str
+    offset: str
+    type: PointerType
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarAccess(Located):
+    """One element that the scalar unit reads or writes: `load_scalar`, `store_scalar`, `tgetval`, `tsetval`.
+
+    `base` is a pointer or a tile, `offset` counts elements; `value` is the result of a read, the operand of a write.
+    """
+
+    mnemonic: str
+    base: str
+    base_type: PointerType | TileType
+    offset: str
+    value: str
+    type: ScalarType
+
+    @property
+    def reads(self) -> bool:
+        """Whether it is a read."""
+        return self.mnemonic in ("load_scalar", "tgetval")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOperation(Located):
+    """`pto.fence.barrier_all` or `pto.cmo.cacheinvalid` with its operands as `text`."""
+
+    mnemonic: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class For(Located):
     """`scf.for %i = %lo to %hi step %s [iter_args(%x = %init) -> (types)] [: type] { ... }`; bounds of one type."""
 
@@ -274,6 +312,9 @@ Operation = (
     | WaitFlag
     | Barrier
     | SetValidShape
+    | AddPointer
+    | ScalarAccess
+    | CacheOperation
     | For
     | If
     | Call

@@ -1,4 +1,4 @@
-"""Reading the `arith` operations: constants, integer arithmetic, comparisons, width changes.
+"""Reading the `arith` and `math` operations: constants, arithmetic, comparisons, changes of type.
 
 A closed list (docs/reference/pto.md section 7.6, castsim's extensions included). Results that follow from constants
 alone are known numbers to the checks.
@@ -16,7 +16,8 @@ from castsim.isa.pto.statement import Handler, Statement
 
 _INDEX_BITS = 64
 _BITS = {"index": _INDEX_BITS, "i1": 1, "bf16": 16} | {f"{k}{n}": n for k in "iuf" for n in (8, 16, 32, 64)}
-_FLOATS = ("f16", "bf16", "f32", "f64")
+FLOATS = ("f16", "bf16", "f32", "f64")
+"""Scalar types that are floats."""
 _SIGNLESS = ("index", "i1", "i8", "i16", "i32", "i64")
 _I1 = ScalarType("i1")
 _INDEX = ScalarType("index")
@@ -39,6 +40,24 @@ UNSIGNED = {"ult": "slt", "ule": "sle", "ugt": "sgt", "uge": "sge"}
 PREDICATES = ("eq", "ne", *UNSIGNED.values(), *UNSIGNED)
 INDEX_CASTS = ("index_cast", "index_castui")
 CONVERSIONS = (*INDEX_CASTS, "extui", "extsi", "trunci", "bitcast")
+_FOLDS |= dict.fromkeys(("ceildivsi", "ceildivui", "floordivsi"))
+FLOAT_BINARY = (
+    "addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf", "math.copysign",
+)  # fmt: skip
+FLOAT_UNARY = (
+    "negf", "math.absf", "math.ceil", "math.floor", "math.trunc", "math.round", "math.roundeven", "math.sqrt",
+)  # fmt: skip
+FLOAT_TERNARY = ("math.fma",)
+INTEGER_UNARY = ("math.absi", "math.ctlz", "math.cttz", "math.ctpop")
+_INEXACT = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "erf", "powf", "rsqrt",
+    "atan", "atan2", "cbrt",
+)  # fmt: skip
+_ORDERED = ("eq", "gt", "ge", "lt", "le", "ne")
+FLOAT_PREDICATES = (
+    "false", *(f"o{name}" for name in _ORDERED), "ord", *(f"u{name}" for name in _ORDERED), "uno", "true",
+)  # fmt: skip
+FLOAT_CONVERSIONS = ("fptosi", "fptoui", "sitofp", "uitofp", "extf", "truncf")
 
 _DECIMAL_FLOAT = re.compile(r"-?\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]?\d+)")
 _LONGEST_NUMBER = 400  # characters; a double printed in full stays below
@@ -64,6 +83,21 @@ def _integer_type(reader: PtoReader, owner: str) -> ScalarType:
     return kind
 
 
+def _float_type(reader: PtoReader, owner: str) -> ScalarType:
+    kind, index = _scalar_type(reader)
+    if kind.name not in FLOATS:
+        raise reader.error(f"{owner} works on floats, not {reader.texts[index]}", index, FLOATS)
+    return kind
+
+
+def _skip_flags(reader: PtoReader) -> None:
+    """Go past `fastmath<...>` and `overflow<...>`, which allow a compiler what is not done here."""
+    while reader.at("fastmath") or reader.at("overflow"):
+        reader.position += 1
+        reader.expect("<")
+        reader.listed(lambda: reader.next_of(TokenKind.WORD, "a flag"), ">")
+
+
 def _wrapped(value: int, bits: int) -> int:
     """Return the signed number of the low bits."""
     return ((value + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
@@ -86,7 +120,7 @@ def _read_constant(reader: PtoReader, statement: Statement) -> Operation:
         raise reader.error("the number is too long", index)
     reader.expect(":")
     kind, type_index = _scalar_type(reader)
-    if kind.name in _FLOATS:
+    if kind.name in FLOATS:
         value: int | float = _float_value(reader, index, kind)
         statement.define_one(reader, kind)
     elif kind.name in _SIGNLESS:
@@ -94,9 +128,7 @@ def _read_constant(reader: PtoReader, statement: Statement) -> Operation:
         statement.define_one(reader, kind, value)
         value = bool(value) if kind == _I1 else value
     else:
-        raise reader.error(
-            f"a constant is signless, not {reader.texts[type_index]}", type_index, (*_SIGNLESS, *_FLOATS)
-        )
+        raise reader.error(f"a constant is signless, not {reader.texts[type_index]}", type_index, (*_SIGNLESS, *FLOATS))
     return Constant(statement.results[0].base, value, kind, span=statement.span)
 
 
@@ -131,6 +163,7 @@ def _read_binary(reader: PtoReader, statement: Statement) -> Operation:
     first = reader.operand()
     reader.expect(",")
     second = reader.operand()
+    _skip_flags(reader)
     reader.expect(":")
     kind = _integer_type(reader, statement.name)
     operation = statement.operation
@@ -143,6 +176,39 @@ def _read_binary(reader: PtoReader, statement: Statement) -> Operation:
         known = known & 1 if kind == _I1 else _wrapped(known, bits_of(kind))
     result = statement.define_one(reader, kind, known)
     return Arith(result, operation, (first[0], second[0]), kind, span=statement.span)
+
+
+def _read_floats(reader: PtoReader, statement: Statement) -> Operation:
+    """Read an operation of two floats, or of three."""
+    operation = statement.name.removeprefix("arith.")
+    uses = [reader.operand()]
+    for _ in range(2 if operation in FLOAT_TERNARY else 1):
+        reader.expect(",")
+        uses.append(reader.operand())
+    _skip_flags(reader)
+    reader.expect(":")
+    kind = _float_type(reader, statement.name)
+    for use in uses:
+        reader.check_use(use, kind)
+    result = statement.define_one(reader, kind)
+    return Arith(result, operation, tuple(use[0] for use in uses), kind, span=statement.span)
+
+
+def _read_unary(reader: PtoReader, statement: Statement) -> Operation:
+    operand = reader.operand()
+    _skip_flags(reader)
+    reader.expect(":")
+    operation = statement.name.removeprefix("arith.")
+    read = _integer_type if operation in INTEGER_UNARY else _float_type
+    kind = read(reader, statement.name)
+    reader.check_use(operand, kind)
+    return Arith(statement.define_one(reader, kind), operation, (operand[0],), kind, span=statement.span)
+
+
+def _refuse_inexact(reader: PtoReader, statement: Statement) -> Operation:
+    raise reader.error(
+        f"{statement.name}: no definition gives the bits of its result", statement.index, (*FLOAT_UNARY, *FLOAT_BINARY)
+    )
 
 
 def _read_select(reader: PtoReader, statement: Statement) -> Operation:
@@ -162,15 +228,18 @@ def _read_select(reader: PtoReader, statement: Statement) -> Operation:
 
 def _read_compare(reader: PtoReader, statement: Statement) -> Operation:
     index = reader.position
-    predicate = reader.next_of(TokenKind.WORD, "a predicate", PREDICATES)
-    if predicate not in PREDICATES:
-        raise reader.error(f"unknown predicate '{predicate}'", index, PREDICATES)
+    floats = statement.name == "arith.cmpf"
+    legal = FLOAT_PREDICATES if floats else PREDICATES
+    predicate = reader.next_of(TokenKind.WORD, "a predicate", legal)
+    if predicate not in legal:
+        raise reader.error(f"unknown predicate '{predicate}'", index, legal)
     reader.expect(",")
     first = reader.operand()
     reader.expect(",")
     second = reader.operand()
+    _skip_flags(reader)
     reader.expect(":")
-    kind = _integer_type(reader, statement.name)
+    kind = (_float_type if floats else _integer_type)(reader, statement.name)
     reader.check_use(first, kind)
     reader.check_use(second, kind)
     result = statement.define_one(reader, _I1)
@@ -179,6 +248,7 @@ def _read_compare(reader: PtoReader, statement: Statement) -> Operation:
 
 def _read_conversion(reader: PtoReader, statement: Statement) -> Operation:
     operand = reader.operand()
+    _skip_flags(reader)
     reader.expect(":")
     source, source_index = _scalar_type(reader)
     reader.expect("to")
@@ -201,6 +271,8 @@ def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) 
     if operation == "bitcast":
         legal = bits_of(source) == bits_of(target) and _INDEX not in (source, target)
         return None if legal else f"keeps the width and takes no index, found {pair}"
+    if operation in FLOAT_CONVERSIONS:
+        return _float_conversion_problem(operation, source, target)
     if source.name not in _SIGNLESS or target.name not in _SIGNLESS:
         return f"works on signless integers, found {pair}"
     if operation in INDEX_CASTS:
@@ -214,11 +286,28 @@ def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) 
     return None if bits_of(target) > bits_of(source) else f"needs a wider result, found {pair}"
 
 
+def _float_conversion_problem(operation: str, source: ScalarType, target: ScalarType) -> str | None:
+    pair = f"{source.name} to {target.name}"
+    if operation in ("extf", "truncf"):
+        if source.name not in FLOATS or target.name not in FLOATS:
+            return f"works on floats, found {pair}"
+        wider = bits_of(target) - bits_of(source)
+        good = wider > 0 if operation == "extf" else wider < 0
+        return None if good else f"needs a {'wider' if operation == 'extf' else 'narrower'} result, found {pair}"
+    whole, real = (target, source) if operation.startswith("fp") else (source, target)
+    if real.name not in FLOATS or whole.name not in _SIGNLESS or whole == _INDEX:
+        return f"is between a float and a signless integer other than index, found {pair}"
+    return None
+
+
 HANDLERS: dict[str, Handler] = {
     "arith.constant": _read_constant,
     **{f"arith.{operation}": _read_binary for operation in _FOLDS},
     "arith.select": _read_select,
-    "arith.cmpi": _read_compare,
-    **{f"arith.{operation}": _read_conversion for operation in CONVERSIONS},
+    **dict.fromkeys(("arith.cmpi", "arith.cmpf"), _read_compare),
+    **{f"arith.{operation}": _read_conversion for operation in (*CONVERSIONS, *FLOAT_CONVERSIONS)},
+    **{name if "." in name else f"arith.{name}": _read_floats for name in (*FLOAT_BINARY, *FLOAT_TERNARY)},
+    **{name if "." in name else f"arith.{name}": _read_unary for name in (*FLOAT_UNARY, *INTEGER_UNARY)},
+    **{f"math.{operation}": _refuse_inexact for operation in _INEXACT},
 }
 """Reader of every scalar operation."""

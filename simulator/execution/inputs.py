@@ -120,17 +120,33 @@ def to_memory(array: Codes, name: str, use: ArgumentUse) -> NDArray[np.uint8]:
     """
     array = np.asarray(array)
     sizes = {use.elements} | {size for size in use.padded if size >= use.elements}
-    if array.size not in sizes:  # before anything is read: the file of a mapped array may be of any size
-        wanted = " or ".join(str(size) for size in sorted(sizes))
-        shapes = ", ".join("x".join(map(str, shape)) for shape in sorted(use.shapes))
-        raise ReadError(
-            f"input '{name}' has shape {list(array.shape)}, {array.size} elements; its views ({shapes}) need {wanted}"
-        )
+    _check_elements(array, name, use, sizes)
+    return input_bytes(array, name, use.format)
+
+
+def input_bytes(array: Codes, name: str, fmt: Format) -> NDArray[np.uint8]:
+    """Return the bytes of an input in C order, whatever its size.
+
+    Raises:
+        ReadError: a dtype that is neither the format's own nor its codes.
+    """
     try:
-        codes = codes_from_array(array, use.format)
+        codes = codes_from_array(np.asarray(array), fmt)
     except ReadError as error:
         raise ReadError(f"input '{name}': {error.message}", legal=error.legal) from None
-    return _bytes_of(codes.reshape(-1), use.format)
+    return _bytes_of(codes.reshape(-1), fmt)
+
+
+def _check_elements(array: Codes, name: str, use: ArgumentUse, sizes: set[int]) -> None:
+    """Before anything is read, as the file of a mapped array may be of any size."""
+    if array.size in sizes or (use.is_open and array.size >= use.elements):
+        return
+    wanted = " or ".join(str(size) for size in sorted(sizes))
+    shapes = ", ".join("x".join(map(str, shape)) for shape in sorted(use.shapes))
+    who = f"its views ({shapes}) need {wanted}"
+    if use.is_open:
+        who = f"the program uses {use.elements} or more"
+    raise ReadError(f"input '{name}' has shape {list(array.shape)}, {array.size} elements; {who}")
 
 
 def empty_memory(use: ArgumentUse) -> NDArray[np.uint8]:
@@ -145,6 +161,8 @@ def from_memory(memory: NDArray[np.uint8], use: ArgumentUse) -> Codes:
         codes: Codes = unpack_codes(memory, fmt, memory.size * 8 // fmt.bits)
     else:
         codes = memory.view(code_dtype(fmt))
+    if use.is_open and codes.size > use.elements:
+        return array_from_codes(codes, fmt)
     codes = codes[: use.elements] if use.elements <= codes.size else codes
     return array_from_codes(codes.reshape(use.shape), fmt)
 

@@ -104,6 +104,21 @@ class TileTransfer:
 
 
 @dataclass(frozen=True, slots=True)
+class Element:
+    """One element that the scalar unit reads or writes: at byte `address` of an argument, or of the buffer in a tile.
+
+    `mnemonic` is the operation of the text, `code` what is written (empty for a read), `size` its bytes.
+    """
+
+    mnemonic: str
+    place: str | Tile
+    address: int
+    size: int
+    code: bytes
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class TileWork:
     """One vector operation on tiles other than a cast or transfer, with everything resolved.
 

@@ -57,6 +57,9 @@ class Instruction:
         return self.mnemonic or self.text
 
 
+_GLOBAL = "gm:"
+
+
 class GlobalSpace(str):
     """The address space of an argument of the program in global memory, `gm:NAME`."""
 
@@ -65,7 +68,12 @@ class GlobalSpace(str):
     @classmethod
     def of(cls, argument: str) -> GlobalSpace:
         """Return the space of the argument of a name."""
-        return cls(f"gm:{argument}")
+        return cls(f"{_GLOBAL}{argument}")
+
+    @property
+    def argument(self) -> str:
+        """The name of the argument."""
+        return self.removeprefix(_GLOBAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ DOCUMENTED = (
     "head",
     "pipes",
     "lines",
+    "path",
     "outputs",
     "facts",
     "warnings",
@@ -38,7 +39,8 @@ def section(name: str) -> ReportSection:
 def run_document(report: RunReport) -> Document:
     """Return the report as JSON; units are in the names, a file is null if it was not written.
 
-    Tile programs add `synchronisation` and `races`, those with vector operations `operations`; exposed pipelines add
+    Tile programs add `synchronisation` and `races`, those with vector operations `operations`, those whose path rests
+    on elements that they read `path_decided_by`; exposed pipelines add
     `stale_reads` and name the first among the warnings, a lint run adds `lint` and `lint_possible`.
     """
     found: Document = {}

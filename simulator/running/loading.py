@@ -11,8 +11,9 @@ from castsim.isa.errors import ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.loaded import LoadedProgram
+from castsim.running.reading import load_tiles
 from castsim.running.request import LoadRequest
-from castsim.running.tiles import TileProgram, load_tiles
+from castsim.running.tiles import TileProgram, walking_of
 from castsim.targets import Target
 
 
@@ -28,13 +29,14 @@ def load_program(
 ) -> TileProgram:
     """Read a `.pto` program, choose target and entry, walk, lower and synchronise it.
 
-    `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers.
+    `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. Elements of memory that
+    decide the path are taken for 0 where `args` does not give them.
     """
     request = LoadRequest(target, entry, args, prepare, make_lowerer, sync, limits=limits)
     source = read_source(path, lambda: False)
     if source.language is not Language.TILES:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
-    return load_tiles(source, request)
+    return walking_of(source, request).program()
 
 
 def load(

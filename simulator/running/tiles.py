@@ -1,9 +1,12 @@
-"""Tile programs: walked and lowered as they are read, since no value decides their path."""
+"""Tile programs: walked and lowered as they are read, since no value decides their path.
+
+Those that read elements are walked with their inputs: see `castsim.running.reading`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,9 @@ from castsim.execution.dataflow.idle import NO_VALUES, PATH_ONLY, Idle
 from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.limits import check_executions
-from castsim.execution.walk import Executed, execute
+from castsim.execution.walk import Executed, Memory, execute
+from castsim.execution.walk.arguments import Elements, split_arguments
+from castsim.execution.walk.memory import put_elements
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
@@ -32,6 +37,9 @@ from castsim.targets import TileTarget
 @dataclass(frozen=True, slots=True, repr=False)
 class TileProgram(Loaded):
     """A tile program; see `castsim.running.loaded.LoadedProgram`."""
+
+    elements: Elements = field(default_factory=dict)
+    """Single elements of arguments that were given."""
 
     @property
     def language(self) -> str:
@@ -55,6 +63,8 @@ class TileProgram(Loaded):
         check_executions(self.tree, how.limits.computed, "executions whose values are to be computed", Idle(NO_VALUES))
         check_elements(self.arguments, how.limits.max_elements)
         memory = filled_memory(self.arguments, inputs)
+        for name, given in self.elements.items():
+            put_elements(memory[name], self.arguments[name], given)
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         compute_of(self.target)(self.tree, buffer, memory)
@@ -76,12 +86,46 @@ class TileProgram(Loaded):
         return found
 
 
-def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
-    """Read a `.pto` program, choose target and entry, walk, lower and synchronise it.
+@dataclass(frozen=True, slots=True)
+class Walking:
+    """What is needed to walk a tile program, and to walk it again with other contents of memory."""
+
+    file: str
+    text: str
+    parsed: pto.Program
+    function: pto.Function
+    target: TileTarget
+    request: LoadRequest
+    scalars: Mapping[str, int | float]
+    elements: Elements
+
+    def program(self, memory: Memory | None = None) -> TileProgram:
+        """Return the program walked, lowered and synchronised.
+
+        Raises:
+            ReadError, IllegalError, TileError, ScratchError, LimitError: whatever an instruction is refused for.
+        """
+        request = self.request
+        memory = Memory(elements=self.elements) if memory is None else memory
+        executed = execute(
+            self.parsed, self.function, request.make_lowerer(self.target), self.scalars, opaque=request.opaque,
+            max_walk=request.limits.walk, memory=memory,
+        )  # fmt: skip
+        if request.sync == INTERLOCK and not executed.tree.interlocked:
+            raise ReadError(
+                f"@{self.function.name} has flags or barriers of its own; --sync interlock is for programs without"
+            )
+        inserted = _synchronised(executed, self.target, request.sync)
+        return TileProgram(
+            self.file, self.function.name, self.target, executed, inserted, self.text, elements=self.elements
+        )
+
+
+def walking_of(source: Source, request: LoadRequest) -> Walking:
+    """Read a `.pto` program, and choose its target and entry.
 
     Raises:
-        ReadError: it cannot be read, has no such entry, or has flags that the request does not allow.
-        IllegalError, TileError, ScratchError, LimitError: whatever an instruction is refused for.
+        ReadError: it cannot be read, or has no such entry. IllegalError: the target runs no such programs.
     """
     if request.sync not in MODES:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
@@ -95,14 +139,8 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
     function, left_out = choose_entry(parsed, Path(file), request.entry)
     function = inlined(parsed, function)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
-    executed = execute(
-        parsed, function, request.make_lowerer(chosen), request.args, opaque=request.opaque,
-        max_walk=request.limits.walk,
-    )  # fmt: skip
-    if request.sync == INTERLOCK and not executed.tree.interlocked:
-        raise ReadError(f"@{function.name} has flags or barriers of its own; --sync interlock is for programs without")
-    inserted = _synchronised(executed, tile_target(chosen), request.sync)
-    return TileProgram(file, function.name, chosen, executed, inserted, text)
+    scalars, elements = split_arguments(function, request.args)
+    return Walking(file, text, parsed, function, tile_target(chosen), request, scalars, elements)
 
 
 def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:

@@ -23,7 +23,15 @@ from castsim.engines.fast_dataflow.codes import (
 )
 from castsim.engines.fast_dataflow.memory import MachineMemory
 from castsim.engines.fast_dataflow.units import Unit
-from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.operations import (
+    Barrier,
+    ControlWrite,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    Transfer,
+    WaitFlag,
+)
 from castsim.execution.dataflow.scalar_unit import cost_of
 from castsim.execution.dataflow.survey import ALL_PIPES, Survey
 from castsim.execution.dataflow.transfer_plan import TransferPlan
@@ -93,6 +101,8 @@ class Encoder:
             moved = tuple(address + delta for address, delta in zip(moved, deltas, strict=True))
         if isinstance(operation, Transfer):
             moved = moved[:1]  # the other end is in global memory
+        elif isinstance(operation, ScalarAccess):
+            moved = ()  # no port serves it
         moved = tuple(address % turn for address in moved)
         key = (id(operation), *moved)
         known = self._known.get(key)
@@ -105,7 +115,7 @@ class Encoder:
         self.facts.update(facts)
         sent = (operation, cost, CAUSES.index(cause))
         match operation:
-            case ControlWrite() | ScalarWork():
+            case ControlWrite() | ScalarWork() | ScalarAccess():
                 return self._add(*sent, SCALAR)
             case SetFlag():
                 return self._add(*sent, SET, flag=self._flag((operation.pipe, operation.waiter, operation.event)))

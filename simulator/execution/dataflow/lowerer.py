@@ -9,15 +9,15 @@ from dataclasses import replace
 
 from castsim.execution.byte_sets import strided
 from castsim.execution.dataflow.checks import check_tile
-from castsim.execution.dataflow.operations import BLOCK, Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.operations import BLOCK, Barrier, ScalarAccess, ScalarWork, SetFlag, WaitFlag
 from castsim.execution.dataflow.transfer_region import fitted
 from castsim.execution.dataflow.transfers import lower_transfer
-from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.tiles import Element, Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, GlobalSpace
 from castsim.execution.vector_operations import TileEffect, as_rows, behaviour_of, check_work, work_accesses
 from castsim.execution.vector_operations.accesses import tile_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction
-from castsim.isa.errors import IllegalError, Span
+from castsim.isa.errors import IllegalError, Span, TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
@@ -111,6 +111,34 @@ class DataflowLowerer:
         """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
         return ScalarWork(kind, pipe=self._chip.pipes.scalar)
 
+    def element(self, element: Element) -> LoweredInstruction:
+        """Lower the scalar unit's access to an element; one of a tile stays in the buffer.
+
+        Raises:
+            TileError: it lies outside of the buffer.
+        """
+        place, start, end = element.place, element.address, element.address + element.size
+        pipe, write = self._chip.pipes.scalar, bool(element.code)
+        if isinstance(place, str):
+            operation = ScalarAccess(element.mnemonic, place, start, element.code, None, pipe)
+            return LoweredInstruction(Block((operation,)), (Access(GlobalSpace.of(place), start, end, write),))
+        capacity = self._chip.memories["ub"].capacity_bytes
+        if start < 0 or end > capacity:
+            raise TileError(
+                f"{element.mnemonic}: bytes {start} .. {end - 1} lie outside of the buffer, which has {capacity}",
+                span=element.span,
+            )
+        warnings: Warnings = ()
+        if not place.address <= start < end <= place.end:
+            text = f"{element.mnemonic} reaches bytes {start} .. {end - 1}, %{place.name} has {_bytes(place)}"
+            warnings = (WarningText(WarningKind.BEYOND, text),)
+        operation = ScalarAccess(element.mnemonic, None, start, element.code, (place.address, place.end), pipe)
+        return LoweredInstruction(Block((operation,)), (Access("ub", start, end, write),), warnings=warnings)
+
+    def option(self, name: str) -> int | str:
+        """Return the value of an option of the target."""
+        return self._chip.option(name)
+
     def _check_flag(self, signaller: str, waiter: str, event: int, span: Span) -> None:
         self._check_pipe(signaller, span)
         self._check_pipe(waiter, span)
@@ -146,6 +174,10 @@ def reduces_nothing(work: TileWork) -> TileWork | None:
         return None
     tmp = None if work.tmp is None else with_element(work.tmp)
     return replace(work, sources=tuple(map(with_element, work.sources)), tmp=tmp)
+
+
+def _bytes(tile: Tile) -> str:
+    return f"{tile.address} .. {tile.end - 1}"
 
 
 def cast_accesses(cast: TileCast) -> tuple[Access, ...]:

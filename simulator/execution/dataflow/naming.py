@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.operations import (
+    Barrier,
+    ControlWrite,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    Transfer,
+    WaitFlag,
+)
 from castsim.execution.tree import Operation
 
 
@@ -15,6 +23,8 @@ def operation_name(operation: Operation) -> str:
             return f"set {operation.register}"
         case ScalarWork():
             return operation.kind
+        case ScalarAccess():
+            return operation.kind if operation.argument is None else f"{operation.kind} {operation.argument}"
         case SetFlag():
             return f"set_flag {operation.pipe} -> {operation.waiter} id {operation.event}"
         case WaitFlag():

@@ -80,6 +80,31 @@ class ScalarWork(Unaddressed):
 
 
 @dataclass(frozen=True, slots=True)
+class ScalarAccess:
+    """One element that the scalar unit reads or writes, at byte `address` of an argument, or of the buffer (None).
+
+    `kind` is the operation of the text (`load_scalar`, `store_scalar`, `tgetval`, `tsetval`), `code` what is written,
+    empty for a read: that what it read decides has been decided. A write to a tile counts for all `tile_bytes`.
+    """
+
+    kind: str
+    argument: str | None
+    address: int
+    code: bytes = b""
+    tile_bytes: tuple[int, int] | None = None
+    pipe: str = "S"
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Where the element is."""
+        return (self.address,)
+
+    def shifted(self, deltas: Deltas) -> ScalarAccess:
+        """Return the access moved."""
+        return replace(self, address=self.address + deltas[0]) if any(deltas) else self
+
+
+@dataclass(frozen=True, slots=True)
 class SetFlag(Unaddressed):
     """Signal `event` to pipe `waiter` once everything issued before it on `pipe` has finished."""
 

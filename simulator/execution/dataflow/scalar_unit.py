@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarAccess, ScalarWork, SetFlag, WaitFlag
 from castsim.execution.tree import Operation
 from castsim.targets.dataflow import DataflowTarget
 from castsim.timing import Cause
@@ -17,6 +17,9 @@ def cost_of(operation: Operation, target: DataflowTarget) -> tuple[int, Cause, t
         case ScalarWork(kind):
             cycles, fact = target.timing.scalar_work(kind)
             return cycles, Cause.LOOP_TURNAROUND if kind == "loop" else Cause.BUSY, ("timing.scalar", fact)
+        case ScalarAccess(kind):
+            cycles, fact = target.timing.cycles_of_access(kind)
+            return cycles, Cause.BUSY, ("timing.scalar", fact)
         case SetFlag() | WaitFlag() | Barrier():
             cycles = timing.synchronisation_cycles
         case _:

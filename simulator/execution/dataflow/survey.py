@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.operations import (
+    Barrier,
+    ControlWrite,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    Transfer,
+    WaitFlag,
+)
 from castsim.execution.tree import Block, GlobalSpace, Loop, Lowered, Node, Operation, Tree
 from castsim.isa.errors import IllegalError
 from castsim.targets.dataflow import DataflowTarget
@@ -121,7 +129,7 @@ def _check_operation(operation: Operation, target: DataflowTarget, check_work: C
             _check_pipe(operation.signaller, every, target)
         case Barrier(pipe):
             _check_pipe(pipe, (*every, ALL_PIPES), target)
-        case ControlWrite() | ScalarWork():
+        case ControlWrite() | ScalarWork() | ScalarAccess():
             _check_pipe(operation.pipe, (pipes.scalar,), target)
         case Transfer():
             _check_pipe(operation.pipe, working, target)

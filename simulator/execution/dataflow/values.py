@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
-from castsim.execution.dataflow.operations import BLOCK, Transfer
+from castsim.execution.dataflow.operations import BLOCK, ScalarAccess, Transfer
 from castsim.execution.tree import Operation, Tree, instances, operations
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.codes import Codes
@@ -48,6 +48,8 @@ def compute_tree(
         for operation in operations(lowered, deltas):
             if isinstance(operation, Transfer):
                 execute_transfer(operation, buffer, arguments)
+            elif isinstance(operation, ScalarAccess):
+                _write_element(operation, buffer, arguments)
             else:
                 execute(operation, buffer)
 
@@ -67,6 +69,17 @@ def execute_transfer(operation: Transfer, buffer: Bytes, arguments: Mapping[str,
             buffer, operation.ub_address + operation.burst_bytes, operation.ub_pitch, (operation.bursts, gap)
         )
         padding[...] = np.resize(np.frombuffer(operation.pad_pattern, np.uint8), gap)
+
+
+def _write_element(operation: ScalarAccess, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
+    """Write an element; what a read finds the walk has found already."""
+    if not operation.code:
+        return
+    memory = buffer if operation.argument is None else arguments[operation.argument]
+    end = operation.address + len(operation.code)
+    if operation.address < 0 or end > memory.size:
+        raise TileError(f"{operation.kind} reaches bytes {operation.address} .. {end - 1} of {memory.size}")
+    memory[operation.address : end] = np.frombuffer(operation.code, np.uint8)
 
 
 def unpack_nibbles(packed: Codes) -> Codes:

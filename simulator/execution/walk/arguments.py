@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import prod
 
@@ -13,6 +14,37 @@ from castsim.execution.walk.views import whole_view
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.types import SCALARS
+
+Elements = Mapping[str, Mapping[int, int | float]]
+"""Single elements of pointer arguments, by name and index."""
+
+_ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,18})\]")
+
+
+def split_arguments(
+    function: pto.Function, given: Mapping[str, int | float]
+) -> tuple[Mapping[str, int | float], Elements]:
+    """Part the values of scalar arguments from those of single elements, `NAME[INDEX]`.
+
+    Raises:
+        ReadError: an element of what is no pointer argument, or a value that its type cannot hold.
+    """
+    kinds = {each.name: each.type for each in function.arguments}
+    scalars: dict[str, int | float] = {}
+    elements: dict[str, dict[int, int | float]] = {}
+    for name, value in given.items():
+        found = _ELEMENT.fullmatch(name)
+        if found is None:
+            scalars[name] = value
+            continue
+        base, kind = found[1], kinds.get(found[1])
+        if not isinstance(kind, pto.PointerType) or kind.element not in SCALARS.values():
+            pointers = [each for each, kind in kinds.items() if isinstance(kind, pto.PointerType)]
+            raise ReadError(f"@{function.name} has no elements of '{base}' to give one by one", legal=pointers)
+        elements.setdefault(base, {})[int(found[2])] = argument_value(name, value, kind.element)
+    return scalars, elements
+
 
 Bound = Pointer | View | Part | Scalar
 

@@ -33,12 +33,14 @@ class Scalar:
     """An integer, float or truth value, and how it depends on loops, by their numbers.
 
     An affine value has `slopes`, none of them zero: how it grows from unit to unit. Any other has `periods`: how many
-    units have to be walked together for it to be affine, 0 where no number is known. A constant has neither.
+    units have to be walked together for it to be affine, 0 where no number is known. A constant has neither. `reads`
+    are the numbers of the memory reads that it is computed from.
     """
 
     value: int | float
     slopes: Mapping[int, int] | None = None
     periods: Mapping[int, int] | None = None
+    reads: frozenset[int] = frozenset()
 
     @property
     def constant(self) -> bool:

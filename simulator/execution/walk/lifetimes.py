@@ -57,20 +57,20 @@ class _Reader:
 
     def _operation(self, node: pto.Operation) -> None:
         match node:
-            case pto.AllocTile():
+            case pto.AllocTile() | pto.AllocTiles():
                 self._create(node.result, node)
             case pto.Tcvt():
                 if node.defines_dst:
                     self._create(node.dst, node)
                 self._use((node.src, node.dst, *((node.tmp,) if node.tmp else ())))
-            case pto.AllocTiles():
-                self._create(node.result, node)
             case pto.Subview() | pto.GetTile():
                 self.held[node.result] = self.held.get(node.source, ())
             case pto.TileOperation() if node.mnemonic in ALIASES:
                 self.held[node.outputs[0]] = self.held.get(node.inputs[0], ())
             case pto.TileOperation():
                 self._use((*node.inputs, *node.outputs))
+            case pto.ScalarAccess():
+                self._use((node.base,))
             case pto.For():
                 self._loop(node)
             case pto.If():

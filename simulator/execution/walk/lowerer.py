@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.tiles import Element, Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, Operation
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format
@@ -66,6 +66,14 @@ class Lowerer(Protocol):
 
     def scalar_work(self, kind: str) -> Operation:
         """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
+        ...
+
+    def element(self, element: Element) -> LoweredInstruction:
+        """Lower the scalar unit's access to an element."""
+        ...
+
+    def option(self, name: str) -> int | str:
+        """Return the value of an option of the target; KeyError if it has none of that name."""
         ...
 
     def closing_warnings(self) -> Warnings:

@@ -6,23 +6,41 @@ value also knows how it depends on loops of which only some trips are walked (`c
 
 from __future__ import annotations
 
-import struct
 import sys
 from collections.abc import Callable
-
-import numpy as np
+from dataclasses import replace
+from functools import partial
 
 from castsim.execution.walk.affine import arithmetic_result, comparison_result, reduced
 from castsim.execution.walk.dependence import Loops, Scalar, unknown
 from castsim.execution.walk.fixed_width import signed, unsigned
+from castsim.execution.walk.scalar_floats import (
+    FLOATS,
+    bits_of,
+    float_arithmetic,
+    float_comparison,
+    float_conversion,
+    from_bits,
+    width_of,
+)
 from castsim.isa.errors import ReadError, Span
-from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.scalars import UNSIGNED
-from castsim.numerics import abstract_policy, cast_codes
+from castsim.isa.pto.scalars import (
+    FLOAT_BINARY,
+    FLOAT_CONVERSIONS,
+    FLOAT_TERNARY,
+    FLOAT_UNARY,
+    INTEGER_UNARY,
+    UNSIGNED,
+)
 
-_FLOAT_CODES = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
-"""struct codes of a float and of the integer of its width; bf16 is the upper half of f32."""
+__all__ = [
+    "argument_value", "arithmetic", "bits_of", "compare", "constant", "convert", "evaluate", "from_bits", "width_of",
+]  # fmt: skip
+
+_DIVISIONS = ("divsi", "remsi", "divui", "remui", "ceildivsi", "ceildivui", "floordivsi")
+
+_OF_FLOATS = frozenset((*FLOAT_UNARY, *FLOAT_BINARY, *FLOAT_TERNARY))
 
 _PREDICATES = {
     "eq": lambda a, b: a == b,
@@ -34,15 +52,10 @@ _PREDICATES = {
 }
 
 
-def width_of(kind: str) -> int:
-    """Return the bits of a scalar type; `index` has 64."""
-    return 64 if kind == "index" else int(kind.lstrip("bfiu"))
-
-
 def constant(value: int | float, kind: str) -> int | float:
     """Return the value of a constant; an integer with a float type is a bit pattern."""
-    is_pattern = not isinstance(value, float) and (kind in _FLOAT_CODES or kind == "bf16")
-    return _from_bits(int(value), kind) if is_pattern else value
+    is_pattern = not isinstance(value, float) and kind in FLOATS
+    return from_bits(int(value), kind) if is_pattern else value
 
 
 def argument_value(name: str, value: int | float, kind: str) -> int | float:
@@ -51,7 +64,7 @@ def argument_value(name: str, value: int | float, kind: str) -> int | float:
     Raises:
         ReadError: no whole number, or one that the type cannot hold.
     """
-    if kind in _FLOAT_CODES or kind == "bf16":
+    if kind in FLOATS:
         if isinstance(value, int) and abs(value) > sys.float_info.max:
             raise ReadError(
                 f"argument %{name} is {kind}, and a number of {len(str(abs(value)))} digits leaves its range"
@@ -66,19 +79,60 @@ def argument_value(name: str, value: int | float, kind: str) -> int | float:
     return signed(int(value), width)
 
 
-def evaluate(node: pto.Arith | pto.Compare | pto.Convert, scalar_of: Callable[[str], Scalar], loops: Loops) -> Scalar:
+Node = pto.Arith | pto.Compare | pto.Convert
+
+
+Beyond = Callable[[pto.Convert, str], bool]
+"""Hears what a float is that its integer type cannot hold; returns whether it saturates."""
+
+
+def evaluate(node: Node, scalar_of: Callable[[str], Scalar], loops: Loops, beyond: Beyond) -> Scalar:
     """Return the result of a scalar operation whose operands `scalar_of` finds by name.
 
     Raises:
-        ReadError: division by zero. DependentError: a divisor depends on a loop.
+        ReadError: division by zero, a float beyond an integer type. DependentError: a divisor depends on a loop.
     """
+    names = (node.operand,) if isinstance(node, pto.Convert) else node.operands
+    operands = [scalar_of(name) for name in names]
+    found = _evaluated(node, operands, loops, beyond)
+    if not any(operand.reads for operand in operands):
+        return found
+    return replace(found, reads=frozenset[int]().union(*(operand.reads for operand in operands)))
+
+
+def _evaluated(node: Node, operands: list[Scalar], loops: Loops, beyond: Beyond) -> Scalar:
     if isinstance(node, pto.Convert):
-        return convert(node.operation, scalar_of(node.operand), node.from_type.name, node.to_type.name)
-    operands = [scalar_of(name) for name in node.operands]
-    width = width_of(node.type.name)
+        source, target = node.from_type.name, node.to_type.name
+        if node.operation in FLOAT_CONVERSIONS:
+            saturates = partial(beyond, node)
+            converted = float_conversion(node.operation, operands[0].value, source, target, saturates)
+            return _of_one(converted, operands[0])
+        return convert(node.operation, operands[0], source, target)
+    kind = node.type.name
     if isinstance(node, pto.Compare):
-        return compare(node.predicate, operands[0], operands[1], width, loops)
+        if kind in FLOATS:
+            return _of(int(float_comparison(node.predicate, operands[0].value, operands[1].value, kind)), operands)
+        return compare(node.predicate, operands[0], operands[1], width_of(kind), loops)
+    if node.operation in _OF_FLOATS:
+        return _of(float_arithmetic(node.operation, [each.value for each in operands], kind), operands)
+    width = width_of(kind) if kind not in FLOATS else 0
+    if node.operation in INTEGER_UNARY:
+        return _of_one(signed(_counted(node.operation, int(operands[0].value), width), width), operands[0])
     return arithmetic(node.operation, operands, width, node.span, loops)
+
+
+def _counted(operation: str, value: int, width: int) -> int:
+    """Evaluate `math.absi`, or count bits: leading zeros, trailing zeros, ones."""
+    bits = unsigned(value, width)
+    match operation:
+        case "math.absi":
+            return abs(value)
+        case "math.ctlz":
+            return width - bits.bit_length()
+        case "math.cttz":
+            return (bits & -bits).bit_length() - 1 if bits else width
+        case _:
+            return bits.bit_count()
 
 
 def compare(predicate: str, left: Scalar, right: Scalar, width: int, loops: Loops | None = None) -> Scalar:
@@ -107,7 +161,7 @@ def arithmetic(operation: str, operands: list[Scalar], width: int, span: Span, l
         return chosen if condition.constant else unknown(chosen.value, operands)
     left, right = operands
     a, b = int(left.value), int(right.value)
-    if operation in ("divsi", "remsi", "divui", "remui"):
+    if operation in _DIVISIONS:
         if b == 0:
             raise ReadError(f"arith.{operation}: division by zero", span=span)
         if loops is not None and not right.constant:
@@ -135,6 +189,10 @@ def _integer(operation: str, a: int, b: int, width: int) -> int:
             return ua // ub
         case "remui":
             return ua % ub
+        case "ceildivsi" | "floordivsi":
+            return -(-a // b) if operation == "ceildivsi" else a // b
+        case "ceildivui":
+            return -(-ua // ub)
         case "minsi" | "maxsi":
             return min(a, b) if operation == "minsi" else max(a, b)
         case "minui" | "maxui":
@@ -169,7 +227,7 @@ def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Sc
     the bits.
     """
     if operation == "bitcast":
-        converted = _from_bits(bits_of(operand.value, from_kind), to_kind)
+        converted = from_bits(bits_of(operand.value, from_kind), to_kind)
         return _as_before(converted, operand) if from_kind[0] == to_kind[0] else _of_one(converted, operand)
     value = int(operand.value)
     if operation in ("extui", "index_castui"):
@@ -186,23 +244,10 @@ def _of_one(value: int | float, operand: Scalar) -> Scalar:
     return Scalar(value) if operand.constant else unknown(value, (operand,))
 
 
+def _of(value: int | float, operands: list[Scalar]) -> Scalar:
+    """Return a value computed from several operands in a way that is not affine."""
+    return Scalar(value) if all(operand.constant for operand in operands) else unknown(value, operands)
+
+
 def _as_before(value: int | float, operand: Scalar) -> Scalar:
     return Scalar(value, operand.slopes, operand.periods)
-
-
-def bits_of(value: int | float, kind: str) -> int:
-    """Return the code of a value in a scalar type; a float is rounded to nearest, ties to even."""
-    if kind in _FLOAT_CODES or kind == "bf16":
-        wide, fmt = format_named("f64"), format_named(kind)
-        (code,) = struct.unpack("<Q", struct.pack("<d", value))
-        return int(cast_codes(np.array([code], "<u8"), wide, fmt, abstract_policy(wide, fmt))[0])
-    return unsigned(int(value), width_of(kind))
-
-
-def _from_bits(bits: int, kind: str) -> int | float:
-    if kind == "bf16":
-        return _from_bits(bits << 16, "f32")
-    if kind in _FLOAT_CODES:
-        as_float, as_int = _FLOAT_CODES[kind]
-        return float(struct.unpack(as_float, struct.pack(as_int, bits))[0])
-    return signed(bits, width_of(kind))

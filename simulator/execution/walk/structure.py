@@ -32,6 +32,11 @@ def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:
     return known[id(node)]
 
 
+def reads_memory(body: Sequence[pto.Operation]) -> bool:
+    """Whether the scalar unit reads elements of memory or of tiles in a region."""
+    return any(isinstance(node, pto.ScalarAccess) and node.reads for node in nodes(body))
+
+
 def _words(node: pto.Operation) -> Iterator[str]:
     """Yield every word that an operation holds, the names of its values among them."""
     for attribute in node.__dataclass_fields__:

@@ -29,6 +29,8 @@ def make_view(node: pto.MakeView, pointer: Pointer, shape: tuple[int, ...], stri
                 f"%{node.result}: the type says {_times(node.type.dims)}, the shape operands {_times(shape)}",
                 span=node.span,
             )
+    if pointer.offset < 0:
+        raise TileError(f"%{node.result}: the view begins {-pointer.offset} elements before %{pointer.name}")
     inferred = "dn" if len(shape) > 1 and strides[-1] != 1 and strides[-2] == 1 and shape[-2] > 1 else "nd"
     return View(pointer, shape, strides, node.layout or inferred)
 
@@ -61,7 +63,7 @@ def _part(view: View, offsets: Sequence[int], sizes: Sequence[int]) -> Part:
     return Part(
         argument=view.pointer.name,
         format=view.pointer.format,
-        offset=sum(start * stride for start, stride in zip(offsets, view.strides, strict=True)),
+        offset=view.pointer.offset + sum(start * stride for start, stride in zip(offsets, view.strides, strict=True)),
         sizes=_five([1] * missing + list(sizes)),
         strides=_five([outer] * missing + list(view.strides)),
         layout=view.layout,

@@ -7,23 +7,24 @@ by trip, and runs of equal trips folded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from castsim.execution.limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree
+from castsim.execution.tree import Block, Instruction, Lowered, Node, Role
 from castsim.execution.walk.allocation import TileMaker
-from castsim.execution.walk.arguments import argument_use, bind_arguments
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import DependentError, Loops, Scalar
 from castsim.execution.walk.folding import fold
 from castsim.execution.walk.labels import Label, cast_label, work_label
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
+from castsim.execution.walk.memory import Memory
 from castsim.execution.walk.pieces import Pieces
 from castsim.execution.walk.places import ArgumentUse, Pointer, TileHandle, View, with_extents
+from castsim.execution.walk.scalar_access import Accesses
+from castsim.execution.walk.scalar_floats import SATURATE
 from castsim.execution.walk.scalars import constant, evaluate
-from castsim.execution.walk.structure import bare, main_pipe, repeats_itself, synchronises
+from castsim.execution.walk.structure import bare, main_pipe, reads_memory, repeats_itself
 from castsim.execution.walk.tile_parts import TileSlots, check_dense
 from castsim.execution.walk.views import make_view, partition
 from castsim.execution.walk.works import (
@@ -39,60 +40,15 @@ from castsim.execution.walk.works import (
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.isa.warning_text import WarningKind, WarningText
 
 Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """A walked program: what the machine issues, and what its arguments must hold."""
-
-    tree: Tree
-    arguments: Mapping[str, ArgumentUse]
-    warnings: Warnings
-
-
-def execute(
-    program: pto.Program,
-    function: pto.Function,
-    lowerer: Lowerer,
-    scalars: Mapping[str, int | float],
-    *,
-    opaque: bool = False,
-    max_walk: int = MAX_WALK,
-) -> Executed:
-    """Walk one function of a program and lower what it does.
-
-    Args:
-        program: supplies the warnings found while reading.
-        function: the entry function.
-        lowerer: the target's mechanism.
-        scalars: values of the scalar arguments by name.
-        opaque: take operations of the matrix unit for nothing, with a warning, instead of refusing them.
-        max_walk: trips, and statements inside loops, that are walked.
-
-    Raises:
-        ReadError: an argument without a value, mixed placement levels, a step that never ends a loop.
-        IllegalError, TileError, ScratchError: whatever an instruction is refused for; each carries its place.
-        LimitError: the walk is longer than it may be; the place is that of the loop.
-    """
-    walker = _Walker(function, lowerer, Budget(max_walk), opaque=opaque)
-    for name, value in bind_arguments(function, scalars).items():
-        walker.environment[name] = value
-        use = argument_use(value)
-        if use is not None:
-            walker.arguments[name] = use
-    with_body = function.body or ()
-    nodes: list[Node] = []
-    walker.walk(with_body, nodes)
-    tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
-    warnings = (*program.warnings, *walker.warnings, *lowerer.closing_warnings())
-    return Executed(tree, walker.arguments, warnings)
-
-
 @dataclass(slots=True)
-class _Walker:
+class Walker:
+    """A walk through one function: what it has issued so far, and every value by its name."""
+
     function: pto.Function
     lowerer: Lowerer
     budget: Budget
@@ -104,9 +60,13 @@ class _Walker:
     numbers: dict[int, int] = field(default_factory=dict)
     repeating: dict[int, bool] = field(default_factory=dict)
     loops: Loops = field(default_factory=Loops)
+    memory: Memory = field(default_factory=Memory)
+    accesses: Accesses = field(init=False)
     tiles: TileMaker = field(init=False)
 
     def __post_init__(self) -> None:
+        active = reads_memory(self.function.body or ())
+        self.accesses = Accesses(self.lowerer, self.loops, self.memory, self.arguments, active)
         self.tiles = TileMaker(self.function, self.lowerer, self.opaque)
         if self.tiles.warning is not None:
             self.warnings[self.tiles.warning] = None
@@ -146,6 +106,10 @@ class _Walker:
                 self.environment[node.result] = self._partition(node)
             case pto.SetValidShape():
                 self._set_valid_shape(node)
+            case pto.AddPointer():
+                pointer = self.environment[node.pointer]
+                assert isinstance(pointer, Pointer)
+                self.environment[node.result] = self.accesses.pointer(node, pointer, self._scalar(node.offset))
             case _:
                 self._act(node, out)
 
@@ -153,7 +117,7 @@ class _Walker:
         """Do what issues operations or decides the path."""
         match node:
             case pto.Arith() | pto.Compare() | pto.Convert():
-                self.environment[node.result] = evaluate(node, self._scalar, self.loops)
+                self.environment[node.result] = evaluate(node, self._scalar, self.loops, self._beyond)
                 self._keep_books(node, "arithmetic", "index arithmetic", out)
             case pto.Tcvt() | pto.TileOperation() if self.opaque and is_matrix_work(node):
                 self._pass_over(node, out)
@@ -161,6 +125,12 @@ class _Walker:
                 self._cast(node, out)
             case pto.TileOperation():
                 self._tile_operation(node, out)
+            case pto.ScalarAccess():
+                self._access(node, out)
+            case pto.CacheOperation():
+                fence = node.mnemonic == "fence.barrier_all"
+                operation = self.lowerer.barrier("ALL", node.span) if fence else self.lowerer.scalar_work("arithmetic")
+                self._issue(node, Label(node.mnemonic, node.mnemonic, Role.BOOKKEEPING), operation, out)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
                 self._synchronise(node, out)
             case pto.For():
@@ -184,7 +154,9 @@ class _Walker:
         shape = tuple(self._constant(name) for name in node.shape)
         strides = tuple(self._constant(name) for name in node.strides)
         view = make_view(node, pointer, shape, strides)
-        self.arguments[pointer.name].see_view(shape, strides, node.span)
+        use = self.arguments[pointer.name]
+        use.see_view(shape, strides, node.span, pointer.offset)
+        use.follows_reads |= any(self._scalar(name).reads for name in node.shape)
         return view
 
     def _partition(self, node: pto.PartitionView) -> Part:
@@ -192,10 +164,27 @@ class _Walker:
         assert isinstance(view, View)
         offsets = [self._scalar(name) for name in node.offsets]
         for offset in offsets:
+            self.accesses.decide(offset)
             if offset.periods is not None:
                 raise self.loops.refusal(offset)
         sizes = [self._constant(name) for name in node.sizes]
         return partition(node, view, [int(offset.value) for offset in offsets], sizes)
+
+    def _access(self, node: pto.ScalarAccess, out: list[Node]) -> None:
+        base = self.environment[node.base]
+        assert isinstance(base, Pointer | TileHandle)
+        value = None if node.reads else self._scalar(node.value)
+        label, lowered, read = self.accesses.access(node, base, self._scalar(node.offset), value)
+        if read is not None:
+            self.environment[node.value] = read
+        self._emit(node, label, lowered, out)
+
+    def _beyond(self, node: pto.Convert, text: str) -> bool:
+        """Whether a float that its integer type cannot hold saturates; if so, with a warning."""
+        if self.lowerer.option("scalar_float_to_integer") != SATURATE:
+            return False
+        self.warnings[WarningText(WarningKind.SCALAR, text, node.span)] = None
+        return True
 
     def _cast(self, node: pto.Tcvt, out: list[Node]) -> None:
         if node.defines_dst:
@@ -285,8 +274,8 @@ class _Walker:
             raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
         trips = max(0, -(-(upper - lower) // step))
         with self.budget.inside(node):
-            if trips > 1 and not node.carried:
-                out += self._pieces(node, lower, step, trips)
+            if trips > 1 and not node.carried and not (self.accesses.active and reads_memory(node.body)):
+                out += self.accesses.sampled(lambda: self._pieces(node, lower, step, trips))
             else:
                 self.budget.foresee(node, trips)
                 self._one_by_one(node, range(lower, upper, step), out)
@@ -340,14 +329,12 @@ class _Walker:
 
     def _constant(self, name: str) -> int:
         """Return an integer that something is decided by."""
+        self.accesses.decide(self._scalar(name))
         return int(self._number(name))
 
     def _number(self, name: str) -> int | float:
         """Return a number that takes part in a computation."""
-        scalar = self._scalar(name)
-        if not scalar.constant:
-            raise self.loops.refusal(scalar)
-        return scalar.value
+        return self.accesses.constant(self._scalar(name))
 
     def _tile(self, name: str) -> Tile:
         handle = self.environment[name]
@@ -370,3 +357,4 @@ class _Walker:
         for warning in lowered.warnings:
             self.warnings[warning.at(node.span)] = None
         out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut))
+        self.accesses.emitted(out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))

@@ -16,6 +16,7 @@ PRINTED = (
     "head",
     "pipes",
     "lines",
+    "path",
     "synchronisation",
     "buffers",
     "outputs",

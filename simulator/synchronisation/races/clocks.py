@@ -81,8 +81,9 @@ class Clocks:
         return sorted(found, key=lambda each: each[1].instance.number)
 
     def unfinished(self) -> list[_Pipe]:
-        """Return the pipes that the scalar unit does not know to have ended."""
-        return [pipe for pipe in self.pipes.values() if self.scalar.known[pipe.number] < pipe.ended]
+        """Return the pipes that the scalar unit does not know to have ended; of itself it knows."""
+        others = (pipe for pipe in self.pipes.values() if pipe is not self.scalar)
+        return [pipe for pipe in others if self.scalar.known[pipe.number] < pipe.ended]
 
     def _scalar(self, instance: Instance, action: SetFlag | WaitFlag | Barrier) -> None:
         """Do what an action of the scalar unit does; all pipes have gone as far as they can."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import Bytes, run_length
+from castsim.execution.dataflow.operations import ScalarAccess
 from castsim.execution.tree import Access, Instruction
 from castsim.synchronisation.flags.touches import Touch
 from castsim.synchronisation.hazards import scratch_reads
@@ -53,6 +54,8 @@ class WrittenBytes:
                 self._settle(touch)
                 for start, end in _stretches(touch.access, _moves(instance, touch, all_trips=True)):
                     written[max(0, start) : end] = True
+                for start, end in _whole_tiles(instance):
+                    written[max(0, start) : end] = True
 
     def _settle(self, touch: Touch) -> None:
         if not any(touch.steps):
@@ -74,6 +77,15 @@ class WrittenBytes:
             f"{instruction.text} ({instruction.span}) on {instruction.pipe} reads {region} before anything writes them"
         )
         return Finding(RaceKind.UNWRITTEN, message, (instruction.span,), (instruction.pipe,), region)
+
+
+def _whole_tiles(instance: Instance) -> Iterator[Bytes]:
+    """Yield the tiles of which the scalar unit writes elements: such a tile counts as written (docs/reference/pto.md
+    section 7.7).
+    """
+    for operation in instance.lowered.body.items:
+        if isinstance(operation, ScalarAccess) and operation.code and operation.tile_bytes is not None:
+            yield operation.tile_bytes
 
 
 def _moves(instance: Instance, touch: Touch, *, all_trips: bool) -> list[Sequence[int]]:

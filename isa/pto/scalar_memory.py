@@ -1,0 +1,220 @@
+"""Reading what the scalar unit does to memory: single elements, pointers, fences and cache operations.
+
+Source: docs/reference/pto.md section 7.7.
+"""
+
+from __future__ import annotations
+
+from castsim.isa.pto.lexer import TokenKind
+from castsim.isa.pto.program import (
+    AddPointer,
+    CacheOperation,
+    Operation,
+    PointerType,
+    ScalarAccess,
+    ScalarType,
+    TileType,
+)
+from castsim.isa.pto.reader import PtoReader
+from castsim.isa.pto.statement import Handler, Statement
+
+_INDEX = ScalarType("index")
+_POINTER = ("!pto.ptr<...>",)
+_FENCE = "#pto.fence_scope"
+
+
+def _pointer(reader: PtoReader, owner: str) -> tuple[PointerType, int]:
+    """Take a type that must be that of a pointer to global memory."""
+    index = reader.position
+    kind = reader.type()
+    if not isinstance(kind, PointerType):
+        raise reader.error(f"{owner} works on pointers, not on {reader.texts[index]}", index, _POINTER)
+    if kind.space == "ub":
+        raise reader.error(f"{owner} reaches global memory; elements of tiles are for tgetval and tsetval", index)
+    return kind, index
+
+
+def _element(reader: PtoReader, owner: str, element: str) -> ScalarType:
+    """Take the type of a value, which must be the element type."""
+    index = reader.position
+    kind = reader.type()
+    if not isinstance(kind, ScalarType) or kind.name != element:
+        raise reader.error(
+            f"{owner}: the value is of the element type {element}, not {reader.texts[index]}", index, (element,)
+        )
+    return kind
+
+
+def _place(reader: PtoReader) -> tuple[tuple[str, int], str]:
+    """Take `%p[%i]`."""
+    pointer = reader.operand()
+    reader.expect("[")
+    offset = reader.operand()
+    reader.check_use(offset, _INDEX)
+    reader.expect("]")
+    return pointer, offset[0]
+
+
+def _read_load(reader: PtoReader, statement: Statement) -> Operation:
+    base, offset = _place(reader)
+    reader.expect(":")
+    pointer, index = _pointer(reader, statement.name)
+    reader.check_use(base, pointer, index)
+    reader.expect("->")
+    kind = _element(reader, statement.name, pointer.element)
+    result = statement.define_one(reader, kind)
+    return ScalarAccess("load_scalar", base[0], pointer, offset, result, kind, span=statement.span)
+
+
+def _read_store(reader: PtoReader, statement: Statement) -> Operation:
+    statement.no_result(reader)
+    value = reader.operand()
+    reader.expect(",")
+    base, offset = _place(reader)
+    reader.expect(":")
+    pointer, index = _pointer(reader, statement.name)
+    reader.check_use(base, pointer, index)
+    reader.expect(",")
+    kind = _element(reader, statement.name, pointer.element)
+    reader.check_use(value, kind)
+    return ScalarAccess("store_scalar", base[0], pointer, offset, value[0], kind, span=statement.span)
+
+
+def _tile(reader: PtoReader, owner: str) -> tuple[TileType, int]:
+    index = reader.position
+    kind = reader.type()
+    if not isinstance(kind, TileType):
+        raise reader.error(f"{owner} works on tiles, not on {reader.texts[index]}", index, ("!pto.tile_buf<vec, ...>",))
+    if kind.location != "vec":
+        raise reader.error(f"{owner} reaches vec tiles only, not {kind.location}", index, ("vec",))
+    return kind, index
+
+
+def _index_type(reader: PtoReader, owner: str) -> None:
+    index = reader.position
+    if reader.type() != _INDEX:
+        raise reader.error(f"{owner}: the offset is of type index, not {reader.texts[index]}", index, ("index",))
+
+
+def _read_get(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `%x = pto.tgetval ins(%t, %k : T, index) outs : E`."""
+    reader.expect("ins")
+    reader.expect("(")
+    base = reader.operand()
+    reader.expect(",")
+    offset = reader.operand()
+    reader.check_use(offset, _INDEX)
+    reader.expect(":")
+    tile, index = _tile(reader, statement.name)
+    reader.check_use(base, tile, index)
+    reader.expect(",")
+    _index_type(reader, statement.name)
+    reader.expect(")")
+    reader.expect("outs")
+    reader.expect(":")
+    kind = _element(reader, statement.name, tile.element)
+    result = statement.define_one(reader, kind)
+    return ScalarAccess("tgetval", base[0], tile, offset[0], result, kind, span=statement.span)
+
+
+def _read_set(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `pto.tsetval ins(%k, %x : index, E) outs(%t : T)`."""
+    statement.no_result(reader)
+    reader.expect("ins")
+    reader.expect("(")
+    offset = reader.operand()
+    reader.check_use(offset, _INDEX)
+    reader.expect(",")
+    value = reader.operand()
+    reader.expect(":")
+    _index_type(reader, statement.name)
+    reader.expect(",")
+    value_index = reader.position
+    reader.check_use(value, reader.type(), value_index)
+    reader.expect(")")
+    reader.expect("outs")
+    reader.expect("(")
+    base = reader.operand()
+    reader.expect(":")
+    tile, index = _tile(reader, statement.name)
+    reader.check_use(base, tile, index)
+    reader.expect(")")
+    after, reader.position = reader.position, value_index
+    kind = _element(reader, statement.name, tile.element)
+    reader.position = after
+    return ScalarAccess("tsetval", base[0], tile, offset[0], value[0], kind, span=statement.span)
+
+
+def _read_add_pointer(reader: PtoReader, statement: Statement) -> Operation:
+    base = reader.operand()
+    reader.expect(",")
+    offset = reader.operand()
+    reader.check_use(offset, _INDEX)
+    reader.expect(":")
+    pointer, index = _pointer(reader, statement.name)
+    reader.check_use(base, pointer, index)
+    reader.expect("->")
+    result_type, result_index = _pointer(reader, statement.name)
+    if result_type != pointer:
+        raise reader.error(f"{statement.name} keeps the type of its pointer", result_index)
+    result = statement.define_one(reader, pointer)
+    return AddPointer(result, base[0], offset[0], pointer, span=statement.span)
+
+
+def _read_fence(reader: PtoReader, statement: Statement) -> Operation:
+    statement.no_result(reader)
+    index = reader.position
+    if reader.kinds[index] is not TokenKind.ATTRIBUTE:
+        return CacheOperation("fence.barrier_all", span=statement.span)
+    text = reader.next_of(TokenKind.ATTRIBUTE, _FENCE)
+    if not text.startswith(_FENCE):
+        raise reader.error(f"a fence has a scope, not {text}", index, (f"{_FENCE}<gm>",))
+    return CacheOperation("fence.barrier_all", "".join(text.split()), span=statement.span)
+
+
+def _read_invalidate(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `pto.cmo.cacheinvalid` and whatever names the lines: they have no effect that is modelled."""
+    statement.no_result(reader)
+    texts: list[str] = []
+    depth = 0
+    while _belongs(reader, depth):
+        if reader.kinds[reader.position] is TokenKind.VALUE:
+            texts.append(f"%{reader.operand()[0]}")
+            continue
+        text = reader.texts[reader.position]
+        depth += (text == "{") - (text == "}")
+        texts.append(text)
+        reader.position += 1
+    return CacheOperation("cmo.cacheinvalid", " ".join(texts), span=statement.span)
+
+
+def _belongs(reader: PtoReader, depth: int) -> bool:
+    """Whether the next token is still of the operation: no result, name or end of what follows."""
+    index = reader.position
+    kind, text = reader.kinds[index], reader.texts[index]
+    if kind is TokenKind.VALUE:
+        return ":" not in text and not _begins_results(reader, index)
+    if kind is TokenKind.WORD:
+        return "." not in text and text not in ("return", "call")
+    return kind in (TokenKind.ATTRIBUTE, TokenKind.TYPE, TokenKind.NUMBER) or (
+        kind is TokenKind.PUNCTUATION and (depth > 0 or text != "}")
+    )
+
+
+def _begins_results(reader: PtoReader, index: int) -> bool:
+    """Whether `%a, %b =` begins here."""
+    while reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == ",":
+        index += 2
+    return reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == "="
+
+
+HANDLERS: dict[str, Handler] = {
+    "pto.load_scalar": _read_load,
+    "pto.store_scalar": _read_store,
+    "pto.tgetval": _read_get,
+    "pto.tsetval": _read_set,
+    "pto.addptr": _read_add_pointer,
+    "pto.fence.barrier_all": _read_fence,
+    "pto.cmo.cacheinvalid": _read_invalidate,
+}
+"""PtoReader of every scalar access to memory."""

@@ -1,0 +1,76 @@
+"""A program walked from its entry: arguments bound, walked, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from castsim.execution.limits import MAX_WALK
+from castsim.execution.tree import Block, Node, Tree
+from castsim.execution.walk.arguments import argument_use, bind_arguments
+from castsim.execution.walk.budget import Budget
+from castsim.execution.walk.lowerer import Lowerer
+from castsim.execution.walk.memory import Memory
+from castsim.execution.walk.places import ArgumentUse
+from castsim.execution.walk.scalar_access import ReadElement, deciding
+from castsim.execution.walk.structure import synchronises
+from castsim.execution.walk.walker import Walker
+from castsim.isa.pto import program as pto
+from castsim.isa.warning_text import Warnings
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A walked program: what the machine issues, what its arguments must hold, the reads that decided its path."""
+
+    tree: Tree
+    arguments: Mapping[str, ArgumentUse]
+    warnings: Warnings
+    decided_by: tuple[ReadElement, ...] = ()
+
+
+def execute(
+    program: pto.Program,
+    function: pto.Function,
+    lowerer: Lowerer,
+    scalars: Mapping[str, int | float],
+    *,
+    opaque: bool = False,
+    max_walk: int = MAX_WALK,
+    memory: Memory | None = None,
+) -> Executed:
+    """Walk one function of a program and lower what it does.
+
+    Args:
+        program: supplies the warnings found while reading.
+        function: the entry function.
+        lowerer: the target's mechanism.
+        scalars: values of the scalar arguments by name.
+        opaque: take operations of the matrix unit for nothing, with a warning, instead of refusing them.
+        max_walk: trips, and statements inside loops, that are walked.
+        memory: what the scalar unit finds in memory; None: nothing is given, and no values are computed.
+
+    Raises:
+        ReadError: an argument without a value, mixed placement levels, a step that never ends a loop, an element that
+            is read and not given.
+        IllegalError, TileError, ScratchError: whatever an instruction is refused for; each carries its place.
+        LimitError: the walk is longer than it may be; the place is that of the loop.
+    """
+    memory = memory or Memory()
+    walker = Walker(function, lowerer, Budget(max_walk), opaque=opaque, memory=memory)
+    for name, value in bind_arguments(function, scalars).items():
+        walker.environment[name] = value
+        use = argument_use(value)
+        if use is not None:
+            walker.arguments[name] = use
+    with_body = function.body or ()
+    nodes: list[Node] = []
+    walker.walk(with_body, nodes)
+    walker.accesses.check_views()
+    for use in walker.arguments.values():
+        use.follows_reads |= walker.accesses.active and not use.shapes
+    memory.widen(walker.arguments)
+    tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
+    own = (*walker.warnings, *walker.accesses.closing_warnings())
+    warnings = (*program.warnings, *own, *lowerer.closing_warnings())
+    return Executed(tree, walker.arguments, warnings, deciding(walker.accesses))
