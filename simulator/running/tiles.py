@@ -13,16 +13,18 @@ from castsim.execution.dataflow.idle import NO_VALUES, PATH_ONLY, Idle
 from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.limits import check_executions
-from castsim.execution.walk import Executed, execute
+from castsim.execution.walk import Lowerer, execute
+from castsim.execution.walk.structure import has_flags
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.pto.program import Function
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.running.request import LoadRequest
-from castsim.synchronisation.flags import INTERLOCK, MODES, Synchronised, insert
+from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
 from castsim.synchronisation.races.unfolding import SLOTS
 from castsim.targets import TileTarget
@@ -93,16 +95,22 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
         )
     function, left_out = choose_entry(parsed, Path(file), request.entry)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
+    lowerer, chip = request.make_lowerer(chosen), tile_target(chosen)
+    plan = None if has_flags(function.body or ()) else _plan(function, lowerer, chip, request.sync)
     executed = execute(
-        parsed, function, request.make_lowerer(chosen), request.args, opaque=request.opaque,
+        parsed, function if plan is None else plan.function, lowerer, request.args, opaque=request.opaque,
         max_walk=request.limits.walk,
     )  # fmt: skip
     if request.sync == INTERLOCK and not executed.tree.interlocked:
         raise ReadError(f"@{function.name} has flags or barriers of its own; --sync interlock is for programs without")
-    inserted = _synchronised(executed, tile_target(chosen), request.sync)
+    inserted = None if plan is None else noted(plan.inserts, executed)
+    if inserted is not None:
+        executed = replace(executed, tree=replace(executed.tree, interlocked=False))
     return TileProgram(file, function.name, chosen, executed, inserted, text)
 
 
-def _synchronised(executed: Executed, target: TileTarget, sync: str) -> Synchronised | None:
-    """Return the program with the flags that it lacks; None if it has some, or needs none."""
-    return insert(executed.tree, target) if executed.tree.interlocked and sync != INTERLOCK else None
+def _plan(function: Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> Plan | None:
+    """Return a function with the flags that it lacks, None if it is to go without."""
+    if sync == INTERLOCK:
+        return None
+    return (insert_barriers if sync == BARRIERS else insert)(function, lowerer, chip)

@@ -17,13 +17,13 @@ from castsim.execution.walk.arguments import bind_arguments
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import DependentError, Loops, Scalar
 from castsim.execution.walk.folding import fold
-from castsim.execution.walk.labels import Label, cast_label, work_label
+from castsim.execution.walk.labels import Label, cast_label, order_label, work_label
 from castsim.execution.walk.lifetimes import share_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.pieces import Pieces
 from castsim.execution.walk.places import Allocator, ArgumentUse, Pointer, TileHandle, View, with_extents
 from castsim.execution.walk.scalars import constant, evaluate
-from castsim.execution.walk.structure import bare, has_addresses, main_pipe, repeats_itself, synchronises
+from castsim.execution.walk.structure import bare, has_addresses, is_inserted, main_pipe, repeats_itself, synchronises
 from castsim.execution.walk.views import make_view, partition
 from castsim.execution.walk.works import (
     SUPPORTED,
@@ -47,11 +47,15 @@ Value = Scalar | Pointer | View | Part | TileHandle
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A walked program: what the machine issues, and what its arguments must hold."""
+    """A walked program: what the machine issues, and what its arguments must hold.
+
+    `numbers` are those of the instructions of the tree, by the identity of the operation that each comes from.
+    """
 
     tree: Tree
     arguments: Mapping[str, ArgumentUse]
     warnings: Warnings
+    numbers: Mapping[int, int] = field(default_factory=dict)
 
 
 def execute(
@@ -88,7 +92,7 @@ def execute(
     walker.walk(with_body, nodes)
     tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
     warnings = (*program.warnings, *walker.warnings, *lowerer.closing_warnings())
-    return Executed(tree, walker.arguments, warnings)
+    return Executed(tree, walker.arguments, warnings, walker.numbers)
 
 
 @dataclass(slots=True)
@@ -127,7 +131,8 @@ class _Walker:
                 self._step(node, out)
             except CastsimError as error:
                 raise error.at(node.span) from None
-            self.budget.spend()
+            if not is_inserted(node):
+                self.budget.spend()
         return ()
 
     def _step(self, node: pto.Operation, out: list[Node]) -> None:
@@ -280,14 +285,11 @@ class _Walker:
 
     def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, out: list[Node]) -> None:
         if isinstance(node, pto.Barrier):
-            pipe = bare(node.pipe)
-            self._issue(node, Label(f"barrier {pipe}", "barrier"), self.lowerer.barrier(pipe, node.span), out)
-            return
-        signaller, waiter = bare(node.src), bare(node.dst)
-        make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
-        name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
-        operation = make(signaller, waiter, node.event, node.span)
-        self._issue(node, Label(f"{name} {signaller} -> {waiter} id {node.event}", name), operation, out)
+            operation = self.lowerer.barrier(bare(node.pipe), node.span)
+        else:
+            make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
+            operation = make(bare(node.src), bare(node.dst), node.event, node.span)
+        self._issue(node, order_label(node), operation, out)
 
     # ---------------------------------------------------------------------------------------------- control flow
 

@@ -1,0 +1,63 @@
+"""Which pipe an operation takes, also those of the matrix unit that nothing is known of but that."""
+
+from __future__ import annotations
+
+from castsim.isa.pto import program as pto
+from castsim.targets.dataflow import Pipes
+
+_SCALAR = ("tci", "tgetval", "tsetval")
+"""Tile operations that the scalar unit does as far as synchronisation goes."""
+
+_GATHERS = ("tgather", "tgatherb", "tscatter", "mgather", "mscatter")
+"""Operations that make the tool keep all flags."""
+
+_MATRIX_NAMES = {"tmatmul": pto.Pipe.M, "tgemv": pto.Pipe.M, "timg2col": pto.Pipe.MTE1}
+"""Beginnings of names that tell the pipe."""
+
+_MOVES = {
+    ("mat", "left"): pto.Pipe.MTE1,
+    ("mat", "right"): pto.Pipe.MTE1,
+    ("mat", "bias"): pto.Pipe.MTE1,
+    ("mat", "scaling"): pto.Pipe.FIX,
+    ("vec", "mat"): pto.Pipe.FIX,
+}
+"""Movements between memories; out of the accumulator all are those of FIX, all others the vector unit's."""
+
+
+def gathers(node: pto.Operation) -> bool:
+    """Whether an operation is a gather or scatter."""
+    return isinstance(node, pto.TileOperation) and node.mnemonic in _GATHERS
+
+
+def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:
+    """Return the pipe of an operation, None if the target has no such pipe (docs/reference/pto.md section 5.1)."""
+    source, destination = _locations(node)
+    if isinstance(node, pto.TileOperation):
+        if node.mnemonic == "tload":
+            return pipes.load
+        if node.mnemonic == "tstore" and source != "acc":
+            return pipes.store
+        if node.mnemonic in _SCALAR:
+            return pipes.scalar
+    pipe = _matrix_pipe(node, source, destination)
+    if pipe is None:
+        return pipes.vector
+    name = pipe.value.removeprefix("PIPE_")
+    return name if name in pipes.others else None
+
+
+def _matrix_pipe(node: pto.Tcvt | pto.TileOperation, source: str, destination: str) -> pto.Pipe | None:
+    mnemonic = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
+    named = next((pipe for name, pipe in _MATRIX_NAMES.items() if mnemonic.startswith(name)), None)
+    if named is not None:
+        return named
+    return pto.Pipe.FIX if source == "acc" else _MOVES.get((source, destination))
+
+
+def _locations(node: pto.Tcvt | pto.TileOperation) -> tuple[str, str]:
+    """Return the memories of the first tile that is read and the first that is written, empty where there is none."""
+    if isinstance(node, pto.Tcvt):
+        return node.src_type.location, node.dst_type.location
+    sides = (node.input_types, node.output_types)
+    found = [[kind.location for kind in kinds if isinstance(kind, pto.TileType)] for kinds in sides]
+    return found[0][0] if found[0] else "", found[1][0] if found[1] else ""
