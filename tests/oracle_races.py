@@ -193,8 +193,8 @@ def _unroll(node, moved, tree: Tree):
             yield from _unroll(item, moved[: _size(item)], tree)
             moved = moved[_size(item) :]
     else:
-        (operation,) = node.body.items
-        flag = operation if isinstance(operation, SetFlag | WaitFlag | Barrier) else None
+        only = node.body.items[0] if len(node.body.items) == 1 else None
+        flag = only if isinstance(only, SetFlag | WaitFlag | Barrier) else None
         touched = [
             (access.space, _bytes(access, shift), access.write)
             for access, shift in zip(node.accesses, moved[0] or (0,) * len(node.accesses), strict=True)

@@ -65,10 +65,14 @@ class _Way:
                 return True
             if element.kind is Kind.LOOP_BEGIN and isinstance(element.region, Loop) and element.region.end < end:
                 position = element.region.end
-            elif element.kind is Kind.IF_BEGIN and isinstance(element.region, Branch) and element.region.end < end:
-                if all(self._apart(*part) for part in element.region.parts):
-                    return True
-                position = element.region.end
+            elif element.kind is Kind.IF_BEGIN and isinstance(element.region, Branch):
+                if element.region.end < end:
+                    if all(self._apart(*part) for part in element.region.parts):
+                        return True
+                    position = element.region.end
+                elif element.region.else_begin < end:
+                    # Whoever goes into the else part does not go through the then part.
+                    position = element.region.else_begin
             elif element.kind is Kind.THEN_END and isinstance(element.region, Branch):
                 # Whoever comes from inside the then part does not go through the else part.
                 position = element.region.else_end

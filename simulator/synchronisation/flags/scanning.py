@@ -125,7 +125,7 @@ class _Scanner:
         assert isinstance(region, Loop)
         inner = scan.inside()
         self._scan(inner, region.end, region.begin + 1)
-        scan.state.seen |= inner.state.seen
+        self._remember(scan, inner.state.seen)
         return region.begin
 
     def _branch(self, scan: _Scan, region: Loop | Branch | None) -> int:
@@ -139,8 +139,13 @@ class _Scanner:
             ordered.append(inner.state.ordered)
             seen |= inner.state.seen
         scan.state.ordered |= ordered[0] & ordered[1]
-        scan.state.seen |= seen
+        self._remember(scan, seen)
         return region.begin
+
+    def _remember(self, scan: _Scan, seen: set[int]) -> None:
+        """Keep what was seen in a region that may not be executed, if it holds although none of it was."""
+        pipes = {scan.element.pipe, *scan.state.ordered}
+        scan.state.seen |= {number for number in seen if self.pairs[number].waiter in pipes}
 
     def _update(self, scan: _Scan, marks: list[Mark]) -> None:
         """Learn from the marks at one place, in their order."""
