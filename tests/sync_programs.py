@@ -34,7 +34,9 @@ def kernel(body: str) -> str:
     lines = [HEAD]
     for name, element in (("p", "f32"), ("q", "f32"), ("s", "f32"), ("h", "f16")):
         view, part = VIEW.format(element), PART.format(element)
-        lines.append(f"  %v{name} = pto.make_tensor_view %{name}, shape = [%c16, %c128], strides = [%c128, %c1] : {view}")
+        lines.append(
+            f"  %v{name} = pto.make_tensor_view %{name}, shape = [%c16, %c128], strides = [%c128, %c1] : {view}"
+        )
         lines.append(
             f"  %part_{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%c16, %c128] : {view} -> {part}"
         )

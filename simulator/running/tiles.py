@@ -24,7 +24,7 @@ from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.running.request import LoadRequest
-from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, Plan, insert, insert_barriers, noted
+from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
 from castsim.synchronisation.races.unfolding import SLOTS
 from castsim.targets import TileTarget
@@ -111,6 +111,6 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram:
 
 def _plan(function: Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> Plan | None:
     """Return a function with the flags that it lacks, None if it is to go without."""
-    if sync == INTERLOCK:
+    if sync in (INTERLOCK, PROGRAM):
         return None
     return (insert_barriers if sync == BARRIERS else insert)(function, lowerer, chip)

@@ -13,6 +13,7 @@ __all__ = [
     "INSERT",
     "INTERLOCK",
     "MODES",
+    "PROGRAM",
     "Insert",
     "Note",
     "Place",
@@ -35,5 +36,8 @@ INTERLOCK = "interlock"
 The engines take all bytes from the first to the last of an access.
 """
 
-MODES = (INSERT, INTERLOCK, BARRIERS)
+PROGRAM = "program"
+"""Mode in which a program keeps what it has, also if that is barriers alone; one without any is interlocked."""
+
+MODES = (INSERT, INTERLOCK, BARRIERS, PROGRAM)
 """What to do about programs without flags; programs with flags are taken at their word in all."""

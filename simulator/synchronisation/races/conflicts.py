@@ -64,12 +64,12 @@ class Conflicts:
         start, end = wrote.access.start, wrote.access.end
         if not wrote.access.write or wrote.access.runs or end - start < self._unordered:
             return False
-        if (any(wrote.steps) or any(touch.steps)) and record.instance.path != instance.path:
+        if (touch.access.start, touch.access.end) != (start, end) or not _move_alike(record, instance, touch):
             return False
-        return (touch.access.start, touch.access.end) == (start, end) and any(
+        return any(
             (each.access.space, each.access.start, each.access.end) == (wrote.access.space, start, end)
             and not (each.access.write or each.access.runs)
-            and each.steps == wrote.steps == touch.steps
+            and each.steps == touch.steps
             for each in instance.touches
         )
 
@@ -107,6 +107,13 @@ class Conflicts:
             f"set_flag {one} -> {other} behind line {first.span.line} and wait_flag {one} -> {other} before line "
             f"{second.span.line}, or a barrier on all pipes"
         )
+
+
+def _move_alike(record: _Record, instance: Instance, touch: Touch) -> bool:
+    """Whether no loop moves two accesses apart: none moves either, or they are in the same trip and move together."""
+    if not any(record.touch.steps) and not any(touch.steps):
+        return True
+    return record.touch.steps == touch.steps and record.instance.path == instance.path
 
 
 def _when(first: Instance, second: Instance) -> str:
