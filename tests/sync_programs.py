@@ -1,4 +1,4 @@
-"""Small kernels for inserted synchronisation: tiles x, w, z, a, b of 16 x 128 f32, y in f16, r one column, t scratch."""
+"""Small kernels for inserted synchronisation: tiles x, w, z, a, b of 16 x 128 f32, y in f16, r a column, t scratch."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ def kernel(body: str) -> str:
         lines.append(
             f"  %v{name} = pto.make_tensor_view %{name}, shape = [%c16, %c128], strides = [%c128, %c1] : {view}"
         )
-        lines.append(
-            f"  %part_{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%c16, %c128] : {view} -> {part}"
-        )
+        sizes = "offsets = [%c0, %c0], sizes = [%c16, %c128]"
+        lines.append(f"  %part_{name} = pto.partition_view %v{name}, {sizes} : {view} -> {part}")
     lines += [f"  %{name} = pto.alloc_tile : {kind(name)}" for name in TILES]
     lines += [statement(number, line.split()) for number, line in enumerate(body.strip().splitlines()) if line.strip()]
     return "\n".join([*lines, "  return", "}", ""])

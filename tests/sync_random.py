@@ -16,7 +16,8 @@ def head(extents: str) -> str:
     size = int(rows) * int(cols) * 4
     tile, view, part = (kind.format(extents) for kind in (TILE, VIEW, PART))
     lines = [
-        "func.func @k(%p: !pto.ptr<f32>, %q: !pto.ptr<f32>, %n: index, %m: index, %c: i1, %d: i1) attributes {pto.entry} {",
+        "func.func @k(%p: !pto.ptr<f32>, %q: !pto.ptr<f32>, %n: index, %m: index, %c: i1, %d: i1)",
+        "attributes {pto.entry} {",
         "%c0 = arith.constant 0 : index",
         "%c1 = arith.constant 1 : index",
         f"%rows = arith.constant {rows} : index",

@@ -8,7 +8,7 @@ from sync_programs import A3, A5, inserted, kernel, listing
 from sync_random import LARGE, SMALL, Maker
 
 from castsim.engines import simulate
-from castsim.execution.tree import Tree, elements
+from castsim.execution.tree import Tree, elements, instances
 from castsim.execution.walk import execute
 from castsim.isa import pto
 from castsim.machines.mechanisms import lowerer_of
@@ -80,8 +80,6 @@ def test_flags_are_the_same_whatever_the_arguments(seed: int) -> None:
 
 
 def _executed(tree: Tree) -> list[int]:
-    from castsim.execution.tree import instances
-
     return [lowered.instruction for lowered, _ in instances(tree)]
 
 
