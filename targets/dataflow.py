@@ -58,9 +58,9 @@ class Synchronisation(Fact):
 
     required_barriers: tuple[Hazard, ...]
     inserted_barriers: tuple[Hazard, ...]
-    unordered_bytes: Count
+    unordered_bytes: Count | None = None
     """From so many bytes on, without gaps, a vector instruction may read what an earlier one wrote without a barrier in
-    between, if it reads exactly that.
+    between, if it reads exactly that; None: never where one is needed at all.
     """
     scalar_event_ids: Count
     """Event ids that the tool uses between the scalar and the vector pipe, either way."""

@@ -18,7 +18,7 @@ class Rules:
     """What the tool goes by: the pipes, and from how many bytes on a dense result needs no vector barrier."""
 
     pipes: Pipes
-    exempt_bytes: int
+    exempt_bytes: int | None = None
 
 
 def dependences(now: Element, front: Element, rules: Rules) -> list[tuple[Buffer, Buffer]]:
@@ -45,7 +45,7 @@ def needs_no_barrier(pairs: Sequence[tuple[Buffer, Buffer]], now: Element, front
     It may if all that they have in common is what the first one wrote and the second reads, exactly the same bytes,
     without gaps, and so many that the first ones are there by then.
     """
-    if not now.pipe == front.pipe == rules.pipes.vector:
+    if rules.exempt_bytes is None or not now.pipe == front.pipe == rules.pipes.vector:
         return False
     return all(
         mine.ranges is not None

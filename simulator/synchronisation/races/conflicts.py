@@ -62,7 +62,7 @@ class Conflicts:
         """Whether a vector instruction may follow closely: it reads exactly the bytes that were written, and many."""
         wrote = record.touch
         start, end = wrote.access.start, wrote.access.end
-        if not wrote.access.write or wrote.access.runs or end - start < self._unordered:
+        if self._unordered is None or not wrote.access.write or wrote.access.runs or end - start < self._unordered:
             return False
         if (touch.access.start, touch.access.end) != (start, end) or not _move_alike(record, instance, touch):
             return False
