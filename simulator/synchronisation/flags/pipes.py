@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from castsim.execution.walk.structure import bare
 from castsim.isa.pto import program as pto
 from castsim.targets.dataflow import Pipes
 
@@ -11,9 +12,6 @@ _SCALAR = ("tci", "tgetval", "tsetval")
 _GATHERS = ("tgather", "tgatherb", "tscatter", "mgather", "mscatter")
 """Operations that make the tool keep all flags."""
 
-_MATRIX_NAMES = {"tmatmul": pto.Pipe.M, "tgemv": pto.Pipe.M, "timg2col": pto.Pipe.MTE1}
-"""Beginnings of names that tell the pipe."""
-
 _MOVES = {
     ("mat", "left"): pto.Pipe.MTE1,
     ("mat", "right"): pto.Pipe.MTE1,
@@ -21,7 +19,8 @@ _MOVES = {
     ("mat", "scaling"): pto.Pipe.FIX,
     ("vec", "mat"): pto.Pipe.FIX,
 }
-"""Movements between memories; out of the accumulator all are those of FIX, all others the vector unit's."""
+"""Movements between memories. What writes the accumulator is a product, what reads it FIX, all else the vector unit's.
+"""
 
 
 def gathers(node: pto.Operation) -> bool:
@@ -39,18 +38,16 @@ def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:
             return pipes.store
         if node.mnemonic in _SCALAR:
             return pipes.scalar
-    pipe = _matrix_pipe(node, source, destination)
+    pipe = _matrix_pipe(source, destination)
     if pipe is None:
         return pipes.vector
-    name = pipe.value.removeprefix("PIPE_")
+    name = bare(pipe)
     return name if name in pipes.others else None
 
 
-def _matrix_pipe(node: pto.Tcvt | pto.TileOperation, source: str, destination: str) -> pto.Pipe | None:
-    mnemonic = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
-    named = next((pipe for name, pipe in _MATRIX_NAMES.items() if mnemonic.startswith(name)), None)
-    if named is not None:
-        return named
+def _matrix_pipe(source: str, destination: str) -> pto.Pipe | None:
+    if destination == "acc":
+        return pto.Pipe.M
     return pto.Pipe.FIX if source == "acc" else _MOVES.get((source, destination))
 
 
