@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from castsim.synchronisation.flags.elements import Buffer, Element, Kind
+from castsim.synchronisation.flags.elements import Buffer, Element, ElementKind
 from castsim.targets.dataflow import Pipes
 
 ACCUMULATOR = "acc"
@@ -67,7 +67,7 @@ class Uses:
 
     def __post_init__(self) -> None:
         for number, element in enumerate(self.elements):
-            if element.kind is Kind.OPERATION:
+            if element.kind is ElementKind.OPERATION:
                 for buffer in {*element.reads, *element.writes}:
                     self._places.setdefault(buffer, {}).setdefault(element.pipe, []).append(number)
 

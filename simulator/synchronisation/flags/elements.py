@@ -14,7 +14,7 @@ Range = tuple[int, int]
 """Bytes of a memory: the first, and the first one behind the last."""
 
 
-class Kind(Enum):
+class ElementKind(Enum):
     """What an element is."""
 
     OPERATION = "operation"
@@ -51,7 +51,7 @@ class Buffer:
 
 
 @dataclass(slots=True, eq=False)
-class Loop:
+class LoopSpan:
     """A loop: the numbers of its two elements."""
 
     begin: int
@@ -59,7 +59,7 @@ class Loop:
 
 
 @dataclass(slots=True, eq=False)
-class Branch:
+class BranchSpan:
     """A branch: the numbers of its five elements, which it has also without an else part."""
 
     begin: int
@@ -87,7 +87,7 @@ class Pair:
     waiter: str
     set_at: int
     wait_at: int
-    loop: Loop | None = None
+    loop: LoopSpan | None = None
     buffers: frozenset[Buffer] = frozenset()
     event: int = -1
     at_loop: bool = False
@@ -132,14 +132,14 @@ class Element:
     element itself stands in; the ends of a loop stand in the region around it.
     """
 
-    kind: Kind
+    kind: ElementKind
     block: int
     pipe: str = ""
     reads: tuple[Buffer, ...] = ()
     writes: tuple[Buffer, ...] = ()
     gathers: bool = False
     """Whether the program then keeps all its flags: the operation is a gather or scatter."""
-    region: Loop | Branch | None = None
+    region: LoopSpan | BranchSpan | None = None
     before: list[Mark] = field(default_factory=list)
     after: list[Mark] = field(default_factory=list)
 
@@ -156,42 +156,42 @@ class Listing:
         self, pipe: str, reads: Sequence[Buffer] = (), writes: Sequence[Buffer] = (), *, gathers: bool = False
     ) -> int:
         """Add an operation; return its number."""
-        element = Element(Kind.OPERATION, self._open[-1], pipe, tuple(reads), tuple(writes), gathers)
+        element = Element(ElementKind.OPERATION, self._open[-1], pipe, tuple(reads), tuple(writes), gathers)
         return self._add(element)
 
-    def begin_loop(self) -> Loop:
+    def begin_loop(self) -> LoopSpan:
         """Add the head of a loop."""
-        loop = Loop(len(self.elements))
-        self._mark(Kind.LOOP_BEGIN, loop)
+        loop = LoopSpan(len(self.elements))
+        self._mark(ElementKind.LOOP_BEGIN, loop)
         self._enter()
         return loop
 
-    def end_loop(self, loop: Loop) -> None:
+    def end_loop(self, loop: LoopSpan) -> None:
         """Add the end of a loop."""
         self._open.pop()
-        loop.end = self._mark(Kind.LOOP_END, loop)
+        loop.end = self._mark(ElementKind.LOOP_END, loop)
 
-    def begin_branch(self) -> Branch:
+    def begin_branch(self) -> BranchSpan:
         """Add the head of a branch, and begin its then part."""
-        branch = Branch(len(self.elements))
-        self._mark(Kind.IF_BEGIN, branch)
+        branch = BranchSpan(len(self.elements))
+        self._mark(ElementKind.IF_BEGIN, branch)
         self._enter()
         return branch
 
-    def turn(self, branch: Branch) -> None:
+    def turn(self, branch: BranchSpan) -> None:
         """End the then part of a branch, and begin its else part."""
         self._open.pop()
-        branch.then_end = self._mark(Kind.THEN_END, branch)
-        branch.else_begin = self._mark(Kind.ELSE_BEGIN, branch)
+        branch.then_end = self._mark(ElementKind.THEN_END, branch)
+        branch.else_begin = self._mark(ElementKind.ELSE_BEGIN, branch)
         self._enter()
 
-    def end_branch(self, branch: Branch) -> None:
+    def end_branch(self, branch: BranchSpan) -> None:
         """Add the end of a branch."""
         self._open.pop()
-        branch.else_end = self._mark(Kind.ELSE_END, branch)
-        branch.end = self._mark(Kind.IF_END, branch)
+        branch.else_end = self._mark(ElementKind.ELSE_END, branch)
+        branch.end = self._mark(ElementKind.IF_END, branch)
 
-    def _mark(self, kind: Kind, region: Loop | Branch) -> int:
+    def _mark(self, kind: ElementKind, region: LoopSpan | BranchSpan) -> int:
         return self._add(Element(kind, self._open[-1], region=region))
 
     def _add(self, element: Element) -> int:

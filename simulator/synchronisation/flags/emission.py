@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from castsim.isa.pto import program as pto
-from castsim.synchronisation.flags.elements import Element, Hold, Kind, Mark, Pair, Set, Wait
+from castsim.synchronisation.flags.elements import Element, ElementKind, Hold, Mark, Pair, Set, Wait
 from castsim.targets.dataflow import DataflowTarget
 
 Order = pto.SetFlag | pto.WaitFlag | pto.Barrier
@@ -42,9 +42,9 @@ def emit(elements: list[Element], target: DataflowTarget, tail: tuple[Order, ...
     before, after = [], []
     for element in elements:
         first, last = list(_orders(element.before, target)), list(_orders(element.after, target))
-        if element.kind is Kind.LOOP_BEGIN:
+        if element.kind is ElementKind.LOOP_BEGIN:
             first += [_set(pair) for pair in carried if pair.at_loop and pair.loop is element.region]
-        elif element.kind is Kind.LOOP_END:
+        elif element.kind is ElementKind.LOOP_END:
             last[:0] = [_wait(pair) for pair in carried if pair.at_loop and pair.loop is element.region]
         before.append(_once(first))
         after.append(_once(last))

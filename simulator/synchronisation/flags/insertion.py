@@ -11,7 +11,7 @@ from castsim.execution.walk.labels import order_text
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.synchronisation.flags.dependence import Rules
-from castsim.synchronisation.flags.elements import Element, Kind, Listing
+from castsim.synchronisation.flags.elements import Element, ElementKind, Listing
 from castsim.synchronisation.flags.emission import DRAIN, Emitted, Order, emit, tail_of
 from castsim.synchronisation.flags.events import assign_events
 from castsim.synchronisation.flags.moving import move_flags
@@ -66,7 +66,7 @@ def insert(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> 
 def insert_barriers(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> Plan:
     """Insert a barrier on all pipes before every operation and at the end: the simplest of the tool's ways."""
     reading = read(function, lowerer, target.pipes)
-    before = tuple((DRAIN,) if e.kind is Kind.OPERATION else () for e in reading.listing.elements)
+    before = tuple((DRAIN,) if e.kind is ElementKind.OPERATION else () for e in reading.listing.elements)
     return _Writer(reading, Emitted((), before, ((),) * len(before), (DRAIN,))).function(function)
 
 

@@ -5,26 +5,26 @@ What belongs to the next trip of a loop stays inside it; barriers stay where the
 
 from __future__ import annotations
 
-from castsim.synchronisation.flags.elements import Branch, Element, Hold, Kind, Loop, Mark, Pair, Wait
+from castsim.synchronisation.flags.elements import BranchSpan, Element, ElementKind, Hold, LoopSpan, Mark, Pair, Wait
 
 
 def move_flags(elements: list[Element]) -> None:
     """Move waits before, and sets behind, the branches and loops that their other half is not in."""
     for element in elements:
-        if element.kind is Kind.IF_BEGIN:
-            assert isinstance(element.region, Branch)
+        if element.kind is ElementKind.IF_BEGIN:
+            assert isinstance(element.region, BranchSpan)
             for start, end in element.region.parts:
                 _move(elements, start, end, (element.region.begin, element.region.end))
     for element in elements:
-        if element.kind is Kind.LOOP_END:
-            assert isinstance(element.region, Loop)
+        if element.kind is ElementKind.LOOP_END:
+            assert isinstance(element.region, LoopSpan)
             _move(elements, element.region.begin + 1, element.region.end, (element.region.begin, element.region.end))
 
 
 def _move(elements: list[Element], start: int, end: int, ends: tuple[int, int]) -> None:
     """Move what leaves the elements from `start` to before `end` to the two ends of their region."""
     first, last = ends
-    loop = elements[last].region if elements[last].kind is Kind.LOOP_END else None
+    loop = elements[last].region if elements[last].kind is ElementKind.LOOP_END else None
 
     def leaves(mark: Mark) -> bool:
         """Whether the other half of a mark is elsewhere, and not in the next trip of this loop."""

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from castsim.synchronisation.flags.elements import Branch, Element, Hold, Kind, Loop, Mark, Pair, Set, Wait
+from castsim.synchronisation.flags.elements import (
+    BranchSpan,
+    Element,
+    ElementKind,
+    Hold,
+    LoopSpan,
+    Mark,
+    Pair,
+    Set,
+    Wait,
+)
 
 
 def remove_needless(elements: list[Element], pairs: list[Pair]) -> list[Pair]:
@@ -63,9 +73,13 @@ class _Way:
             element = self.elements[position]
             if self._met(element.before):
                 return True
-            if element.kind is Kind.LOOP_BEGIN and isinstance(element.region, Loop) and element.region.end < end:
+            if (
+                element.kind is ElementKind.LOOP_BEGIN
+                and isinstance(element.region, LoopSpan)
+                and element.region.end < end
+            ):
                 position = element.region.end
-            elif element.kind is Kind.IF_BEGIN and isinstance(element.region, Branch):
+            elif element.kind is ElementKind.IF_BEGIN and isinstance(element.region, BranchSpan):
                 if element.region.end < end:
                     if all(self._apart(*part) for part in element.region.parts):
                         return True
@@ -73,7 +87,7 @@ class _Way:
                 elif element.region.else_begin < end:
                     # Whoever goes into the else part does not go through the then part.
                     position = element.region.else_begin
-            elif element.kind is Kind.THEN_END and isinstance(element.region, Branch):
+            elif element.kind is ElementKind.THEN_END and isinstance(element.region, BranchSpan):
                 # Whoever comes from inside the then part does not go through the else part.
                 position = element.region.else_end
             if self._met(self.elements[position].after):

@@ -12,17 +12,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from castsim.synchronisation.flags.dependence import Rules, Touching, Uses, dependences, needs_no_barrier
-from castsim.synchronisation.flags.elements import Branch, Element, Hold, Kind, Listing, Loop, Mark, Pair, Set, Wait
+from castsim.synchronisation.flags.elements import (
+    BranchSpan,
+    Element,
+    ElementKind,
+    Hold,
+    Listing,
+    LoopSpan,
+    Mark,
+    Pair,
+    Set,
+    Wait,
+)
 
 
 def place_flags(listing: Listing, rules: Rules) -> list[Pair]:
     """Put sets, waits and barriers of single pipes before and after the elements of a program; return the pairs."""
     scanner = _Scanner(listing.elements, rules)
     for number, element in enumerate(listing.elements):
-        if element.kind is Kind.OPERATION:
+        if element.kind is ElementKind.OPERATION:
             scanner.order(number)
-        elif element.kind is Kind.LOOP_END:
-            assert isinstance(element.region, Loop)
+        elif element.kind is ElementKind.LOOP_END:
+            assert isinstance(element.region, LoopSpan)
             scanner.close(element.region)
     return scanner.pairs
 
@@ -49,7 +60,7 @@ class _Scan:
     element: Element
     touching: Touching
     state: _State
-    loop: Loop | None = None
+    loop: LoopSpan | None = None
     alone: bool = False
 
     def inside(self) -> _Scan:
@@ -70,18 +81,18 @@ class _Scanner:
 
     def __post_init__(self) -> None:
         self.uses = Uses(self.elements, self.rules)
-        self.stops = [n for n, element in enumerate(self.elements) if element.kind is not Kind.OPERATION]
+        self.stops = [n for n, element in enumerate(self.elements) if element.kind is not ElementKind.OPERATION]
 
     def order(self, number: int) -> None:
         """Look at everything before an operation."""
         element = self.elements[number]
         self._scan_from(_Scan(number, element, self.uses.of(element), _State(), alone=True), number, 0)
 
-    def close(self, loop: Loop) -> None:
+    def close(self, loop: LoopSpan) -> None:
         """Look, for every operation of a loop, at the trip before."""
         for number in range(loop.begin + 1, loop.end):
             element = self.elements[number]
-            if element.kind is not Kind.OPERATION:
+            if element.kind is not ElementKind.OPERATION:
                 continue
             touching = self.uses.of(element)
             if touching.any_within(loop.begin, loop.end):
@@ -98,17 +109,17 @@ class _Scanner:
         position = self._next(scan, end)
         while position >= start:
             element = self.elements[position]
-            if element.kind is Kind.OPERATION:
+            if element.kind is ElementKind.OPERATION:
                 self._update(scan, element.after)
                 self._order(scan, position)
                 self._update(scan, element.before)
-            elif element.kind is Kind.LOOP_END:
+            elif element.kind is ElementKind.LOOP_END:
                 position = self._loop(scan, element.region)
-            elif element.kind is Kind.IF_END:
+            elif element.kind is ElementKind.IF_END:
                 position = self._branch(scan, element.region)
-            elif element.kind is Kind.ELSE_BEGIN:
+            elif element.kind is ElementKind.ELSE_BEGIN:
                 # Whoever comes from inside the else part has not been through the then part.
-                assert isinstance(element.region, Branch)
+                assert isinstance(element.region, BranchSpan)
                 position = element.region.begin
             position = self._next(scan, position)
 
@@ -120,17 +131,17 @@ class _Scanner:
         hold = -1 if pipe in ordered else _last(self.holds.get(pipe, ()), position)
         return max(_last(self.stops, position), hold, scan.touching.last_before(position, ordered))
 
-    def _loop(self, scan: _Scan, region: Loop | Branch | None) -> int:
+    def _loop(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
         """Go through a loop that may run no trip: what its waits have seen stays, the order does not."""
-        assert isinstance(region, Loop)
+        assert isinstance(region, LoopSpan)
         inner = scan.inside()
         self._scan(inner, region.end, region.begin + 1)
         self._remember(scan, inner.state.seen)
         return region.begin
 
-    def _branch(self, scan: _Scan, region: Loop | Branch | None) -> int:
+    def _branch(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
         """Go through both parts of a branch: ordered is what either part orders."""
-        assert isinstance(region, Branch)
+        assert isinstance(region, BranchSpan)
         ordered: list[set[str]] = []
         seen: set[int] = set()
         for start, end in region.parts:
