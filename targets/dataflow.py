@@ -59,11 +59,17 @@ class Synchronisation(Fact):
     """The mechanisms that keep instructions in order, beside flags.
 
     Between two instructions of the vector pipe with a hazard in `required_barriers`, a program needs a barrier of that
-    pipe; between those with one in `inserted_barriers`, the vendor's tool puts one where a program has no flags.
+    pipe; the vendor's tool puts one, where a program has no flags, between those with one in `inserted_barriers`.
     """
 
     required_barriers: tuple[Hazard, ...]
     inserted_barriers: tuple[Hazard, ...]
+    unordered_bytes: Count | None = None
+    """From so many bytes on, without gaps, a vector instruction may read what an earlier one wrote without a barrier in
+    between, if it reads exactly that; None: never where one is needed at all.
+    """
+    scalar_event_ids: Count
+    """Event ids that the tool uses between the scalar and the vector pipe, either way."""
     captured_control: tuple[str, ...]
     """Control state that a vector instruction captures when it is issued; other state may not change under it."""
 

@@ -30,6 +30,8 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.run import RunReport
+from castsim.synchronisation.flags.elements import Buffer, Listing
+from castsim.synchronisation.flags.insertion import plan
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 from castsim.what_if import lifted
@@ -303,10 +305,28 @@ def function_cycles(work: TileWork, target: Any) -> object:
     return function_works.work_cycles(work, target), function_works.work_cycles(work, precise)
 
 
+def inserted_flags(target: Any) -> object:
+    """Flags and barriers around dense results of many sizes, and of eight results of the scalar unit."""
+    found = Listing()
+    for number, size in enumerate((64, 2048, 4095, 4096, 4097, 8192, 65536)):
+        one, other = (Buffer("vec", n, ((n * 10**6, n * 10**6 + size),), size) for n in (2 * number, 2 * number + 1))
+        found.operation("V", [], [one])
+        found.operation("V", [one], [other])
+    for number in range(100, 108):
+        tile = Buffer("vec", number, ((number * 10**6, number * 10**6 + 64),))
+        found.operation("S", [], [tile])
+        found.operation("V", [tile], [Buffer("vec", 200, ((200 * 10**6, 200 * 10**6 + 64),))])
+    return plan(found, target)
+
+
 @cache
 def observations(name: str) -> tuple[tuple[str, Observation], ...]:
     """Return all observations of a target with what they are about, the cheap ones first."""
-    found: list[tuple[str, Observation]] = [("frequency", seconds), ("options", settings)]
+    found: list[tuple[str, Observation]] = [
+        ("frequency", seconds),
+        ("options", settings),
+        ("synchronisation", inserted_flags),
+    ]
     found += [(f"what_if.{limit}", partial(lifted_transfer, limit)) for limit in load_target(name).what_if]
     for path in programs(name):
         found.append(("cycles", partial(cycles, path)))

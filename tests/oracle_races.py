@@ -43,8 +43,11 @@ class Verdict:
         return self == Verdict()
 
 
-def judge(tree: Tree, hazards: tuple[str, ...]) -> Verdict:
-    """Judge a program; `hazards` are those between vector instructions that need a barrier."""
+def judge(tree: Tree, hazards: tuple[str, ...], unordered: int = 10**9) -> Verdict:
+    """Judge a program; `hazards` are those between vector instructions that need a barrier.
+
+    They need none over `unordered` bytes or more without gaps that the first writes and the second reads.
+    """
     events = list(unrolled(tree))
     verdict = Verdict()
     _count_flags(events, verdict)
@@ -63,6 +66,10 @@ def judge(tree: Tree, hazards: tuple[str, ...]) -> Verdict:
             if first.pipe != second.pipe:
                 verdict.races.add((first.number, second.number))
             elif first.pipe == VECTOR and _hazard(write, rewrites) in hazards:
+                read = [each for where, each, writes in second.touched if where == space and not writes]
+                whole = max(mine) - min(mine) + 1 == len(mine) >= unordered
+                if whole and mine == theirs and mine in read:
+                    continue
                 verdict.barriers.add((first.number, second.number))
     verdict.unfinished = any(not graph.before_end(k) for k in works)
     return verdict
@@ -193,8 +200,8 @@ def _unroll(node, moved, tree: Tree):
             yield from _unroll(item, moved[: _size(item)], tree)
             moved = moved[_size(item) :]
     else:
-        (operation,) = node.body.items
-        flag = operation if isinstance(operation, SetFlag | WaitFlag | Barrier) else None
+        only = node.body.items[0] if len(node.body.items) == 1 else None
+        flag = only if isinstance(only, SetFlag | WaitFlag | Barrier) else None
         touched = [
             (access.space, _bytes(access, shift), access.write)
             for access, shift in zip(node.accesses, moved[0] or (0,) * len(node.accesses), strict=True)

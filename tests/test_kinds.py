@@ -32,6 +32,7 @@ from castsim.targets.vliw import VliwTarget
 READERS = {
     "isa/pto/attributes.py": "reads attributes of program text",
     "isa/pto/control.py": "reads names of operations, some of which are refused by their beginnings",
+    "isa/pto/scalar_memory.py": "reads names of operations",
     "isa/pto/scalars.py": "reads numbers of program text",
     "isa/pto/tile_operations.py": "reads names of operations; the matrix unit's are an open list of beginnings",
     "isa/pto/types.py": "reads types of program text",
@@ -57,6 +58,8 @@ READERS = {
     "simulator/evidence/verification/sources.py": "reads names of modules",
     "simulator/execution/choosing.py": "reads a name from the command line",
     "simulator/execution/inputs.py": "reads what inputs are asked for",
+    "simulator/running/reading.py": "reads what inputs are asked for",
+    "simulator/running/tiles.py": "reads a name from the command line",
     "simulator/execution/npy.py": "reads heads of files",
     "simulator/former_name/__init__.py": "reads names of modules",
     "simulator/graphs/execution.py": "reads what inputs are asked for",

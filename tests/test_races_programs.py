@@ -33,11 +33,14 @@ def synchronising_lines(name: str) -> list[int]:
     return [number for number, line in enumerate(lines) if FLAG.search(line) or BARRIER.search(line)]
 
 
-CASES = [(name, line) for name in NAMES for line in synchronising_lines(name)]
+NEEDLESS = ("f32_to_i8_own_barriers", 19)
+"""A barrier between casts of which the second reads the 8 KiB that the first writes: the tool would put none there."""
+CASES = [(name, line) for name in NAMES for line in synchronising_lines(name) if (name, line) != NEEDLESS]
 
 
-def findings(path: Path, args: dict[str, int | float]) -> tuple[Finding, ...]:
-    loaded = load_program(path, None, None, args)
+def findings(path: Path, args: dict[str, int | float], sync: str = "program") -> tuple[Finding, ...]:
+    """What is found in a program as it is written, or with what is inserted."""
+    loaded = load_program(path, None, None, args, sync=sync)
     return find_races(loaded.tree, loaded.target)
 
 
@@ -67,7 +70,11 @@ def test_samples_with_flags_are_there():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_intact_programs_have_no_races(name):
-    assert findings(PROGRAMS / f"{name}.pto", scalars(name)) == ()
+    assert findings(PROGRAMS / f"{name}.pto", scalars(name), "insert") == ()
+
+
+def test_a_barrier_that_is_not_needed(tmp_path):
+    assert findings(without(*NEEDLESS, tmp_path)[0], {}) == ()
 
 
 @pytest.mark.parametrize(("name", "line"), CASES)
@@ -85,6 +92,7 @@ def test_samples_of_all_folders_are_looked_at():
 def test_the_command_line_refuses_it_or_reports_it(name, line, tmp_path, capsys):
     path, _ = without(name, line, tmp_path)
     args = [word for key, value in scalars(name).items() for word in ("--arg", f"{key}={value}")]
+    args += ["--sync", "program"]
     assert main(["run", str(path), "--timing-only", *args]) == 1
     refused = capsys.readouterr().err
     assert refused.startswith("error: ")

@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from strided_works import TARGET, cycles, tile, work
-from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
+from work_programs import NATIVE, Spot, computed, noise, program, statement, synchronised, target, walked
 
 from castsim import run
 from castsim.engines import simulate
 from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.synchronisation.flags.insertion import insert
 from castsim.synchronisation.races.detector import find_races
 from castsim.synchronisation.races.findings import RaceKind
 
@@ -29,7 +28,7 @@ S = ("s", "i32")
 def ran(text: str, name: str, before: np.ndarray) -> np.ndarray:
     """The buffer after a program, which both engines time alike and whose inserted flags leave no race."""
     chip = target(name)
-    tree = insert(walked(text, chip).tree, chip).tree
+    tree = synchronised(text, chip).tree
     fast, event = (simulate(tree, chip, None, engine=engine, max_cycles=10**7) for engine in ("fast", "event"))
     assert fast.total == event.total
     assert fast.pipes == event.pipes
@@ -180,7 +179,7 @@ def test_a_ramp_without_tmp_is_work_of_the_scalar_unit(name: str) -> None:
     text = program("\n".join([statement("tci", [S], d), statement("tadd", [d, d], x)]), [d, x], {"s": ("0", "i32")})
     tree = walked(text, target(name)).tree
     assert [each.pipe for each in tree.instructions if each.mnemonic in ("tci", "tadd")] == ["S", "V"]
-    inserted = insert(tree, target(name)).tree
+    inserted = synchronised(text, target(name)).tree
     assert {"set_flag S -> V id 0", "wait_flag S -> V id 0"} <= {each.text for each in inserted.instructions}
     assert not [finding for finding in find_races(inserted, target(name)) if finding.kind is not RaceKind.UNWRITTEN]
     assert VECTOR_OPERATIONS["tci"].scalar_unit

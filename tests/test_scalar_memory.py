@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -64,9 +65,9 @@ def test_flags_stand_where_the_scalar_unit_waits(target: str) -> None:
     """V -> S before tgetval, S -> MTE3 and V -> MTE3 before the store; without them the race detector objects."""
     found = run(OWN / "element_access.pto", target, inputs={"in": "random:0"}).loaded.synchronised
     assert found is not None
-    spelt = {found.tree.instructions[note.instruction].text for note in found.notes}
-    assert {"set_flag V -> S id 0", "wait_flag V -> S id 0"} <= spelt
-    assert any("S -> MTE3" in text for text in spelt)
+    spelt = {note.text for note in found.notes}
+    found_pipes = {(text.split("[")[0].removeprefix("pto."), *re.findall("PIPE_([A-Z0-9]+)", text)) for text in spelt}
+    assert {("set_flag", "V", "S"), ("wait_flag", "V", "S"), ("wait_flag", "S", "MTE3")} <= found_pipes
 
 
 # ----------------------------------------------------------------------------------------------- what is read when

@@ -81,6 +81,7 @@ def test_own_flags_are_taken_at_their_word(tmp_path: Path) -> None:
     path = tmp_path / "k.pto"
     path.write_text(kernel(f"{HEAD}{flags}{read}", "%t: !pto.ptr<i32>"))
     run(path, "a5", inputs={"t": "zeros"})
-    path.write_text(kernel(f"{HEAD}{read}pto.barrier <PIPE_ALL>", "%t: !pto.ptr<i32>"))
+    other = flags.replace("PIPE_S", "PIPE_V")
+    path.write_text(kernel(f"{HEAD}{other}{read}pto.barrier <PIPE_ALL>", "%t: !pto.ptr<i32>"))
     with pytest.raises(CastsimError, match="MTE2"):
         run(path, "a5", inputs={"t": "zeros"})

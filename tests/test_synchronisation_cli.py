@@ -63,7 +63,7 @@ def test_json_names_every_inserted_instruction(tmp_path, capsys):
     assert {"line", "place", "text", "executions"} == set(found["inserted"][0])
     around = [each for each in found["inserted"] if "PIPE_V>, <PIPE_MTE2" in each["text"]]
     assert [(each["place"], each["executions"]) for each in around] == [
-        ("before", 1), ("top of each trip", 4), ("after", 4), ("after loop", 1),
+        ("before", 1), ("before", 4), ("after", 4), ("end", 1),
     ]  # fmt: skip
 
 
@@ -91,9 +91,27 @@ def test_the_cast_itself_takes_what_it_took(tmp_path):
 def test_flags_of_the_program_are_left_alone(tmp_path, capsys):
     path = written(tmp_path, changed("    pto.tcvt", "    pto.barrier <PIPE_ALL>\n    pto.tcvt", FLAGGED))
     text = before("pto.tstore", "pto.barrier <PIPE_ALL>", (tmp_path / "kernel.pto").read_text())
-    lines = shown(capsys, written(tmp_path, text), "--show-sync")
+    lines = shown(capsys, written(tmp_path, text), "--show-sync", "--sync", "program")
     assert "synchronisation: nothing inserted, the program has its own" in lines
-    assert run(path, timing_only=True, races="ignore").loaded.synchronised is None
+    assert run(path, timing_only=True, races="ignore", sync="program").loaded.synchronised is None
+    with_flag = before("return", "pto.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", text)
+    with_flag = before("pto.tload", "pto.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", with_flag)
+    assert run(written(tmp_path, with_flag, "f.pto"), timing_only=True).loaded.synchronised is None
+
+
+def test_barriers_of_the_program_are_no_flags(tmp_path, capsys):
+    """The tool does not see them: it inserts what it would without."""
+    assert marked(shown(capsys, written(tmp_path, FLAGGED), "--show-sync")) == marked(
+        shown(capsys, written(tmp_path), "--show-sync")
+    )
+
+
+def test_a_barrier_before_every_operation(tmp_path, capsys):
+    lines = shown(capsys, written(tmp_path, LOOP), "--show-sync", "--sync", "barriers")
+    assert marked(lines) == [
+        "pto.barrier <PIPE_ALL>  // 4 times", "pto.barrier <PIPE_ALL>  // 4 times", "pto.barrier <PIPE_ALL>",
+        "pto.barrier <PIPE_ALL>",
+    ]  # fmt: skip
 
 
 def test_own_flags_and_interlock_exclude_each_other(tmp_path, capsys):

@@ -17,10 +17,11 @@ from work_programs import NATIVE, Spot, computed, noise, program, statement, tar
 from castsim import run
 from castsim.engines import simulate
 from castsim.execution.tree import Loop, instances
-from castsim.execution.walk import walker
+from castsim.execution.walk import execute, walker
+from castsim.isa import pto
 from castsim.isa.errors import TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.machines.mechanisms import compute_of
+from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.synchronisation.flags import insert
 
 F32 = np.float32
@@ -283,8 +284,9 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
     """It is lowered, synchronised, computed and timed; the accesses hold; folding changes nothing."""
     text, name = drawn
     chip = target(name)
-    executed = walked(text, chip)
-    synchronised = insert(executed.tree, chip)
+    parsed = pto.parse(text, "k.pto")
+    plan = insert(parsed.functions[0], lowerer_of(chip), chip)
+    synchronised = execute(parsed, plan.function, lowerer_of(chip), {})
     timing = simulate(synchronised.tree, chip, None, engine="event", max_cycles=10**7)
     assert timing.total > 0
     with np.errstate(all="ignore"):

@@ -162,11 +162,15 @@ class Tcvt(Located):
 
 @dataclass(frozen=True, slots=True)
 class SetFlag(Located):
-    """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished."""
+    """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished.
+
+    `inserted` tells one that the text does not have; so do those of waits and barriers.
+    """
 
     src: Pipe
     dst: Pipe
     event: int
+    inserted: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,7 @@ class WaitFlag(Located):
     src: Pipe
     dst: Pipe
     event: int
+    inserted: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,7 @@ class Barrier(Located):
     """`pto.barrier <PIPE>`: later instructions of the pipe wait until all earlier ones retired."""
 
     pipe: Pipe
+    inserted: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,12 @@ def declare(parser: ArgumentParser) -> None:
     add("--max-cycles", metavar="N", help="give up after N cycles")
     declare_limits(parser)
     declare_elements(parser, 134217728)
-    add("--sync", metavar="S", default="insert", help="programs without flags: insert flags (default) or interlock")
+    add(
+        "--sync",
+        metavar="S",
+        default="insert",
+        help="programs without flags: insert (default), interlock, barriers, program",
+    )
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
     more = ", ".join(further_reports())

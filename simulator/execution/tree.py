@@ -73,7 +73,7 @@ class GlobalSpace(str):
     @property
     def argument(self) -> str:
         """The name of the argument."""
-        return self.removeprefix(_GLOBAL)
+        return self[len(_GLOBAL) :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Loaded:
     target: Target
     executed: Executed
     synchronised: Synchronised | None = None
-    """The tree with what was inserted into a program without flags; None if nothing was."""
+    """What was inserted into a program without flags, as the tree has it; None if the program is taken as it is."""
     source: str = ""
     """The text of the program."""
 
@@ -64,7 +64,7 @@ class Loaded:
     @property
     def tree(self) -> Tree:
         """The operations that the machine issues."""
-        return self.executed.tree if self.synchronised is None else self.synchronised.tree
+        return self.executed.tree
 
     @property
     def arguments(self) -> Mapping[str, ArgumentUse]:

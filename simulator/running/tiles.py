@@ -16,9 +16,10 @@ from castsim.execution.dataflow.idle import NO_VALUES, PATH_ONLY, Idle
 from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.limits import check_executions
-from castsim.execution.walk import Executed, Memory, execute
+from castsim.execution.walk import Lowerer, Memory, execute
 from castsim.execution.walk.arguments import Elements, split_arguments
 from castsim.execution.walk.memory import put_elements
+from castsim.execution.walk.structure import has_flags
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
@@ -28,7 +29,7 @@ from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.running.request import LoadRequest
-from castsim.synchronisation.flags import INTERLOCK, MODES, Synchronised, insert
+from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
 from castsim.synchronisation.races.unfolding import SLOTS
 from castsim.targets import TileTarget
@@ -98,6 +99,8 @@ class Walking:
     request: LoadRequest
     scalars: Mapping[str, int | float]
     elements: Elements
+    plan: Plan | None
+    """The function with the flags that it lacked; None if it is walked as it is."""
 
     def program(self, memory: Memory | None = None) -> TileProgram:
         """Return the program walked, lowered and synchronised.
@@ -107,15 +110,18 @@ class Walking:
         """
         request = self.request
         memory = Memory(elements=self.elements) if memory is None else memory
+        plan = self.plan
         executed = execute(
-            self.parsed, self.function, request.make_lowerer(self.target), self.scalars, opaque=request.opaque,
-            max_walk=request.limits.walk, memory=memory,
+            self.parsed, self.function if plan is None else plan.function, request.make_lowerer(self.target),
+            self.scalars, opaque=request.opaque, max_walk=request.limits.walk, memory=memory,
         )  # fmt: skip
         if request.sync == INTERLOCK and not executed.tree.interlocked:
             raise ReadError(
                 f"@{self.function.name} has flags or barriers of its own; --sync interlock is for programs without"
             )
-        inserted = _synchronised(executed, self.target, request.sync)
+        inserted = None if plan is None else noted(plan.inserts, executed)
+        if inserted is not None:
+            executed = replace(executed, tree=replace(executed.tree, interlocked=False))
         return TileProgram(
             self.file, self.function.name, self.target, executed, inserted, self.text, elements=self.elements
         )
@@ -140,7 +146,10 @@ def walking_of(source: Source, request: LoadRequest) -> Walking:
     function = inlined(parsed, function)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
     scalars, elements = split_arguments(function, request.args)
-    return Walking(file, text, parsed, function, tile_target(chosen), request, scalars, elements)
+    chip = tile_target(chosen)
+    flagged = has_flags(function.body or ())
+    plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)
+    return Walking(file, text, parsed, function, chip, request, scalars, elements, plan)
 
 
 def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
@@ -154,6 +163,8 @@ def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
     return pto.parse(text, file, max_statements=most, go_past_refused=True)
 
 
-def _synchronised(executed: Executed, target: TileTarget, sync: str) -> Synchronised | None:
-    """Return the program with the flags that it lacks; None if it has some, or needs none."""
-    return insert(executed.tree, target) if executed.tree.interlocked and sync != INTERLOCK else None
+def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> Plan | None:
+    """Return a function with the flags that it lacks, None if it is to go without."""
+    if sync in (INTERLOCK, PROGRAM):
+        return None
+    return (insert_barriers if sync == BARRIERS else insert)(function, lowerer, chip)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from castsim.execution.limits import walk_limit
+from castsim.execution.walk.structure import is_inserted
 from castsim.isa.errors import LimitError
 from castsim.isa.pto import program as pto
 
@@ -41,7 +42,7 @@ class Budget:
         Raises:
             LimitError: they cannot.
         """
-        statements = sum(not isinstance(each, pto.Yield) for each in node.body)
+        statements = sum(not isinstance(each, pto.Yield) and not is_inserted(each) for each in node.body)
         if trips * (1 + statements) > self.left:
             raise self._spent(node)
 

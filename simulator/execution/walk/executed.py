@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from castsim.execution.limits import MAX_WALK
 from castsim.execution.tree import Block, Node, Tree
@@ -27,6 +27,8 @@ class Executed:
     arguments: Mapping[str, ArgumentUse]
     warnings: Warnings
     decided_by: tuple[ReadElement, ...] = ()
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    """Those of the instructions of the tree, by the identity of the operation that each comes from."""
 
 
 def execute(
@@ -73,4 +75,4 @@ def execute(
     tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
     own = (*walker.warnings, *walker.accesses.closing_warnings())
     warnings = (*program.warnings, *own, *lowerer.closing_warnings())
-    return Executed(tree, walker.arguments, warnings, deciding(walker.accesses))
+    return Executed(tree, walker.arguments, warnings, deciding(walker.accesses), walker.numbers)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from castsim.execution.tiles import TileCast, TileWork
 from castsim.execution.tree import Instruction, Role
+from castsim.execution.walk.structure import bare
 from castsim.isa.errors import Span
+from castsim.isa.pto import program as pto
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +20,40 @@ class Label:
     role: Role = Role.WORK
     element: str | None = None
     casts: tuple[tuple[str, str], ...] = ()
+    inserted: bool = False
+    spelling: str = ""
 
     def instruction(self, pipe: str, span: Span) -> Instruction:
         """Return the instruction that stands at a place and does its main work on a pipe."""
         return Instruction(
-            self.text, pipe, span, role=self.role, mnemonic=self.mnemonic, element=self.element, casts=self.casts
+            self.text,
+            pipe,
+            span,
+            inserted=self.inserted,
+            role=self.role,
+            mnemonic=self.mnemonic,
+            element=self.element,
+            spelling=self.spelling,
+            casts=self.casts,
         )
+
+
+def order_label(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> Label:
+    """Return what reports print for a flag or barrier; one that was inserted also says how a program spells it."""
+    if isinstance(node, pto.Barrier):
+        name, text = "barrier", f"barrier {bare(node.pipe)}"
+    else:
+        name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
+        text = f"{name} {bare(node.src)} -> {bare(node.dst)} id {node.event}"
+    return Label(text, name, inserted=node.inserted, spelling=order_text(node) if node.inserted else "")
+
+
+def order_text(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> str:
+    """Return a flag or barrier as a program spells it."""
+    if isinstance(node, pto.Barrier):
+        return f"pto.barrier <{node.pipe}>"
+    name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
+    return f"pto.{name}[<{node.src}>, <{node.dst}>, <EVENT_ID{node.event}>]"
 
 
 def cast_label(cast: TileCast) -> Label:

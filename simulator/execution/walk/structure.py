@@ -49,6 +49,16 @@ def synchronises(body: Sequence[pto.Operation]) -> bool:
     return any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in nodes(body))
 
 
+def has_flags(body: Sequence[pto.Operation]) -> bool:
+    """Whether a program has flags of its own; barriers alone are none."""
+    return any(isinstance(node, pto.SetFlag | pto.WaitFlag) for node in nodes(body))
+
+
+def is_inserted(node: pto.Operation) -> bool:
+    """Whether an operation is a flag or barrier that the text does not have."""
+    return isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) and node.inserted
+
+
 def has_addresses(body: Sequence[pto.Operation]) -> bool:
     """Whether a program places its tiles itself (level 3)."""
     return any(isinstance(node, pto.AllocTile | pto.AllocTiles) and node.address is not None for node in nodes(body))

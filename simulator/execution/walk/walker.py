@@ -16,7 +16,7 @@ from castsim.execution.walk.allocation import TileMaker
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import DependentError, Loops, Scalar
 from castsim.execution.walk.folding import fold
-from castsim.execution.walk.labels import Label, cast_label, work_label
+from castsim.execution.walk.labels import Label, cast_label, order_label, work_label
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.memory import Memory
 from castsim.execution.walk.pieces import Pieces
@@ -24,7 +24,7 @@ from castsim.execution.walk.places import ArgumentUse, Pointer, TileHandle, View
 from castsim.execution.walk.scalar_access import Accesses
 from castsim.execution.walk.scalar_floats import SATURATE
 from castsim.execution.walk.scalars import constant, evaluate
-from castsim.execution.walk.structure import bare, main_pipe, reads_memory, repeats_itself
+from castsim.execution.walk.structure import bare, is_inserted, main_pipe, reads_memory, repeats_itself
 from castsim.execution.walk.tile_parts import TileSlots, check_dense
 from castsim.execution.walk.views import make_view, partition
 from castsim.execution.walk.works import (
@@ -82,7 +82,8 @@ class Walker:
                 self._step(node, out)
             except CastsimError as error:
                 raise error.at(node.span) from None
-            self.budget.spend()
+            if not is_inserted(node):
+                self.budget.spend()
         return ()
 
     def _step(self, node: pto.Operation, out: list[Node]) -> None:
@@ -253,14 +254,11 @@ class Walker:
 
     def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, out: list[Node]) -> None:
         if isinstance(node, pto.Barrier):
-            pipe = bare(node.pipe)
-            self._issue(node, Label(f"barrier {pipe}", "barrier"), self.lowerer.barrier(pipe, node.span), out)
-            return
-        signaller, waiter = bare(node.src), bare(node.dst)
-        make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
-        name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
-        operation = make(signaller, waiter, node.event, node.span)
-        self._issue(node, Label(f"{name} {signaller} -> {waiter} id {node.event}", name), operation, out)
+            operation = self.lowerer.barrier(bare(node.pipe), node.span)
+        else:
+            make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
+            operation = make(bare(node.src), bare(node.dst), node.event, node.span)
+        self._issue(node, order_label(node), operation, out)
 
     # ---------------------------------------------------------------------------------------------- control flow
 

@@ -11,13 +11,10 @@ from castsim.reports.documents import Document
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.running import Loaded
-from castsim.synchronisation.flags import Place
+from castsim.synchronisation.flags import Note, Place
 
 MARK = "+"
 """What stands in place of the line number of an inserted instruction."""
-
-_Inserted = dict[tuple[str, int, Place], int]
-"""How often an instruction is executed, by its text, line and place, in program order."""
 
 
 def _data(report: RunReport) -> Document:
@@ -34,8 +31,8 @@ def _synchronisation(loaded: Loaded) -> Document:
     return {
         "by": "insertion",
         "inserted": [
-            {"line": line, "place": str(place), "text": text, "executions": times}
-            for (text, line, place), times in _inserted(loaded).items()
+            {"line": note.span.line, "place": str(note.place), "text": note.text, "executions": note.times}
+            for note in _notes(loaded)
         ],
     }
 
@@ -66,20 +63,16 @@ def synchronisation_listing(loaded: Loaded) -> list[tuple[str, str]]:
     first, last = _function(lines, loaded.entry)
     above: dict[int, list[str]] = {}
     below: dict[int, list[str]] = {}
-    for (text, line, place), times in _inserted(loaded).items():
-        spelt = text if times == 1 else f"{text}  // {times} times"
-        match place:
-            case Place.BEFORE:
-                above.setdefault(line, []).append(_indented(spelt, lines[line - 1]))
-            case Place.TOP:
-                below.setdefault(line, []).append(_indented(spelt, lines[line - 1], deeper=2))
+    for note in _notes(loaded):
+        line = note.span.line
+        spelt = _indented(note.text if note.times == 1 else f"{note.text}  // {note.times} times", lines[line - 1])
+        match note.place:
+            case Place.BEFORE | Place.AT_END:
+                above.setdefault(line, []).append(spelt)
             case Place.AFTER:
-                below.setdefault(line, []).append(_indented(spelt, lines[line - 1]))
-            case Place.AFTER_LOOP:
-                below.setdefault(_closing(lines, line), []).append(_indented(spelt, lines[line - 1]))
-            case Place.AT_END:
-                end = _return(lines, first, last)
-                above.setdefault(end, []).append(_indented(spelt, lines[end - 1]))
+                below.setdefault(line, []).append(spelt)
+            case Place.BEHIND:
+                below.setdefault(_closing(lines, line), []).append(spelt)
     return [row for number in range(first, last + 1) for row in _rows(number, lines[number - 1], above, below)]
 
 
@@ -91,31 +84,18 @@ def _rows(
     yield from ((MARK, text) for text in below.get(number, ()))
 
 
-def _inserted(loaded: Loaded) -> _Inserted:
-    """Return the inserted instructions in program order; the same one at the same place is one entry."""
-    found: _Inserted = {}
-    if loaded.synchronised is not None:
-        for note in loaded.synchronised.notes:
-            text = loaded.tree.instructions[note.instruction].spelling
-            key = (text, note.span.line, note.place)
-            found[key] = found.get(key, 0) + note.times
-    return found
+def _notes(loaded: Loaded) -> tuple[Note, ...]:
+    return () if loaded.synchronised is None else loaded.synchronised.notes
 
 
-def _indented(text: str, line: str, deeper: int = 0) -> str:
-    return " " * (len(line) - len(line.lstrip()) + deeper) + text
+def _indented(text: str, line: str) -> str:
+    return " " * (len(line) - len(line.lstrip())) + text
 
 
 def _function(lines: list[str], name: str) -> tuple[int, int]:
     """Return the first and the last line of a function."""
     first = next(n for n, line in enumerate(lines, 1) if "func.func" in line and f"@{name}(" in line.replace(" (", "("))
     return first, _closing(lines, first)
-
-
-def _return(lines: list[str], first: int, last: int) -> int:
-    """Return the line of a function's `return`, or that of its end."""
-    words = ("return", "func.return")
-    return next((n for n in range(last, first, -1) if lines[n - 1].strip().split(" ")[0] in words), last)
 
 
 def _closing(lines: list[str], start: int) -> int:

@@ -1,88 +1,114 @@
-"""Event ids for planned flags.
+"""Event ids for planned flags (docs/reference/pto.md section 5.5).
 
-A pair of pipes has a few ids. An id is taken from where its flag is set to where it is waited for, in program order;
-a flag around a loop takes its id for the whole loop. The lowest free id is chosen. If none is free, the flag joins the
-youngest one of its pair that is still taken in the same block: that one is set later, and waited for no later than the
-earlier of the two. If there is no such flag either, a barrier on all pipes does its work. Which ids the vendor's tool
-chooses, and what it does when they run out, is not published; times depend on the latter only.
+An id of a pair of pipes is taken from where its flag is set to where it is waited for; a flag that the next trip of a
+loop waits for takes it for the whole function. An id that was never used is preferred to one that is free again. Where
+none is free, a flag joins another one that guards the same buffers; failing that, flags of loops take their ids for
+their loops only; failing that, a barrier on all pipes does the work of the flag.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from castsim.synchronisation.flags.planning import BackEdge, BlockPlan, LoopPlan, Pair, PlannedFlag
+from castsim.synchronisation.flags.elements import Element, Pair, Set, Wait
 
-_Taken = dict[Pair, frozenset[int]]
+_Pipes = tuple[str, str]
+_Life = tuple[int, int]
 
 
-def assign_events(plan: BlockPlan, event_ids: int) -> None:
-    """Give every flag of a plan an id below `event_ids`, or replace it; the plan is changed in place."""
-    _Assignment(event_ids).block(plan, {})
+def assign_events(elements: list[Element], pairs: list[Pair], ids_of: Callable[[_Pipes], int]) -> list[Pair]:
+    """Give every pair an id, `ids_of` of which its pipes have, or let it be joined or drained; return who is left."""
+    by_pipes: dict[_Pipes, list[Pair]] = {}
+    for element in elements:
+        for mark in element.before:
+            if isinstance(mark, Wait):
+                by_pipes.setdefault(mark.pair.pipes, []).append(mark.pair)
+    kept: list[Pair] = []
+    for pipes, waiting in by_pipes.items():
+        kept += _Assignment(elements, len(elements), ids_of(pipes)).assign(waiting)
+    left = {pair.number for pair in kept}
+    return [pair for pair in pairs if pair.number in left]
 
 
 @dataclass(slots=True)
 class _Assignment:
-    event_ids: int
+    """The ids of one pair of pipes; `lives` of those that have each."""
 
-    def block(self, plan: BlockPlan, taken: _Taken) -> None:
-        """Assign the flags of a block within which the ids `taken` belong to others."""
-        live: dict[Pair, list[PlannedFlag]] = {}
-        around: dict[Pair, list[tuple[int, int]]] = {}
-        self._loops(plan, taken)
-        for number, loop in plan.loops.items():
-            for edge in loop.back_edges:
-                around.setdefault(edge.pair, []).append((number, edge.event))
-        kept: list[PlannedFlag] = []
-        for flag in sorted(plan.flags, key=lambda flag: (flag.after, flag.before)):
-            same = live.setdefault(flag.pair, [])
-            same[:] = [other for other in same if other.before > flag.after]
-            blocked = {event for loop, event in around.get(flag.pair, ()) if flag.after < loop < flag.before}
-            busy = {other.event for other in same} | taken.get(flag.pair, frozenset()) | blocked
-            self._give(plan, flag, same, busy, kept)
-        plan.flags = kept
-        for number, loop in plan.loops.items():
-            self.block(loop.body, self._inside(plan, number, loop, taken))
+    elements: list[Element]
+    count: int
+    ids: int
+    lives: dict[int, list[tuple[_Life, Pair]]] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    """Where the last life of each ends."""
 
-    def _loops(self, plan: BlockPlan, taken: _Taken) -> None:
-        """Give the back edges of the loops of a block their ids, which the flags around the loops avoid."""
-        for loop in plan.loops.values():
-            kept: list[BackEdge] = []
-            for edge in loop.back_edges:
-                busy = {other.event for other in kept if other.pair == edge.pair} | taken.get(edge.pair, frozenset())
-                edge.event = self._lowest(busy)
-                if edge.event < self.event_ids:
-                    kept.append(edge)
-                else:
-                    loop.drain_at_top = True
-            loop.back_edges = kept
+    def assign(self, waiting: list[Pair]) -> list[Pair]:
+        """Give ids to pairs in the order of their waits; return those that are left, and the drained ones."""
+        kept: list[Pair] = []
+        for pair in waiting:
+            if self._take(pair):
+                kept.append(pair)
+            elif not self._join(pair, kept):
+                return self._again([*kept, *waiting[waiting.index(pair) :]])
+        return kept
 
-    def _give(
-        self, plan: BlockPlan, flag: PlannedFlag, same: list[PlannedFlag], busy: set[int], kept: list[PlannedFlag]
-    ) -> None:
-        """Give one flag the lowest free id, let it join another, or put a barrier in its place."""
-        event = self._lowest(busy)
-        if event < self.event_ids:
-            flag.event = event
-            same.append(flag)
-            kept.append(flag)
-        elif same:
-            youngest = max(same, key=lambda other: other.after)
-            youngest.after = flag.after
-            youngest.before = min(youngest.before, flag.before)
-        else:
-            plan.drains.add(flag.before)
+    def _again(self, waiting: list[Pair]) -> list[Pair]:
+        """Start over with flags of loops that hold their ids for their loops only."""
+        self.lives.clear()
+        self.ends.clear()
+        for pair in waiting:
+            pair.event, pair.at_loop = -1, pair.loop is not None
+        for pair in waiting:
+            if not self._take(pair):
+                pair.drained = True
+                self.elements[pair.set_at].after.remove(Set(pair))
+        for lives in self.lives.values():
+            for _, pair in lives:
+                # With an id of its own, a flag of a loop is set and waited for at the ends of the function.
+                pair.at_loop &= len(lives) > 1
+        return waiting
 
-    def _inside(self, plan: BlockPlan, number: int, loop: LoopPlan, taken: _Taken) -> _Taken:
-        """Return the ids that the body of loop `number` cannot use."""
-        found = {pair: set(events) for pair, events in taken.items()}
-        for flag in plan.flags:
-            if flag.after < number < flag.before:
-                found.setdefault(flag.pair, set()).add(flag.event)
-        for edge in loop.back_edges:
-            found.setdefault(edge.pair, set()).add(edge.event)
-        return {pair: frozenset(events) for pair, events in found.items()}
+    def _life(self, pair: Pair) -> _Life:
+        if pair.loop is None:
+            return 2 * pair.set_at + 1, 2 * pair.wait_at
+        return (2 * pair.loop.begin, 2 * pair.loop.end + 1) if pair.at_loop else (-1, 2 * self.count)
 
-    def _lowest(self, busy: set[int]) -> int:
-        """Return the lowest id that is not busy, `event_ids` if there is none."""
-        return next((event for event in range(self.event_ids) if event not in busy), self.event_ids)
+    def _take(self, pair: Pair) -> bool:
+        """Give a pair the lowest id that was never used, or else the lowest one that is free; tell whether there is."""
+        life = self._life(pair)
+        free = (n for n in sorted(self.lives) if self._free(n, life))
+        event = next((n for n in range(self.ids) if n not in self.lives), next(free, -1))
+        if event < 0:
+            return False
+        pair.event = event
+        self.lives.setdefault(event, []).append((life, pair))
+        self.ends[event] = max(life[1], self.ends.get(event, life[1]))
+        return True
+
+    def _free(self, event: int, life: _Life) -> bool:
+        return life[0] > self.ends[event] or not any(_meet(life, other) for other, _ in self.lives[event])
+
+    def _join(self, pair: Pair, kept: list[Pair]) -> bool:
+        """Let a pair join an earlier one that stands in the same place and guards the same buffers.
+
+        The flag of both is set where the later one was, and waited for where the earlier one is.
+        """
+        block = self.elements[pair.set_at].block
+        for other in kept:
+            same = other.loop is pair.loop and other.buffers == pair.buffers
+            places = (other.set_at, other.wait_at, pair.wait_at)
+            together = all(self.elements[place].block == block for place in places)
+            if not same or not together or (pair.loop is None and other.wait_at <= pair.set_at):
+                continue
+            if other.set_at < pair.set_at:
+                self.elements[other.set_at].after.remove(Set(other))
+                self.elements[pair.set_at].after.append(Set(other))
+                other.set_at = pair.set_at
+            self.elements[pair.set_at].after.remove(Set(pair))
+            self.elements[pair.wait_at].before.remove(Wait(pair))
+            return True
+        return False
+
+
+def _meet(one: _Life, other: _Life) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]

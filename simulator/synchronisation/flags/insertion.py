@@ -1,218 +1,138 @@
-"""The tree with its flags and barriers put in, and where each of them stands in the source."""
+"""A function with its flags and barriers put in, and where each of them stands in the source."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
-from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Operation, Tree, elements, width
+from castsim.execution.walk import Lowerer
+from castsim.execution.walk.labels import order_text
 from castsim.isa.errors import Span
+from castsim.isa.pto import program as pto
+from castsim.synchronisation.flags.dependence import Rules
+from castsim.synchronisation.flags.elements import Element, ElementKind, Listing
+from castsim.synchronisation.flags.emission import DRAIN, Emitted, Order, emit, tail_of
 from castsim.synchronisation.flags.events import assign_events
-from castsim.synchronisation.flags.planning import BackEdge, BlockPlan, LoopPlan, PlannedFlag, plan_program
+from castsim.synchronisation.flags.moving import move_flags
+from castsim.synchronisation.flags.reading import Reading, read
+from castsim.synchronisation.flags.removing import remove_needless
+from castsim.synchronisation.flags.scanning import place_flags
 from castsim.targets.dataflow import DataflowTarget
-
-_ALL = "ALL"
 
 
 class Place(StrEnum):
-    """The place of an inserted instruction, seen from the source line that it belongs to."""
+    """Where an inserted instruction stands, seen from the source line that it belongs to."""
 
     BEFORE = "before"
     AFTER = "after"
-    AFTER_LOOP = "after loop"
-    TOP = "top of each trip"
+    BEHIND = "behind"
+    """Behind the end of the loop or branch that begins there."""
     AT_END = "end"
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """An inserted instruction: its number in the tree, where it stands, and how often it is executed."""
+class Insert:
+    """An inserted instruction, and where it stands."""
 
-    instruction: int
+    node: Order
     place: Place
-    span: Span
-    times: int
+
+    @property
+    def span(self) -> Span:
+        """The place of the source line that it belongs to."""
+        return self.node.span
+
+    @property
+    def text(self) -> str:
+        """How a program spells it."""
+        return order_text(self.node)
 
 
 @dataclass(frozen=True, slots=True)
-class Synchronised:
-    """A tree with synchronisation, and what was inserted, in program order."""
+class Plan:
+    """A function with synchronisation, and what was inserted, in the order of the text."""
 
-    tree: Tree
-    notes: tuple[Note, ...]
-
-
-def insert(tree: Tree, target: DataflowTarget) -> Synchronised:
-    """Insert flags and barriers into a program without any; see the package for the rules.
-
-    The instructions of the new tree are those of the old one with the inserted ones behind them.
-    """
-    root = _flat(tree.root)
-    plan = plan_program(root, tree.instructions, target)
-    assign_events(plan, target.pipes.event_ids)
-    builder = _Builder(list(tree.instructions), target)
-    items, _ = builder.block(root, LoopPlan(plan), 1)
-    last = builder.last_span(root)
-    if last is not None:
-        items.append(builder.emit(Barrier(_ALL), Place.AT_END, last, 1))
-    notes = tuple(Note(number, place, span, times) for (number, place, span), times in builder.notes.items())
-    return Synchronised(Tree(Block(tuple(items)), tuple(builder.instructions), False), notes)
+    function: pto.Function
+    inserts: tuple[Insert, ...]
 
 
-def _flat(block: Block) -> Block:
-    """Return the block without blocks directly inside, so that all that follow each other stand in one."""
-    items: list[Node] = []
-    for item in block.items:
-        if isinstance(item, Block):
-            items += _flat(item).items
-        else:
-            items.append(Loop(item.trips, _flat(item.body), item.steps) if isinstance(item, Loop) else item)
-    return Block(tuple(items))
+def insert(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> Plan:
+    """Insert flags and barriers into a function without flags; see the package for the rules."""
+    reading = read(function, lowerer, target.pipes)
+    return _Writer(reading, plan(reading.listing, target, tail_of(function))).function(function)
 
 
-@dataclass(slots=True)
-class _Builder:
-    instructions: list[Instruction]
-    target: DataflowTarget
-    notes: dict[tuple[int, Place, Span], int] = field(default_factory=dict)
-    """The number of executions of each inserted instruction at each place."""
-    numbers: dict[tuple[Operation, Span], Lowered] = field(default_factory=dict)
-    """The instructions emitted for each operation at each line: walked loops repeat both."""
+def insert_barriers(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> Plan:
+    """Insert a barrier on all pipes before every operation and at the end: the simplest of the tool's ways."""
+    reading = read(function, lowerer, target.pipes)
+    before = tuple((DRAIN,) if e.kind is ElementKind.OPERATION else () for e in reading.listing.elements)
+    return _Writer(reading, Emitted((), before, ((),) * len(before), (DRAIN,))).function(function)
 
-    def block(self, block: Block, plan: LoopPlan, times: int) -> tuple[list[Node], list[int | None]]:
-        """Return the items of a block with what is planned for it, and for each new element the old one's number.
 
-        `plan` is that of the loop whose body the block is; `times` says how often it is executed.
-        """
-        made = _Made(self, times, plan)
-        start = 0
-        for number, item in enumerate(block.items):
-            if number == 0:
-                made.top(self.span_of(item))
-            made.before(number, item)
-            if isinstance(item, Loop):
-                loop, origins = self._loop(item, plan.body.loops[number], times)
-                made.add(loop, [None if origin is None else start + origin for origin in origins])
-            else:
-                made.add(item, list(range(start, start + width(item))))
-            made.after(number, item)
-            start += width(item)
-        return made.items, made.origins
+def plan(listing: Listing, target: DataflowTarget, tail: tuple[Order, ...] = (DRAIN,)) -> Emitted:
+    """Return what is inserted around the elements of a program; a single operation gets only the end."""
+    elements: list[Element] = listing.elements
+    facts = target.synchronisation
+    if len(elements) > 1:
+        pairs = place_flags(listing, Rules(target.pipes, facts.unordered_bytes))
+        move_flags(elements)
+        assign_events(elements, remove_needless(elements, pairs), lambda pipes: _ids(target, pipes))
+    return emit(elements, target, tail if elements else ())
 
-    def _loop(self, loop: Loop, plan: LoopPlan, times: int) -> tuple[Loop, list[int | None]]:
-        items, origins = self.block(loop.body, plan, times * loop.trips)
-        steps = tuple(() if origin is None else loop.steps[origin] for origin in origins)
-        return Loop(loop.trips, Block(tuple(items)), steps), origins
 
-    def emit(self, operation: SetFlag | WaitFlag | Barrier, place: Place, span: Span, times: int) -> Lowered:
-        """Return an instruction at a line of the source, the same one as before if it has been there."""
-        lowered = self.numbers.get((operation, span))
-        if lowered is None:
-            mnemonic, text, spelling = _named(operation)
-            pipe = _pipe(operation, self.target)
-            instruction = Instruction(text, pipe, span, inserted=True, mnemonic=mnemonic, spelling=spelling)
-            lowered = self.numbers[operation, span] = Lowered(len(self.instructions), Block((operation,)))
-            self.instructions.append(instruction)
-        key = (lowered.instruction, place, span)
-        self.notes[key] = self.notes.get(key, 0) + times
-        return lowered
-
-    def span_of(self, item: Node) -> Span:
-        """Return the place of the first instruction of an item; of a loop that is its head."""
-        first = next(element for element in elements(item) if isinstance(element, Lowered))
-        return self.instructions[first.instruction].span
-
-    def last_span(self, root: Block) -> Span | None:
-        """Return the place of the last instruction in the source, None for an empty program."""
-        spans = [self.instructions[e.instruction].span for e in elements(root) if isinstance(e, Lowered)]
-        return max(spans, key=lambda span: (span.line, span.column), default=None)
+def _ids(target: DataflowTarget, pipes: tuple[str, str]) -> int:
+    """Return how many event ids the tool uses of a pair of pipes."""
+    if set(pipes) == {target.pipes.scalar, target.pipes.vector}:
+        return min(target.pipes.event_ids, target.synchronisation.scalar_event_ids)
+    return target.pipes.event_ids
 
 
 @dataclass(slots=True)
-class _Made:
-    """A block under construction."""
+class _Writer:
+    reading: Reading
+    emitted: Emitted
+    inserts: list[Insert] = field(default_factory=list)
 
-    builder: _Builder
-    times: int
-    plan: LoopPlan
-    items: list[Node] = field(default_factory=list)
-    origins: list[int | None] = field(default_factory=list)
-    waited: dict[int, list[PlannedFlag]] = field(default_factory=dict)
-    signalled: dict[int, list[PlannedFlag | BackEdge]] = field(default_factory=dict)
+    def function(self, function: pto.Function) -> Plan:
+        """Return the function with everything put in."""
+        body = function.body or ()
+        made: list[pto.Operation] = []
+        if body:
+            self._put(self.emitted.start, Place.BEFORE, body[0].span, made)
+        ended = [node for node in body if isinstance(node, pto.Return)][:1]
+        made += self._region(body[: body.index(ended[0])] if ended else body)
+        last = ended[0].span if ended else body[-1].span if body else function.span
+        self._put(self.emitted.end, Place.AT_END, last, made)
+        return Plan(replace(function, body=(*made, *ended)), tuple(self.inserts))
 
-    def __post_init__(self) -> None:
-        for flag in self.plan.body.flags:
-            self.waited.setdefault(flag.before, []).append(flag)
-            self.signalled.setdefault(flag.after, []).append(flag)
-        for edge in self.plan.back_edges:
-            self.signalled.setdefault(edge.after, []).append(edge)
+    def _region(self, body: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
+        made: list[pto.Operation] = []
+        for node in body:
+            first, last = self.reading.places.get(id(node), (-1, -1))
+            if first >= 0:
+                self._put(self.emitted.before[first], Place.BEFORE, node.span, made)
+            made.append(self._inside(node))
+            if last >= 0:
+                place = Place.AFTER if first == last else Place.BEHIND
+                self._put(self.emitted.after[last], place, node.span, made)
+        return tuple(made)
 
-    def add(self, item: Node, origins: list[int | None] | list[int]) -> None:
-        """Append an item of the old block."""
-        self.items.append(item)
-        self.origins += origins
+    def _inside(self, node: pto.Operation) -> pto.Operation:
+        match node:
+            case pto.For() | pto.Section():
+                return replace(node, body=self._region(node.body))
+            case pto.If():
+                return replace(node, then_body=self._region(node.then_body), else_body=self._region(node.else_body))
+            case _:
+                return node
 
-    def top(self, span: Span) -> None:
-        """Append what stands at the top of each trip."""
-        for edge in self.plan.back_edges:
-            self._put(_wait(edge), Place.TOP, span)
-        if self.plan.drain_at_top:
-            self._put(Barrier(_ALL), Place.TOP, span)
-
-    def before(self, number: int, item: Node) -> None:
-        """Append what stands before an item: waits first, then barriers, then the first signals of a loop."""
-        body = self.plan.body
-        found: list[SetFlag | WaitFlag | Barrier] = [_wait(flag) for flag in self.waited.get(number, ())]
-        found += [Barrier(_ALL)] if number in body.drains else []
-        found += [Barrier(self.builder.target.pipes.vector)] if number in body.barriers else []
-        found += [_set(edge) for edge in _edges(body, number)]
-        for operation in found:
-            self._put(operation, Place.BEFORE, self.builder.span_of(item))
-
-    def after(self, number: int, item: Node) -> None:
-        """Append what stands behind an item: the last signals of a loop are consumed, then others are set."""
-        found: list[SetFlag | WaitFlag] = [_wait(edge) for edge in _edges(self.plan.body, number)]
-        found += [_set(flag) for flag in self.signalled.get(number, ())]
-        for operation in found:
-            place = Place.AFTER_LOOP if isinstance(item, Loop) else Place.AFTER
-            self._put(operation, place, self.builder.span_of(item))
-
-    def _put(self, operation: SetFlag | WaitFlag | Barrier, place: Place, span: Span) -> None:
-        self.items.append(self.builder.emit(operation, place, span, self.times))
-        self.origins += _NEW
-
-
-_NEW = (None, None)
-"""An inserted instruction and its one operation are new elements; neither has addresses."""
-
-
-def _edges(plan: BlockPlan, number: int) -> list[BackEdge]:
-    return plan.loops[number].back_edges if number in plan.loops else []
-
-
-def _set(flag: PlannedFlag | BackEdge) -> SetFlag:
-    signaller, waiter = flag.pair
-    return SetFlag(signaller, waiter, flag.event)
-
-
-def _wait(flag: PlannedFlag | BackEdge) -> WaitFlag:
-    signaller, waiter = flag.pair
-    return WaitFlag(waiter, signaller, flag.event)
-
-
-def _named(operation: SetFlag | WaitFlag | Barrier) -> tuple[str, str, str]:
-    """Return the mnemonic of an instruction, its text as that of one in the source, and how a program spells it."""
-    match operation:
-        case SetFlag(signaller, waiter, event):
-            name = "set_flag"
-        case WaitFlag(waiter, signaller, event):
-            name = "wait_flag"
-        case _:
-            return "barrier", f"barrier {operation.pipe}", f"pto.barrier <PIPE_{operation.pipe}>"
-    spelling = f"pto.{name}[<PIPE_{signaller}>, <PIPE_{waiter}>, <EVENT_ID{event}>]"
-    return name, f"{name} {signaller} -> {waiter} id {event}", spelling
-
-
-def _pipe(operation: SetFlag | WaitFlag | Barrier, target: DataflowTarget) -> str:
-    return target.pipes.scalar if operation.pipe == _ALL else operation.pipe
+    def _put(self, orders: Iterable[Order], place: Place, span: Span, made: list[pto.Operation]) -> None:
+        """Append inserted instructions; a barrier right behind the same one is left out."""
+        for order in orders:
+            last = made[-1] if made else None
+            if isinstance(order, pto.Barrier) and isinstance(last, pto.Barrier) and last.inserted and last == order:
+                continue
+            node = replace(order, span=span)
+            made.append(node)
+            self.inserts.append(Insert(node, place))

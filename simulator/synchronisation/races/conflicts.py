@@ -35,6 +35,7 @@ class Conflicts:
         self._instructions = tree.instructions
         self._vector = target.pipes.vector
         self._required = target.synchronisation.required_barriers
+        self._unordered = target.synchronisation.unordered_bytes
         self._numbers = numbers
         self._told: set[tuple[int, int, RaceKind]] = set()
         self._latest: dict[str, dict[object, _Record]] = {
@@ -49,10 +50,28 @@ class Conflicts:
                 hazard = hazard_between(record.touch.access, touch.access)
                 if hazard is None or known[self._numbers[record.touch.pipe]] >= record.count:
                     continue
-                if record.touch.pipe != pipe or (pipe == self._vector and hazard in self._required):
-                    yield from self._compare(record, instance, touch, hazard)
+                if record.touch.pipe == pipe and (
+                    pipe != self._vector or hazard not in self._required or self._follows(record, instance, touch)
+                ):
+                    continue
+                yield from self._compare(record, instance, touch, hazard)
         for touch in followed:
             self._latest[touch.access.space][_key(instance, touch)] = _Record(instance, touch, count)
+
+    def _follows(self, record: _Record, instance: Instance, touch: Touch) -> bool:
+        """Whether a vector instruction may follow closely: it reads exactly the bytes that were written, and many."""
+        wrote = record.touch
+        start, end = wrote.access.start, wrote.access.end
+        if self._unordered is None or not wrote.access.write or wrote.access.runs or end - start < self._unordered:
+            return False
+        if (touch.access.start, touch.access.end) != (start, end) or not _move_alike(record, instance, touch):
+            return False
+        return any(
+            (each.access.space, each.access.start, each.access.end) == (wrote.access.space, start, end)
+            and not (each.access.write or each.access.runs)
+            and each.steps == touch.steps
+            for each in instance.touches
+        )
 
     def _compare(self, record: _Record, instance: Instance, touch: Touch, hazard: Hazard) -> Iterator[Finding]:
         """Compare bytes with an access that may not have ended."""
@@ -88,6 +107,13 @@ class Conflicts:
             f"set_flag {one} -> {other} behind line {first.span.line} and wait_flag {one} -> {other} before line "
             f"{second.span.line}, or a barrier on all pipes"
         )
+
+
+def _move_alike(record: _Record, instance: Instance, touch: Touch) -> bool:
+    """Whether no loop moves two accesses apart: none moves either, or they are in the same trip and move together."""
+    if not any(record.touch.steps) and not any(touch.steps):
+        return True
+    return record.touch.steps == touch.steps and record.instance.path == instance.path
 
 
 def _when(first: Instance, second: Instance) -> str:
