@@ -37,6 +37,8 @@ from castsim.targets.options import with_options
 from castsim.what_if import lifted
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
+ELEMENTS = Path(__file__).parent / "vectors" / "pto_scalars" / "element_access.pto"
+"""A program whose scalar unit reads and writes elements of tiles."""
 Observation = Callable[[Any], object]
 
 
@@ -328,7 +330,7 @@ def observations(name: str) -> tuple[tuple[str, Observation], ...]:
         ("synchronisation", inserted_flags),
     ]
     found += [(f"what_if.{limit}", partial(lifted_transfer, limit)) for limit in load_target(name).what_if]
-    for path in programs(name):
+    for path in (*programs(name), ELEMENTS):
         found.append(("cycles", partial(cycles, path)))
         found += [(f"what_if.{limit}", partial(lifting, path, limit)) for limit in load_target(name).what_if]
     found += [*of_tiles(name), *(of_strided() if name == "a2a3" else of_functions())]
