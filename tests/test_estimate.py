@@ -52,7 +52,7 @@ TARGETS = tuple(a2a3(**facts) for facts in FACTS)
 def shapes(draw: st.DrawFn) -> Shape:
     """A tile of up to some hundred repeats, any valid region, strides of whole blocks for every format."""
     cols = 64 * draw(st.integers(1, 12) | st.integers(1, 300))
-    rows = draw(st.integers(0, 4) | st.integers(0, max(4, 40_000 // cols)))
+    rows = draw(st.integers(1, 4) | st.integers(1, max(4, 40_000 // cols)))
     stride, dst_stride = (cols + 64 * draw(st.sampled_from((0, 0, 0, 1, 2, 20))) for _ in range(2))
     valid_rows = draw(st.just(rows) | st.integers(0, rows))
     valid_cols = draw(st.just(cols) | st.integers(0, cols // 2).map(lambda half: 2 * half))
@@ -140,7 +140,7 @@ def test_the_published_cast() -> None:
 )
 def test_arrays_give_what_single_shapes_give(src: str, dst: str, scratch: bool) -> None:
     rng = np.random.default_rng(9)
-    rows, cols = rng.integers(0, 40, (40, 10)), 64 * rng.integers(1, 6, 10)
+    rows, cols = rng.integers(1, 40, (40, 10)), 64 * rng.integers(1, 6, 10)
     valid = np.minimum(rng.integers(0, 200, (40, 10)) * 2, cols)
     found = estimate(
         src, dst, rows, cols, target="a2a3", valid_cols=valid, row_stride=cols + 64, saturation="off", scratch=scratch
@@ -206,3 +206,11 @@ def test_what_is_refused(arguments: dict[str, Any], error: type[CastsimError], m
     with pytest.raises(error) as caught:
         estimate(**{"src": "f32", "dst": "f16", "target": "a2a3", **arguments})
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_a_tile_without_rows_is_refused_as_where_it_is_simulated(target: str) -> None:
+    with pytest.raises(TileError, match="of 0 rows and 64 columns has no element"):
+        estimate("f32", "f16", 0, 64, target=target)
+    with pytest.raises(TileError, match="of 0 rows and 64 columns has no element"):
+        estimate("f32", "f16", np.array([4, 0]), 64, target=target)

@@ -47,7 +47,7 @@ def pairs(name: str) -> tuple[tuple[str, str], ...]:
 def shapes(draw: st.DrawFn) -> dict[str, int]:
     """A tile with any valid region, also none, and strides of whole blocks."""
     cols = 64 * draw(st.integers(1, 12))
-    rows = draw(st.integers(0, 60))
+    rows = draw(st.integers(1, 60))
     return {
         "rows": rows,
         "cols": cols,

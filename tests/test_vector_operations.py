@@ -47,7 +47,7 @@ def test_a_name_is_not_found_where_it_does_not_stand() -> None:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.mnemonic)
 def test_every_function_is_one_that_values_know(operation: VectorOperation) -> None:
     """Moves, fills, comparisons and selections have functions of their own for whole tiles."""
-    whole = {Kind.MOVE: "move", Kind.FILL: "fill", Kind.COMPARE: "compare", Kind.SELECT: "select"}
+    whole = {Kind.MOVE: "move", Kind.FILL: "fill", Kind.COMPARE: "compare", Kind.SELECT: "select", Kind.RAMP: "ramp"}
     if operation.kind in whole:
         assert operation.function == whole[operation.kind]
         return
@@ -65,7 +65,7 @@ def test_roles_follow_from_kinds() -> None:
     for operation in OPERATIONS:
         for form in operation.forms:
             assert (Role.MASK in form) == (operation.kind is Kind.SELECT), operation.mnemonic
-            assert (Role.SOURCE in form) == (operation.kind is not Kind.BROADCAST), operation.mnemonic
+            assert (Role.SOURCE in form) == (operation.kind not in (Kind.BROADCAST, Kind.RAMP)), operation.mnemonic
         assert operation.kind is Kind.FILL or not (operation.in_place or operation.enlarges), operation.mnemonic
 
 

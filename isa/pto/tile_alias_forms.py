@@ -1,6 +1,6 @@
 """Reading `subview`, `alloc_multi_tile` and `multi_tile_get`: other names for tiles and parts of tiles.
 
-Source: docs/reference/pto.md section 7.7.
+Source: docs/reference/pto.md section 7.8.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations that name tiles and parts of tiles: no instruction, no bytes of their own but those of several tiles.
 
-Source: docs/reference/pto.md section 7.7.
+Source: docs/reference/pto.md section 7.8.
 """
 
 from __future__ import annotations

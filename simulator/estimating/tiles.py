@@ -83,7 +83,7 @@ class TileEstimator(ArrayEstimator):
             closed = closed & placement.apart(shape, arithmetic, scratch=form.uses_scratch)
         if form.uses_scratch:
             closed = closed & placement.holds_scratch(shape, arithmetic)
-        return closed
+        return closed & (shape.rows > 0) & (shape.cols > 0)  # a tile without elements is refused where it is simulated
 
     def _simulate(self, shape: Shape) -> Estimate:
         cast = self._placement.cast(self._lowerer, shape)

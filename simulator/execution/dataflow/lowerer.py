@@ -159,7 +159,7 @@ class DataflowLowerer:
 def reduces_nothing(work: TileWork) -> TileWork | None:
     """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
 
-    It does nothing (docs/reference/pto.md section 7.7), and is legal where the other one is.
+    It does nothing (docs/reference/pto.md section 7.8), and is legal where the other one is.
     """
     kind = VECTOR_OPERATIONS[work.mnemonic].kind if work.mnemonic in VECTOR_OPERATIONS else None
     if kind not in (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE) or 0 in (work.dst.valid_rows, work.dst.valid_cols):

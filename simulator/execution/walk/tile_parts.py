@@ -1,6 +1,6 @@
 """Tiles made of other tiles' bytes: parts of a tile, and one of several that lie one behind the other.
 
-Source: docs/reference/pto.md section 7.7.
+Source: docs/reference/pto.md section 7.8.
 """
 
 from __future__ import annotations
