@@ -37,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    # The command needs no plugins of pydantic, which looks for them in every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if sys.stderr is None:  # closed: `print` would then take standard output, which may carry a document
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as the process
     try:
