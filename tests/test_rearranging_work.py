@@ -1,6 +1,6 @@
 """tci, tgather, ttrans and tconcat against NumPy: every type, both targets, whole buffers; what they issue and refuse.
 
-Expected values are NumPy's on the elements (docs/reference/pto.md section 7.9), cycles the published ones.
+Expected values are NumPy's on the elements (docs/reference/pto.md section 7.7), cycles the published ones.
 """
 
 from __future__ import annotations

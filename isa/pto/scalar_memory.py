@@ -1,6 +1,6 @@
 """Reading what the scalar unit does to memory: single elements, pointers, fences and cache operations.
 
-Source: docs/reference/pto.md section 7.7.
+Source: docs/reference/pto.md section 7.9.
 """
 
 from __future__ import annotations

@@ -250,10 +250,10 @@ _ALL = (
     _row("tcolexpandmax", Kind.COLUMN_BROADCAST, "max", "aa", "7.5"),
     _row("tcolexpandmin", Kind.COLUMN_BROADCAST, "min", "aa", "7.5"),
     _row("tcolexpandexpdif", Kind.COLUMN_BROADCAST, "expdif", "aa", "7.5"),
-    _row("tci", Kind.RAMP, "ramp", "s st", "7.9", "descending", scalar_unit=True),
-    _row("tgather", Kind.GATHER, "move", "aat aa", "7.9"),
-    _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.9"),
-    _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.9"),
+    _row("tci", Kind.RAMP, "ramp", "s st", "7.7", "descending", scalar_unit=True),
+    _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
+    _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),
+    _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
 )
 
 VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}

@@ -18,7 +18,7 @@ from castsim.targets import Target, load_target
 
 _HERE = Span("<estimate>", 1, 1)
 _RAMP_SCRATCH = 448
-"""Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.9)."""
+"""Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.7)."""
 _ZERO_PAD = 1
 """`pad` of a tile type whose padding is zero."""
 

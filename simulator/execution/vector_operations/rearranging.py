@@ -1,6 +1,6 @@
 """Ramps, gathers, transpositions and concatenations: elements put in order, none of them computed.
 
-Source: docs/reference/pto.md section 7.9.
+Source: docs/reference/pto.md section 7.7.
 """
 
 from __future__ import annotations

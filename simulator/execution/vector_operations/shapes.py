@@ -101,7 +101,7 @@ def block_end(length: int, unit: int) -> int:
 
 
 def transposes_by_blocks(work: TileWork) -> bool:
-    """Whether a transposition can go through tmp in blocks of 16 rows, 32 of bytes (docs/reference/pto.md section 7.9).
+    """Whether a transposition can go through tmp in blocks of 16 rows, 32 of bytes (docs/reference/pto.md section 7.7).
 
     Otherwise the scalar unit moves its elements one by one.
     """

@@ -1,4 +1,4 @@
-"""Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.9).
+"""Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
 
 A ramp without scratch, and whatever the layout of a transposition or concatenation does not allow, is a loop of the
 scalar unit; that a trip of it costs its store, and its read where it has one, and the turnaround of the loop is

@@ -1,4 +1,4 @@
-"""Loop nests of ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.9).
+"""Loop nests of ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
 
 Facts: pto-isa include/pto/npu/a5 @ 3186c381. That the first part of a concatenation is stored before the second one is
 scattered onto the same rows takes no time of its own here: the parts are nests one behind the other.
