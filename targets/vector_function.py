@@ -227,7 +227,7 @@ class VectorFunctionTarget(DataflowTarget):
         return choice.contiguous if contiguous else choice.padded
 
     def elements_per_trip(self, src: str, dst: str, *, contiguous: bool) -> int | None:
-        """Return how many elements one trip of a cast's loop converts, None if there is no such cast."""
+        """Return the elements that one trip of a cast's loop converts; None where the chip lacks the cast."""
         rule = self.cast(src, dst)
         if rule is None:
             return None

@@ -131,7 +131,8 @@ def test_calls_and_slots_that_cannot_be(body: str, helpers: str, message: str, t
     with pytest.raises(CastsimError) as caught:
         run(file, entry="k", timing_only=True)
     assert message in caught.value.message
-    assert caught.value.span is not None
+    place = caught.value.span
+    assert place is not None and place.file == str(file) and place.text in file.read_text()
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -175,6 +176,7 @@ def test_arguments_that_only_a_caller_can_make(kind: str, tmp_path: Path):
         run(file)
     assert caught.value.legal == ("a function that makes the operand and calls @k",)
     assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (1, 14)
 
 
 def test_only_the_function_asked_for_and_what_it_calls_is_read():

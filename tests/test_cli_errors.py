@@ -122,7 +122,7 @@ STUCK = before("pto.tcvt", "pto.wait_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID3>]")
         ),
         (before("pto.tcvt", "pto.barrier <PIPE_MTE5>"), 1, f":{TCVT}:", "a2a3 has no pipe MTE5"),
         (moved(1030), 1, ":14:", "tile %slim starts at byte 1030, which is not 32-byte aligned"),
-        (moved(196608 - 256), 1, ":14:", "the buffer has 196608: 256 bytes too far"),
+        (moved(196608 - 256), 1, ":14:", "the buffer has 196608: 256 bytes past the end"),
         (moved(512), 1, f":{TCVT}:", "partly overlaps its source %wide"),
         (changed(SLIM, "!pto.tile_buf<vec, 4x128xf16, valid=4x64>"), 1, f":{TCVT}:", "src has 4x64, dst has 4x128"),
         (

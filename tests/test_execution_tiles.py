@@ -135,10 +135,10 @@ pto.tcvt ins(%a : !pto.tile_buf<vec, 1x64xf32>) outs(%b : !pto.tile_buf<vec, 1x6
     ("address", "message"),
     [
         (8, "32-byte aligned"),
-        (196_608, "256 bytes too far"),
-        (196_384, "32 bytes too far"),
+        (196_608, "256 bytes past the end"),
+        (196_384, "32 bytes past the end"),
         (-32, "-32"),
-        (2**62, "too far"),
+        (2**62, "past the end"),
     ],
 )
 def test_level_3_address_out_of_range(address: int, message: str) -> None:

@@ -121,7 +121,7 @@ def test_a_chip_from_a_path_and_shipped(copy: Copy, tmp_path: Path) -> None:
             if fits:
                 assert "a5_less" in copy.run(*arguments)
             else:
-                with pytest.raises(AssertionError, match=r"the buffer has 196608: 256 bytes too far"):
+                with pytest.raises(AssertionError, match=r"the buffer has 196608: 256 bytes past the end"):
                     copy.run(*arguments)
     assert "a5_less" in copy.run("targets")
 

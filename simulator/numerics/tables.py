@@ -53,7 +53,7 @@ def dropped_bits(src: Format, dst: Format, policy: Policy) -> int | None:
 
 
 def table_size(src: Format, dst: Format, policy: Policy) -> int | None:
-    """Return the number of entries of the table of a cast, None if there is no table."""
+    """Return the entries of a cast's table; None for a cast that has none."""
     dropped = dropped_bits(src, dst, policy)
     if dropped is None:
         return None

@@ -153,7 +153,7 @@ def walking_of(source: Source, request: LoadRequest) -> Walking:
 
 
 def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
-    """Read a program: the function asked for and what it calls, everything if there is no such function."""
+    """Read the function asked for and what it calls; the whole program if it has no function of that name."""
     most, entry = request.limits.max_statements, request.entry
     if entry is not None:
         name = entry.removeprefix("@")

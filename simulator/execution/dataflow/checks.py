@@ -42,7 +42,7 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
     if tile.address < 0 or tile.end > memory.capacity_bytes:
         raise TileError(
             f"tile %{tile.name} takes bytes {tile.address} .. {tile.end - 1}, the buffer has {memory.capacity_bytes}: "
-            f"{max(tile.end - memory.capacity_bytes, 0)} bytes too far",
+            f"{max(tile.end - memory.capacity_bytes, 0)} bytes past the end",
             span=span,
         )
     if tile.valid_rows > tile.rows or tile.valid_cols > tile.cols:

@@ -40,7 +40,7 @@ def lint_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
         yield Text(f"lint: {_findings(certain)}", style="bold yellow")
         yield from map(_finding_line, certain)
     else:
-        yield Text("lint: no finding that is certain" if possible else "lint: no finding")
+        yield Text("lint: no certain issues" if possible else "lint: no issues found")
     if possible:
         yield Text(f"possible, depending on path, predicates or start values: {_findings(possible)}", style="dim")
         yield from map(_finding_line, possible)

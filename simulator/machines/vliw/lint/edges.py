@@ -29,7 +29,7 @@ class LoopStep(StrEnum):
     EXIT = "exit"
     """The last trip has ended."""
     SKIP = "skip"
-    """There is no trip."""
+    """The loop runs zero times."""
 
 
 @dataclass(frozen=True, slots=True)
