@@ -22,6 +22,8 @@ from castsim.planning import CastRequest
 from castsim.planning.lowering_answers import answer
 from castsim.targets import load_target
 
+pytestmark = pytest.mark.smoke
+
 ROOT = Path(__file__).parent.parent
 X = np.array([1.5, 70000.0, -2.25], np.float32)
 
