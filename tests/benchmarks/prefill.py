@@ -8,7 +8,8 @@ from __future__ import annotations
 ROWS, COLUMNS, BLOCK = 1024, 7168, 16
 _VIEWS = {
     "x": ("bf16", ROWS, COLUMNS), "residual": ("f32", ROWS, COLUMNS), "gamma": ("f32", 1, COLUMNS),
-    "mixed": ("f32", ROWS, COLUMNS), "y": ("bf16", ROWS, COLUMNS), "q": ("i8", ROWS, COLUMNS), "scales": ("f32", 1, ROWS),
+    "mixed": ("f32", ROWS, COLUMNS),
+    "y": ("bf16", ROWS, COLUMNS), "q": ("i8", ROWS, COLUMNS), "scales": ("f32", 1, ROWS),
 }  # fmt: skip
 _BYTES = {"f32": 4, "bf16": 2, "f16": 2, "i8": 1}
 ARGUMENTS = {"eps": 1e-6, "gain": 1.5}
@@ -98,7 +99,9 @@ def kernel(target: str, columns: int = 512, rows: int = ROWS, *, table: bool = F
     With a table, the rows of each trip are those that an element of it names, so that no trip is like the others.
     """
     text = _Text(columns)
-    text.lines += [f"%c{n} = arith.constant {n} : index" for n in sorted({0, 1, BLOCK, rows // BLOCK, columns, rows, COLUMNS})]
+    text.lines += [
+        f"%c{n} = arith.constant {n} : index" for n in sorted({0, 1, BLOCK, rows // BLOCK, columns, rows, COLUMNS})
+    ]
     numbers = {"nothing": 0.0, "unit": 1.0, "top": 127.0, "bottom": -127.0, "mean": 1 / 8192, "inverse_top": 4.0}
     text.lines += [f"%{name} = arith.constant {value!r} : f32" for name, value in numbers.items()]
     for name, (element, height, width) in _VIEWS.items():
