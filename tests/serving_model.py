@@ -54,6 +54,16 @@ def nearest_bf16(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, np.float32).astype(ml_dtypes.bfloat16)
 
 
+def nearest_f16(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values, np.float32).astype(np.float16)
+
+
+def nearest_i8(values: np.ndarray) -> np.ndarray:
+    """By way of f16; both round to nearest, ties to even, and the second clamps."""
+    halves = np.clip(np.asarray(values, np.float32), -65504, 65504).astype(np.float16)
+    return np.clip(np.rint(halves.astype(np.float64)), -128, 127).astype(np.int8)
+
+
 def masked_softmax(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
     count, keys, scale = int(numbers["count"]), int(numbers["keys"]), how.real(np.float32(numbers["scale"]))
     p, stats = np.zeros((16 * count, keys), ml_dtypes.bfloat16), np.zeros((count, 32), np.float32)
@@ -97,18 +107,116 @@ def online_softmax(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
     return {"out": out, "lse": lse}
 
 
+def rotary_gather(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
+    tokens, heads = int(numbers["tokens"]), int(numbers["heads"])
+    p = given["positions"]
+    x = given["x"].reshape(tokens, heads, 64).astype(how.real)
+    cos, sin = (given[name].astype(how.real)[p][:, None] for name in ("cos", "sin"))
+    signed = sin * np.tile(np.array([-1, 1], how.real), 32)
+    neighbours = x.reshape(tokens, heads, 32, 2)[..., ::-1].reshape(x.shape)
+    return {"out": nearest_bf16(x * cos + neighbours * signed).reshape(-1, 64)}
+
+
+def cache_write_i8(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
+    x, capacity = given["kv"].astype(how.real), int(numbers["capacity"])
+    cache, scales = given["cache"].copy(), given["scales"].copy()
+    assert len(cache) == capacity
+    top = np.maximum(np.abs(x).max(axis=1), how.real(np.float32(numbers["least"]))) * how.real(np.float32(1 / 127))
+    scaled = x / top[:, None]
+    for t, slot in enumerate(given["slots"]):
+        if slot >= 0:
+            cache[slot] = nearest_i8(scaled[t])
+            scales[slot] = top[t]
+    return {"cache": cache, "scales": scales}
+
+
+def expert_dispatch(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
+    total, experts = int(numbers["total"]), int(numbers["experts"])
+    rows = given["x"].astype(how.real)[given["index"]] * given["weights"].astype(how.real)[:, None]
+    y = np.zeros((total, 256), ml_dtypes.bfloat16)
+    sums = np.zeros((experts, 256), how.real)
+    for e in range(experts):
+        first = int(given["starts"][e])
+        for a in range(first, first + int(given["counts"][e])):
+            y[a] = nearest_bf16(rows[a])
+            sums[e] = sums[e] + rows[a]
+    return {"y": y, "sums": sums.astype(np.float32)}
+
+
+def transposed_cache(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
+    keys, width = int(numbers["keys"]), int(numbers["width"])
+    out = np.zeros((64, width), np.float16)
+    pages = given["cache"].reshape(-1, 32, 64).astype(how.real) * given["scales"].astype(how.real)[:, None, None]
+    for key in range(keys):
+        out[:, key] = nearest_f16(pages[given["table"][key // 32], key % 32] + 0)  # copied by adding 0: no -0 is left
+    return {"out": out}
+
+
+def topk_routing(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
+    chosen = int(numbers["chosen"])
+    s = given["logits"].astype(how.real) + given["bias"].astype(how.real)
+    order = np.argsort(-s, axis=1, kind="stable")[:, :chosen].astype(np.int32)
+    weights = np.take_along_axis(s, order, axis=1) * how.real(np.float32(numbers["scale"]))
+    return {"ids": order, "weights": weights.astype(np.float32)}
+
+
+def norm_quantise(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
+    eps, top = (how.real(np.float32(numbers[name])) for name in ("eps", "top"))
+    h = given["x"].astype(how.real) + given["residual"].astype(how.real)
+    inverse = how.real(1) / np.sqrt(how.row_sum(h * h) * how.real(1 / 512) + eps)
+    y = h * inverse * given["gamma"].astype(how.real)
+    scale = np.maximum(np.abs(y).max(axis=1, keepdims=True), how.real(np.float32(1e-12))) / top
+    q = np.clip(y / scale, -top, top).astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
+    return {"sum": h.astype(np.float32), "q": q, "scales": scale.T.astype(np.float32)}
+
+
+def gated_activation(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
+    both = given["both"].astype(how.real)
+    gate, up = both[:, :256], both[:, 256:]
+    scales = given["scales"].astype(how.real)[given["experts"]].repeat(16)[: len(both), None]
+    scaled = gate / (how.exp(-gate) + how.real(1)) * up * scales
+    return {"out": nearest_i8(np.clip(scaled, -127, 127))}
+
+
+def combine_experts(given: Arrays, numbers: Numbers, how: Steps) -> Arrays:
+    tokens, chosen = int(numbers["tokens"]), int(numbers["chosen"])
+    total = given["shared"].astype(how.real) * how.real(np.float32(numbers["alpha"]))
+    routes, weights = (given[name].reshape(tokens, chosen) for name in ("route", "weights"))
+    for t in range(tokens):
+        for r, weight in zip(routes[t], weights[t], strict=True):
+            if r >= 0:
+                factor = how.real(given["scales"][r]) * how.real(weight)
+                total[t] = total[t] + given["y"][r].astype(how.real) * factor
+    return {"out": nearest_bf16(total)}
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, and how far `Exact` may be from it: relative to the largest number of the row, per output."""
+    """A kernel, and how far `Exact` may be from it: relative to the largest number of the row, per output.
+
+    An output without a tolerance is the same in both.
+    """
 
     target: str
     formula: Formula
     tolerance: Mapping[str, float]
 
 
-_BF16 = 2.0**-8 + 1e-5
-"""Half a unit of the last of 8 places, and what float32 steps before it differ by."""
+_STEPS = 1e-5
+"""What some tens of roundings to float32, a sum of a row among them, may differ by."""
+_BF16, _E4M3 = 2.0**-8 + _STEPS, 2.0**-4 + _STEPS
+"""Just beside a tie a result may round to the other side: a unit of the last of 8 or 4 places of the row's largest."""
+_I8 = 1 / 64
+"""The same for integers: one step of at least 64 in the row."""
 KERNELS = {
-    "masked_softmax": Kernel("a2a3", masked_softmax, {"p": _BF16, "stats": 1e-5}),
-    "online_softmax": Kernel("a5", online_softmax, {"out": _BF16, "lse": 1e-5}),
+    "masked_softmax": Kernel("a2a3", masked_softmax, {"p": _BF16, "stats": _STEPS}),
+    "rotary_gather": Kernel("a2a3", rotary_gather, {"out": _BF16}),
+    "cache_write_i8": Kernel("a2a3", cache_write_i8, {"cache": _I8, "scales": _STEPS}),
+    "expert_dispatch": Kernel("a2a3", expert_dispatch, {"y": _BF16, "sums": _STEPS}),
+    "transposed_cache": Kernel("a2a3", transposed_cache, {"out": 2.0**-10}),
+    "online_softmax": Kernel("a5", online_softmax, {"out": _BF16, "lse": _STEPS}),
+    "topk_routing": Kernel("a5", topk_routing, {"weights": _STEPS}),
+    "norm_quantise": Kernel("a5", norm_quantise, {"sum": _STEPS, "q": _E4M3, "scales": _STEPS}),
+    "gated_activation": Kernel("a5", gated_activation, {"out": _I8}),
+    "combine_experts": Kernel("a5", combine_experts, {"out": _BF16}),
 }
