@@ -43,6 +43,10 @@ def read_operation(reader: PtoReader) -> Operation:
         TileError: shapes, valid regions or views that do not fit each other.
     """
     reader.count_statement()
+    known = reader.forms.read(reader.position, reader.scope, reader.span)
+    if known is not None:
+        reader.position = known[1]
+        return known[0]
     results = read_results(reader)
     index = reader.position
     name = reader.texts[index]
@@ -50,7 +54,10 @@ def read_operation(reader: PtoReader) -> Operation:
     if handler is None:
         handler = _generic_handler(reader)
     reader.position = index + 1
-    return handler(reader, Statement(name, index, reader.span(index), results))
+    operation = handler(reader, Statement(name, index, reader.span(index), results))
+    if not results:
+        reader.forms.note(index, reader.position, reader.scope, operation)
+    return operation
 
 
 def read_region(reader: PtoReader, terminator: type[Yield] | type[Return] | None) -> tuple[Operation, ...]:

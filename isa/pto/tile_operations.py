@@ -46,13 +46,17 @@ _BOOLEANS = ("true", "false")
 Use = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OperandList:
     """The content of the parentheses of `ins` or `outs`: uses, their types, and the tokens of those."""
 
     uses: tuple[Use, ...]
     types: tuple[Type, ...]
     type_indices: tuple[int, ...]
+
+    def typed(self, number: int) -> tuple[Use, Type, int]:
+        """One of the uses with its type and the token of that."""
+        return self.uses[number], self.types[number], self.type_indices[number]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,22 +80,26 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
         ReadError: values and types differ in number, or a type is not that of the definition.
     """
     reader.expect("(")
+    texts = reader.texts
     uses = [reader.operand()]
-    while reader.take(","):
+    while texts[reader.position] == ",":
+        reader.position += 1
         uses.append(reader.operand())
     if attributes is not None:
         read_attributes(reader, attributes)
-    if not reader.at(":"):
+    if texts[reader.position] != ":":
         reader.unexpected("',' or ':'" if attributes is None else "',', '{' or ':'", (":",))
     reader.position += 1
     types = reader.types()
     if len(types) != len(uses):
         raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
-    if not reader.take(")"):
+    if texts[reader.position] != ")":
         reader.unexpected("',' or ')'", (")",))
+    reader.position += 1
     for use, (kind, index) in zip(uses, types, strict=True):
         reader.check_use(use, kind, index)
-    return OperandList(tuple(uses), tuple(kind for kind, _ in types), tuple(index for _, index in types))
+    kinds, indices = zip(*types, strict=True)
+    return OperandList(tuple(uses), kinds, indices)
 
 
 def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
