@@ -176,6 +176,8 @@ class StridedOperation(TileOperationFacts):
         "row_expansion",
         "row_broadcast",
         "column_reduction",
+        "column_argument",
+        "row_argument",
         "column_expansion",
         "column_broadcast",
         "part",
@@ -183,6 +185,7 @@ class StridedOperation(TileOperationFacts):
         "gather",
         "transposition",
         "concatenation",
+        "counted_concatenation",
     ]
     lines: Literal["never", "whole_repeats", "always"] = "never"
 
@@ -200,6 +203,8 @@ STRUCTURES = {
     "row_expansion": StructureOf((Kind.ROW_EXPAND,)),
     "row_broadcast": StructureOf((Kind.ROW_BROADCAST,), 1, MANY),
     "column_reduction": StructureOf((Kind.COLUMN_REDUCE,), 1, 1),
+    "row_argument": StructureOf((Kind.ROW_ARGUMENT,), 2, 2),
+    "column_argument": StructureOf((Kind.COLUMN_ARGUMENT,), 2, 2),
     "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
     "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
     "part": StructureOf((Kind.PART,), 2, 2),
@@ -207,6 +212,7 @@ STRUCTURES = {
     "gather": StructureOf((Kind.GATHER,), 2, 2),
     "transposition": StructureOf((Kind.TRANSPOSE,), 2, 2),
     "concatenation": StructureOf((Kind.CONCATENATE,)),
+    "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,)),
 }
 """The purposes of the structures of kernels."""
 

@@ -151,5 +151,7 @@ class TileArithmetic(Fact):
     """A gather turns numbers into byte offsets in its tmp tile, which it needs."""
     concatenation_fills: bool = False
     """The columns of both parts must be as many as are valid in the result."""
+    sums_in_steps: bool = False
+    """A sum of three adds the first two into its destination, then the third."""
     transposes_through_tmp: bool = False
     """A transposition in blocks copies its source to tmp before it writes, and then whole blocks of its result."""

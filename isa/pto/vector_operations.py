@@ -45,6 +45,10 @@ class Kind(StrEnum):
     """A tile and a vector with one element, or one block, per row."""
     COLUMN_REDUCE = "column reduction"
     """One element per column."""
+    ROW_ARGUMENT = "row arg-reduction"
+    """The column of one element per row."""
+    COLUMN_ARGUMENT = "column arg-reduction"
+    """The row of one element per column."""
     COLUMN_EXPAND = "column expansion"
     """The first row, in all rows."""
     COLUMN_BROADCAST = "column broadcast"
@@ -59,6 +63,13 @@ class Kind(StrEnum):
     """Both operands where both are valid, the one that is valid elsewhere."""
     CONCATENATE = "concatenation"
     """The rows of two tiles side by side."""
+    COUNTED_CONCATENATE = "concatenation by counts"
+    """As many elements of the rows of two tiles side by side as two tiles of counts say."""
+
+    @property
+    def gives_places(self) -> bool:
+        """Whether the results are numbers of rows or columns, whatever the elements of the sources are."""
+        return self in (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +126,11 @@ class VectorOperation:
     def spellings(self) -> tuple[str, ...]:
         """The legal operand lists as a reader of messages knows them."""
         return tuple(f"ins({', '.join(_WORDS[role] for role in form)})" for form in self.forms)
+
+    @property
+    def may_widen(self) -> bool:
+        """Whether f16 elements may give f32 results."""
+        return self.accumulates
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -218,6 +234,7 @@ _ALL = (
     _row("tprelu", Kind.ELEMENTWISE, "prelu", "aa aat", "7.3"),
     _row("tlrelu", Kind.ELEMENTWISE, "prelu", "as", "7.3"),
     _row("taxpy", Kind.ELEMENTWISE, "axpy", "as", "7.3", accumulates=True),
+    _row("taddc", Kind.ELEMENTWISE, "addc", "aaa", "7.3"),
     _row("tpartadd", Kind.PART, "add", "aa", "7.3"),
     _row("tpartmul", Kind.PART, "mul", "aa", "7.3"),
     _row("tpartmax", Kind.PART, "max", "aa", "7.3"),
@@ -230,6 +247,8 @@ _ALL = (
     _row("trowmax", Kind.ROW_REDUCE, "max", "at", "7.4"),
     _row("trowmin", Kind.ROW_REDUCE, "min", "at", "7.4", tmp_like_source=True),
     _row("trowprod", Kind.ROW_REDUCE, "mul", "at", "7.4", tmp_like_source=True),
+    _row("trowargmax", Kind.ROW_ARGUMENT, "max", "at", "7.4"),
+    _row("trowargmin", Kind.ROW_ARGUMENT, "min", "at", "7.4"),
     _row("trowexpand", Kind.ROW_EXPAND, "move", "a", "7.4"),
     _row("trowexpandmul", Kind.ROW_BROADCAST, "mul", "aa aat", "7.4"),
     _row("trowexpandsub", Kind.ROW_BROADCAST, "sub", "aa aat", "7.4"),
@@ -242,6 +261,8 @@ _ALL = (
     _row("tcolmax", Kind.COLUMN_REDUCE, "max", "a", "7.5"),
     _row("tcolmin", Kind.COLUMN_REDUCE, "min", "a", "7.5"),
     _row("tcolprod", Kind.COLUMN_REDUCE, "mul", "a", "7.5"),
+    _row("tcolargmax", Kind.COLUMN_ARGUMENT, "max", "at", "7.5"),
+    _row("tcolargmin", Kind.COLUMN_ARGUMENT, "min", "at", "7.5"),
     _row("tcolexpand", Kind.COLUMN_EXPAND, "move", "a", "7.5"),
     _row("tcolexpandmul", Kind.COLUMN_BROADCAST, "mul", "aa", "7.5"),
     _row("tcolexpandadd", Kind.COLUMN_BROADCAST, "add", "aa", "7.5"),
@@ -254,6 +275,7 @@ _ALL = (
     _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
     _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),
     _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
+    _row("tconcatidx", Kind.COUNTED_CONCATENATE, "move", "aaaa", "7.7"),
 )
 
 VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}

@@ -119,6 +119,8 @@ class _Operands:
         if spread and kind in (Kind.ROW_BROADCAST, Kind.ROW_EXPAND):
             per_block = self._per_block()
             return self._place(f"src{number}", self.format, (rows, per_block), (valid_rows, per_block))
+        if kind is Kind.COUNTED_CONCATENATE and number > 1:
+            return self._place(f"src{number}", format_named("i32"), (rows, BLOCK // 4), (valid_rows, 1))
         if kind is Kind.GATHER and number:
             return self._numbers("src1")
         if spread and kind in (Kind.COLUMN_BROADCAST, Kind.COLUMN_EXPAND):
@@ -132,11 +134,16 @@ class _Operands:
                 return self._bits("dst")
             case Kind.ROW_REDUCE:
                 return self._place("dst", self.format, (rows, self._per_block()), (valid_rows, 1))
+            case Kind.ROW_ARGUMENT:
+                return self._place("dst", format_named("i32"), (rows, BLOCK // 4), (valid_rows, 1))
+            case Kind.COLUMN_ARGUMENT:
+                wide = -(-cols // (BLOCK // 4)) * (BLOCK // 4)
+                return self._place("dst", format_named("i32"), (1, wide), (1, valid_cols))
             case Kind.COLUMN_REDUCE:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
             case Kind.TRANSPOSE:
                 return self._place("dst", self.format, *self._turned())
-            case Kind.CONCATENATE:
+            case Kind.CONCATENATE | Kind.COUNTED_CONCATENATE:
                 return self._place("dst", self.format, (rows, 2 * cols), (valid_rows, 2 * valid_cols))
             case Kind.GATHER:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)

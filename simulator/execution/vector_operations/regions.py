@@ -134,6 +134,10 @@ def _check_row_reduction(_target: DataflowTarget, work: TileWork, _operation: Ve
     _not_empty(work)
 
 
+def _check_row_argument(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+    _check_row_reduction(target, work, operation)
+
+
 def _check_row_broadcast(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     place = vector_operand(work)
     full, vector = work.sources[1 - place], work.sources[place]
@@ -270,6 +274,14 @@ def _check_concatenation(target: DataflowTarget, work: TileWork, _operation: Vec
         )
 
 
+def _check_counted_concatenation(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    for source in work.sources:
+        _rows(work, source)
+    for counts in work.sources[2:]:
+        if not counts.valid_cols and work.dst.valid_rows:
+            raise TileError(f"{work.mnemonic}: %{counts.name} has no valid column of counts", span=work.span)
+
+
 _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], None]] = {
     Kind.MOVE: _check_move,
     Kind.FILL: _check_fill,
@@ -280,6 +292,8 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], Non
     Kind.ROW_EXPAND: _check_row_expansion,
     Kind.ROW_BROADCAST: _check_row_broadcast,
     Kind.COLUMN_REDUCE: _check_column_reduction,
+    Kind.ROW_ARGUMENT: _check_row_argument,
+    Kind.COLUMN_ARGUMENT: _check_column_reduction,
     Kind.COLUMN_EXPAND: _check_columns_broadcast,
     Kind.COLUMN_BROADCAST: _check_columns_broadcast,
     Kind.PART: _check_part,
@@ -287,5 +301,6 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], Non
     Kind.GATHER: _check_gather,
     Kind.TRANSPOSE: _check_transposition,
     Kind.CONCATENATE: _check_concatenation,
+    Kind.COUNTED_CONCATENATE: _check_counted_concatenation,
 }
 """What is asked of the operands of each kind; a scalar everywhere asks nothing."""

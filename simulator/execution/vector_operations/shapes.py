@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.tiles import Tile, TileWork
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import BLOCK_BYTES
 
 BLOCK = BLOCK_BYTES
@@ -66,6 +66,11 @@ def vector_operand(work: TileWork) -> int:
     if is_column(first) != is_column(second):
         return 0 if is_column(first) else 1
     return 0 if region(second) == region(work.dst) != region(first) else 1
+
+
+def widens(work: TileWork, operation: VectorOperation) -> bool:
+    """Whether an operation takes f16 elements and gives f32 ones."""
+    return operation.may_widen and (work.sources[0].format.name, work.dst.format.name) == ("f16", "f32")
 
 
 def compared_bytes(work: TileWork, unit: int | None) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from castsim.execution.tiles import TileWork
 from castsim.execution.tree import Block
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernel_sequence import KernelSequence
+from castsim.machines.strided.kernels_arguments import lower_column_argument, lower_row_argument
 from castsim.machines.strided.kernels_columns import (
     lower_column_broadcast,
     lower_column_expansion,
@@ -27,6 +28,7 @@ from castsim.machines.strided.kernels_elementwise import (
 from castsim.machines.strided.kernels_movement import lower_fill, lower_move
 from castsim.machines.strided.kernels_rearranging import (
     lower_concatenation,
+    lower_counted_concatenation,
     lower_gather,
     lower_ramp,
     lower_transposition,
@@ -50,6 +52,8 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "row_expansion": lower_row_expansion,
     "row_broadcast": lower_row_broadcast,
     "column_reduction": lower_column_reduction,
+    "row_argument": lower_row_argument,
+    "column_argument": lower_column_argument,
     "column_expansion": lower_column_expansion,
     "column_broadcast": lower_column_broadcast,
     "part": lower_part,
@@ -57,6 +61,7 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "gather": lower_gather,
     "transposition": lower_transposition,
     "concatenation": lower_concatenation,
+    "counted_concatenation": lower_counted_concatenation,
 }
 """What lays out a kernel of each structure."""
 

@@ -6,6 +6,8 @@ scattered onto the same rows takes no time of its own here: the parts are nests 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from castsim.execution.dataflow.operations import ScalarWork
 from castsim.execution.tiles import TileWork
 from castsim.execution.tree import Block, loop_of
@@ -80,13 +82,19 @@ def _transposition(operands: Operands, work: TileWork, kernel: VectorFunctionOpe
 def _concatenation(
     operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int
 ) -> tuple[Nest, ...]:
-    """The first part loaded and stored, the second scattered to addresses made on the way."""
-    first, second = work.sources
+    """The first part loaded and stored, the second scattered to addresses made on the way.
+
+    Counts are loaded once per row; that they change nothing else is assumed.
+    """
+    first, second, *counts = work.sources
     rows, dst = work.dst.valid_rows, work.dst
+    ahead: Trip = tuple(
+        operands.load(f"n{number}", "BRC_B32", tile.address, (tile.row_pitch, 0)) for number, tile in enumerate(counts)
+    )
     nests: list[Nest] = []
     if first.valid_cols:
         region = region_of(first, rows, first.valid_cols, register_bytes)
-        nests.append(move(operands, region, first, dst))
+        nests.append(replace(move(operands, region, first, dst), row=ahead))
     if second.valid_cols:
         region = region_of(second, rows, second.valid_cols, register_bytes)
         nests.append(_scattered(operands, region, work, kernel))
@@ -94,7 +102,7 @@ def _concatenation(
 
 
 def _scattered(operands: Operands, region: Region, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
-    first, second = work.sources
+    first, second, *_ = work.sources
     load = operands.load("v0", "NORM", second.address, region.steps(second))
     *places, scatter = kernel.instructions
     made = Compute("vci", ("c",), (), region.width)
