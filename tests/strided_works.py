@@ -94,6 +94,13 @@ def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork 
     one, two, dst, tmp = (tile(*shape, at * BANK // 2) for at in range(4))
     if kind is Kind.RAMP:
         return work(mnemonic, tile("i32", 1, cols, BANK), scalars=((0, dst.format),), tmp=tmp, names_tmp=True)
+    if kind is Kind.PATTERN_GATHER:
+        return work(mnemonic, tile(element, rows, cols // 2, BANK), one, pattern="P0101")
+    if kind is Kind.SORT:
+        pairs = tile(element, rows, cols * 64 // one.element_bits, BANK)
+        return work(mnemonic, pairs, one, tile("u32", rows, cols, 2 * BANK), tmp=tmp)
+    if kind is Kind.MERGE:
+        return work(mnemonic, dst, one, scalars=((cols // 4, tile("i32", 1, 8).format),))
     if kind is Kind.GATHER:
         return work(mnemonic, dst, one, tile("i32", rows, cols, BANK // 2), tmp=tile("i32", rows, cols, 2 * BANK))
     if kind is Kind.ROW_ARGUMENT:

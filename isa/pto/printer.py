@@ -45,7 +45,7 @@ from castsim.isa.pto.program import (
 )
 from castsim.isa.pto.scalars import FLOATS, bits_of
 from castsim.isa.pto.types import format_type
-from castsim.isa.pto.vector_operations import ALIASES
+from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
 
 _INDENT = "  "
 _Lines = list[str]
@@ -227,11 +227,22 @@ def _tile_operation(node: TileOperation) -> str:
     if node.mnemonic in ALIASES:
         types = f"{_types(node.input_types)} -> {_types(node.output_types)}"
         return f"{_values(node.outputs)} = pto.{node.mnemonic} {_values(node.inputs)}{attributes} : {types}"
+    if node.mnemonic not in VECTOR_OPERATIONS or "." not in node.mnemonic:
+        return _plain(node, node.mnemonic, attributes)
+    entries = dict(node.attributes)
+    direction = entries.pop("direction", "")
+    pattern = format_attributes(tuple(entries.items()))
+    types = _types(node.input_types) + (f", {direction}" if direction else "")
+    outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
+    return f"pto.{text_name(node.mnemonic)} ins({_values(node.inputs)}, {pattern} : {types}) {outs}"
+
+
+def _plain(node: TileOperation, name: str, attributes: str) -> str:
     outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
     if not node.inputs:
-        return f"pto.{node.mnemonic} {outs}{attributes}"
+        return f"pto.{name} {outs}{attributes}"
     # The operations with attributes of their own want them before the types of their inputs.
-    return f"pto.{node.mnemonic} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)}) {outs}"
+    return f"pto.{name} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)}) {outs}"
 
 
 def _tcvt(node: Tcvt) -> str:

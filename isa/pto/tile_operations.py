@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.isa.pto.attributes import Attributes, check_keys, enum_word, layout_from, read_attributes, sorted_texts
+from castsim.isa.pto.attributes import (
+    Attribute,
+    Attributes,
+    check_keys,
+    enum_word,
+    layout_from,
+    read_attributes,
+    sorted_texts,
+)
 from castsim.isa.pto.checks import (
     check_alias,
     check_layout,
@@ -17,6 +25,7 @@ from castsim.isa.pto.checks import (
     check_valid_operand,
     check_view,
 )
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import (
     AllocTile,
     MakeView,
@@ -34,12 +43,22 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
-from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, MATRIX, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.pto.vector_operations import (
+    ALIASES,
+    COMPARISONS,
+    DIRECTIONS,
+    MATRIX,
+    PATTERNS,
+    VECTOR_OPERATIONS,
+    Role,
+    VectorOperation,
+)
 from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
-_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending")
+_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern")
+_DIRECTION = "direction"
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
 
@@ -78,13 +97,16 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
     reader.expect("(")
     uses = [reader.operand()]
     while reader.take(","):
+        if attributes is not None and reader.at("{"):
+            break
         uses.append(reader.operand())
     if attributes is not None:
         read_attributes(reader, attributes)
     if not reader.at(":"):
         reader.unexpected("',' or ':'" if attributes is None else "',', '{' or ':'", (":",))
     reader.position += 1
-    types = reader.types()
+    by_pattern = attributes is not None and "maskPattern" in attributes and len(uses) == 1
+    types = _masked(reader, attributes) if attributes is not None and by_pattern else reader.types()
     if len(types) != len(uses):
         raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
     if not reader.take(")"):
@@ -92,6 +114,19 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
     for use, (kind, index) in zip(uses, types, strict=True):
         reader.check_use(use, kind, index)
     return OperandList(tuple(uses), tuple(kind for kind, _ in types), tuple(index for _, index in types))
+
+
+def _masked(reader: PtoReader, attributes: Attributes) -> list[tuple[Type, int]]:
+    """Read `type [, "row"]`, what stands behind the colon of a gather by pattern."""
+    index = reader.position
+    types = [(reader.type(), index)]
+    if reader.take(","):
+        index = reader.position
+        text = reader.next_of(TokenKind.STRING, "a direction", DIRECTIONS)
+        if text not in DIRECTIONS:
+            raise reader.error(f"unknown direction {text}", index, DIRECTIONS)
+        attributes[_DIRECTION] = Attribute(text, index, index)
+    return types
 
 
 def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
@@ -110,7 +145,14 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         near = closest(key, _KNOWN_ATTRIBUTES, everything_up_to=0)
         if key not in _KNOWN_ATTRIBUTES and near:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index, near)
+    if "maskPattern" in attributes:
+        mnemonic += ".mask"
     known = VECTOR_OPERATIONS.get(mnemonic)
+    if known is not None and known.name != statement.operation:
+        raise reader.error(f"unknown operation '{statement.name}'", statement.index, (f"pto.{known.name}",))
+    if known is None and "maskPattern" in attributes:
+        index = attributes["maskPattern"].key_index
+        raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
     if known is not None:
         _check_operands(reader, statement, known, inputs, outputs)
         _check_attributes(reader, statement, known, inputs, attributes)
@@ -158,6 +200,8 @@ def _check_attributes(
 ) -> None:
     """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
+        if key == _DIRECTION and known.attribute == "maskPattern":
+            continue
         if key not in _KNOWN_ATTRIBUTES:
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
@@ -166,6 +210,8 @@ def _check_attributes(
     given = None if known.attribute is None else attributes.get(known.attribute)
     if known.attribute == "cmpMode" and given is not None:
         enum_word(reader, given, "cmp", COMPARISONS)
+    if known.attribute == "maskPattern" and given is not None:
+        enum_word(reader, given, "mask_pattern", PATTERNS)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
         raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
     if known.attribute == "isBinary" and (given is not None) != (len(inputs.types) > 1):

@@ -57,6 +57,12 @@ class Kind(StrEnum):
     """No source: numbers that ascend or descend from a scalar, in one row."""
     GATHER = "gather"
     """The elements of a tile that a tile of numbers names, one for each element of the destination."""
+    PATTERN_GATHER = "gather by pattern"
+    """Every so many-th column, or row, of a tile."""
+    SORT = "sort"
+    """Pairs of an element and its number, sorted by elements within groups."""
+    MERGE = "merge"
+    """Sorted lists of such pairs merged to one."""
     TRANSPOSE = "transposition"
     """Rows become columns."""
     PART = "part"
@@ -103,9 +109,10 @@ class VectorOperation:
 
     `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary` or `descending`. `tmp_like_source` says
-    that the text wants a scratch tile of the source's type and valid region. Of a fill, `in_place` says that source and
-    destination are the same bytes, `enlarges` that the destination may have more rows and columns than the source.
+    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending` or `maskPattern`.
+    `tmp_like_source` says that the text wants a scratch tile of the source's type and valid region. Of a fill,
+    `in_place` says that source and destination are the same bytes, `enlarges` that the destination may have more rows
+    and columns than the source.
     `scalar_unit` says that the vendor's tool takes it for work of the scalar unit when it inserts flags, whichever unit
     does it. `accumulates` says that what the destination holds takes part, as the last operand.
     """
@@ -121,6 +128,11 @@ class VectorOperation:
     enlarges: bool = False
     scalar_unit: bool = False
     accumulates: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in the text, which several operations may share."""
+        return text_name(self.mnemonic)
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -158,7 +170,21 @@ class VectorOperation:
         return {"div", "rem", "fmod", "shl", "shr"}.isdisjoint(self.parts)
 
 
+def text_name(mnemonic: str) -> str:
+    """Return the name that the text has for an operation: mnemonics of its further forms have a point in them."""
+    return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS else mnemonic
+
+
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
+
+PATTERNS = ("P0101", "P1010", "P0001", "P0010", "P0100", "P1000", "P1111")
+"""Values of `maskPattern`: the last digit stands for the first column, and the digits repeat."""
+
+DIRECTIONS = ('"row"', '"col"')
+"""What a gather by pattern takes elements along; the first is the default."""
+
+PAIR_BYTES = 8
+"""Bytes of a pair of an element and its number in a sorted list; numbers are in the upper four."""
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 """Values of `cmpMode`; the first is the default."""
@@ -273,6 +299,9 @@ _ALL = (
     _row("tcolexpandexpdif", Kind.COLUMN_BROADCAST, "expdif", "aa", "7.5"),
     _row("tci", Kind.RAMP, "ramp", "s st", "7.7", "descending", scalar_unit=True),
     _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
+    _row("tgather.mask", Kind.PATTERN_GATHER, "move", "a", "7.7", "maskPattern"),
+    _row("tsort32", Kind.SORT, "move", "aa aat", "7.7"),
+    _row("tmrgsort", Kind.MERGE, "move", "as aa aaa aaaa", "7.7"),
     _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),
     _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
     _row("tconcatidx", Kind.COUNTED_CONCATENATE, "move", "aaaa", "7.7"),

@@ -9,7 +9,8 @@ from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.movement import kept_columns
 from castsim.execution.vector_operations.rearranging import REARRANGING, read_bytes, written_bytes
 from castsim.execution.vector_operations.shapes import BUFFER, compared_bytes, is_column, moved_columns, padded_rows
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.execution.vector_operations.sorting import pairs_of
+from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 
 
 def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
@@ -64,6 +65,10 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
             return _rows(dst, dst.valid_rows, compared_bytes(work, facts.compare_bytes)[1], write=True)
         case Kind.COLUMN_REDUCE | Kind.COLUMN_ARGUMENT:
             return _rows(dst, 1, dst.valid_cols * dst.element_bits // 8, write=True)
+        case Kind.SORT:
+            return _rows(dst, dst.valid_rows, work.sources[0].valid_cols * PAIR_BYTES, write=True)
+        case Kind.MERGE:
+            return _rows(dst, dst.valid_rows, sum(map(pairs_of, work.sources)) * PAIR_BYTES, write=True)
         case kind if kind in REARRANGING:
             return written_bytes(work, behaviour)
         case _:

@@ -117,6 +117,10 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
     others = work.sources[1:] if operation.kind is not Kind.GATHER else ()
     if operation.kind is Kind.COUNTED_CONCATENATE:
         others = others[:1]
+    if operation.kind is Kind.SORT:
+        others = ()
+        _check_counting(work, work.sources[1], "takes numbers from")
+    if operation.kind is Kind.COUNTED_CONCATENATE:
         for tile in work.sources[2:]:
             _check_counting(work, tile, "reads counts from")
     named = [(source.name, source.format.name) for source in others]
@@ -132,7 +136,10 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
         _check_counting(work, work.dst, "writes numbers of elements into")
     elif not widens(work, operation):
         named.append((work.dst.name, work.dst.format.name))
-    named += [("the scalar", fmt.name) for _, fmt in work.scalars]
+    if operation.kind is Kind.MERGE:
+        named += [("the scalar", "no integer") for _, fmt in work.scalars if not isinstance(fmt, IntFormat)]
+    else:
+        named += [("the scalar", fmt.name) for _, fmt in work.scalars]
     for name, found in named:
         if found != wanted:
             shown = name if name == "the scalar" else f"%{name}"

@@ -21,6 +21,7 @@ from castsim.execution.vector_operations.reductions import (
 )
 from castsim.execution.vector_operations.selection import compare, select
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, vector_operand, widens
+from castsim.execution.vector_operations.sorting import merge_lists, sort_groups
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
@@ -77,6 +78,10 @@ class TileEffect:
                 select(buffer, work, behaviour)
             case Kind.PART:
                 _in_part(buffer, work, behaviour)
+            case Kind.SORT:
+                sort_groups(buffer, work)
+            case Kind.MERGE:
+                merge_lists(buffer, work)
             case kind if kind in REARRANGING:
                 rearrange(buffer, work, behaviour)
             case _:

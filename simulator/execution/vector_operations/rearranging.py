@@ -6,6 +6,7 @@ Source: docs/reference/pto.md section 7.7.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import strided
 from castsim.execution.tiles import Tile, TileWork
@@ -17,7 +18,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 
-REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE)
+REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE, Kind.PATTERN_GATHER)
 """The kinds of operations that are all of this module."""
 
 
@@ -36,6 +37,12 @@ def rearrange(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
             (source,) = work.sources
             codes = valid_codes(buffer, source)
             tile_view(buffer, work.dst, source.valid_cols, source.valid_rows)[...] = codes.T
+        case Kind.PATTERN_GATHER:
+            (source,) = work.sources
+            chosen = pattern_places(work)
+            codes = valid_codes(buffer, source)
+            kept = codes[chosen] if work.by_columns else codes[:, chosen]
+            tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = kept
         case Kind.COUNTED_CONCATENATE:
             _concatenate_counted(buffer, work)
         case _:
@@ -82,7 +89,7 @@ def read_bytes(work: TileWork, behaviour: Behaviour) -> list[Access]:
         lengths = [source.valid_cols * source.element_bits // 8 for source in work.sources[:2]]
         lengths += [source.element_bits // 8 for source in work.sources[2:]]
         return [_rows(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)]
-    if kind is Kind.TRANSPOSE:
+    if kind in (Kind.TRANSPOSE, Kind.PATTERN_GATHER):
         (source,) = work.sources
         return [_rows(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False)]
     lengths = [source.valid_cols * source.element_bits // 8 for source in work.sources]
@@ -159,6 +166,16 @@ def _concatenate_counted(buffer: Bytes, work: TileWork) -> None:
         there = max(0, min(int(two), second.valid_cols, dst.valid_cols - here))
         whole[row, :here] = rows[0][row, :here]
         whole[row, here : here + there] = rows[1][row, :there]
+
+
+def pattern_places(work: TileWork) -> NDArray[np.intp]:
+    """Return the columns, or rows, that a gather by pattern keeps."""
+    assert work.pattern is not None
+    (source,) = work.sources
+    bits = [digit == "1" for digit in reversed(work.pattern.removeprefix("P"))]
+    places = np.arange(source.valid_rows if work.by_columns else source.valid_cols)
+    kept: NDArray[np.intp] = places[np.array(bits)[places % len(bits)]]
+    return kept
 
 
 def _by_blocks(work: TileWork, unit: int) -> bool:

@@ -57,13 +57,15 @@ def places_of_extremes(function: str, codes: Codes, fmt: Format, behaviour: Beha
     Zeros of either sign are equal; what NaN is worth option `maximum_of_nan` says.
     """
     values = numbers(codes, fmt)
+    found: Codes
     if isinstance(fmt, IntFormat):
-        return values.argmax(axis=1) if function == "max" else values.argmin(axis=1)
+        found = values.argmax(axis=1) if function == "max" else values.argmin(axis=1)
+        return found
     if function == "min":
         values = -values
     missing, choice = np.isnan(values), behaviour.choice("maximum_of_nan")
     ranks = np.where(missing, values.dtype.type(-np.inf), values)
-    found: Codes = ranks.argmax(axis=1)
+    found = ranks.argmax(axis=1)
     if choice == "number":  # a NaN is worth less than minus infinity
         known = (ranks == ranks.max(axis=1, keepdims=True)) & ~missing
         found = np.where(missing.all(axis=1), 0, known.argmax(axis=1))

@@ -39,7 +39,7 @@ from castsim.execution.walk.works import (
 )
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.vector_operations import ALIASES
+from castsim.isa.pto.vector_operations import ALIASES, text_name
 from castsim.isa.warning_text import WarningKind, WarningText
 
 Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
@@ -196,7 +196,7 @@ class Walker:
         self._emit(node, cast_label(cast), self.lowerer.cast(cast), out)
 
     def _tile_operation(self, node: pto.TileOperation, out: list[Node]) -> None:
-        if node.mnemonic not in SUPPORTED or is_matrix_work(node):
+        if text_name(node.mnemonic) not in SUPPORTED or is_matrix_work(node):
             raise unsupported(node)
         if node.mnemonic in TRANSFERS:
             self._transfer(node, out)

@@ -159,7 +159,7 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
             return fill(context.operands, region, source, work.dst, copies=copies, branches=context.branches)
         case "part":
             return _in_part(context)
-        case "ramp" | "gather" | "transposition" | "concatenation" | "counted_concatenation":
+        case _:
             return rearranging_nests(context.operands, work, context.kernel, context.target.registers.register_bytes)
 
 
