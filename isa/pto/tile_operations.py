@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.pto.attributes import (
-    Attribute,
     Attributes,
     check_keys,
     enum_word,
@@ -25,7 +24,7 @@ from castsim.isa.pto.checks import (
     check_valid_operand,
     check_view,
 )
-from castsim.isa.pto.lexer import TokenKind
+from castsim.isa.pto.gather_forms import DIRECTION, types_by_pattern
 from castsim.isa.pto.program import (
     AllocTile,
     MakeView,
@@ -46,7 +45,6 @@ from castsim.isa.pto.statement import Handler, Statement
 from castsim.isa.pto.vector_operations import (
     ALIASES,
     COMPARISONS,
-    DIRECTIONS,
     MATRIX,
     PATTERNS,
     VECTOR_OPERATIONS,
@@ -58,7 +56,6 @@ from castsim.isa.warning_text import WarningKind
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
 _KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern")
-_DIRECTION = "direction"
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
 
@@ -106,7 +103,7 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
         reader.unexpected("',' or ':'" if attributes is None else "',', '{' or ':'", (":",))
     reader.position += 1
     by_pattern = attributes is not None and "maskPattern" in attributes and len(uses) == 1
-    types = _masked(reader, attributes) if attributes is not None and by_pattern else reader.types()
+    types = types_by_pattern(reader, attributes) if attributes is not None and by_pattern else reader.types()
     if len(types) != len(uses):
         raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
     if not reader.take(")"):
@@ -114,19 +111,6 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
     for use, (kind, index) in zip(uses, types, strict=True):
         reader.check_use(use, kind, index)
     return OperandList(tuple(uses), tuple(kind for kind, _ in types), tuple(index for _, index in types))
-
-
-def _masked(reader: PtoReader, attributes: Attributes) -> list[tuple[Type, int]]:
-    """Read `type [, "row"]`, what stands behind the colon of a gather by pattern."""
-    index = reader.position
-    types = [(reader.type(), index)]
-    if reader.take(","):
-        index = reader.position
-        text = reader.next_of(TokenKind.STRING, "a direction", DIRECTIONS)
-        if text not in DIRECTIONS:
-            raise reader.error(f"unknown direction {text}", index, DIRECTIONS)
-        attributes[_DIRECTION] = Attribute(text, index, index)
-    return types
 
 
 def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
@@ -200,7 +184,7 @@ def _check_attributes(
 ) -> None:
     """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
-        if key == _DIRECTION and known.attribute == "maskPattern":
+        if key == DIRECTION and known.attribute == "maskPattern":
             continue
         if key not in _KNOWN_ATTRIBUTES:
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
