@@ -122,6 +122,8 @@ class _Writer:
         match node:
             case pto.For() | pto.Section():
                 return replace(node, body=self._region(node.body))
+            case pto.While():
+                return replace(node, before=self._region(node.before), after=self._region(node.after))
             case pto.If():
                 return replace(node, then_body=self._region(node.then_body), else_body=self._region(node.else_body))
             case _:
