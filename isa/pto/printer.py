@@ -257,6 +257,8 @@ def _tile_operation(node: TileOperation) -> str:
 
 
 def _plain(node: TileOperation, name: str, attributes: str) -> str:
+    if not node.outputs:
+        return f"pto.{name} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)})"
     outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
     if not node.inputs:
         return f"pto.{name} {outs}{attributes}"

@@ -47,6 +47,7 @@ from castsim.isa.pto.vector_operations import (
     COMPARISONS,
     MATRIX,
     PATTERNS,
+    PRINT,
     VECTOR_OPERATIONS,
     Role,
     VectorOperation,
@@ -201,6 +202,17 @@ def _check_attributes(
     if known.attribute == "isBinary" and (given is not None) != (len(inputs.types) > 1):
         legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
+
+
+def _read_print(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `pto.tprint ins(%t : T)`, which writes nothing."""
+    statement.no_result(reader)
+    reader.expect("ins")
+    attributes: Attributes = {}
+    inputs = read_operands(reader, attributes)
+    read_attributes(reader, attributes)
+    texts = sorted_texts(attributes)
+    return TileOperation(PRINT, inputs.names, inputs.types, (), (), texts, span=statement.span)
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:
@@ -380,6 +392,7 @@ HANDLERS: dict[str, Handler] = {
     "pto.alloc_tile": _read_alloc,
     "pto.make_tensor_view": _read_make_view,
     "pto.partition_view": _read_partition,
+    f"pto.{PRINT}": _read_print,
     "pto.set_validshape": _read_set_valid_shape,
     **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES},
 }

@@ -192,6 +192,9 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 ALIASES = ("treshape", "bitcast")
 """Mnemonics that give existing bytes a new type: written `%r = pto.NAME %a : T0 -> T1`, no movement."""
 
+PRINT = "tprint"
+"""The operation that prints a tile and changes nothing."""
+
 MATRIX = ("tmatmul", "tgemv", "textract", "tinsert", "timg2col")
 """Beginnings of the names of operations that belong to the matrix unit."""
 

@@ -10,7 +10,14 @@ from castsim.execution.vector_operations.behaviour import behaviour_of, compared
 from castsim.execution.vector_operations.overlaps import check_overlaps
 from castsim.execution.vector_operations.regions import check_regions
 from castsim.execution.vector_operations.scratch import check_scratch
-from castsim.execution.vector_operations.shapes import as_rows, is_column, moves_columns, transposes_by_blocks, widens
+from castsim.execution.vector_operations.shapes import (
+    as_rows,
+    expands_column,
+    is_column,
+    moves_columns,
+    transposes_by_blocks,
+    widens,
+)
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.spelling import closest
@@ -179,6 +186,8 @@ def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
     if moves_columns(work):
         return
     tiles: list[Tile] = list(work.sources)
+    if expands_column(work):
+        tiles = []
     if operation.kind is Kind.ROW_BROADCAST:
         columns = [tile for tile in work.sources if is_column(tile)]
         tiles = columns if len(columns) == len(work.sources) else []

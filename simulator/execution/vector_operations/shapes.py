@@ -30,12 +30,25 @@ def moves_columns(work: TileWork) -> bool:
     return VECTOR_OPERATIONS[work.mnemonic].kind is Kind.MOVE and all(map(is_column, (work.dst, *work.sources)))
 
 
+def expands_column(work: TileWork) -> bool:
+    """Whether an operation spreads the elements of a dense column over rows."""
+    if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_EXPAND:
+        return False
+    (source,) = work.sources
+    return is_column(source) and source.cols == 1
+
+
 def as_rows(work: TileWork) -> TileWork:
     """Return the same operation on the same bytes, its tiles seen as row-major ones.
 
     A copy of column-major tiles is one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
-    section 7.2); no other operation takes them where that could matter.
+    section 7.2). The source of a row expansion that is one dense column is rows of one element, one behind the other.
+    No other operation takes them where that could matter.
     """
+    if expands_column(work):
+        (source,) = work.sources
+        row = replace(source.type, cols=1, valid_cols=1, block_layout="row_major")
+        return replace(work, sources=(replace(source, type=row),))
     if not moves_columns(work):
         return work
     return replace(work, dst=_exchanged(work.dst), sources=tuple(map(_exchanged, work.sources)))

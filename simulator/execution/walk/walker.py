@@ -39,7 +39,7 @@ from castsim.execution.walk.works import (
 )
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.vector_operations import ALIASES, text_name
+from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.isa.warning_text import WarningKind, WarningText
 
 Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
@@ -196,7 +196,11 @@ class Walker:
     def _tile_operation(self, node: pto.TileOperation, out: list[Node]) -> None:
         if text_name(node.mnemonic) not in SUPPORTED or is_matrix_work(node):
             raise unsupported(node)
-        if node.mnemonic in TRANSFERS:
+        if node.mnemonic == PRINT:
+            text = f"pto.{PRINT} is not modelled: nothing is printed, and no cycles are counted for it"
+            warning = WarningText(WarningKind.UNTIMED, text)
+            self._emit(node, Label(PRINT, PRINT), LoweredInstruction(Block(()), warnings=(warning,)), out)
+        elif node.mnemonic in TRANSFERS:
             self._transfer(node, out)
         elif node.mnemonic in ALIASES:
             check_dense(node, self._tile(node.inputs[0]))

@@ -12,11 +12,19 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import enum_value
 from castsim.isa.pto.spelling import closest
-from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, DIRECTIONS, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.pto.vector_operations import (
+    ALIASES,
+    COMPARISONS,
+    DIRECTIONS,
+    PRINT,
+    VECTOR_OPERATIONS,
+    Role,
+    VectorOperation,
+)
 
 TRANSFERS = ("tload", "tstore")
 _SPELLED = tuple(name for name in VECTOR_OPERATIONS if "." not in name)
-SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *ALIASES)
+SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *ALIASES, PRINT)
 """Tile operations that programs may use."""
 
 
