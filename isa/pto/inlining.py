@@ -19,7 +19,7 @@ _VALUES = frozenset(
         "result", "results", "operand", "operands", "source", "slot", "offset", "offsets", "sizes", "valid", "address",
         "valid_row", "valid_col", "pointer", "shape", "strides", "view", "inputs", "outputs", "dst", "src", "tmp",
         "tile", "rows", "cols", "variable", "lower", "upper", "step", "carried", "initial", "condition", "values",
-        "base", "value", "arguments",
+        "base", "value", "arguments", "number",
     )
 )  # fmt: skip
 """Fields of operations that hold names of values, where they hold text."""

@@ -286,7 +286,10 @@ def _tcvt(node: Tcvt) -> str:
 
 def _flag(node: SetFlag | WaitFlag) -> str:
     name = "set_flag" if isinstance(node, SetFlag) else "wait_flag"
-    return f"pto.{name}[<{node.src.value}>, <{node.dst.value}>, <EVENT_ID{node.event}>]"
+    ends = f"<{node.src.value}>, <{node.dst.value}>"
+    if node.number is not None:
+        return f"pto.{name}_dyn[{ends}, %{node.number}]"
+    return f"pto.{name}[{ends}, <EVENT_ID{node.event}>]"
 
 
 def _barrier(node: Barrier) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 
 from castsim.isa.pto.attributes import ENDPOINTS, EVENTS, PIPES, Attribute, enum_word
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.program import Barrier, Operation, Pipe, SetFlag, WaitFlag
+from castsim.isa.pto.program import Barrier, Operation, Pipe, ScalarType, SetFlag, WaitFlag
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.statement import Handler, Statement
 
@@ -57,13 +57,18 @@ def _read_endpoint(reader: PtoReader) -> Pipe:
 def _read_flag(
     node: type[SetFlag | WaitFlag], end: Callable[[PtoReader], Pipe], reader: PtoReader, statement: Statement
 ) -> Operation:
-    """Read `[SOURCE, DESTINATION, EVENT]`, the ends by `end`."""
+    """Read `[SOURCE, DESTINATION, EVENT]`, the ends by `end`; the event is a value where the name ends in `_dyn`."""
     statement.no_result(reader)
     reader.expect("[")
     src = end(reader)
     reader.expect(",")
     dst = end(reader)
     reader.expect(",")
+    if statement.name.endswith("_dyn"):
+        number = reader.operand()
+        reader.check_use(number, ScalarType("index"))
+        reader.expect("]")
+        return node(src, dst, -1, number[0], span=statement.span)
     event = _read_event(reader)
     reader.expect("]")
     return node(src, dst, event, span=statement.span)
@@ -85,6 +90,8 @@ def _read_barrier_sync(reader: PtoReader, statement: Statement) -> Operation:
 HANDLERS: dict[str, Handler] = {
     "pto.set_flag": partial(_read_flag, SetFlag, _read_pipe),
     "pto.wait_flag": partial(_read_flag, WaitFlag, _read_pipe),
+    "pto.set_flag_dyn": partial(_read_flag, SetFlag, _read_pipe),
+    "pto.wait_flag_dyn": partial(_read_flag, WaitFlag, _read_pipe),
     "pto.record_event": partial(_read_flag, SetFlag, _read_endpoint),
     "pto.wait_event": partial(_read_flag, WaitFlag, _read_endpoint),
     "pto.barrier": _read_barrier,

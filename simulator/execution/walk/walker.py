@@ -259,7 +259,8 @@ class Walker:
             operation = self.lowerer.barrier(bare(node.pipe), node.span)
         else:
             make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
-            operation = make(bare(node.src), bare(node.dst), node.event, node.span)
+            event = node.event if node.number is None else self._constant(node.number)
+            operation = make(bare(node.src), bare(node.dst), event, node.span)
         self._issue(node, order_label(node), operation, out)
 
     # ---------------------------------------------------------------------------------------------- control flow

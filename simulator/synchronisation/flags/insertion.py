@@ -75,7 +75,8 @@ def plan(listing: Listing, target: DataflowTarget, tail: tuple[Order, ...] = (DR
     elements: list[Element] = listing.elements
     facts = target.synchronisation
     if len(elements) > 1:
-        pairs = place_flags(listing, Rules(target.pipes, facts.unordered_bytes))
+        literal = target.option("flags_past_regions") == "literal"
+        pairs = place_flags(listing, Rules(target.pipes, facts.unordered_bytes, literal))
         move_flags(elements)
         assign_events(elements, remove_needless(elements, pairs), lambda pipes: _ids(target, pipes))
     return emit(elements, target, tail if elements else ())
