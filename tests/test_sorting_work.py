@@ -65,7 +65,7 @@ def test_cycles_of_gathers_by_pattern_are_those_of_the_vendor_model() -> None:
     """Fill 14, 14 for each row, drain 20, whatever the length of a row."""
 
     def rows(count: int, cols: int) -> int:
-        made = work("tgather.mask", tile("f32", count, cols // 2, 65536), tile("f32", count, cols, 0), pattern="P0101")
+        made = work("tgather.mask", tile("f32", count, cols // 2, 65536), tile("f32", count, cols, 0), pattern="0101")
         return cycles(TARGET, made)
 
     assert rows(5, 64) - rows(4, 64) == 14

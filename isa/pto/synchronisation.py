@@ -57,21 +57,30 @@ def _read_endpoint(reader: PtoReader) -> Pipe:
 def _read_flag(
     node: type[SetFlag | WaitFlag], end: Callable[[PtoReader], Pipe], reader: PtoReader, statement: Statement
 ) -> Operation:
-    """Read `[SOURCE, DESTINATION, EVENT]`, the ends by `end`; the event is a value where the name ends in `_dyn`."""
+    """Read `[SOURCE, DESTINATION, EVENT]`, the ends by `end`."""
     statement.no_result(reader)
     reader.expect("[")
     src = end(reader)
     reader.expect(",")
     dst = end(reader)
     reader.expect(",")
-    if statement.name.endswith("_dyn"):
-        number = reader.operand()
-        reader.check_use(number, ScalarType("index"))
-        reader.expect("]")
-        return node(src, dst, -1, number[0], span=statement.span)
     event = _read_event(reader)
     reader.expect("]")
     return node(src, dst, event, span=statement.span)
+
+
+def _read_numbered(node: type[SetFlag | WaitFlag], reader: PtoReader, statement: Statement) -> Operation:
+    """Read `[SOURCE, DESTINATION, %number]`."""
+    statement.no_result(reader)
+    reader.expect("[")
+    src = _read_pipe(reader)
+    reader.expect(",")
+    dst = _read_pipe(reader)
+    reader.expect(",")
+    number = reader.operand()
+    reader.check_use(number, ScalarType("index"))
+    reader.expect("]")
+    return node(src, dst, -1, number[0], span=statement.span)
 
 
 def _read_barrier(reader: PtoReader, statement: Statement) -> Operation:
@@ -90,8 +99,8 @@ def _read_barrier_sync(reader: PtoReader, statement: Statement) -> Operation:
 HANDLERS: dict[str, Handler] = {
     "pto.set_flag": partial(_read_flag, SetFlag, _read_pipe),
     "pto.wait_flag": partial(_read_flag, WaitFlag, _read_pipe),
-    "pto.set_flag_dyn": partial(_read_flag, SetFlag, _read_pipe),
-    "pto.wait_flag_dyn": partial(_read_flag, WaitFlag, _read_pipe),
+    "pto.set_flag_dyn": partial(_read_numbered, SetFlag),
+    "pto.wait_flag_dyn": partial(_read_numbered, WaitFlag),
     "pto.record_event": partial(_read_flag, SetFlag, _read_endpoint),
     "pto.wait_event": partial(_read_flag, WaitFlag, _read_endpoint),
     "pto.barrier": _read_barrier,

@@ -118,7 +118,7 @@ class _Operands:
             mode=COMPARISONS[0] if compares else None,
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
             names_tmp=Role.TMP in form,
-            pattern=PATTERNS[-1] if self.operation.kind is Kind.PATTERN_GATHER else None,
+            pattern=PATTERNS[-1][1:] if self.operation.kind is Kind.PATTERN_GATHER else None,
         )
 
     def _scalars(self, count: int) -> tuple[tuple[int, Format], ...]:

@@ -172,7 +172,7 @@ def pattern_places(work: TileWork) -> NDArray[np.intp]:
     """Return the columns, or rows, that a gather by pattern keeps."""
     assert work.pattern is not None
     (source,) = work.sources
-    bits = [digit == "1" for digit in reversed(work.pattern.removeprefix("P"))]
+    bits = [digit == "1" for digit in reversed(work.pattern)]
     places = np.arange(source.valid_rows if work.by_columns else source.valid_cols)
     kept: NDArray[np.intp] = places[np.array(bits)[places % len(bits)]]
     return kept

@@ -244,7 +244,7 @@ def _check_pattern(_target: DataflowTarget, work: TileWork, _operation: VectorOp
     wanted = (dst.valid_rows * times, dst.valid_cols) if work.by_columns else (dst.valid_rows, dst.valid_cols * times)
     if region(source) != wanted:
         raise TileError(
-            f"{work.mnemonic} by {work.pattern}: valid region of %{source.name} is {_extent(region(source))}, "
+            f"{work.mnemonic} by P{work.pattern}: valid region of %{source.name} is {_extent(region(source))}, "
             f"%{dst.name} with {_extent(region(dst))} takes {_extent(wanted)}",
             span=work.span,
         )

@@ -61,7 +61,7 @@ def resolve_work(
         binary=attributes.get("isBinary") == "true",
         descending=attributes.get("descending") == "true",
         names_tmp=bool(tiles[Role.TMP]),
-        pattern=enum_value(attributes["maskPattern"]) if operation.attribute == "maskPattern" else None,
+        pattern=enum_value(attributes["maskPattern"])[1:] if operation.attribute == "maskPattern" else None,
         by_columns=attributes.get("direction") == DIRECTIONS[1],
     )
 

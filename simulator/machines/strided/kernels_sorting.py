@@ -104,6 +104,6 @@ def lower_pattern_gather(sequence: KernelSequence, work: TileWork, kernel: Strid
 def _stride_of(work: TileWork) -> tuple[int, int]:
     """Return how far apart the rows that are kept lie, and the first of them."""
     assert work.pattern is not None
-    digits = work.pattern.removeprefix("P")[::-1]
+    digits = work.pattern[::-1]
     times = 4 // digits.count("1")
     return times, digits.index("1")
