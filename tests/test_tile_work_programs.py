@@ -298,6 +298,8 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
 
 def test_the_model_covers_every_operation() -> None:
     apart = {"tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "tci", "tgather", "ttrans", "tconcat", "taxpy"}
+    apart |= {"taddc", "tconcatidx", "trowargmax", "trowargmin", "tcolargmax", "tcolargmin"}
+    apart |= {"tgather.mask", "tsort32", "tmrgsort"}
     assert set(TYPES) | apart == set(VECTOR_OPERATIONS)
     assert Model("f32", "a5").neutral("mul") == 1
 
@@ -320,13 +322,10 @@ def _element(kind: str) -> str:
     return kind.split(", ")[1].split(">", maxsplit=1)[0].rsplit("x", 1)[1]
 
 
-def transferred(mnemonic: str, element: str, name: str) -> str:
-    """Loads, one operation, stores, without a flag; levels and places are the tool's."""
-    rows, cols = 8, 256
-    kinds = dict.fromkeys("abd", f"!pto.tile_buf<vec, {rows}x{cols}x{element}>")
-    operation = VECTOR_OPERATIONS[mnemonic]
-    size = NATIVE[element].itemsize
-    form = "".join(operation.forms[0])
+def _other_kinds(mnemonic: str, element: str, rows: int, cols: int, source: str) -> dict[str, str]:
+    """The types of operands that differ from that of the source, by letter."""
+    operation, size = VECTOR_OPERATIONS[mnemonic], NATIVE[element].itemsize
+    kinds: dict[str, str] = {}
     if operation.kind is Kind.ROW_BROADCAST:
         kinds["b"] = f"!pto.tile_buf<vec, {rows}x{32 // size}x{element}>"
     if operation.kind is Kind.ROW_REDUCE:
@@ -340,18 +339,38 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
         Kind.TRANSPOSE: f"{cols}x32x{element}, valid={cols}x{rows}",
         Kind.CONCATENATE: f"{rows}x{2 * cols}x{element}",
         Kind.RAMP: f"1x{cols}x{element}",
+        Kind.COUNTED_CONCATENATE: f"{rows}x{cols}x{element}",
+        Kind.SORT: f"{rows}x{cols * 8 // size}x{element}",
+        Kind.MERGE: f"{rows}x{cols}x{element}",
+        Kind.ROW_ARGUMENT: f"{rows}x8xi32, valid={rows}x1",
+        Kind.COLUMN_ARGUMENT: f"1x{cols}xi32",
     }
     if operation.kind in shapes:
         kinds["d"] = f"!pto.tile_buf<vec, {shapes[operation.kind]}>"
-    kinds |= {"m": f"!pto.tile_buf<vec, {rows}x{cols}xi8>", "t": kinds["a"]}
+    kinds |= {"m": f"!pto.tile_buf<vec, {rows}x{cols}xi8>", "t": source}
     if operation.kind is Kind.GATHER:
         kinds["b"] = kinds["t"] = f"!pto.tile_buf<vec, {rows}x{cols}xi32>"
     if mnemonic == "tsel":
         kinds["t"] = "!pto.tile_buf<vec, 1x16xui32>"
-    sources = iter("ab")
+    if operation.kind is Kind.SORT:
+        kinds["b"] = f"!pto.tile_buf<vec, {rows}x{cols}xui32>"
+    if operation.kind is Kind.COUNTED_CONCATENATE:
+        kinds["c"] = kinds["e"] = f"!pto.tile_buf<vec, {rows}x8xi32, valid={rows}x1>"
+    return kinds
+
+
+def transferred(mnemonic: str, element: str, name: str) -> str:
+    """Loads, one operation, stores, without a flag; levels and places are the tool's."""
+    rows, cols = 8, 256
+    kinds = dict.fromkeys("abcd", f"!pto.tile_buf<vec, {rows}x{cols}x{element}>")
+    operation = VECTOR_OPERATIONS[mnemonic]
+    form = "".join(operation.forms[0])
+    kinds |= _other_kinds(mnemonic, element, rows, cols, kinds["a"])
+    sources = iter("abce")
     operands = [next(sources) if role == "a" else role for role in form]
     used = list(dict.fromkeys([*operands, "d"]))
-    lines = [f"%s = arith.constant {SCALAR[element]} : {element}"]
+    scalar = ("16", "i32") if operation.kind is Kind.MERGE else (SCALAR[element], element)
+    lines = [f"%s = arith.constant {scalar[0]} : {scalar[1]}"]
     lines += [f"%{letter} = pto.alloc_tile : {kinds[letter]}" for letter in used if letter != "s"]
     for letter in used:
         if letter in "st":
@@ -369,13 +388,16 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
         ]
         moved = f"pto.tload ins(%p{letter} : {part}) outs(%{letter} : {kinds[letter]})"
         if letter == "d":
-            types = ", ".join(element if o == "s" else kinds[o] for o in operands)
-            if (
-                operation.accumulates or operation.kind is Kind.COMPARE
+            types = ", ".join(scalar[1] if o == "s" else kinds[o] for o in operands)
+            if operation.accumulates or operation.kind in (
+                Kind.COMPARE,
+                Kind.COUNTED_CONCATENATE,
             ):  # writes some bytes of its tile, all of which are stored
                 lines.append(moved)
-            ins = f"ins({', '.join('%' + o for o in operands)} : {types})"
-            lines.append(f"pto.{mnemonic} {ins} outs(%d : {kinds['d']})")
+            names = ", ".join("%" + o for o in operands)
+            names += ", {maskPattern = #pto.mask_pattern<P1111>}" if operation.kind is Kind.PATTERN_GATHER else ""
+            ins = f"ins({names} : {types})"
+            lines.append(f"pto.{operation.name} {ins} outs(%d : {kinds['d']})")
             moved = f"pto.tstore ins(%d : {kinds['d']}) outs(%pd : {part})"
         lines.append(moved)
     types = {letter: _element(kinds[letter]) for letter in used if letter not in "st"}

@@ -13,6 +13,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.names import Pipe, RoundMode
+from castsim.isa.pto.scalar_nodes import AddPointer, CacheOperation, ScalarAccess
 from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
 from castsim.isa.pto.value_types import (
     MultiTileType,
@@ -26,13 +27,16 @@ from castsim.isa.pto.value_types import (
 from castsim.isa.warning_text import Warnings
 
 __all__ = [
+    "AddPointer",
     "AllocTiles",
+    "CacheOperation",
     "GetTile",
     "MultiTileType",
     "PartitionType",
     "Pipe",
     "PointerType",
     "RoundMode",
+    "ScalarAccess",
     "ScalarType",
     "Subview",
     "TileType",
@@ -164,12 +168,14 @@ class Tcvt(Located):
 class SetFlag(Located):
     """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished.
 
-    `inserted` tells one that the text does not have; so do those of waits and barriers.
+    `inserted` tells one that the text does not have; so do those of waits and barriers. `number` is the value that
+    holds the id in `pto.set_flag_dyn[src, dst, %n]`, as in waits; `event` is then -1.
     """
 
     src: Pipe
     dst: Pipe
     event: int
+    number: str | None = None
     inserted: bool = field(default=False, compare=False, repr=False)
 
 
@@ -180,6 +186,7 @@ class WaitFlag(Located):
     src: Pipe
     dst: Pipe
     event: int
+    number: str | None = None
     inserted: bool = field(default=False, compare=False, repr=False)
 
 
@@ -199,44 +206,6 @@ class SetValidShape(Located):
     rows: str
     cols: str
     type: TileType
-
-
-@dataclass(frozen=True, slots=True)
-class AddPointer(Located):
-    """`%q = pto.addptr %p, %n : type -> type`: a pointer `offset` elements further on."""
-
-    result: str
-    pointer: str
-    offset: str
-    type: PointerType
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarAccess(Located):
-    """One element that the scalar unit reads or writes: `load_scalar`, `store_scalar`, `tgetval`, `tsetval`.
-
-    `base` is a pointer or a tile, `offset` counts elements; `value` is the result of a read, the operand of a write.
-    """
-
-    mnemonic: str
-    base: str
-    base_type: PointerType | TileType
-    offset: str
-    value: str
-    type: ScalarType
-
-    @property
-    def reads(self) -> bool:
-        """Whether it is a read."""
-        return self.mnemonic in ("load_scalar", "tgetval")
-
-
-@dataclass(frozen=True, slots=True)
-class CacheOperation(Located):
-    """`pto.fence.barrier_all` or `pto.cmo.cacheinvalid` with its operands as `text`."""
-
-    mnemonic: str
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +233,33 @@ class If(Located):
     else_body: tuple[Operation, ...] = ()
     results: tuple[str, ...] = ()
     result_types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Located):
+    """`scf.condition(%c) %a, %b : types`: ends the first region of a `While`."""
+
+    condition: str
+    values: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class While(Located):
+    """`scf.while (%x = %a) : (T) -> (U) { ... } do { ^bb0(%y: U): ... }`.
+
+    `before` runs first and ends with a `Condition`, whose values are `arguments` of `after`, or the results where it
+    does not hold; what `after` yields goes to `carried` of the next trip.
+    """
+
+    carried: tuple[str, ...]
+    initial: tuple[str, ...]
+    before: tuple[Operation, ...]
+    arguments: tuple[str, ...]
+    after: tuple[Operation, ...]
+    results: tuple[str, ...]
+    carried_types: tuple[Type, ...]
+    result_types: tuple[Type, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +319,8 @@ Operation = (
     | CacheOperation
     | For
     | If
+    | While
+    | Condition
     | Call
     | Yield
     | Return

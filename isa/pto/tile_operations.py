@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.isa.pto.attributes import Attributes, check_keys, enum_word, layout_from, read_attributes, sorted_texts
+from castsim.isa.pto.attributes import (
+    Attributes,
+    check_keys,
+    enum_word,
+    layout_from,
+    read_attributes,
+    sorted_texts,
+)
 from castsim.isa.pto.checks import (
     check_alias,
     check_layout,
@@ -17,6 +24,7 @@ from castsim.isa.pto.checks import (
     check_valid_operand,
     check_view,
 )
+from castsim.isa.pto.gather_forms import DIRECTION, types_by_pattern
 from castsim.isa.pto.program import (
     AllocTile,
     MakeView,
@@ -34,12 +42,21 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
-from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, MATRIX, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.pto.vector_operations import (
+    ALIASES,
+    COMPARISONS,
+    MATRIX,
+    PATTERNS,
+    PRINT,
+    VECTOR_OPERATIONS,
+    Role,
+    VectorOperation,
+)
 from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
-_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending")
+_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern")
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
 
@@ -84,13 +101,16 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
     uses = [reader.operand()]
     while texts[reader.position] == ",":
         reader.position += 1
+        if attributes is not None and reader.at("{"):
+            break
         uses.append(reader.operand())
     if attributes is not None:
         read_attributes(reader, attributes)
     if texts[reader.position] != ":":
         reader.unexpected("',' or ':'" if attributes is None else "',', '{' or ':'", (":",))
     reader.position += 1
-    types = reader.types()
+    by_pattern = attributes is not None and "maskPattern" in attributes and len(uses) == 1
+    types = types_by_pattern(reader, attributes) if attributes is not None and by_pattern else reader.types()
     if len(types) != len(uses):
         raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
     if texts[reader.position] != ")":
@@ -118,7 +138,14 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         near = closest(key, _KNOWN_ATTRIBUTES, everything_up_to=0)
         if key not in _KNOWN_ATTRIBUTES and near:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index, near)
+    if "maskPattern" in attributes:
+        mnemonic += ".mask"
     known = VECTOR_OPERATIONS.get(mnemonic)
+    if known is not None and known.name != statement.operation:
+        raise reader.error(f"unknown operation '{statement.name}'", statement.index, (f"pto.{known.name}",))
+    if known is None and "maskPattern" in attributes:
+        index = attributes["maskPattern"].key_index
+        raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
     if known is not None:
         _check_operands(reader, statement, known, inputs, outputs)
         _check_attributes(reader, statement, known, inputs, attributes)
@@ -166,6 +193,8 @@ def _check_attributes(
 ) -> None:
     """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
+        if key == DIRECTION and known.attribute == "maskPattern":
+            continue
         if key not in _KNOWN_ATTRIBUTES:
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
@@ -174,11 +203,24 @@ def _check_attributes(
     given = None if known.attribute is None else attributes.get(known.attribute)
     if known.attribute == "cmpMode" and given is not None:
         enum_word(reader, given, "cmp", COMPARISONS)
+    if known.attribute == "maskPattern" and given is not None:
+        enum_word(reader, given, "mask_pattern", PATTERNS)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
         raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
     if known.attribute == "isBinary" and (given is not None) != (len(inputs.types) > 1):
         legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
+
+
+def _read_print(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `pto.tprint ins(%t : T)`, which writes nothing."""
+    statement.no_result(reader)
+    reader.expect("ins")
+    attributes: Attributes = {}
+    inputs = read_operands(reader, attributes)
+    read_attributes(reader, attributes)
+    texts = sorted_texts(attributes)
+    return TileOperation(PRINT, inputs.names, inputs.types, (), (), texts, span=statement.span)
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:
@@ -358,6 +400,7 @@ HANDLERS: dict[str, Handler] = {
     "pto.alloc_tile": _read_alloc,
     "pto.make_tensor_view": _read_make_view,
     "pto.partition_view": _read_partition,
+    f"pto.{PRINT}": _read_print,
     "pto.set_validshape": _read_set_valid_shape,
     **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES},
 }

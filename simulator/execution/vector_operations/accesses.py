@@ -7,11 +7,10 @@ from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.movement import kept_columns
-from castsim.execution.vector_operations.rearranging import read_bytes, written_bytes
+from castsim.execution.vector_operations.rearranging import REARRANGING, read_bytes, written_bytes
 from castsim.execution.vector_operations.shapes import BUFFER, compared_bytes, is_column, moved_columns, padded_rows
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-
-_REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE)
+from castsim.execution.vector_operations.sorting import pairs_of
+from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 
 
 def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
@@ -64,9 +63,13 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
             if facts.inverts_whole_mask and work.mode == "ne":
                 return Access(BUFFER, dst.address, dst.end, write=True)
             return _rows(dst, dst.valid_rows, compared_bytes(work, facts.compare_bytes)[1], write=True)
-        case Kind.COLUMN_REDUCE:
+        case Kind.COLUMN_REDUCE | Kind.COLUMN_ARGUMENT:
             return _rows(dst, 1, dst.valid_cols * dst.element_bits // 8, write=True)
-        case kind if kind in _REARRANGING:
+        case Kind.SORT:
+            return _rows(dst, dst.valid_rows, work.sources[0].valid_cols * PAIR_BYTES, write=True)
+        case Kind.MERGE:
+            return _rows(dst, dst.valid_rows, sum(map(pairs_of, work.sources)) * PAIR_BYTES, write=True)
+        case kind if kind in REARRANGING:
             return written_bytes(work, behaviour)
         case _:
             return tile_bytes(dst, write=True)
@@ -74,7 +77,7 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
 
 def _read(work: TileWork, behaviour: Behaviour) -> list[Access]:
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
-    if kind in _REARRANGING:
+    if kind in REARRANGING:
         return read_bytes(work, behaviour)
     found = [tile_bytes(source, write=False) for source in work.sources]
     first = work.sources[0] if work.sources else None

@@ -64,6 +64,8 @@ def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
     operation = VECTOR_OPERATIONS[work.mnemonic]
     if operation.kind is Kind.COMPARE:
         return ("spare_mask_bits",) if facts.compare_bytes is None else ()
+    if operation.kind.gives_places:
+        return () if isinstance(work.sources[0].format, IntFormat) else ("maximum_of_nan",)
     read = _OF_FUNCTION.get(operation.function)
     if read is not None:
         needed = operation.function in ("shl", "shr", "axpy") or isinstance(work.dst.format, IntFormat)

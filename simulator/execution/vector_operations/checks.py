@@ -10,7 +10,14 @@ from castsim.execution.vector_operations.behaviour import behaviour_of, compared
 from castsim.execution.vector_operations.overlaps import check_overlaps
 from castsim.execution.vector_operations.regions import check_regions
 from castsim.execution.vector_operations.scratch import check_scratch
-from castsim.execution.vector_operations.shapes import as_rows, is_column, moves_columns, transposes_by_blocks
+from castsim.execution.vector_operations.shapes import (
+    as_rows,
+    expands_column,
+    is_column,
+    moves_columns,
+    transposes_by_blocks,
+    widens,
+)
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.spelling import closest
@@ -114,7 +121,15 @@ def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperat
 
 def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
     wanted = compared_format(work)
-    others = () if operation.kind is Kind.GATHER else work.sources[1:]
+    others = work.sources[1:] if operation.kind is not Kind.GATHER else ()
+    if operation.kind is Kind.COUNTED_CONCATENATE:
+        others = others[:1]
+    if operation.kind is Kind.SORT:
+        others = ()
+        _check_counting(work, work.sources[1], "takes numbers from")
+    if operation.kind is Kind.COUNTED_CONCATENATE:
+        for tile in work.sources[2:]:
+            _check_counting(work, tile, "reads counts from")
     named = [(source.name, source.format.name) for source in others]
     if operation.kind is Kind.COMPARE:
         fmt = work.dst.format
@@ -124,9 +139,14 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
                 span=work.span,
                 legal=("i8", "ui8"),
             )
-    else:
+    elif operation.kind.gives_places:
+        _check_counting(work, work.dst, "writes numbers of elements into")
+    elif not widens(work, operation):
         named.append((work.dst.name, work.dst.format.name))
-    named += [("the scalar", fmt.name) for _, fmt in work.scalars]
+    if operation.kind is Kind.MERGE:
+        named += [("the scalar", "no integer") for _, fmt in work.scalars if not isinstance(fmt, IntFormat)]
+    else:
+        named += [("the scalar", fmt.name) for _, fmt in work.scalars]
     for name, found in named:
         if found != wanted:
             shown = name if name == "the scalar" else f"%{name}"
@@ -135,6 +155,17 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
                 span=work.span,
                 legal=(wanted,),
             )
+
+
+def _check_counting(work: TileWork, tile: Tile, what: str) -> None:
+    """Refuse numbers of elements that are no integers of 32 bits."""
+    fmt = tile.format
+    if not isinstance(fmt, IntFormat) or fmt.bits != 32:
+        raise ReadError(
+            f"{work.mnemonic} {what} a tile of 32-bit integers, %{tile.name} holds {fmt.name}",
+            span=work.span,
+            legal=("i32", "ui32"),
+        )
 
 
 def _check_widths(target: DataflowTarget, work: TileWork) -> None:
@@ -155,10 +186,12 @@ def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
     if moves_columns(work):
         return
     tiles: list[Tile] = list(work.sources)
+    if expands_column(work):
+        tiles = []
     if operation.kind is Kind.ROW_BROADCAST:
         columns = [tile for tile in work.sources if is_column(tile)]
         tiles = columns if len(columns) == len(work.sources) else []
-    if operation.kind is not Kind.ROW_REDUCE:
+    if operation.kind not in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT):
         tiles.append(work.dst)
     if work.mask is not None:
         tiles.append(work.mask)

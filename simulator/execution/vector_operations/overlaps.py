@@ -77,6 +77,8 @@ def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation
         return False  # its first row is read for every row
     if operation.kind is Kind.ROW_BROADCAST and number == vector_operand(work):
         return source.valid_cols == dst.valid_cols
+    if operation.function == "addc" and number == 2 and target.tile_arithmetic.sums_in_steps:
+        return False  # the sum of the first two is written over it
     if operation.divides_constant or work.scalar_first:
         return target.tile_arithmetic.scalar_dividend_in_place
     return True

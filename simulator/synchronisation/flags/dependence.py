@@ -15,10 +15,14 @@ ACCUMULATOR = "acc"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the tool goes by: the pipes, and from how many bytes on a dense result needs no vector barrier."""
+    """What the tool goes by: the pipes, and from how many bytes on a dense result needs no vector barrier.
+
+    `literal` keeps all that was seen in a region that may not be executed (option `flags_past_regions`).
+    """
 
     pipes: Pipes
     exempt_bytes: int | None = None
+    literal: bool = False
 
 
 def dependences(now: Element, front: Element, rules: Rules) -> list[tuple[Buffer, Buffer]]:

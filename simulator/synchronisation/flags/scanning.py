@@ -155,6 +155,9 @@ class _Scanner:
 
     def _remember(self, scan: _Scan, seen: set[int]) -> None:
         """Keep what was seen in a region that may not be executed, if it holds although none of it was."""
+        if self.rules.literal:
+            scan.state.seen |= seen
+            return
         pipes = {scan.element.pipe, *scan.state.ordered}
         scan.state.seen |= {number for number in seen if self.pairs[number].waiter in pipes}
 
