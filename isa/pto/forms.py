@@ -58,9 +58,9 @@ class Forms:
         """Return the statement that begins with a token, and the token behind it, if its form is known."""
         texts = self._texts
         for length, places in self._shapes.get(texts[start], ()):
-            tokens = texts[start : start + length]
-            if len(tokens) < length or texts[start + length] == "{":
+            if start + length >= len(texts) or texts[start + length] == "{":
                 continue
+            tokens = texts[start : start + length]
             values = [tokens[place] for place in places]
             for place in places:
                 tokens[place] = ""
