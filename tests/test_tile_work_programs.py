@@ -299,7 +299,7 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
 def test_the_model_covers_every_operation() -> None:
     apart = {"tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "tci", "tgather", "ttrans", "tconcat", "taxpy"}
     apart |= {"taddc", "tconcatidx", "trowargmax", "trowargmin", "tcolargmax", "tcolargmin"}
-    apart |= {"tgather.mask", "tsort32", "tmrgsort"}
+    apart |= {"tgather.mask", "tgather.compare", "tsort32", "tmrgsort"}
     assert set(TYPES) | apart == set(VECTOR_OPERATIONS)
     assert Model("f32", "a5").neutral("mul") == 1
 
@@ -342,6 +342,7 @@ def _other_kinds(mnemonic: str, element: str, rows: int, cols: int, source: str)
         Kind.COUNTED_CONCATENATE: f"{rows}x{cols}x{element}",
         Kind.SORT: f"{rows}x{cols * 8 // size}x{element}",
         Kind.MERGE: f"{rows}x{cols}x{element}",
+        Kind.COMPARE_GATHER: f"{rows}x{cols}xi32",
         Kind.ROW_ARGUMENT: f"{rows}x8xi32, valid={rows}x1",
         Kind.COLUMN_ARGUMENT: f"1x{cols}xi32",
     }
@@ -392,12 +393,17 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
             if operation.accumulates or operation.kind in (
                 Kind.COMPARE,
                 Kind.COUNTED_CONCATENATE,
+                Kind.COMPARE_GATHER,
             ):  # writes some bytes of its tile, all of which are stored
                 lines.append(moved)
             names = ", ".join("%" + o for o in operands)
             names += ", {maskPattern = #pto.mask_pattern<P1111>}" if operation.kind is Kind.PATTERN_GATHER else ""
             ins = f"ins({names} : {types})"
-            lines.append(f"pto.{operation.name} {ins} outs(%d : {kinds['d']})")
+            outs = f"outs(%d : {kinds['d']})"
+            if operation.kind is Kind.COMPARE_GATHER:
+                lines.append(f"%n = pto.alloc_tile : {kinds['d']}")
+                outs = f"outs(%d, %n : {kinds['d']}, {kinds['d']})"
+            lines.append(f"pto.{operation.name} {ins} {outs}")
             moved = f"pto.tstore ins(%d : {kinds['d']}) outs(%pd : {part})"
         lines.append(moved)
     types = {letter: _element(kinds[letter]) for letter in used if letter not in "st"}
