@@ -96,6 +96,9 @@ def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork 
         return work(mnemonic, tile("i32", 1, cols, BANK), scalars=((0, dst.format),), tmp=tmp, names_tmp=True)
     if kind is Kind.PATTERN_GATHER:
         return work(mnemonic, tile(element, rows, cols // 2, BANK), one, pattern="0101")
+    if kind is Kind.COMPARE_GATHER:
+        counts, scalars = tile("i32", rows, 8, 2 * BANK, valid=(rows, 1)), ((0, one.format),)
+        return work(mnemonic, tile("i32", rows, cols, BANK), one, tmp=tmp, counts=counts, scalars=scalars, mode="gt")
     if kind is Kind.SORT:
         pairs = tile(element, rows, cols * 64 // one.element_bits, BANK)
         return work(mnemonic, pairs, one, tile("u32", rows, cols, 2 * BANK), tmp=tmp)

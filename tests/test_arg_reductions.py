@@ -212,7 +212,7 @@ L, S = Spot("l", "i32", 1, 64, 24576), Spot("s", "f32", 1, 8, 28672)
         (statement("tcolargmax", [A, T], D), "a5", "number of valid columns of %a is 64"),
         (statement("tcolargmax", [A, S], L), "a2a3", "needs 288"),
         (statement("taddc", [A, A], T), "a5", "is not written with these operands"),
-        (statement("tconcatidx", [A, A, D, H], T), "a5", "reads counts from a tile of 32-bit integers, %h holds i16"),
+        (statement("tconcatidx", [A, A, D, H], T), "a5", "takes numbers from a tile of 32-bit integers, %h holds i16"),
         (statement("tconcatidx", [A, A, D, L], T), "a5", "number of valid rows of %l is 1"),
     ],
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from castsim.isa.pto import (
     index_forms,
+    print_form,
     scalar_memory,
     scalars,
     synchronisation,
@@ -294,6 +295,7 @@ HANDLERS: dict[str, Handler] = {
     **index_forms.HANDLERS,
     **scalar_memory.HANDLERS,
     **tile_operations.HANDLERS,
+    **print_form.HANDLERS,
     **tile_alias_forms.HANDLERS,
     **tcvt.HANDLERS,
     **synchronisation.HANDLERS,

@@ -249,6 +249,10 @@ def _tile_operation(node: TileOperation) -> str:
     if node.mnemonic not in VECTOR_OPERATIONS or "." not in node.mnemonic:
         return _plain(node, node.mnemonic, attributes)
     entries = dict(node.attributes)
+    if "maskPattern" not in entries:
+        ins = f"ins({_values(node.inputs)} : {_types(node.input_types)})"
+        outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
+        return f"pto.{text_name(node.mnemonic)} {ins} {outs}{attributes}"
     direction = entries.pop("direction", "")
     pattern = format_attributes(tuple(entries.items()))
     types = _types(node.input_types) + (f", {direction}" if direction else "")

@@ -24,7 +24,7 @@ from castsim.isa.pto.checks import (
     check_valid_operand,
     check_view,
 )
-from castsim.isa.pto.gather_forms import DIRECTION, types_by_pattern
+from castsim.isa.pto.gather_forms import DIRECTION, OFFSET, check_comparison, types_by_pattern, variant_of
 from castsim.isa.pto.program import (
     AllocTile,
     MakeView,
@@ -47,8 +47,8 @@ from castsim.isa.pto.vector_operations import (
     COMPARISONS,
     MATRIX,
     PATTERNS,
-    PRINT,
     VECTOR_OPERATIONS,
+    Kind,
     Role,
     VectorOperation,
 )
@@ -138,8 +138,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         near = closest(key, _KNOWN_ATTRIBUTES, everything_up_to=0)
         if key not in _KNOWN_ATTRIBUTES and near:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index, near)
-    if "maskPattern" in attributes:
-        mnemonic += ".mask"
+    mnemonic = variant_of(mnemonic, attributes, inputs.types, outputs.types)
     known = VECTOR_OPERATIONS.get(mnemonic)
     if known is not None and known.name != statement.operation:
         raise reader.error(f"unknown operation '{statement.name}'", statement.index, (f"pto.{known.name}",))
@@ -171,8 +170,11 @@ def _check_operands(
     for kind, index in typed:
         if not isinstance(kind, TileType | ScalarType):
             raise reader.error(f"{statement.name} works on tiles and scalars", index, known.spellings)
-    if len(outputs.types) != 1 or not isinstance(outputs.types[0], TileType):
-        raise reader.error(f"{statement.name} writes one tile", outputs.type_indices[-1], ("outs(%tile : T)",))
+    if len(outputs.types) != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
+        words = (
+            ("one tile", "outs(%tile : T)") if known.destinations == 1 else ("two tiles", "outs(%tile, %counts : T, T)")
+        )
+        raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
     if not any(_fits(form, inputs.types) for form in known.forms):
         index = inputs.type_indices[0] if inputs.type_indices else statement.index
         raise reader.error(f"{statement.name} is not written with these operands", index, known.spellings)
@@ -193,7 +195,7 @@ def _check_attributes(
 ) -> None:
     """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
-        if key == DIRECTION and known.attribute == "maskPattern":
+        if key == {Kind.PATTERN_GATHER: DIRECTION, Kind.COMPARE_GATHER: OFFSET}.get(known.kind):
             continue
         if key not in _KNOWN_ATTRIBUTES:
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
@@ -201,7 +203,9 @@ def _check_attributes(
         elif key != known.attribute:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index)
     given = None if known.attribute is None else attributes.get(known.attribute)
-    if known.attribute == "cmpMode" and given is not None:
+    if known.kind is Kind.COMPARE_GATHER:
+        check_comparison(reader, attributes)
+    elif known.attribute == "cmpMode" and given is not None:
         enum_word(reader, given, "cmp", COMPARISONS)
     if known.attribute == "maskPattern" and given is not None:
         enum_word(reader, given, "mask_pattern", PATTERNS)
@@ -210,17 +214,6 @@ def _check_attributes(
     if known.attribute == "isBinary" and (given is not None) != (len(inputs.types) > 1):
         legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
-
-
-def _read_print(reader: PtoReader, statement: Statement) -> Operation:
-    """Read `pto.tprint ins(%t : T)`, which writes nothing."""
-    statement.no_result(reader)
-    reader.expect("ins")
-    attributes: Attributes = {}
-    inputs = read_operands(reader, attributes)
-    read_attributes(reader, attributes)
-    texts = sorted_texts(attributes)
-    return TileOperation(PRINT, inputs.names, inputs.types, (), (), texts, span=statement.span)
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:
@@ -400,7 +393,6 @@ HANDLERS: dict[str, Handler] = {
     "pto.alloc_tile": _read_alloc,
     "pto.make_tensor_view": _read_make_view,
     "pto.partition_view": _read_partition,
-    f"pto.{PRINT}": _read_print,
     "pto.set_validshape": _read_set_valid_shape,
     **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES},
 }

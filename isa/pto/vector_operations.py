@@ -59,6 +59,8 @@ class Kind(StrEnum):
     """The elements of a tile that a tile of numbers names, one for each element of the destination."""
     PATTERN_GATHER = "gather by pattern"
     """Every so many-th column, or row, of a tile."""
+    COMPARE_GATHER = "gather by comparison"
+    """The numbers of the columns whose elements compare so with a scalar, and how many they are."""
     SORT = "sort"
     """Pairs of an element and its number, sorted by elements within groups."""
     MERGE = "merge"
@@ -75,7 +77,7 @@ class Kind(StrEnum):
     @property
     def gives_places(self) -> bool:
         """Whether the results are numbers of rows or columns, whatever the elements of the sources are."""
-        return self in (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT)
+        return self in (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.COMPARE_GATHER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,11 @@ class VectorOperation:
     enlarges: bool = False
     scalar_unit: bool = False
     accumulates: bool = False
+
+    @property
+    def destinations(self) -> int:
+        """How many tiles it writes."""
+        return 2 if self.kind is Kind.COMPARE_GATHER else 1
 
     @property
     def name(self) -> str:
@@ -185,6 +192,9 @@ DIRECTIONS = ('"row"', '"col"')
 
 PAIR_BYTES = 8
 """Bytes of a pair of an element and its number in a sorted list; numbers are in the upper four."""
+
+CHOOSING = ("eq", "gt")
+"""Values of `cmpMode` of a gather; the first is the default."""
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 """Values of `cmpMode`; the first is the default."""
@@ -303,6 +313,7 @@ _ALL = (
     _row("tci", Kind.RAMP, "ramp", "s st", "7.7", "descending", scalar_unit=True),
     _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
     _row("tgather.mask", Kind.PATTERN_GATHER, "move", "a", "7.7", "maskPattern"),
+    _row("tgather.compare", Kind.COMPARE_GATHER, "compare", "ast as", "7.7", "cmpMode"),
     _row("tsort32", Kind.SORT, "move", "aa aat", "7.7"),
     _row("tmrgsort", Kind.MERGE, "move", "as aa aaa aaaa", "7.7"),
     _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),

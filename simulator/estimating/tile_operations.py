@@ -118,8 +118,15 @@ class _Operands:
             mode=COMPARISONS[0] if compares else None,
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
             names_tmp=Role.TMP in form,
+            counts=self._counts(),
             pattern=PATTERNS[-1][1:] if self.operation.kind is Kind.PATTERN_GATHER else None,
         )
+
+    def _counts(self) -> Tile | None:
+        """Place the counts of a gather by comparison."""
+        if self.operation.kind is not Kind.COMPARE_GATHER:
+            return None
+        return self._place("counts", format_named("i32"), (self.shape[0], BLOCK // 4), (self.region[0], 1))
 
     def _scalars(self, count: int) -> tuple[tuple[int, Format], ...]:
         """Return zeros of the element type; a merge is one of quarters of a row."""
@@ -151,11 +158,8 @@ class _Operands:
                 return self._bits("dst")
             case Kind.ROW_REDUCE:
                 return self._place("dst", self.format, (rows, self._per_block()), (valid_rows, 1))
-            case Kind.ROW_ARGUMENT:
-                return self._place("dst", format_named("i32"), (rows, BLOCK // 4), (valid_rows, 1))
-            case Kind.COLUMN_ARGUMENT:
-                wide = -(-cols // (BLOCK // 4)) * (BLOCK // 4)
-                return self._place("dst", format_named("i32"), (1, wide), (1, valid_cols))
+            case kind if kind.gives_places:
+                return self._places()
             case Kind.COLUMN_REDUCE:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
             case Kind.TRANSPOSE:
@@ -173,6 +177,18 @@ class _Operands:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
             case _:
                 return self._place("dst", self.format, self.shape, self.region)
+
+    def _places(self) -> Tile:
+        """Place a result that numbers elements."""
+        (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
+        per_block = BLOCK // 4
+        wide = -(-cols // per_block) * per_block
+        shapes = {
+            Kind.ROW_ARGUMENT: ((rows, per_block), (valid_rows, 1)),
+            Kind.COLUMN_ARGUMENT: ((1, wide), (1, valid_cols)),
+            Kind.COMPARE_GATHER: ((rows, wide), (valid_rows, valid_cols)),
+        }
+        return self._place("dst", format_named("i32"), *shapes[self.operation.kind])
 
     def _turned(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return shape and valid region of the transposed source, its rows whole blocks."""

@@ -24,6 +24,8 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
         found += [Access(BUFFER, work.tmp.address, work.tmp.end, write) for write in (False, True)]
     if work.mask is not None:
         found.append(_rows(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
+    if work.counts is not None:
+        found.append(count_bytes(work, work.counts))
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
         found.append(tile_bytes(work.dst, write=False))
     if float_route(work, behaviour.facts) is not None:
@@ -31,6 +33,14 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
     if behaviour.window is not None:
         found += [Access(BUFFER, *behaviour.window, write) for write in (False, True)]
     return tuple(found)
+
+
+def count_bytes(work: TileWork, counts: Tile) -> Access:
+    """Return the bytes of the counts of a gather by comparison: one element per row, in a column or in one row."""
+    rows, size = work.dst.valid_rows, counts.element_bits // 8
+    if is_column(counts) or (counts.valid_rows, counts.valid_cols) == (1, rows):
+        return Access(BUFFER, counts.address, counts.address + rows * size, write=True)
+    return _rows(counts, rows, size, write=True)
 
 
 def tile_bytes(tile: Tile, *, write: bool) -> Access:

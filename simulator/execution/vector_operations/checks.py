@@ -36,7 +36,7 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
         ScratchError: a scratch tile that is too small.
     """
     operation, rule = _known(target, work)
-    for tile in (work.dst, *work.sources, work.tmp, work.mask):
+    for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts):
         if tile is not None:
             check_tile(target, tile, work.span)
     _check_types(target, work, operation, rule)
@@ -119,18 +119,16 @@ def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperat
     )
 
 
+_ALIKE = {Kind.GATHER: 1, Kind.SORT: 1, Kind.COUNTED_CONCATENATE: 2}
+"""How many sources have the element type that is computed in, where not all have; the others hold numbers."""
+
+
 def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
-    wanted = compared_format(work)
-    others = work.sources[1:] if operation.kind is not Kind.GATHER else ()
-    if operation.kind is Kind.COUNTED_CONCATENATE:
-        others = others[:1]
-    if operation.kind is Kind.SORT:
-        others = ()
-        _check_counting(work, work.sources[1], "takes numbers from")
-    if operation.kind is Kind.COUNTED_CONCATENATE:
-        for tile in work.sources[2:]:
-            _check_counting(work, tile, "reads counts from")
-    named = [(source.name, source.format.name) for source in others]
+    wanted, alike = compared_format(work), _ALIKE.get(operation.kind, len(work.sources))
+    if operation.kind is not Kind.GATHER:
+        for tile in work.sources[alike:]:
+            _check_counting(work, tile, "takes numbers from")
+    named = [(source.name, source.format.name) for source in work.sources[1:alike]]
     if operation.kind is Kind.COMPARE:
         fmt = work.dst.format
         if not isinstance(fmt, IntFormat) or fmt.bits != 8:
@@ -140,7 +138,8 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
                 legal=("i8", "ui8"),
             )
     elif operation.kind.gives_places:
-        _check_counting(work, work.dst, "writes numbers of elements into")
+        for tile in (work.dst, *((work.counts,) if work.counts is not None else ())):
+            _check_counting(work, tile, "writes numbers of elements into")
     elif not widens(work, operation):
         named.append((work.dst.name, work.dst.format.name))
     if operation.kind is Kind.MERGE:

@@ -19,7 +19,7 @@ from castsim.execution.vector_operations.reductions import (
     reduce_columns_by_pairs,
     reduce_rows,
 )
-from castsim.execution.vector_operations.selection import compare, select
+from castsim.execution.vector_operations.selection import choose, compare, select
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, vector_operand, widens
 from castsim.execution.vector_operations.sorting import merge_lists, sort_groups
 from castsim.isa.codes import Codes
@@ -52,13 +52,15 @@ class TileEffect:
 
         dst = shifted(work.dst)
         sources = tuple(shifted(source) for source in work.sources)
-        tmp = mask = None
+        tmp = mask = counts = None
         if work.tmp is not None:
             tmp = shifted(work.tmp)
             next(remaining)  # tmp is read and written: two accesses that move together
         if work.mask is not None:
             mask = shifted(work.mask)
-        return replace(self, work=replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask))
+        if work.counts is not None:
+            counts = shifted(work.counts)
+        return replace(self, work=replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask, counts=counts))
 
     def apply(self, buffer: Bytes) -> None:
         """Run the operation on the unified buffer; every source is read before anything is written."""
@@ -78,6 +80,8 @@ class TileEffect:
                 select(buffer, work, behaviour)
             case Kind.PART:
                 _in_part(buffer, work, behaviour)
+            case Kind.COMPARE_GATHER:
+                choose(buffer, work)
             case Kind.SORT:
                 sort_groups(buffer, work)
             case Kind.MERGE:

@@ -51,6 +51,11 @@ def check_overlaps(
         others = [(work.dst, written), *zip(work.sources, read, strict=True)]
         _check_apart(work, "tmp", work.tmp, rest[0], others)
         rest = rest[2:]
+    if work.counts is not None:
+        held = work.tmp, accesses[1 + len(work.sources)]
+        others = [(work.dst, written), *zip(work.sources, read, strict=True)]
+        others += [(held[0], held[1])] if held[0] is not None else []
+        _check_apart(work, "counts", work.counts, rest[0], others)
     if work.mask is not None:
         others = [(work.dst, written)] + ([(work.tmp, accesses[1 + len(work.sources)])] if work.tmp else [])
         _check_apart(work, "mask", work.mask, rest[0], others)

@@ -250,6 +250,26 @@ def _check_pattern(_target: DataflowTarget, work: TileWork, _operation: VectorOp
         )
 
 
+def _check_comparison(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    (source,), counts = work.sources, work.counts
+    assert counts is not None
+    _rows(work, source)
+    if counts.valid_rows != source.valid_rows and region(counts) != (1, source.valid_rows):
+        raise _refusal(work, "valid region", counts, _extent(region(counts)), source, _extent(region(source)))
+    if target.tile_arithmetic.gather_scales_in_tmp and work.tmp is None:
+        raise TileError(
+            f"{work.mnemonic} on {target.name} needs a tmp tile",
+            span=work.span,
+            legal=(f"ins(%{source.name}, %scalar, %tmp)",),
+        )
+    if source.format.name in target.tile_arithmetic.equality_only and work.mode not in (None, "eq"):
+        raise TileError(
+            f"{work.mnemonic} of {source.format.name} compares for equality only on {target.name}",
+            span=work.span,
+            legal=("cmpMode = #pto<cmp eq>",),
+        )
+
+
 def _check_sort(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     source, places = work.sources
     _rows(work, source)
@@ -358,6 +378,7 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], Non
     Kind.GATHER: _check_gather,
     Kind.TRANSPOSE: _check_transposition,
     Kind.PATTERN_GATHER: _check_pattern,
+    Kind.COMPARE_GATHER: _check_comparison,
     Kind.SORT: _check_sort,
     Kind.MERGE: _check_merge,
     Kind.CONCATENATE: _check_concatenation,

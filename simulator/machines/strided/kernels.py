@@ -35,7 +35,12 @@ from castsim.machines.strided.kernels_rearranging import (
 )
 from castsim.machines.strided.kernels_rows import lower_row_broadcast, lower_row_expansion, lower_row_reduction
 from castsim.machines.strided.kernels_selection import lower_comparison, lower_scalar_selection, lower_selection
-from castsim.machines.strided.kernels_sorting import lower_merge, lower_pattern_gather, lower_sort
+from castsim.machines.strided.kernels_sorting import (
+    lower_comparing_gather,
+    lower_merge,
+    lower_pattern_gather,
+    lower_sort,
+)
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _Lowering = Callable[[KernelSequence, TileWork, StridedOperation], None]
@@ -61,6 +66,7 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "ramp": lower_ramp,
     "gather": lower_gather,
     "pattern_gather": lower_pattern_gather,
+    "compare_gather": lower_comparing_gather,
     "sort": lower_sort,
     "merge": lower_merge,
     "transposition": lower_transposition,

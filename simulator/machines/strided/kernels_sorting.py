@@ -5,10 +5,12 @@ from __future__ import annotations
 from castsim.execution.tiles import TileWork
 from castsim.execution.tree import Block, loop_of
 from castsim.execution.vector_operations.sorting import GROUP, block_pairs, pairs_of
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import PAIR_BYTES
 from castsim.machines.strided.kernel_sequence import KernelSequence, Region, operand_of
 from castsim.machines.strided.kernels_elementwise import always
-from castsim.machines.strided.operations import BLOCK, Stream
+from castsim.machines.strided.operations import BLOCK, SetFlag, Stream, WaitFlag
 from castsim.targets.strided_repeat import StridedOperation
 
 
@@ -99,6 +101,35 @@ def lower_pattern_gather(sequence: KernelSequence, work: TileWork, kernel: Strid
         to = Stream(dst.at(start).address, dst.format, 1, 0, work.dst.row_pitch, work.dst.valid_cols)
         whole = Stream(src.at(start).address, src.format, 1, 0, source.row_pitch, source.valid_cols)
         sequence.issue(mnemonic, min(sequence.limit, rows - start), to, (whole,))
+
+
+def lower_comparing_gather(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+    """Append, for every row: the comparison into tmp, the numbers kept by its bits, the count by the scalar unit.
+
+    Source: none but that the vector and the scalar unit wait for each other; that numbers stand ready is assumed.
+    """
+    compare, keep = kernel.instructions
+    (source,), tmp, pipes = work.sources, work.tmp, sequence.target.pipes
+    if tmp is None:
+        raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
+    dst, src, lanes = operand_of(work.dst), operand_of(source), sequence.lanes(source.format)
+    repeats = -(-source.valid_cols // lanes)
+    per_repeat = lanes // 8
+    bits = Stream(tmp.address, format_named("i8"), 1, 0, per_repeat, per_repeat)
+
+    def row(number: int) -> Block:
+        inner = KernelSequence(sequence.target)
+        whole = src.at(number).along(inner.repeat_blocks)
+        inner.add((inner.vector(compare, repeats, bits, (whole,), mask=inner.full, lanes=lanes),))
+        inner.barrier()
+        kept = Stream(dst.at(number).address, dst.format, 1, 0, 0, work.dst.valid_cols)
+        inner.add((inner.vector(keep, 1, kept, (bits,), mask=inner.full),))
+        inner.await_vector()
+        inner.add((inner.scalar("read"), inner.scalar("write"), inner.scalar("loop")))
+        inner.add((SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0)))
+        return inner.close()
+
+    sequence.add(loop_of(source.valid_rows, row))
 
 
 def _stride_of(work: TileWork) -> tuple[int, int]:

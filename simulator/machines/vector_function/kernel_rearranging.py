@@ -41,6 +41,8 @@ def rearranging_nests(
             return (_gather(operands, work, kernel, register_bytes),)
         case "pattern_gather":
             return (_squeezed(operands, work, kernel, register_bytes),)
+        case "compare_gather":
+            return (_chosen(operands, work, kernel, register_bytes),)
         case "sort":
             return (_sorted(operands, work, kernel),)
         case "merge":
@@ -84,6 +86,18 @@ def _squeezed(operands: Operands, work: TileWork, kernel: VectorFunctionOperatio
     (kept,) = chain(kernel.instructions, ("v0",), region.width)
     trip: Trip = (load, region.predicate, kept, region.store(kept.results[0]))
     return region.nest(trip, (dst.row_pitch, region.trip_bytes // times))
+
+
+def _chosen(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+    """Loaded, compared, the numbers squeezed and stored; the count of each row behind its last trip: assumed."""
+    (source,), dst, counts = work.sources, work.dst, work.counts
+    region = region_of(source, source.valid_rows, source.valid_cols, register_bytes)
+    load = operands.load("v0", "NORM", source.address, region.steps(source))
+    steps = chain(kernel.instructions, ("v0",), region.width)
+    trip: Trip = (load, region.predicate, *steps, region.store(steps[-1].results[0]))
+    if counts is not None:
+        operands.add(counts.address)
+    return region.nest(trip, (dst.row_pitch, 0))
 
 
 def _sorted(operands: Operands, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
