@@ -88,6 +88,10 @@ class TransferLimits(Fact):
     """Bursts (rows) per transfer instruction, and rows of a tile that is transferred; None: no limit is known."""
     zero_pad_only: tuple[str, ...] = ()
     """Formats that a load pads with zero or not at all."""
+    refused_formats: tuple[str, ...] = ()
+    """Elements that no load or store moves unless some cast has them; those that hold two values by the name that
+    programs have for them.
+    """
     skewed_lines: bool = False
     """Whether the library, where a part has longer lines than the tile, begins the next line where the tile's ends."""
 

@@ -19,7 +19,7 @@ def with_options(target: _Target, values: Mapping[str, int | str]) -> _Target:
     Raises:
         ReadError: no such option, or a value that it cannot have; the legal ones are listed.
     """
-    options = dict(target.options)
+    options = target.options.copy()
     for name, value in values.items():
         if name not in options:
             raise ReadError(f"{target.name} has no option '{name}'", legal=options)
@@ -41,9 +41,18 @@ class _Watched(dict[str, Option]):
         super().__init__(options)
         self.read = read
 
+    def copy(self) -> _Watched:
+        """Return a copy that goes on noting."""
+        return _Watched(self, self.read)
+
     def __getitem__(self, name: str) -> Option:
         self.read.add(name)
         return super().__getitem__(name)
+
+
+def unwatched(target: _Target) -> _Target:
+    """Return a copy of the target whose options are looked up without anybody's notice."""
+    return target.model_copy(update={"options": dict(target.options)})
 
 
 def watched(target: _Target, read: set[str]) -> _Target:

@@ -175,6 +175,17 @@ class VectorCast(Table):
     saturation_off_by_default: bool
 
 
+class InstructionSaturation(Fact):
+    """Casts from one of `sources` to one of `formats` that saturate by an operand of their instruction.
+
+    So it is in the micro back end; there they round by any of `roundings`.
+    """
+
+    sources: tuple[str, ...]
+    formats: tuple[str, ...]
+    roundings: tuple[Rounding, ...]
+
+
 class VectorFunctionTarget(DataflowTarget):
     """A chip of this mechanism."""
 
@@ -184,6 +195,7 @@ class VectorFunctionTarget(DataflowTarget):
     banks: FunctionBufferPorts
     control: FunctionControlBits
     control_classes: dict[str, ControlClass]
+    instruction_saturation: InstructionSaturation | None = None
     variant_choice: VariantChoice
     kernels: Kernels
     profiled_sequences: tuple[ProfiledSequence, ...]

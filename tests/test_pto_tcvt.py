@@ -124,10 +124,19 @@ def test_both_saturations(mode: Saturation, form: str) -> None:
     assert (node.rounding, node.saturation) == (None, mode)
 
 
+@pytest.mark.parametrize("mode", Saturation)
+@pytest.mark.parametrize("spelling", ["1 ins/outs", "4 attributes after outs", "6 SSA", "7 bare", "9 generic"])
+def test_satmode_is_the_newer_name_of_sat_mode(spelling: str, mode: Saturation) -> None:
+    node = tcvt_of(fill(SPELLINGS[spelling], f"satmode = #pto<saturation_mode {mode.name}>"))
+    assert node.saturation == mode
+
+
 @pytest.mark.parametrize(
     ("attributes", "message", "legal"),
     [
-        ("satmode = #pto<saturation_mode ON>", "no attribute 'satmode'", "sat_mode"),
+        ("satMode = #pto<saturation_mode ON>", "no attribute 'satMode'", "sat_mode"),
+        ("satmode = #pto<saturation_mode YES>", "unknown saturation_mode 'YES'", "OFF"),
+        ("satmode = #pto<saturation_mode ON>, sat_mode = #pto<saturation_mode ON>", "one attribute", "sat_mode"),
         ("sat = #pto<saturation_mode ON>", "no attribute 'sat'", "sat_mode"),
         ("saturation = #pto<saturation_mode ON>", "no attribute 'saturation'", "sat_mode"),
         ("round = #pto<round_mode RINT>", "no attribute 'round'", "rmode"),
@@ -216,13 +225,13 @@ def test_malformed_casts_are_refused(text: str, message: str) -> None:
 
 
 def test_the_place_is_that_of_the_word_at_fault() -> None:
-    text = function(f"{ALLOC}  pto.tcvt ins(%s {{satmode = #pto<saturation_mode ON>}} : {T0}) outs(%d : {T1})")
+    text = function(f"{ALLOC}  pto.tcvt ins(%s {{satMode = #pto<saturation_mode ON>}} : {T0}) outs(%d : {T1})")
     with pytest.raises(ReadError) as caught:
         parse(text, "k.pto")
     span = caught.value.span
     assert span is not None
-    assert (span.file, span.line, span.length) == ("k.pto", 5, len("satmode"))
-    assert span.text[span.column - 1 :].startswith("satmode")
+    assert (span.file, span.line, span.length) == ("k.pto", 5, len("satMode"))
+    assert span.text[span.column - 1 :].startswith("satMode")
 
 
 def test_the_span_of_a_cast_is_its_name() -> None:

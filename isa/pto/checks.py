@@ -11,25 +11,32 @@ from dataclasses import replace
 from math import prod
 
 from castsim.isa.errors import Span, TileError
-from castsim.isa.formats import FORMATS
+from castsim.isa.pto.packed import element_format, unpacked
 from castsim.isa.pto.program import PartitionType, TileType, Type, ViewType
 
 
 def check_cast_shapes(src: TileType, dst: TileType, span: Span) -> None:
     """Reject a cast between tiles of different shape or valid region; a dynamic extent agrees with any.
 
+    A column of 4-bit pairs stands for two.
+
     Raises:
         TileError: both shapes, or both valid regions, are named.
     """
+    packed = [name for name, tile in (("src", src), ("dst", dst)) if unpacked(tile) is not tile]
+    counted = f" ({' and '.join(packed)} counted in values, two per element)" if packed else ""
+    src, dst = unpacked(src), unpacked(dst)
     if (src.rows, src.cols) != (dst.rows, dst.cols):
         raise TileError(
-            f"tcvt expects src and dst of one shape: src has {src.rows}x{src.cols}, dst has {dst.rows}x{dst.cols}",
+            f"tcvt expects src and dst of one shape: src has {src.rows}x{src.cols}, dst has {dst.rows}x{dst.cols}"
+            f"{counted}",
             span=span,
         )
     pairs = ((src.valid_rows, dst.valid_rows), (src.valid_cols, dst.valid_cols))
     if any(a is not None and b is not None and a != b for a, b in pairs):
         raise TileError(
-            f"tcvt expects src and dst with the same valid region: src has {_region(src)}, dst has {_region(dst)}",
+            f"tcvt expects src and dst with the same valid region: src has {_region(src)}, dst has {_region(dst)}"
+            f"{counted}",
             span=span,
         )
 
@@ -56,7 +63,7 @@ def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence
     Two elements share a byte, so every stride is even except the unit stride innermost, and a part begins at an even
     element.
     """
-    if FORMATS[element].bits != 4:
+    if element_format(element).bits != 4:
         return
     for position, stride in enumerate(strides):
         innermost = position == len(strides) - 1
@@ -146,13 +153,13 @@ def check_alias(mnemonic: str, source: TileType, result: TileType, span: Span) -
     if mnemonic == "bitcast":
         if replace(result, element=source.element) != source:
             raise TileError("bitcast changes the element type alone", span=span)
-        if FORMATS[result.element].bits > FORMATS[source.element].bits:
+        if element_format(result.element).bits > element_format(source.element).bits:
             raise TileError(f"bitcast to a wider element: {source.element} to {result.element}", span=span)
         return
     if (source.scatter_layout == "none_box") != (result.scatter_layout == "none_box"):
         raise TileError("treshape between a boxed tile and one without boxes", span=span)
-    before, after = (tile.rows * tile.cols * FORMATS[tile.element].bits for tile in (source, result))
-    if before != after and min(FORMATS[source.element].bits, FORMATS[result.element].bits) >= 8:
+    before, after = (tile.rows * tile.cols * element_format(tile.element).bits for tile in (source, result))
+    if before != after and min(element_format(source.element).bits, element_format(result.element).bits) >= 8:
         raise TileError(f"treshape keeps the size: {before // 8} bytes to {after // 8}", span=span)
 
 

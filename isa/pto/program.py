@@ -96,13 +96,17 @@ class Convert(Located):
 
 @dataclass(frozen=True, slots=True)
 class AllocTile(Located):
-    """`%t = pto.alloc_tile [addr = %a] [valid_row = %r] [valid_col = %c] : !pto.tile_buf<...>`."""
+    """`%t = pto.alloc_tile [addr = %a] [valid_row = %r] [valid_col = %c] : !pto.tile_buf<...>`.
+
+    `added` marks one that the assembler adds and no text has.
+    """
 
     result: str
     type: TileType
     address: str | None = None
     valid_row: str | None = None
     valid_col: str | None = None
+    added: bool = False
 
 
 @dataclass(frozen=True, slots=True)

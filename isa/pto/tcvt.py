@@ -24,11 +24,11 @@ from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
 from castsim.isa.pto.tile_operations import Use, read_operands
 
-_KEYS = ("rmode", "sat_mode")
+_KEYS = ("rmode", "sat_mode", "satmode")
 # Names seen for the two attributes elsewhere; the front end keeps them silently and ignores them.
 _OTHER_KEYS = {
     **dict.fromkeys(("round", "rounding", "round_mode", "roundmode", "rnd", "mode"), "rmode"),
-    **dict.fromkeys(("sat", "satmode", "saturate", "saturation", "saturation_mode", "satMode"), "sat_mode"),
+    **dict.fromkeys(("sat", "saturate", "saturation", "saturation_mode", "satMode"), "sat_mode"),
 }
 Typed = tuple[Use, Type, int]
 
@@ -126,11 +126,12 @@ def _read_hash_attributes(reader: PtoReader) -> Attributes:
         reader.expect("=")
         value_index = reader.position
         if reader.kinds[value_index] not in (TokenKind.WORD, TokenKind.ATTRIBUTE):
-            words = {"rmode": tuple(ROUND_MODES), "sat_mode": tuple(SATURATIONS)}.get(key, ())
+            modes = tuple(SATURATIONS)
+            words = {"rmode": tuple(ROUND_MODES), "sat_mode": modes, "satmode": modes}.get(key, ())
             reader.unexpected(f"a value of {key}", words)
         reader.position += 1
         text = reader.texts[value_index]
-        name = {"rmode": "round_mode", "sat_mode": "saturation_mode"}.get(key)
+        name = {"rmode": "round_mode", "sat_mode": "saturation_mode", "satmode": "saturation_mode"}.get(key)
         if name is not None and reader.kinds[value_index] is TokenKind.WORD:
             text = f"#pto<{name} {text}>"
         found[key] = Attribute(text, key_index, value_index)
@@ -183,8 +184,11 @@ def _modes(reader: PtoReader, attributes: Attributes) -> tuple[RoundMode | None,
             legal = (meant,) if meant else closest(key, _KEYS)
             raise reader.error(f"tcvt has no attribute '{key}'", attribute.key_index, legal)
     rounding = rounding_from(reader, attributes["rmode"]) if "rmode" in attributes else None
-    saturation = saturation_from(reader, attributes["sat_mode"]) if "sat_mode" in attributes else None
-    return rounding, saturation
+    given = [attributes[key] for key in ("sat_mode", "satmode") if key in attributes]
+    if len(given) > 1:
+        last = max(given, key=lambda attribute: attribute.key_index)
+        raise reader.error("sat_mode and satmode are one attribute; tcvt takes it once", last.key_index, ("sat_mode",))
+    return rounding, saturation_from(reader, given[0]) if given else None
 
 
 def _build(

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.isa.errors import TileError
-from castsim.isa.formats import FORMATS
 from castsim.isa.pto.attributes import check_keys, read_attributes
 from castsim.isa.pto.lexer import TokenKind
+from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import AllocTiles, GetTile, MultiTileType, Operation, ScalarType, Subview, TileType
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.statement import Handler, Statement
@@ -134,7 +134,7 @@ def _box(kind: TileType) -> tuple[int, int]:
     """Return rows and columns of the inner box of a tile."""
     if kind.fractal in _BOXES:
         return _BOXES[kind.fractal]
-    across = max(32 * 8 // FORMATS[kind.element].bits, 1)
+    across = max(32 * 8 // element_format(kind.element).bits, 1)
     return (_BOX_ROWS, across) if kind.scatter_layout == "row_major" else (across, _BOX_ROWS)
 
 

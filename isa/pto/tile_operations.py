@@ -40,6 +40,7 @@ from castsim.isa.pto.program import (
     ViewType,
 )
 from castsim.isa.pto.reader import PtoReader
+from castsim.isa.pto.scratch_forms import form_of
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
 from castsim.isa.pto.vector_operations import (
@@ -49,7 +50,6 @@ from castsim.isa.pto.vector_operations import (
     PATTERNS,
     VECTOR_OPERATIONS,
     Kind,
-    Role,
     VectorOperation,
 )
 from castsim.isa.warning_text import WarningKind
@@ -175,19 +175,12 @@ def _check_operands(
             ("one tile", "outs(%tile : T)") if known.destinations == 1 else ("two tiles", "outs(%tile, %counts : T, T)")
         )
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
-    if not any(_fits(form, inputs.types) for form in known.forms):
+    if form_of(known, inputs.types) is None:
         index = inputs.type_indices[0] if inputs.type_indices else statement.index
         raise reader.error(f"{statement.name} is not written with these operands", index, known.spellings)
     for kind, index in zip(inputs.types, inputs.type_indices, strict=True):
         if isinstance(kind, ScalarType) and kind.name in ("index", "i1"):
             raise reader.error(f"{statement.name} takes a scalar of the tile's element type, not {kind.name}", index)
-
-
-def _fits(form: tuple[Role, ...], types: tuple[Type, ...]) -> bool:
-    """Whether operands of these types can stand in this form."""
-    return len(form) == len(types) and all(
-        isinstance(kind, ScalarType) == (role is Role.SCALAR) for role, kind in zip(form, types, strict=True)
-    )
 
 
 def _check_attributes(
@@ -211,7 +204,7 @@ def _check_attributes(
         enum_word(reader, given, "mask_pattern", PATTERNS)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
         raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
-    if known.attribute == "isBinary" and (given is not None) != (len(inputs.types) > 1):
+    if known.attribute == "isBinary" and given is None and len(inputs.types) > 1:
         legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
 

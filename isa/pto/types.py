@@ -41,8 +41,18 @@ LOWERED: dict[str, str] = {
 EXTENSIONS: dict[str, str] = {"hif8": "hif8", "f4E2M1x2": "e2m1", "f4E1M2x2": "e1m2", "s4": "i4"}
 """Element spellings of castsim alone."""
 
+PREFIXED: dict[str, str] = {
+    "!pto.hif8": "hif8",
+    "!pto.f8E8M0": "e8m0",
+    "!pto.f4E2M1x2": "e2m1_pair",
+    "!pto.f4E1M2x2": "e1m2_pair",
+    "!pto.hif8x2": "hif8_pair",
+    "!pto.bf16x2": "bf16_pair",
+}
+"""Element spellings of the vendor's newer front ends (docs/reference/pto.md section 2.4)."""
+
 _ELEMENT_SPELLING: dict[str, str] = {}
-for _spelling, _name in (*ELEMENTS.items(), *EXTENSIONS.items()):
+for _spelling, _name in (*ELEMENTS.items(), *EXTENSIONS.items(), *PREFIXED.items()):
     _ELEMENT_SPELLING.setdefault(_name, _spelling)  # the first is the canonical one: i16 before si16
 
 SCALARS: dict[str, str] = {
@@ -100,11 +110,14 @@ def read_element(field: FieldText, warn: Warn) -> str:
         own = f"element type {text} is a castsim spelling; the vendor's front end cannot check this program"
         warn(WarningKind.ELEMENT_TYPE, own, field.span())
         return EXTENSIONS[text]
+    if text in PREFIXED:
+        return PREFIXED[text]
     if text in _REFUSED:
         reason, instead = _REFUSED[text]
         raise field.error(f"{text} is not an element type of a tile, view or pointer: {reason}", instead)
     raise field.error(
-        f"unknown element type '{text}'", closest(text, (*ELEMENTS, *LOWERED, *EXTENSIONS), everything_up_to=30)
+        f"unknown element type '{text}'",
+        closest(text, (*ELEMENTS, *LOWERED, *EXTENSIONS, *PREFIXED), everything_up_to=30),
     )
 
 
@@ -119,6 +132,8 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         return _read_scalar(source, start, text)
     match = _TYPE.fullmatch(text)
     name = match.group(1) if match else text[1:]
+    if text in PREFIXED:
+        raise source.error(f"{text} is an element type: no value is of that type", start, len(text), _KNOWN)
     if f"!{name}" not in _KNOWN:
         if name in _UNSUPPORTED:
             raise source.error(f"type '!{name}' is not supported", start, len(text), _KNOWN)

@@ -50,6 +50,8 @@ def declare(parser: ArgumentParser) -> None:
         default="insert",
         help="programs without flags: insert (default), interlock, barriers, program",
     )
+    add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05 or 2026-07")
+    add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
     more = ", ".join(further_reports())

@@ -16,7 +16,8 @@ class Tile:
 
     `address` and `row_pitch` count bytes, extents elements. `element_bits` is what one element takes in pitch and
     pointer arithmetic, which for 4-bit formats may differ from the packed width. Of a part of another tile, `reach`
-    counts the bytes from its first to its last element; `type` may then have the shape of the whole.
+    counts the bytes from its first to its last element; `type` may then have the shape of the whole. `added` marks a
+    tmp tile that the assembler adds.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Tile:
     valid_cols: int
     element_bits: int
     reach: int | None = None
+    added: bool = False
 
     @property
     def rows(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from castsim.execution.choices import OLDEST, TOOLCHAIN
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.walk import Lowerer
 from castsim.isa.errors import ReadError
@@ -15,6 +16,7 @@ from castsim.running.reading import load_tiles
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, walking_of
 from castsim.targets import Target
+from castsim.targets.options import with_options
 
 
 def load_program(
@@ -63,7 +65,12 @@ def load(
 
 
 def load_text(text: str, name: str, target: Target, limits: Limits = DEFAULT_LIMITS) -> LoadedProgram:
-    """Read a program from memory; `name` is what messages call it, its suffix tells the language."""
+    """Read a program from memory; `name` is what messages call it, its suffix tells the language.
+
+    What is written here says all that it means to the oldest assembler.
+    """
+    if TOOLCHAIN in target.options:
+        target = with_options(target, {TOOLCHAIN: OLDEST})
     request = LoadRequest(target, limits=limits)
     source = source_of(text, name, request.prefers_assembly)
     return _reader(source.language)(source, request)

@@ -23,7 +23,7 @@ from castsim.execution.walk.structure import nodes, reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import format_named
+from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of
 from castsim.running.loaded import Inputs, Issued, Treatment
@@ -66,7 +66,7 @@ class ReadingProgram:
     def arguments(self) -> Mapping[str, ArgumentUse]:
         """The tensor arguments; how much of them is used is known once the program has been walked."""
         return {
-            each.name: ArgumentUse(format_named(each.type.element))
+            each.name: ArgumentUse(held_format(element_format(each.type.element))[0])
             for each in self.walking.function.arguments
             if isinstance(each.type, pto.PointerType)
         }

@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.engines import engine_for, simulate
+from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
 from castsim.isa.codes import Codes
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, Span
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Treatment
 from castsim.running.loading import load
 from castsim.synchronisation.races import MODES, STOP, Finding
 from castsim.targets import Target
+from castsim.targets.options import with_options
 from castsim.timing import Listener, PipeTiming, Timing
 
 if TYPE_CHECKING:
@@ -58,6 +60,11 @@ class Result:
         return self.timing
 
     @property
+    def choices(self) -> tuple[tuple[Choice, Span], ...]:
+        """Options that decide results, as the text leaves them open, each with a place."""
+        return self.loaded.executed.choices
+
+    @property
     def warnings(self) -> Warnings:
         """Warnings on what the program asks for in vain, or does in a surprising way; each with its place."""
         return self.loaded.executed.warnings
@@ -81,6 +88,8 @@ def run(
     max_walk: int | None = None,
     max_statements: int = MAX_STATEMENTS,
     max_elements: int = MAX_ELEMENTS,
+    toolchain: str | None = None,
+    backend: str | None = None,
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
@@ -106,6 +115,8 @@ def run(
         max_elements: elements that one tensor argument may have.
         stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` refuses
             the first, `ignore` does not look; the values are the old ones.
+        toolchain: the assembler of a tile program, `older`, `2026-05` or `2026-07`; None: the target's option.
+        backend: `library` or `vpto`, on A5; None: the target's option.
 
     Raises:
         ReadError, IllegalError, TileError, ScratchError, RaceError, StaleReadError, LimitError: see
@@ -113,9 +124,11 @@ def run(
     """
     beside = None if declare is None else Path(declare)
     limits = Limits(max_statements, max_walk, max_elements)
+    changes = {name: value for name, value in ((TOOLCHAIN, toolchain), (BACKEND, backend)) if value is not None}
     loaded = load(
-        Path(program), target, entry, args or {}, sync=sync, declare=beside, opaque=timing_only, limits=limits
-    )
+        Path(program), target, entry, args or {}, lambda chosen: with_options(chosen, changes), sync=sync,
+        declare=beside, opaque=timing_only, limits=limits,
+    )  # fmt: skip
     return run_loaded(
         loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline,
         races=races, skip=skip, stale_reads=stale_reads, limits=limits,

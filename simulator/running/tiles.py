@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from castsim.execution.choices import Choice
 from castsim.execution.choosing import choose_entry, choose_target
 from castsim.execution.dataflow.idle import NO_VALUES, PATH_ONLY, Idle
 from castsim.execution.filling import check_elements, filled_memory
@@ -22,7 +23,7 @@ from castsim.execution.walk.memory import put_elements
 from castsim.execution.walk.structure import has_flags
 from castsim.isa import pto
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
@@ -101,6 +102,8 @@ class Walking:
     elements: Elements
     plan: Plan | None
     """The function with the flags that it lacked; None if it is walked as it is."""
+    choices: tuple[tuple[Choice, Span], ...] = ()
+    """What the assembler decided before."""
 
     def program(self, memory: Memory | None = None) -> TileProgram:
         """Return the program walked, lowered and synchronised.
@@ -119,6 +122,7 @@ class Walking:
             raise ReadError(
                 f"@{self.function.name} has flags or barriers of its own; --sync interlock is for programs without"
             )
+        executed = replace(executed, choices=(*self.choices, *executed.choices))
         inserted = None if plan is None else noted(plan.inserts, executed)
         if inserted is not None:
             executed = replace(executed, tree=replace(executed.tree, interlocked=False))
@@ -147,9 +151,10 @@ def walking_of(source: Source, request: LoadRequest) -> Walking:
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
     scalars, elements = split_arguments(function, request.args)
     chip = tile_target(chosen)
+    function, choices = request.make_lowerer(chosen).completed(function)
     flagged = has_flags(function.body or ())
     plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)
-    return Walking(file, text, parsed, function, chip, request, scalars, elements, plan)
+    return Walking(file, text, parsed, function, chip, request, scalars, elements, plan, choices)
 
 
 def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:

@@ -21,6 +21,7 @@ from castsim.commands.option_values import (
 )
 from castsim.commands.outcome import Outcome
 from castsim.engines import ENGINES
+from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
@@ -157,6 +158,8 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
         "--show-sync": options.show_sync,
         "--races": options.races == "report",
         "--unsafe-scratch": options.unsafe_scratch,
+        f"--{TOOLCHAIN}": options.toolchain is not None,
+        f"--{BACKEND}": options.backend is not None,
     }
     for option, was_given in given.items():
         if was_given:
@@ -184,7 +187,7 @@ def _load(
     """
     path = Path("/dev/stdin" if options.program == "-" else options.program)
     scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
-    changes = assignments("--option", options.options)
+    changes = _target_options(options)
     read: set[str] = set()
     loaded = load(
         path,
@@ -200,6 +203,19 @@ def _load(
         limits=run_limits_of(options),
     )
     return loaded, read
+
+
+def _target_options(options: Namespace) -> dict[str, str]:
+    """Return the options of the target that were given, whichever way.
+
+    Raises:
+        ReadError: one is given both ways.
+    """
+    changes = assignments("--option", options.options)
+    for name, value in ((TOOLCHAIN, options.toolchain), (BACKEND, options.backend)):
+        if value is not None and changes.setdefault(name, value) != value:
+            raise ReadError(f"--{name} {value} and --option {name}={changes[name]} contradict each other")
+    return changes
 
 
 def _write(result: Result, folder: Path | None) -> Mapping[str, Path]:

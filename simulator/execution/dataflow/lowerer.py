@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.byte_sets import strided
+from castsim.execution.choices import PASS_OFF, TOOLCHAIN, Choice
 from castsim.execution.dataflow.checks import check_tile
+from castsim.execution.dataflow.implicit_scratch import Made, Needy, complete
 from castsim.execution.dataflow.operations import BLOCK, Barrier, ScalarAccess, ScalarWork, SetFlag, WaitFlag
 from castsim.execution.dataflow.transfer_region import fitted
 from castsim.execution.dataflow.transfers import lower_transfer
@@ -18,6 +20,8 @@ from castsim.execution.vector_operations import TileEffect, as_rows, behaviour_o
 from castsim.execution.vector_operations.accesses import tile_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import IllegalError, Span, TileError
+from castsim.isa.modes import Saturation
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
@@ -30,6 +34,15 @@ class DataflowLowerer:
         self._chip = target
         self._tiles: dict[tuple[str, int], Tile] = {}
         self._window_uses: list[tuple[TileWork, tuple[int, int]]] = []
+
+    def completed(self, function: pto.Function) -> Made:
+        """Return a function with the tmp tiles that its assembler adds, and what was decided where."""
+        return complete(function, str(self._chip.option(TOOLCHAIN)), self.implicit_scratch, self._chip.name)
+
+    def implicit_scratch(self, node: Needy, pitch: int | None) -> pto.TileType | None:
+        """Return the tmp tile that an operation without one gets, None for none: as here, where none is used."""
+        del node, pitch
+        return None
 
     def buffer(self) -> tuple[str, int, int]:
         """Return name, allocatable bytes and alignment of the unified buffer."""
@@ -55,6 +68,24 @@ class DataflowLowerer:
         """Refuse a tile that the buffer or the vector unit cannot take."""
         check_tile(self._chip, tile, span)
         self._tiles[tile.name, tile.address] = tile
+
+    def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[Choice, ...]]:
+        """Return a cast with the saturation that its assembler hands on, and the choice if the text leaves one.
+
+        Source: docs/reference/pto.md section 1.2.
+        """
+        off = replace(cast, saturation=Saturation.OFF)
+        if cast.saturation is not None or not self.differ(cast, off):
+            return cast, ()
+        value = str(self._chip.option(TOOLCHAIN))
+        chosen, word = (off, "OFF") if value in PASS_OFF else (cast, "ON")
+        pair = f"{cast.src.format.name} -> {cast.dst.format.name}"
+        effect = f"{pair} names no saturation and gets {word}: OFF from {PASS_OFF[0]} on, the library's ON before"
+        return chosen, (Choice(TOOLCHAIN, value, effect),)
+
+    def differ(self, one: TileCast, other: TileCast) -> bool:
+        """Whether two casts, alike but for their saturation, can give different results."""
+        raise NotImplementedError
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store."""
@@ -184,9 +215,9 @@ def _bytes(tile: Tile) -> str:
 
 
 def cast_accesses(cast: TileCast) -> tuple[Access, ...]:
-    """Return the bytes of the valid elements of each operand, and all of tmp."""
+    """Return the bytes of the valid elements of each operand, and all of tmp; none where nothing is to be done."""
     found = [tile_access(cast.dst, write=True), tile_access(cast.src, write=False)]
-    if cast.tmp is not None:
+    if cast.tmp is not None and cast.dst.valid_rows and cast.dst.valid_cols:
         found += [Access("ub", cast.tmp.address, cast.tmp.end, write) for write in (False, True)]
     return tuple(access for access in found if access.start < access.end)
 

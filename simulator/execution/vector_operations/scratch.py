@@ -55,7 +55,8 @@ def check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOpera
         _check_ramp_scratch(target, work, tmp, rule)
         return
     like = work.sources[0]
-    if operation.tmp_like_source and (tmp.format, tmp.valid_rows, tmp.valid_cols) != (
+    must_match = operation.tmp_like_source and not tmp.added
+    if must_match and (tmp.format, tmp.valid_rows, tmp.valid_cols) != (
         like.format,
         like.valid_rows,
         like.valid_cols,
@@ -69,7 +70,7 @@ def check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOpera
         return
     if operation.kind is Kind.SELECT and work.scalars and tmp.format != like.format:
         raise ReadError(f"{work.mnemonic} keeps its scalar in tmp: %{tmp.name} must hold {like.format.name}")
-    _check_size(work, tmp, _scratch_need(target, work, operation))
+    _check_size(work, tmp, scratch_bytes(target, work, operation))
 
 
 def _check_size(work: TileWork, tmp: Tile, need: int) -> None:
@@ -92,7 +93,7 @@ def _check_ramp_scratch(target: DataflowTarget, work: TileWork, tmp: Tile, rule:
     _check_size(work, tmp, sizes.bytes_32 if work.dst.element_bits == 32 else sizes.bytes_16)
 
 
-def _scratch_need(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> int:
+def scratch_bytes(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> int:
     """Return the bytes of scratch that an operation is known to need on a target that uses it."""
     rule = target.broadcast_scratch
     if rule is not None and operation.kind is Kind.ROW_BROADCAST and any(map(is_column, work.sources)):

@@ -13,8 +13,8 @@ from castsim.execution.walk.structure import has_addresses
 from castsim.execution.walk.tile_parts import TileSlots, part_of
 from castsim.execution.walk.works import foreign_tile, is_foreign, refuse_matrix_work
 from castsim.isa.errors import ReadError, TileError
-from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import element_format
 from castsim.isa.warning_text import WarningText
 
 Number = Callable[[str], int]
@@ -62,7 +62,7 @@ class TileMaker:
         elif is_foreign(kind):
             foreign = foreign_tile(node.result, kind, rows, cols)
             return foreign if count is None else TileSlots(foreign, count, 0)
-        fmt = format_named(kind.element)
+        fmt = element_format(kind.element)
         bits = self.lowerer.element_bits(fmt)
         size = kind.rows * kind.cols * bits // 8
         distance = slot_bytes(size, self.allocator.alignment)
@@ -71,7 +71,8 @@ class TileMaker:
         else:
             whole = size if count is None else distance * (count - 1) + size
             address = self.allocator.place(key, node.result, kind, whole, node.span)
-        tile = Tile(node.result, fmt, kind, address, rows, cols, bits)
+        added = isinstance(node, pto.AllocTile) and node.added
+        tile = Tile(node.result, fmt, kind, address, rows, cols, bits, added=added)
         if count is None:
             self.lowerer.check_tile(tile, node.span)
             return tile

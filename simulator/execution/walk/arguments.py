@@ -12,8 +12,8 @@ from castsim.execution.walk.places import ArgumentUse, Pointer, View
 from castsim.execution.walk.scalars import argument_value
 from castsim.execution.walk.views import whole_view
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.types import SCALARS
 
 Elements = Mapping[str, Mapping[int, int | float]]
@@ -81,10 +81,10 @@ def argument_use(value: Bound) -> ArgumentUse | None:
 def _bound(function: pto.Function, argument: pto.Argument, scalars: Mapping[str, int | float]) -> Bound:
     kind = argument.type
     if isinstance(kind, pto.PointerType):
-        return Pointer(argument.name, format_named(kind.element))
+        return Pointer(argument.name, element_format(kind.element))
     if isinstance(kind, pto.ViewType | pto.PartitionType) and None not in kind.dims:
         extents = tuple(extent for extent in kind.dims if extent is not None)
-        view = View(Pointer(argument.name, format_named(kind.element)), extents, _dense(extents), "nd")
+        view = View(Pointer(argument.name, element_format(kind.element)), extents, _dense(extents), "nd")
         return view if isinstance(kind, pto.ViewType) else whole_view(view)
     if not isinstance(argument.type, pto.ScalarType):
         raise ReadError(

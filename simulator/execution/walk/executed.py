@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from castsim.execution.choices import Choice
 from castsim.execution.limits import MAX_WALK
 from castsim.execution.tree import Block, Node, Tree
 from castsim.execution.walk.arguments import argument_use, bind_arguments
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.lowerer import Lowerer
 from castsim.execution.walk.memory import Memory
-from castsim.execution.walk.places import ArgumentUse
+from castsim.execution.walk.places import ArgumentUse, use_in_values
 from castsim.execution.walk.scalar_access import ReadElement, deciding
 from castsim.execution.walk.structure import synchronises
 from castsim.execution.walk.walker import Walker
+from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.isa.warning_text import Warnings
 
@@ -29,6 +31,8 @@ class Executed:
     decided_by: tuple[ReadElement, ...] = ()
     numbers: Mapping[int, int] = field(default_factory=dict)
     """Those of the instructions of the tree, by the identity of the operation that each comes from."""
+    choices: tuple[tuple[Choice, Span], ...] = ()
+    """Options that decide what the program computes, as its text leaves that open, each with a place."""
 
 
 def execute(
@@ -75,4 +79,5 @@ def execute(
     tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
     own = (*walker.warnings, *walker.accesses.closing_warnings())
     warnings = (*program.warnings, *own, *lowerer.closing_warnings())
-    return Executed(tree, walker.arguments, warnings, deciding(walker.accesses), walker.numbers)
+    uses = {name: use_in_values(use) for name, use in walker.arguments.items()}
+    return Executed(tree, uses, warnings, deciding(walker.accesses), walker.numbers, tuple(walker.choices))

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from castsim.execution.walk.places import Allocator, slot_bytes
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.warning_text import WarningKind, WarningText
 
@@ -143,7 +144,7 @@ def share_bytes(
         count, kind = 1, node.dst_type if isinstance(node, pto.Tcvt) else node.type
         if isinstance(kind, pto.MultiTileType):
             count, kind = kind.count, kind.tile
-        size = kind.rows * kind.cols * element_bits(format_named(kind.element)) // 8
+        size = kind.rows * kind.cols * element_bits(element_format(kind.element)) // 8
         return 0 if kind.location != "vec" else slot_bytes(size, allocator.alignment) * (count - 1) + size
 
     lifetimes, capacity, alignment = lifetimes_of(function.body or ()), allocator.capacity, allocator.alignment

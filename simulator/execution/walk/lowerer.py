@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from castsim.execution.choices import Choice
 from castsim.execution.tiles import Element, Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, Operation
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format
+from castsim.isa.pto import program as pto
 from castsim.isa.warning_text import Warnings
 
 
@@ -20,6 +22,8 @@ class LoweredInstruction:
     accesses: tuple[Access, ...] = ()
     shortcut: object | None = None
     warnings: Warnings = field(default=())
+    choices: tuple[Choice, ...] = ()
+    """Options that decide what it computes, as the text leaves that open."""
 
 
 class Lowerer(Protocol):
@@ -27,6 +31,10 @@ class Lowerer(Protocol):
 
     All refuse what the target cannot do with an error of `castsim.isa.errors` that carries the span.
     """
+
+    def completed(self, function: pto.Function) -> tuple[pto.Function, tuple[tuple[Choice, Span], ...]]:
+        """Return a function with what its assembler adds before tiles are placed, and what was decided where."""
+        ...
 
     def element_bits(self, fmt: Format) -> int:
         """Return the bits one element takes in a tile's pitch and pointer arithmetic."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from castsim.execution.tiles import Tile
 from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import Format
+from castsim.isa.pto.packed import held_format
 from castsim.isa.pto.program import SetValidShape, TileType
 
 
@@ -97,6 +98,22 @@ class ArgumentUse:
         if len(self.shapes) == 1 and self.contiguous and in_view:
             return next(iter(self.shapes))
         return (self.elements,)
+
+
+def use_in_values(use: ArgumentUse) -> ArgumentUse:
+    """Return what is known of an argument with each value counted that its elements hold, as its arrays are."""
+    fmt, count = held_format(use.format)
+    if count == 1:
+        return use
+    return replace(
+        use,
+        format=fmt,
+        elements=use.elements * count,
+        padded={size * count for size in use.padded},
+        shapes={(*shape[:-1], shape[-1] * count) for shape in use.shapes},
+        viewed=use.viewed * count,
+        touched=use.touched * count,
+    )
 
 
 class Allocator:

@@ -5,11 +5,14 @@ Source: docs/reference/pto.md section 7.8.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from castsim.execution.tiles import Tile
 from castsim.isa.errors import Span, TileError
+from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import held_format, unpacked
 from castsim.isa.pto.tile_types import format_tile
 
 
@@ -69,6 +72,23 @@ def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: 
         valid_cols=extents[1],
         element_bits=source.element_bits,
         reach=(last * source.element_bits + 7) // 8,
+    )
+
+
+def tile_of_values(tile: Tile, element_bits: Callable[[Format], int]) -> Tile:
+    """Return a tile as a cast sees it: one of 4-bit pairs has an element for each of their values."""
+    kind = unpacked(tile.type)
+    if kind is tile.type:
+        return tile
+    fmt, count = held_format(tile.format)
+    rows, cols = (1, count) if kind.block_layout == "row_major" else (count, 1)
+    return replace(
+        tile,
+        format=fmt,
+        type=kind,
+        valid_rows=tile.valid_rows * rows,
+        valid_cols=tile.valid_cols * cols,
+        element_bits=element_bits(fmt),
     )
 
 

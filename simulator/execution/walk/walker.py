@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from castsim.execution.choices import TOOLCHAIN, Choice
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Instruction, Lowered, Node, Role
 from castsim.execution.walk.allocation import TileMaker
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import DependentError, Loops, Scalar
 from castsim.execution.walk.folding import fold
+from castsim.execution.walk.forms import check_form
 from castsim.execution.walk.labels import Label, cast_label, order_label, work_label
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.memory import Memory
@@ -25,7 +27,7 @@ from castsim.execution.walk.scalar_access import Accesses
 from castsim.execution.walk.scalar_floats import SATURATE
 from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.structure import bare, is_inserted, main_pipe, reads_memory, repeats_itself
-from castsim.execution.walk.tile_parts import TileSlots, check_dense
+from castsim.execution.walk.tile_parts import TileSlots, check_dense, tile_of_values
 from castsim.execution.walk.views import make_view, partition
 from castsim.execution.walk.works import (
     SUPPORTED,
@@ -37,7 +39,7 @@ from castsim.execution.walk.works import (
     resolve_work,
     unsupported,
 )
-from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.isa.warning_text import WarningKind, WarningText
@@ -57,6 +59,7 @@ class Walker:
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
     warnings: dict[WarningText, None] = field(default_factory=dict)
+    choices: dict[tuple[Choice, Span], None] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
     repeating: dict[int, bool] = field(default_factory=dict)
     loops: Loops = field(default_factory=Loops)
@@ -190,7 +193,8 @@ class Walker:
             kind = node.dst_type
             self._allocate(pto.AllocTile(node.dst, kind, span=node.span), id(node))
         tmp = self._tile(node.tmp) if node.tmp is not None else None
-        cast = TileCast(self._tile(node.src), self._tile(node.dst), tmp, node.rounding, node.saturation, node.span)
+        src, dst = (tile_of_values(self._tile(name), self.lowerer.element_bits) for name in (node.src, node.dst))
+        cast = TileCast(src, dst, tmp, node.rounding, node.saturation, node.span)
         self._emit(node, cast_label(cast), self.lowerer.cast(cast), out)
 
     def _tile_operation(self, node: pto.TileOperation, out: list[Node]) -> None:
@@ -208,6 +212,7 @@ class Walker:
             self.lowerer.check_tile(tile, node.span)
             self.environment[node.outputs[0]] = TileHandle(tile)
         else:
+            check_form(node, str(self.lowerer.option(TOOLCHAIN)))
             work = resolve_work(node, self._tile, self._number)
             self._emit(node, work_label(work), self.lowerer.work(work), out)
 
@@ -388,5 +393,6 @@ class Walker:
             self.instructions.append(label.instruction(main_pipe(lowered.body), node.span))
         for warning in lowered.warnings:
             self.warnings[warning.at(node.span)] = None
+        self.choices |= dict.fromkeys((choice, node.span) for choice in lowered.choices)
         out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut))
         self.accesses.emitted(out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))

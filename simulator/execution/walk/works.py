@@ -12,6 +12,8 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import enum_value
 from castsim.isa.pto.gather_forms import OFFSET, offset_of
+from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.scratch_forms import form_of
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.vector_operations import (
     ALIASES,
@@ -20,7 +22,6 @@ from castsim.isa.pto.vector_operations import (
     PRINT,
     VECTOR_OPERATIONS,
     Role,
-    VectorOperation,
 )
 
 TRANSFERS = ("tload", "tstore")
@@ -40,7 +41,8 @@ def resolve_work(
         number_of: returns the value of a scalar.
     """
     operation = VECTOR_OPERATIONS[node.mnemonic]
-    form = _form(operation, node.input_types)
+    form = form_of(operation, node.input_types)
+    assert form is not None  # the parser has let only such through
     tiles: dict[Role, list[Tile]] = {role: [] for role in Role}
     scalars: list[tuple[int, Format]] = []
     for role, name, kind in zip(form, node.inputs, node.input_types, strict=True):
@@ -73,13 +75,13 @@ def alias_tile(node: pto.TileOperation, source: Tile, element_bits: Callable[[Fo
     """Return the tile that a treshape or bitcast makes of the bytes of another: an alias, no movement."""
     (kind,) = node.output_types
     assert isinstance(kind, pto.TileType) and kind.valid_rows is not None and kind.valid_cols is not None
-    fmt = format_named(kind.element)
+    fmt = element_format(kind.element)
     return Tile(node.outputs[0], fmt, kind, source.address, kind.valid_rows, kind.valid_cols, element_bits(fmt))
 
 
 def foreign_tile(name: str, kind: pto.TileType, rows: int, cols: int) -> Tile:
     """Return a tile of another buffer, which nothing here looks into."""
-    fmt = format_named(kind.element)
+    fmt = element_format(kind.element)
     return Tile(name, fmt, kind, 0, rows, cols, fmt.storage_bits)
 
 
@@ -117,12 +119,6 @@ def unsupported(node: pto.TileOperation) -> IllegalError:
         )
     near: Sequence[str] = closest(node.mnemonic, SUPPORTED, everything_up_to=0) or SUPPORTED
     return IllegalError(f"pto.{node.mnemonic} is not modelled", span=node.span, legal=[f"pto.{name}" for name in near])
-
-
-def _form(operation: VectorOperation, types: Sequence[pto.Type]) -> tuple[Role, ...]:
-    """Return the form in which operands of these types stand; the parser has let only such through."""
-    scalar = [isinstance(kind, pto.ScalarType) for kind in types]
-    return next(form for form in operation.forms if [role is Role.SCALAR for role in form] == scalar)
 
 
 def _mode(attributes: dict[str, str]) -> str:

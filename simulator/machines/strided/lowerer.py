@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from castsim.execution.dataflow.implicit_scratch import Needy
 from castsim.execution.dataflow.lowerer import DataflowLowerer, cast_accesses
-from castsim.execution.tiles import Tile, TileCast, TileWork
+from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.walk.lowerer import LoweredInstruction
-from castsim.isa.errors import CastsimError, Span
-from castsim.isa.formats import Format
+from castsim.isa.errors import CastsimError, IllegalError, Span
+from castsim.isa.formats import Format, IntFormat
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import held_format
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.geometry import active_bytes
+from castsim.machines.strided.implicit_scratch import implicit_scratch
 from castsim.machines.strided.kernels import lower_work
 from castsim.machines.strided.lowering import lower_cast
 from castsim.machines.strided.operations import BLOCK, VectorOperation
+from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.scratch import ScratchNeed
 from castsim.machines.strided.whole_tile import natural_map
+from castsim.targets.options import unwatched
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 
@@ -42,6 +48,7 @@ class StridedLowerer(DataflowLowerer):
         self.scratch_uses: list[ScratchUse] = []
         """The casts that were given a tmp tile, in the order in which they were met."""
         self._unsafe_scratch = unsafe_scratch
+        self._unwatched = unwatched(target)
         self._casts: dict[TileCast, LoweredInstruction] = {}
         self._works: dict[TileWork, Block] = {}
 
@@ -50,6 +57,10 @@ class StridedLowerer(DataflowLowerer):
         if fmt.bits == 4 and fmt.name not in self.target.byte_storage.formats:
             return fmt.bits
         return fmt.storage_bits
+
+    def implicit_scratch(self, node: Needy, pitch: int | None) -> pto.TileType | None:
+        """Return the tmp tile that an operation without one gets, None for none."""
+        return implicit_scratch(self.target, node, pitch)
 
     def check_tile(self, tile: Tile, span: Span) -> None:
         """Refuse a tile that the buffer or the vector unit cannot take; remember the others."""
@@ -82,10 +93,43 @@ class StridedLowerer(DataflowLowerer):
         found = self._casts.get(cast)
         if found is None:
             try:
-                found = self._casts[cast] = self._lower_cast(cast)
+                asked, choices = self.assembled(cast)
+                found = self._casts[cast] = replace(self._lower_cast(asked), choices=choices)
             except CastsimError as error:
                 raise error.at(cast.span) from None
         return found
+
+    def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
+        """Lower one tile load or store.
+
+        Raises:
+            IllegalError: the target has no such elements.
+        """
+        fmt = transfer.tile.format
+        with_cast = any(fmt.name in (row.src, row.dst) for row in self.target.casts)
+        if fmt.name in self.target.transfer_limits.refused_formats and not with_cast:
+            what, name = "tload" if transfer.load else "tstore", held_format(fmt)[0].name
+            text = f"{what}: {self.target.name} has no {name} elements; no load or store moves them"
+            raise IllegalError(text, span=transfer.span)
+        return super().transfer(transfer)
+
+    def differ(self, one: TileCast, other: TileCast) -> bool:
+        """Whether two casts, alike but for their saturation, can give different results."""
+        ends = one.src.format, one.dst.format
+        if all(isinstance(fmt, IntFormat) for fmt in ends) and ends[0].bits < ends[1].bits:
+            return False  # nothing can be lost
+        plans = [
+            plan_cast(
+                self._unwatched,
+                cast.src.format,
+                cast.dst.format,
+                cast.rounding,
+                cast.saturation,
+                scratch=bool(cast.tmp),
+            )
+            for cast in (one, other)
+        ]
+        return plans[0].action != plans[1].action or plans[0].sequence != plans[1].sequence
 
     def lower_work(self, work: TileWork) -> Block:
         """Return the instructions of one vector operation. Equal ones are lowered once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from castsim.execution.choices import BACKEND, Choice
 from castsim.execution.dataflow.lowerer import DataflowLowerer, tile_access
 from castsim.execution.tiles import TileCast, TileWork
 from castsim.execution.tree import Access, Block
@@ -9,9 +10,11 @@ from castsim.execution.vector_operations import as_rows
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Format
+from castsim.machines.vector_function.backends import backend_effect, backend_matters
 from castsim.machines.vector_function.kernel_lowering import lower_work
-from castsim.machines.vector_function.lowering import LoweredCast, lower_cast
+from castsim.machines.vector_function.lowering import LoweredCast, lower_cast, outcome
 from castsim.machines.vector_function.whole_tile import whole_tile
+from castsim.targets.options import unwatched
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
@@ -21,6 +24,7 @@ class VectorFunctionLowerer(DataflowLowerer):
     def __init__(self, target: VectorFunctionTarget) -> None:
         super().__init__(target)
         self.target = target
+        self._unwatched = unwatched(target)
         self._casts: dict[TileCast, LoweredInstruction] = {}
         self._works: dict[TileWork, Block] = {}
 
@@ -33,13 +37,27 @@ class VectorFunctionLowerer(DataflowLowerer):
         found = self._casts.get(cast)
         if found is None:
             try:
-                lowered = lower_cast(self.target, cast)
+                asked, choices = self.assembled(cast)
+                lowered = lower_cast(self.target, asked)
             except CastsimError as error:
                 raise error.at(cast.span) from None
             shortcut = whole_tile(lowered.function, cast.src, cast.dst)
-            found = LoweredInstruction(lowered.body, _accesses(cast, lowered), shortcut, lowered.warnings)
+            found = LoweredInstruction(lowered.body, _accesses(cast, lowered), shortcut, lowered.warnings, choices)
             self._casts[cast] = found
         return found
+
+    def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[Choice, ...]]:
+        """Add the choice of the back end, where that decides what the cast gives."""
+        asked, choices = super().assembled(cast)
+        src, dst = cast.src.format, cast.dst.format
+        if not backend_matters(self.target, src, dst):
+            return asked, choices
+        effect = f"{src.name} -> {dst.name} {backend_effect(self.target)}"
+        return asked, (*choices, Choice(BACKEND, str(self.target.option(BACKEND)), effect))
+
+    def differ(self, one: TileCast, other: TileCast) -> bool:
+        """Whether two casts, alike but for their saturation, can give different results."""
+        return outcome(self._unwatched, one) != outcome(self._unwatched, other)
 
     def lower_work(self, work: TileWork) -> Block:
         """Return the vector function of any other vector operation, with the control writes around it.

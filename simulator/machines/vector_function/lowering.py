@@ -24,7 +24,7 @@ from castsim.machines.vector_function.operations import (
     Store,
     VectorFunction,
 )
-from castsim.machines.vector_function.plan import CastPlan, plan_cast
+from castsim.machines.vector_function.plan import CastPlan, plan_cast, step_policy
 from castsim.targets.vector_function import Counter, KernelText, VectorFunctionTarget
 
 
@@ -67,6 +67,14 @@ def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> LoweredCast:
     body.append(function)
     body += [ControlWrite("ctrl", value, pipe=scalar) for value in plan.restores]
     return LoweredCast(Block(tuple(body)), function, plan, filled, warnings)
+
+
+def outcome(target: VectorFunctionTarget, cast: TileCast) -> tuple[object, ...]:
+    """Return what decides the results of a cast: equal outcomes mean equal results."""
+    src, dst = cast.src.format, cast.dst.format
+    contiguous = is_contiguous(cast.src, cast.dst)
+    plan = plan_cast(target, src, dst, cast.rounding, cast.saturation, contiguous=contiguous, scratch=False)
+    return plan.variant, step_policy(target, plan, src, dst)
 
 
 def is_contiguous(src: Tile, dst: Tile) -> bool:

@@ -14,6 +14,7 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.vector_function.backends import is_micro, micro_rule
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.vector_function import KernelText, VectorCast, VectorFunctionTarget, VectorVariant
 
@@ -63,7 +64,7 @@ def plan_cast(
     rule = target.cast(src.name, dst.name)
     if rule is None:
         raise no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
-    rounding, mode_warnings = _settle_mode(rule, mode)
+    rounding, mode_warnings = _settle_mode(micro_rule(target, rule) or rule, mode)
     in_force = saturation or (Saturation.OFF if rule.saturation_off_by_default else Saturation.ON)
     writes, restores = control_writes(target, rule.control, in_force)
     ctrl = writes[-1] if writes else start_ctrl(target)
@@ -91,8 +92,9 @@ def plan_cast(
 
 
 def start_ctrl(target: VectorFunctionTarget) -> int:
-    """Return CTRL as a kernel finds it, from the target's options."""
-    return sum(int(target.option(f"ctrl_{bit}_at_start")) << bit for bit in target.control.bits)
+    """Return CTRL as a kernel finds it, from the target's options; a kernel of the micro back end clears a bit."""
+    found = sum(int(target.option(f"ctrl_{bit}_at_start")) << bit for bit in target.control.bits)
+    return found & ~(1 << target.control.saturation_global) if is_micro(target) else found
 
 
 def step_policy(target: VectorFunctionTarget, plan: CastPlan, src: Format, dst: Format) -> Policy:
@@ -100,6 +102,8 @@ def step_policy(target: VectorFunctionTarget, plan: CastPlan, src: Format, dst: 
 
     Source: docs/reference/a5.md sections 4.1 and 5.
     """
+    if micro_rule(target, plan.rule) is not None:
+        return Policy(rounding=plan.rounding, overflow=Overflow.SATURATE, nan_to_float=NanToFloat.ZERO)
     first_of_many = src == plan.src and dst != plan.dst
     return conversion_policy(target, src, dst, plan.rounding, plan.ctrl, first_of_many=first_of_many)
 

@@ -17,6 +17,7 @@ PRINTED = (
     "pipes",
     "lines",
     "path",
+    "choices",
     "synchronisation",
     "buffers",
     "outputs",

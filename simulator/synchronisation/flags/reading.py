@@ -15,8 +15,9 @@ from castsim.execution.walk.places import Allocator, slot_bytes
 from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.works import is_foreign
 from castsim.isa.errors import CastsimError
-from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.scratch_forms import form_of
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, Role
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.parts import Placed, slots_of
@@ -160,7 +161,7 @@ class _Reader:
         return Buffer(kind.location, root, None if start is None else ((start, start + size),), _filled(kind, bits))
 
     def _bits(self, kind: pto.TileType) -> int:
-        fmt = format_named(kind.element)
+        fmt = element_format(kind.element)
         return fmt.storage_bits if is_foreign(kind) else self.lowerer.element_bits(fmt)
 
     def _slots(self, node: pto.AllocTiles) -> None:
@@ -212,7 +213,7 @@ class _Reader:
     def _alias(self, node: pto.TileOperation) -> None:
         (kind,) = node.output_types
         assert isinstance(kind, pto.TileType)
-        fmt = format_named(kind.element)
+        fmt = element_format(kind.element)
         filled = _filled(kind, fmt.storage_bits if is_foreign(kind) else self.lowerer.element_bits(fmt))
         sources = self.values.get(node.inputs[0], ())
         self.values[node.outputs[0]] = tuple(Buffer(b.space, b.root, b.ranges, filled) for b in sources)
@@ -285,6 +286,5 @@ def _scratch(node: pto.TileOperation) -> tuple[str, ...]:
     operation = VECTOR_OPERATIONS.get(node.mnemonic)
     if operation is None:
         return ()
-    scalar = [isinstance(kind, pto.ScalarType) for kind in node.input_types]
-    form = next((form for form in operation.forms if [role is Role.SCALAR for role in form] == scalar), ())
+    form = form_of(operation, node.input_types) or ()
     return tuple(name for role, name in zip(form, node.inputs, strict=False) if role is Role.TMP)

@@ -1,0 +1,136 @@
+"""What the version of the assembler decides: saturation that a tcvt does not name, and tmp tiles that it does not have.
+
+Expected values are NumPy's or the oracle's; sizes of tmp tiles are those of docs/reference/pto.md section 1.3.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cast_kernels import INTEGERS, OFF, ON, chip, codes, given, integer_result, kernel, outputs
+
+from castsim import run
+
+VERSIONS = ("older", "2026-05", "2026-07")
+MATTER_A5 = {("f32", "i32"), ("f32", "i64"), ("f16", "i32"), ("bf16", "i32"), ("i16", "ui8"), ("i32", "ui16"),
+             ("i32", "ui8"), ("ui32", "ui16"), ("ui32", "i16"), ("ui32", "ui8")}  # fmt: skip
+"""Pairs whose library default is ON and that obey OFF (docs/reference/a5.md section 4)."""
+DEFAULT_OFF = (("f32", "i16"), ("f16", "i16"), ("f16", "i8"), ("f16", "ui8"), ("i32", "i16"), ("i64", "i32"))
+
+
+# ------------------------------------------------------------------------------------------------------- saturation
+
+
+@pytest.mark.parametrize("pair", sorted(MATTER_A5))
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("words", ["", ON, OFF])
+def test_an_absent_saturation_on_a5(pair: tuple[str, str], version: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    trunc = "" if pair[0] in INTEGERS else "rmode = #pto<round_mode TRUNC>"
+    file.write_text(kernel(pair, ((4, 64), (4, 64)), ", ".join(filter(None, (trunc, words)))))
+    x = given(pair[0], (4, 64))
+    result, found = outputs(file, chip("a5", toolchain=version), {"x": x})
+    wraps = words == OFF or (not words and version != "older")
+    assert np.array_equal(found["y"], integer_result(x, pair[1], wraps=wraps))
+    choices = [choice for choice, _ in result.choices]
+    assert [(choice.option, choice.value) for choice in choices] == ([] if words else [("toolchain", version)])
+
+
+@pytest.mark.parametrize("pair", [*DEFAULT_OFF, ("f32", "f16"), ("bf16", "f16"), ("f32", "f32"), ("i16", "i32")])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_where_both_mean_the_same_nothing_changes_and_nothing_is_said(
+    pair: tuple[str, str], version: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(kernel(pair, ((4, 64), (4, 64))))
+    x = given(pair[0], (4, 64))
+    result, found = outputs(file, chip("a5", toolchain=version), {"x": x})
+    older, values = outputs(file, chip("a5"), {"x": x})
+    assert np.array_equal(found["y"], values["y"])
+    assert result.timing == older.timing
+    assert result.warnings == older.warnings
+    assert not result.choices
+
+
+@pytest.mark.parametrize("version", ["older", "2026-05"])
+@pytest.mark.parametrize("pair", [("f32", "i32"), ("f16", "i32"), ("f32", "i16"), ("f32", "f16")])
+def test_a2a3_obeys_off_without_tmp_in_the_narrowing_pairs_alone(
+    pair: tuple[str, str], version: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(kernel(pair, ((4, 64), (4, 64)), arch="a3"))
+    x = given(pair[0], (4, 64))
+    result, found = outputs(file, chip("a2a3", toolchain=version), {"x": x})
+    _, values = outputs(file, chip("a2a3"), {"x": x})
+    assert np.array_equal(found["y"], values["y"])
+    assert not result.choices
+    assert not [each for each in result.warnings if "saturation" in each]
+
+
+@pytest.mark.parametrize(("version", "wraps"), [("older", False), ("2026-05", True)])
+def test_with_tmp_a2a3_obeys_off_everywhere(version: str, wraps: bool, tmp_path: Path) -> None:
+    text = kernel(("f32", "i32"), ((4, 64), (4, 64)), "rmode = #pto<round_mode TRUNC>", arch="a3")
+    tmp = "!pto.tile_buf<vec, 1x1024xi8>"
+    text = text.replace("pto.tcvt ins(%xt {", f"%t = pto.alloc_tile : {tmp}\npto.tcvt ins(%xt, %t {{")
+    text = text.replace("} : !pto.tile_buf<vec, 4x64xf32>)", f"}} : !pto.tile_buf<vec, 4x64xf32>, {tmp})")
+    file = tmp_path / "k.pto"
+    file.write_text(text)
+    x = np.where(np.arange(256) % 2, 3.7e9, -7.5).astype(np.float32).reshape(4, 64)
+    result, found = outputs(file, chip("a2a3", toolchain=version), {"x": x})
+    assert np.array_equal(found["y"], integer_result(x, "i32", wraps=wraps))
+    ((choice, span),) = result.choices
+    assert (choice.option, choice.value) == ("toolchain", version)
+    assert "tcvt" in span.text
+
+
+# ---------------------------------------------------------------------------------------------------------- reports
+
+
+def test_the_report_says_what_was_decided(tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    text = kernel(("f32", "i32"), ((8, 64), (8, 64)))
+    file.write_text(text)
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "tcvt" in each)
+    words = [sys.executable, "-m", "castsim", "--json", f"{file}.json", "run", str(file), "--timing-only"]
+    done = subprocess.run([*words, "--toolchain", "2026-05"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "toolchain = 2026-05 (also older, 2026-07: --toolchain)" in done.stdout
+    (choice,) = json.loads(Path(f"{file}.json").read_text())["choices"]
+    assert choice == {
+        "option": "toolchain",
+        "value": "2026-05",
+        "legal": list(VERSIONS),
+        "effect": "f32 -> i32 names no saturation and gets OFF: OFF from 2026-05 on, the library's ON before",
+        "lines": [line],
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--toolchain", "2025"], "option toolchain cannot be '2025'"),
+        (["--toolchain", "2026-05", "--option", "toolchain=older"], "contradict each other"),
+        (["--backend", "vpto", "--target", "a2a3"], "a2a3 has no option 'backend'"),
+    ],
+)
+def test_options_that_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(kernel(("f32", "i32"), ((8, 64), (8, 64))))
+    command = [sys.executable, "-m", "castsim", "run", str(file), "--timing-only", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_older_is_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(kernel(("f32", "i32"), ((8, 64), (8, 64))))
+    x = given("f32", (8, 64))
+    assert codes(run(file, inputs={"x": x}).outputs["y"]).tolist() == codes(
+        run(file, inputs={"x": x}, toolchain="older").outputs["y"]
+    ).tolist()  # fmt: skip
