@@ -113,6 +113,7 @@ def test_the_a5_needs_no_tmp(tmp_path: Path) -> None:
 
 F = "!pto.tile_buf<vec, 8x64xf32>"
 COLUMN = "!pto.tile_buf<vec, 8x1xf32, blayout=col_major>"
+PLACES = "!pto.tile_buf<vec, 8x1xi32, blayout=col_major>"
 HALF = "!pto.tile_buf<vec, 8x64xi16>"
 ROW = "!pto.tile_buf<vec, 1x64xf32>"
 WORDS = "!pto.tile_buf<vec, 1x64xi32>"
@@ -124,6 +125,7 @@ OPERATIONS = {
     "trowmin": (f"ins(%a : {F}) outs(%d : {COLUMN})", [F, COLUMN], "8 x 64 f32"),
     "trowsum": (f"ins(%a : {F}) outs(%d : {COLUMN})", [F, COLUMN], "8 x 64 f32"),
     "trowprod": (f"ins(%a : {F}) outs(%d : {COLUMN})", [F, COLUMN], "8 x 64 f32"),
+    "trowargmax": (f"ins(%a : {F}) outs(%d : {PLACES})", [F, PLACES], "8 x 64 f32"),
     "tcolsum": (f"ins(%a {{isBinary = true}} : {F}) outs(%d : {ROW})", [F, ROW], "8 x 64 f32"),
     "trowexpandmul": (f"ins(%a, %b : {F}, {COLUMN}) outs(%d : {F})", [F, COLUMN, F], "1 x 256 i8"),
     "txor": (f"ins(%a, %b : {HALF}, {HALF}) outs(%d : {HALF})", [HALF, HALF, HALF], "8 x 64 i16"),
@@ -137,7 +139,7 @@ OPERATIONS = {
     "tsels": (f"ins(%m, %a, %f : {BITS}, {F}, f32) outs(%d : {F})", [F, F], "1 x 8 f32"),
 }
 """Operands, the tiles %a, %b and %d, and the tile that docs/reference/pto.md section 1.3 gives."""
-REQUIRED = ("trowmax", "trowmin", "trowsum", "trowprod", "tcolsum", "tsel", "tsels")
+REQUIRED = ("trowargmax", "trowmax", "trowmin", "trowsum", "trowprod", "tcolsum", "tsel", "tsels")
 
 
 def program(mnemonic: str, arch: str, *, level3: bool = False) -> str:
@@ -200,6 +202,7 @@ MODELS: dict[str, Callable[[dict[str, np.ndarray]], np.ndarray]] = {
     "trowmin": lambda given: given["pa"].min(axis=1),
     "trowsum": lambda given: given["pa"].sum(axis=1),
     "trowprod": lambda given: given["pa"].prod(axis=1),
+    "trowargmax": lambda given: given["pa"].argmax(axis=1).astype(np.int32),
     "tcolsum": lambda given: given["pa"].sum(axis=0),
     "trowexpandmul": lambda given: given["pa"] * given["pb"].reshape(8, 1),
     "txor": lambda given: given["pa"] ^ given["pb"],
