@@ -68,5 +68,7 @@ def test_forms_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a", "c", 6), ("b", "d", 7), ("b", "c", 8),
     ]  # fmt: skip
     assert sum(hit is not None for hit in hits) == 2
+    printed = f"pto.tprint ins(%a : {f32})"
+    assert len(pto.parse(text.replace(casts[2], f"{printed}\n{printed}")).functions[0].body) == 9
     with pytest.raises(CastsimError, match="%d is defined as"):
         pto.parse(text.replace(casts[2], cast.format("d", "c")))

@@ -82,7 +82,7 @@ class Forms:
             return
         for place in places:
             tokens[place] = ""
-        inputs = tokens[: tokens.index("outs")].count("")
+        inputs = len(node.inputs) if isinstance(node, TileOperation) else 1 + (node.tmp is not None)
         rest = {each.name: getattr(node, each.name) for each in fields(node)}
         self._known[tuple(tokens)] = _Form(types, type(node), inputs, rest)
         shapes = self._shapes.setdefault(tokens[0], [])
