@@ -346,3 +346,30 @@ def test_a_loop_in_a_function_called_from_a_loop(name: str, trips: int, tmp_path
         assert np.array_equal(made.outputs["y"].view("<f4").reshape(trips, 64), wanted)
     assert not made.races
     assert made.cycles == run(path, name, inputs={"x": x} if trips else {}, args={"n": trips}, engine="event").cycles
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3), st.integers(-40, 40))
+def test_powers(base: int, exponent: int) -> None:
+    base = base or 1
+    body = (
+        f"%a = arith.constant {base} : i32\n%b = arith.constant {exponent} : i32\n%r = math.ipowi %a, %b : i32\n"
+        "pto.store_scalar %r, %z[%c0] : !pto.ptr<i32>, i32"
+    )
+    wanted = (
+        signed(base**exponent, 32)
+        if exponent >= 0
+        else int(math.trunc(1 / base**-exponent))
+        if abs(base) > 1
+        else base ** (exponent & 1)
+    )
+    assert stored(kernel(body, "%z: !pto.ptr<i32>")) == [wanted]
+
+
+def test_a_power_of_zero_and_what_has_two_results() -> None:
+    text = "%a = arith.constant 0 : i32\n%b = arith.constant -1 : i32\n%r = math.ipowi %a, %b : i32"
+    with pytest.raises(CastsimError, match="division by zero") as caught:
+        walked(kernel(text, ""), target("a5"))
+    assert caught.value.span is not None
+    with pytest.raises(CastsimError, match="known, not modelled: it has two results"):
+        pto.parse(kernel("%a = arith.constant 0 : i32\n%l, %h = arith.mulsi_extended %a, %a : i32", ""), "k.pto")
