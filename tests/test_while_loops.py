@@ -359,7 +359,7 @@ def test_powers(base: int, exponent: int) -> None:
     wanted = (
         signed(base**exponent, 32)
         if exponent >= 0
-        else int(math.trunc(1 / base**-exponent))
+        else math.trunc(1 / base**-exponent)
         if abs(base) > 1
         else base ** (exponent & 1)
     )
