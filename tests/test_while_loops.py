@@ -299,3 +299,77 @@ def test_engines_and_races(name: str) -> None:
     )
     assert fast.total == event.total
     assert not find_races(made.tree, target(name))
+
+
+NESTED = (
+    kernel(
+        f"""%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
+%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
+%a = pto.alloc_tile : {TILE}
+scf.for %r = %c0 to %n step %c1 {{
+  %px = pto.partition_view %vx, offsets = [%r, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
+  %py = pto.partition_view %vy, offsets = [%r, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
+  pto.tload ins(%px : {PART}) outs(%a : {TILE})
+  %left = func.call @doubled(%r, %a) : (index, {TILE}) -> index
+  pto.tstore ins(%a : {TILE}) outs(%py : {PART})
+}}""",
+        "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index",
+    )
+    + f"""func.func @doubled(%times: index, %t: {TILE}) -> index {{
+%zero = arith.constant 0 : index
+%one = arith.constant 1 : index
+%end = scf.while (%i = %times) : (index) -> (index) {{
+  %more = arith.cmpi sgt, %i, %zero : index
+  scf.condition(%more) %i : index
+}} do {{
+^bb0(%j: index):
+  pto.tadd ins(%t, %t : {TILE}, {TILE}) outs(%t : {TILE})
+  %k = index.sub %j, %one
+  scf.yield %k : index
+}}
+return %end : index
+}}
+"""
+)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("trips", [0, 1, 5])
+def test_a_loop_in_a_function_called_from_a_loop(name: str, trips: int, tmp_path: Path) -> None:
+    """Row r is doubled r times: the trips of the outer loop differ, and all are walked."""
+    path = tmp_path / "k.pto"
+    path.write_text(NESTED)
+    x = np.random.default_rng(1).standard_normal((trips, 64)).astype("<f4")
+    made = run(path, name, inputs={"x": x} if trips else {}, args={"n": trips})
+    if trips:
+        wanted = x * (2.0 ** np.arange(trips, dtype="<f4"))[:, None]
+        assert np.array_equal(made.outputs["y"].view("<f4").reshape(trips, 64), wanted)
+    assert not made.races
+    assert made.cycles == run(path, name, inputs={"x": x} if trips else {}, args={"n": trips}, engine="event").cycles
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3), st.integers(-40, 40))
+def test_powers(base: int, exponent: int) -> None:
+    base = base or 1
+    body = (
+        f"%a = arith.constant {base} : i32\n%b = arith.constant {exponent} : i32\n%r = math.ipowi %a, %b : i32\n"
+        "pto.store_scalar %r, %z[%c0] : !pto.ptr<i32>, i32"
+    )
+    wanted = (
+        signed(base**exponent, 32)
+        if exponent >= 0
+        else math.trunc(1 / base**-exponent)
+        if abs(base) > 1
+        else base ** (exponent & 1)
+    )
+    assert stored(kernel(body, "%z: !pto.ptr<i32>")) == [wanted]
+
+
+def test_a_power_of_zero_and_what_has_two_results() -> None:
+    text = "%a = arith.constant 0 : i32\n%b = arith.constant -1 : i32\n%r = math.ipowi %a, %b : i32"
+    with pytest.raises(CastsimError, match="division by zero") as caught:
+        walked(kernel(text, ""), target("a5"))
+    assert caught.value.span is not None
+    with pytest.raises(CastsimError, match="known, not modelled: it has two results"):
+        pto.parse(kernel("%a = arith.constant 0 : i32\n%l, %h = arith.mulsi_extended %a, %a : i32", ""), "k.pto")

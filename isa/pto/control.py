@@ -33,6 +33,10 @@ _REFUSED: dict[str, str] = {
     "pto.castptr": "pointer arithmetic belongs to vector-level programs",
     "pto.reserve_buffer": "known, not modelled: bytes that kernels of several cores share",
     "pto.import_reserved_buffer": "known, not modelled: bytes that kernels of several cores share",
+    **dict.fromkeys(
+        ("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended"),
+        "known, not modelled: it has two results; arith.extsi or arith.extui and arith.trunci do as much",
+    ),
     "pto.get_block_idx": "one core is modelled; pass the block index as an argument",
 }
 _REFUSED_PREFIXES: dict[str, str] = {

@@ -74,7 +74,7 @@ class Forms:
         if not isinstance(node, TileOperation | Tcvt) or len(self._known) >= _MOST:
             return
         tokens = self._texts[start:end]
-        if tokens[1] != "ins":
+        if tokens[1] != "ins" or "outs" not in tokens:
             return
         places = tuple(place for place in range(end - start) if self._kinds[start + place] is TokenKind.VALUE)
         types = scope.types_of([tokens[place] for place in places])

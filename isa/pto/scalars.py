@@ -50,6 +50,8 @@ FLOAT_UNARY = (
 FLOAT_TERNARY = ("math.fma",)
 FLOAT_TESTS = ("math.isnan", "math.isinf", "math.isfinite", "math.isnormal")
 """Operations that give a truth value of a float."""
+POWER = "math.ipowi"
+"""An integer to the power of another."""
 INTEGER_UNARY = ("math.absi", "math.ctlz", "math.cttz", "math.ctpop")
 _INEXACT = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "erf", "powf", "rsqrt",
@@ -213,6 +215,17 @@ def _read_unary(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(statement.define_one(reader, kind), operation, (operand[0],), kind, span=statement.span)
 
 
+def _read_power(reader: PtoReader, statement: Statement) -> Operation:
+    first = reader.operand()
+    reader.expect(",")
+    second = reader.operand()
+    reader.expect(":")
+    kind = _integer_type(reader, statement.name)
+    for use in (first, second):
+        reader.check_use(use, kind)
+    return Arith(statement.define_one(reader, kind), POWER, (first[0], second[0]), kind, span=statement.span)
+
+
 def _read_test(reader: PtoReader, statement: Statement) -> Operation:
     operand = reader.operand()
     _skip_flags(reader)
@@ -325,6 +338,7 @@ HANDLERS: dict[str, Handler] = {
     **{f"arith.{operation}": _read_conversion for operation in (*CONVERSIONS, *FLOAT_CONVERSIONS)},
     **{name if "." in name else f"arith.{name}": _read_floats for name in (*FLOAT_BINARY, *FLOAT_TERNARY)},
     **{name if "." in name else f"arith.{name}": _read_unary for name in (*FLOAT_UNARY, *INTEGER_UNARY)},
+    POWER: _read_power,
     **dict.fromkeys(FLOAT_TESTS, _read_test),
     **{f"math.{operation}": _refuse_inexact for operation in _INEXACT},
 }

@@ -33,6 +33,7 @@ from castsim.isa.pto.scalars import (
     FLOAT_TESTS,
     FLOAT_UNARY,
     INTEGER_UNARY,
+    POWER,
     UNSIGNED,
 )
 
@@ -122,7 +123,19 @@ def _evaluated(node: Node, operands: list[Scalar], loops: Loops, beyond: Beyond)
     width = width_of(kind) if kind not in FLOATS else 0
     if node.operation in INTEGER_UNARY:
         return _of_one(signed(_counted(node.operation, int(operands[0].value), width), width), operands[0])
+    if node.operation == POWER:
+        base, exponent = (int(operand.value) for operand in operands)
+        return _of(signed(_power(base, exponent, width, node.span), width), operands)
     return arithmetic(node.operation, operands, width, node.span, loops)
+
+
+def _power(base: int, exponent: int, width: int, span: Span) -> int:
+    """Return a power modulo 2^width; negative exponents give the quotient of 1, truncated."""
+    if exponent >= 0:
+        return pow(base, exponent, 1 << width)
+    if base == 0:
+        raise ReadError(f"{POWER}: division by zero", span=span)
+    return base ** (-exponent % 2) if abs(base) == 1 else 0
 
 
 def _counted(operation: str, value: int, width: int) -> int:
