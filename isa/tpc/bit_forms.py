@@ -70,7 +70,7 @@ FORMS: tuple[Form, ...] = (
     *_one_source("extract_exp", _FLOATS, (_BIASED,), "S imm", "V S imm", _EXPONENT),
     *_one_source("extract_exp", _FLOATS, (_UNBIASED,), "S imm", "V S imm", lacks=(_EXPONENT,)),
     *_one_source("fclass", _FLOATS, (_LIMIT,), "S imm", "V S imm", _CLASSES),
-    *_one_source("brev", _NUMERIC, (), "S imm", "V S imm", _CLASSES),
+    *_one_source("brev", _NUMERIC, (), "S imm", "V S imm"),
     Form(
         "calc_fp_special",
         _SPU,

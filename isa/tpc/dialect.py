@@ -98,7 +98,7 @@ class Feature(StrEnum):
     ENTRY_OPTIONS = "entry_options"
     """`opt` and `exp0` on GET_LUT_ENTRY_AND_INTERVAL_START."""
     CLASSES = "classes"
-    """FCLASS, CALC_FP_SPECIAL and BREV."""
+    """FCLASS and CALC_FP_SPECIAL."""
     CLASS_LIMIT = "class_limit"
     """`limit` on FCLASS."""
     BIASED_EXPONENT = "biased_exponent"

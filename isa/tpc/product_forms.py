@@ -7,7 +7,7 @@ that of their bits. MAC reads its accumulator from the destination, MADD from a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Show, Style, Switch, Value, always, flag, operand
@@ -27,7 +27,7 @@ _IN_I32 = flag("acc_i32", Feature.MULTIPLY_ADD)
 _X2 = flag("x2", Feature.MULTIPLY_ADD)
 _PAIRS = flag("x2", Feature.PAIR_ARITHMETIC)
 _ZERO_POINT = Switch("zp", Style.FLAG, 0, Show.NEVER, needs=Feature.MULTIPLY_ADD)
-_NEGATE_ZERO_POINT = flag("neg_zp", Feature.MULTIPLY_ADD)
+_NEGATE_ZERO_POINT = replace(flag("neg_zp", Feature.MULTIPLY_ADD), only_if=("zp", 1))
 
 _Implied = tuple[tuple[str, Value], ...]
 
