@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.encoding import loops
-from castsim.isa.tpc.encoding.contents import HARDWARE, ZERO_POINT, derived, field_of, is_encoded, names_hardware, pieces
+from castsim.isa.tpc.encoding.contents import (
+    HARDWARE,
+    ZERO_POINT,
+    derived,
+    field_of,
+    is_encoded,
+    names_hardware,
+    pieces,
+)
 from castsim.isa.tpc.encoding.groups import grouped
 from castsim.isa.tpc.encoding.sheet import Sheet
 from castsim.isa.tpc.encoding.tables import LOOP, NOP, PREDICATE_INDEX_BITS, CompressedLayout, Encoding, Layout

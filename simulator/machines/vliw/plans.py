@@ -11,6 +11,7 @@ from castsim.isa.tpc.program import PREDICATES, File
 from castsim.machines.vliw.findings import Site
 from castsim.machines.vliw.generators import Use
 from castsim.machines.vliw.latency import (
+    ACCUMULATOR,
     STORED,
     Distances,
     commit_stage,
@@ -19,6 +20,7 @@ from castsim.machines.vliw.latency import (
     operand_key,
     read_distances,
 )
+from castsim.machines.vliw.meanings import Prepared, computes, prepare
 from castsim.machines.vliw.registers import (
     CONSTANT,
     INCOME,
@@ -28,7 +30,6 @@ from castsim.machines.vliw.registers import (
     Registers,
     is_constant,
 )
-from castsim.machines.vliw.semantics import Prepared, computes, prepare
 from castsim.machines.vliw.semantics.convert import PreparedConversion
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
 from castsim.targets.vliw import VliwTarget
@@ -36,7 +37,9 @@ from castsim.targets.vliw_latency import Commit
 
 PREDICATE = "predicate"
 _ELEMENTS = (MemoryOperation.ELEMENT_LOAD, MemoryOperation.ELEMENT_STORE)
-_ARITHMETIC = ("add", "sub", "mul")
+_PRODUCTS = ("mul", "mac", "madd")
+_SUMS = ("add", "sub")
+_ARITHMETIC = (*_PRODUCTS, *_SUMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,9 @@ def prepared(
                 raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
             results, stage = cells, commit_stage(target, slot, instruction, file)
             income = OperandPlan(INCOME, cells, constant(target.distances.tied_income))
+            if instruction.form.accumulator is not None:
+                distances = read_distances(target, slot, instruction, ACCUMULATOR, file)
+                sources.append(OperandPlan(ACCUMULATOR, cells, distances))
         else:
             sources.append(OperandPlan(spec.role, cells, read_distances(target, slot, instruction, spec.role, file)))
     return InstructionPlan(
@@ -190,8 +196,14 @@ def in_multiplier(instruction: TpcInstruction, target: VliwTarget) -> bool:
     """Whether a float result comes from the multiplier pipe: products, and sums of some formats."""
     if instruction.type is None or "f" not in instruction.type:
         return False
-    sums = instruction.mnemonic in ("add", "sub") and instruction.type in target.issue_rules.multiplier_sums
-    return instruction.mnemonic == "mul" or sums
+    paired = instruction.switch("x2") == 1
+    sums = instruction.mnemonic in _SUMS and (instruction.type in target.issue_rules.multiplier_sums or paired)
+    return instruction.mnemonic in target.issue_rules.multiplier_products or sums
+
+
+def rounds_by_register(instruction: TpcInstruction) -> bool:
+    """Whether an instruction is arithmetic on floats, which takes its rounding mode from a register."""
+    return instruction.mnemonic in _ARITHMETIC and instruction.type is not None and "f" in instruction.type
 
 
 def _global_accesses(instruction: TpcInstruction, target: VliwTarget) -> tuple[int, int]:
@@ -225,7 +237,7 @@ def _depends(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> tup
         found.append("convert_round" if "convert_round" in target.configuration else "round")
     kinds = (instruction.type, instruction.switch("target_type"))
     found += [f"{kind}_bias" for kind in kinds if f"{kind}_bias" in target.configuration]
-    if instruction.mnemonic in _ARITHMETIC and instruction.type is not None and "f" in instruction.type:
+    if rounds_by_register(instruction):
         found.append("round")
         if instruction.type == "f16" and "f16_flush_inputs" in target.configuration:
             found.append("f16_flush_inputs")

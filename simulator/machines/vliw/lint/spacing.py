@@ -8,10 +8,7 @@ from castsim.isa.tpc import Special
 from castsim.isa.tpc.forms import TENSORS, Half, MemoryOperation
 from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
-from castsim.machines.vliw.plans import InstructionPlan, in_multiplier
-
-_NARROW_FLOATS = ("f16", "f8_143", "f8_152")
-_FLOATS = ("f32", "bf16", *_NARROW_FLOATS)
+from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, rounds_by_register
 
 Wanted = Callable[[InstructionPlan], bool]
 
@@ -117,8 +114,7 @@ def _stores_mapped(plan: InstructionPlan) -> bool:
 def _rounds_by_register(plan: InstructionPlan) -> bool:
     """Whether an instruction takes its rounding from a register: float arithmetic, conversions in mode CSR."""
     instruction = plan.instruction
-    floats = instruction.mnemonic in ("add", "sub", "mul") and instruction.type in _FLOATS
-    return floats or instruction.switch("rounding") == "csr"
+    return rounds_by_register(instruction) or instruction.switch("rounding") == "csr"
 
 
 def _depends_on_space(plan: InstructionPlan) -> bool:
