@@ -151,9 +151,7 @@ def prepared(
                 raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
             results, stage = cells, commit_stage(target, slot, instruction, file)
             income = OperandPlan(INCOME, cells, constant(target.distances.tied_income))
-            if instruction.form.accumulator is not None:
-                distances = read_distances(target, slot, instruction, ACCUMULATOR, file)
-                sources.append(OperandPlan(ACCUMULATOR, cells, distances))
+            sources += _accumulators(instruction, slot, cells, file, target)
         else:
             sources.append(OperandPlan(spec.role, cells, read_distances(target, slot, instruction, spec.role, file)))
     return InstructionPlan(
@@ -175,6 +173,15 @@ def prepared(
         memory=instruction.form.memory,
         accesses=_global_accesses(instruction, target),
     )
+
+
+def _accumulators(
+    instruction: TpcInstruction, slot: Slot, cells: tuple[RegisterCell, ...], file: str, target: VliwTarget
+) -> tuple[OperandPlan, ...]:
+    """Return the destination as an operand, where the instruction reads it as one."""
+    if instruction.form.accumulator is None:
+        return ()
+    return (OperandPlan(ACCUMULATOR, cells, read_distances(target, slot, instruction, ACCUMULATOR, file)),)
 
 
 def _random_use(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> Use:
