@@ -25,11 +25,11 @@ from castsim.machines.vliw.global_access import GlobalAccess
 from castsim.machines.vliw.issue import BundleRecorder
 from castsim.machines.vliw.latency import horizon
 from castsim.machines.vliw.local_access import LocalAccess, needs_values
-from castsim.machines.vliw.meanings import NotComputed, Prepared
+from castsim.machines.vliw.meanings import NotComputed
 from castsim.machines.vliw.operations import main_pipe
 from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, planned, read_beside
 from castsim.machines.vliw.registers import Held, Registers, Write, vector
-from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Words
+from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
 from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
 from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trace import Trace

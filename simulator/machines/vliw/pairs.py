@@ -129,9 +129,9 @@ def _read(target: VliwTarget, placed: Placed) -> Iterator[_Access]:
         name, key = _generator(target, placed)
         yield _Access(name, key, "random")
     if instruction.predicate is not None:
-        register = instruction.predicate.register
-        key = operand_key(target, slot, instruction, PREDICATE, str(register.file))
-        yield _Access(str(register), key, PREDICATE)
+        predicate = instruction.predicate.register
+        key = operand_key(target, slot, instruction, PREDICATE, str(predicate.file))
+        yield _Access(str(predicate), key, PREDICATE)
 
 
 def _generator(target: VliwTarget, placed: Placed) -> tuple[str, OperandKey]:
@@ -149,7 +149,7 @@ def _registers(
     """Return the single registers of an operand; of a conversion also where a V operand names the first of a group."""
     if isinstance(operand, Special):
         return (RANDOM[operand.name].generator if operand.name in RANDOM else operand.name,)
-    groups = (operand,)
+    groups: tuple[Register, ...] = (operand,)
     if computes(instruction):
         with suppress(CastsimError):  # a form that does not run is in the tables all the same
             groups = tuple(prepare(instruction, target).registers.get(role, groups))

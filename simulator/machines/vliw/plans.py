@@ -20,7 +20,7 @@ from castsim.machines.vliw.latency import (
     operand_key,
     read_distances,
 )
-from castsim.machines.vliw.meanings import Prepared, computes, prepare
+from castsim.machines.vliw.meanings import computes, prepare
 from castsim.machines.vliw.registers import (
     CONSTANT,
     INCOME,
@@ -30,6 +30,7 @@ from castsim.machines.vliw.registers import (
     Registers,
     is_constant,
 )
+from castsim.machines.vliw.semantics import Prepared
 from castsim.machines.vliw.semantics.convert import PreparedConversion
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
 from castsim.targets.vliw import VliwTarget
@@ -147,8 +148,7 @@ def prepared(
         cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
         file = operand.name if isinstance(operand, Special) else str(operand.file)
         if spec.role == "dest":
-            if is_constant(operand):
-                raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
+            _check_writable(operand, instruction)
             results, stage = cells, commit_stage(target, slot, instruction, file)
             income = OperandPlan(INCOME, cells, constant(target.distances.tied_income))
             sources += _accumulators(instruction, slot, cells, file, target)
@@ -173,6 +173,11 @@ def prepared(
         memory=instruction.form.memory,
         accesses=_global_accesses(instruction, target),
     )
+
+
+def _check_writable(operand: Register | Special, instruction: TpcInstruction) -> None:
+    if is_constant(operand):
+        raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
 
 
 def _accumulators(
