@@ -6,14 +6,18 @@ that the proofs about those stay what they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc.program import Register, TpcInstruction
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
+from castsim.machines.vliw.semantics.accumulation import prepare_accumulation, prepare_shifted
+from castsim.machines.vliw.semantics.bit_fields import BIT_FIELDS, prepare_bit_field
 from castsim.machines.vliw.semantics.registers import plain_registers
+from castsim.machines.vliw.semantics.shuffles import prepare_shuffle
 from castsim.targets.vliw import VliwTarget
 
 _CONTROL = ("halt", "loop", "jmpr", "jmpa")
@@ -73,10 +77,26 @@ def prepare(instruction: TpcInstruction, target: VliwTarget) -> Prepared:
     if semantics.computes(instruction) and (instruction.switch("x2") != 1 or _is_cast(instruction)):
         return semantics.prepare(instruction, target)
     try:
-        unit = (NoEffect if instruction.mnemonic in _NO_EFFECT else NotComputed)(instruction, target)
+        unit = _FAMILIES.get(instruction.mnemonic, NotComputed)(instruction, target)
         return Prepared(instruction, unit.registers(), unit)
     except CastsimError as error:
         raise error.at(instruction.span) from None
+
+
+class _Unit(Protocol):
+    def __call__(self, operands: OperandValues, state: State) -> Effects: ...
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]: ...
+
+
+_FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], _Unit]] = {
+    **dict.fromkeys(_NO_EFFECT, NoEffect),
+    **dict.fromkeys(BIT_FIELDS, prepare_bit_field),
+    **dict.fromkeys(("mac", "madd", "add", "sub", "mul"), prepare_accumulation),
+    "msac": prepare_shifted,
+    "shuffle": prepare_shuffle,
+}
+"""Whatever `semantics` does not know, by mnemonic; sums and products come here for pairs of registers."""
 
 
 def _is_cast(instruction: TpcInstruction) -> bool:
