@@ -14,12 +14,13 @@ import published_latency
 import pytest
 from test_tpc_pairs import HOT, written_out
 from tpc_operands import Place, described, places
-from tpc_text import GENERATIONS
+from tpc_text import GENERATIONS, target
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import Slot, print_bundle
+from castsim.isa.tpc import Slot, parse, print_bundle
 from castsim.isa.tpc.program import GROUPED, File
+from castsim.machines.vliw.pairs import Placed, pair_distance
 
 Capture = pytest.CaptureFixture[str]
 FROM_GAUDI = GENERATIONS[1:]
@@ -170,42 +171,55 @@ def test_what_an_entry_says(capsys: Capture) -> None:
 BEFORE_GAUDI2 = GENERATIONS[:4]
 
 
-@pytest.mark.parametrize(
-    ("generations", "producer", "consumer", "minimum"),
-    [
-        (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "sel_eq.f32 V8, V1, V2, V4, V3", 2),
-        (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "add.f32 V8, V4, V9", None),
-        (FROM_GAUDI, "lookup BV32 V4, V1, 0x100", "sel_eq.f32 V8, V1, V2, V4, V3", None),
-        (("goya",), "lookup BV32 V4, V1, 0x1", "sel_eq.f32 V8, V1, V2, V4, V3", 2),
-        (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "lookup_1c BV32 V5, V4, 0x100", 2),
-        (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "mov V5, V4; nop; nop; nop", 2),
-        (("gaudi", "gaudib", "greco"), "lookup BV32 V4, V1, 0x100", "st_l_v 0x100, V4", 2),
-        (("gaudi2",), "lookup BV32 V4, V1, 0x100", "st_l_v 0x100, V4", None),
-        (("gaudi2",), "lookup BV32 V4, V1, 0x100", "nop; nop; nop; ld_tnsr V4, 0x1, I1", 2),
-        (FROM_GAUDI, "cache_invalidate", "lookup_1c BV32 V4, V1, 0x100", 2),
-        (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "cache_invalidate", 2),
-        (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", 2),
-        (("goya",), "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", None),
-        (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.f32 V7, V6, V2", None),
-        (("gaudi2",), "madd.f32 V6, V1, V2, V3", "mov V6, V6; nop; nop; nop", 2),
-        (("greco",), "madd.f32 V6, V1, V2, V3", "mov V6, V6; nop; nop; nop", None),
-        (("gaudib", "greco", "gaudi2"), "add.f16 V6, V1, V2", "add.f16 V6, V6, V2", 2),
-        (FROM_GAUDI, "add.f32 V6, V1, V2", "add.f32 V6, V6, V2", None),
-        (("gaudi2",), "add.f32 x2 D6, D0, V2, V3", "add.f32 V6, V6, V2", 2),
-        (GENERATIONS, "ld_tnsr_low V4, 0x1, I1", "ld_tnsr_high V4, 0x1, I1", 2),
-        (GENERATIONS, "ld_tnsr_high V4, 0x1, I1", "ld_tnsr V4, 0x1, I1", None),
-        (("gaudi", "gaudib", "greco"), "udiv_4step.u32 Z2, S4, S5", "udiv_4step.u32 Z2, S4, S5", 7),
-        (("gaudi2",), "udiv.u32 Z2, S4, S5", "nop; halt; nop; nop", 5),
-        (FROM_GAUDI, "st_l mmio 0x8fc, S1", "mul.f32 V1, V2, V3", 3),
-        (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert.f32 target_type=int32 V1, V2", 3),
-        (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert.f32 target_type=int32 sr V1, V2", 2),
-        (FROM_GAUDI, "st_l mmio 0x8fc, S1", "ld_l mmio S2, 0x8fc", 2),
-        (FROM_GAUDI, "st_l mmio 0x8fc, S1", "mov V1, LFSR; nop; nop; nop", 2),
-        (GENERATIONS, "jmpr 0x20", "convert.f32 target_type=int32 rhne S1, S2", 3),
-        (GENERATIONS, "nop; nop; add.i32 V1, V2, S32; nop", "loop S1, S2, S3, <, 4", 5),
-        (GENERATIONS, "mov.i32 V1, S32; nop; nop; nop", "loop S1, S2, S3, <, 4", 6),
-    ],
-)
+SPACED: list[tuple[tuple[str, ...], str, str, int | None]] = [
+    (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "sel_eq.f32 V8, V1, V2, V4, V3", 2),
+    (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "add.f32 V8, V4, V9", None),
+    (FROM_GAUDI, "lookup BV32 V4, V1, 0x100", "sel_eq.f32 V8, V1, V2, V4, V3", None),
+    (("goya",), "lookup BV32 V4, V1, 0x1", "sel_eq.f32 V8, V1, V2, V4, V3", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "lookup_1c BV32 V5, V4, 0x100", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "mov V5, V4; nop; nop; nop", 2),
+    (("gaudi", "gaudib", "greco"), "lookup BV32 V4, V1, 0x100", "st_l_v 0x100, V4", 2),
+    (("gaudi2",), "lookup BV32 V4, V1, 0x100", "st_l_v 0x100, V4", None),
+    (("gaudi2",), "lookup BV32 V4, V1, 0x100", "nop; nop; nop; ld_tnsr V4, 0x1, I1", 2),
+    (FROM_GAUDI, "cache_invalidate", "lookup_1c BV32 V4, V1, 0x100", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "cache_invalidate", 2),
+    (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", 2),
+    (("goya",), "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", None),
+    (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.f32 V7, V6, V2", None),
+    (("gaudi2",), "madd.f32 V6, V1, V2, V3", "mov V6, V6; nop; nop; nop", 2),
+    (("greco",), "madd.f32 V6, V1, V2, V3", "mov V6, V6; nop; nop; nop", None),
+    (("gaudib", "greco", "gaudi2"), "add.f16 V6, V1, V2", "add.f16 V6, V6, V2", 2),
+    (FROM_GAUDI, "add.f32 V6, V1, V2", "add.f32 V6, V6, V2", None),
+    (("gaudi2",), "add.f32 x2 D6, D0, V2, V3", "add.f32 V6, V6, V2", 2),
+    (GENERATIONS, "ld_tnsr_low V4, 0x1, I1", "ld_tnsr_high V4, 0x1, I1", 2),
+    (GENERATIONS, "ld_tnsr_high V4, 0x1, I1", "ld_tnsr V4, 0x1, I1", None),
+    (("gaudi", "gaudib", "greco"), "udiv_4step.u32 Z2, S4, S5", "udiv_4step.u32 Z2, S4, S5", 7),
+    (("gaudi2",), "udiv.u32 Z2, S4, S5", "nop; halt; nop; nop", 5),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "mul.f32 V1, V2, V3", 3),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert.f32 target_type=int32 V1, V2", 3),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert.f32 target_type=int32 sr V1, V2", 2),
+    (("gaudi2",), "st_l mmio 0x8fc, S1", "convert.f32 target_type=f8_143 sr_rne V1, V2", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert_int32 sr to_8 S1, S2, S3", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "gen_addr AD1, 0x0, I1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "st_tnsr 0x0, I1, V1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "aso", 2),
+    (("goya",), "st_l mmio 0x7fc, S1", "mul.f32 V1, V2, V3", None),
+    (FROM_GAUDI, "st_l 0x8fc, S1", "mul.f32 V1, V2, V3", None),
+    (GENERATIONS, "jmpa 0x20", "nop; halt; nop; nop", 3),
+    (GENERATIONS, "jmpa 0x20", "aso", 3),
+    (("goya",), "lookup_c0 BV32 V4, V1, 0x1", "lookup_c0 BV32 V5, V4, 0x1", 2),
+    (("goya",), "cache_invalidate", "lookup_c1c2 BV32 D4, V1, 0x1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "ld_l mmio S2, 0x8fc", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "mov V1, LFSR; nop; nop; nop", 2),
+    (GENERATIONS, "jmpr 0x20", "convert.f32 target_type=int32 rhne S1, S2", 3),
+    (GENERATIONS, "nop; nop; add.i32 V1, V2, S32; nop", "loop S1, S2, S3, <, 4", 5),
+    (GENERATIONS, "mov.i32 V1, S32; nop; nop; nop", "loop S1, S2, S3, <, 4", 6),
+    (("gaudi2",), "st_l_v 0x100, V1", "lookup_1c BV32 V4, V1, 0x100", 1),
+    (BEFORE_GAUDI2, "st_tnsr 0x0, I1, V1", "ld_tnsr V2, 0x0, I1", 1),
+]
+
+
+@pytest.mark.parametrize(("generations", "producer", "consumer", "minimum"), SPACED)
 def test_smallest_distances_by_issue_rules(
     generations: tuple[str, ...], producer: str, consumer: str, minimum: int | None, capsys: Capture
 ) -> None:
@@ -214,6 +228,25 @@ def test_smallest_distances_by_issue_rules(
         (entry,) = json.loads(capsys.readouterr().out)["pairs"]
         assert code == (entry is None)
         assert (None if entry is None else entry["minimum_bundles"]) == minimum, (generation, entry)
+
+
+@pytest.mark.parametrize(
+    ("generation", "producer", "consumer", "allowed"),
+    [
+        ("gaudi2", "st_l_v 0x100, V1", "lookup_1c BV32 V4, V1, 0x100", {1, 4, 5, 6}),
+        ("greco", "st_tnsr 0x0, I1, V1", "ld_tnsr V2, 0x0, I1", {1, 2, 3, 5, 6}),
+        ("gaudi", "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", {6}),
+    ],
+)
+def test_distances_that_are_allowed(generation: str, producer: str, consumer: str, allowed: set[int]) -> None:
+    chip = target(generation)
+    placed = []
+    for text in (producer, consumer):
+        (bundle,) = parse(text, chip.dialect).bundles
+        placed += [Placed(slot, each) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None]
+    found = pair_distance(chip, *placed)
+    assert found is not None
+    assert {distance for distance in range(1, 7) if found.allows(distance)} == allowed
 
 
 # ------------------------------------------------------------------------------------------------------------ grammar

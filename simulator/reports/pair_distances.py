@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TypedDict
 
 from castsim.machines.vliw.pairs import PairDistance
@@ -80,14 +81,11 @@ def _block(target: str, producer: str, consumer: str, found: PairDistance | None
 
 def _needed(found: PairDistance) -> int:
     """Return the smallest distance at which the pair is right and keeps the issue rules."""
-    distance = max(0 if found.shared is None else found.shared.latency.distance, found.minimum or 0)
-    while any(distance in rule.excluded for rule in found.rules):
-        distance += 1
-    return distance
+    return next(distance for distance in count() if found.allows(distance))
 
 
-def _bundles(count: int) -> str:
-    return f"{count} bundle{'' if count == 1 else 's'}"
+def _bundles(number: int) -> str:
+    return f"{number} bundle{'' if number == 1 else 's'}"
 
 
 def _stage(number: int | None) -> str | None:

@@ -66,6 +66,11 @@ class PairDistance:
         """The smallest distance that the issue rules allow."""
         return smallest(self.rules)
 
+    def allows(self, distance: int) -> bool:
+        """Whether the consumer may stand so many bundles behind the producer, by latency and by all rules."""
+        late = self.shared is not None and distance < self.shared.latency.distance
+        return not late and not any(distance < rule.distance or distance in rule.excluded for rule in self.rules)
+
 
 def pair_distance(target: VliwTarget, producer: Placed, consumer: Placed) -> PairDistance | None:
     """Return the distances of a pair; None if it shares no register and no rule is known.
