@@ -1,6 +1,6 @@
 """Instruction table: bits, exponents and classes of elements, shuffles inside dual groups, entries of tables.
 
-Source: docs/reference/tpc.md section 5.4 and 5.6 (meaning, switches, generations) and 7.1 (operands).
+Source: docs/reference/tpc.md section 5.4 and 5.5 (meaning, switches, generations) and 7.1 (operands).
 """
 
 from __future__ import annotations

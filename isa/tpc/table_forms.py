@@ -1,6 +1,6 @@
 """Instruction table: look-ups, division, and instructions without an effect on values.
 
-Source: docs/reference/tpc.md section 5.5 (look-ups), 5.7 (division, events) and 7.1 (operands). The operands of UDIV in
+Source: docs/reference/tpc.md section 5.5 (look-ups), 5.6 (division, events) and 7.1 (operands). The operands of UDIV in
 its forms, of ASO and of the squeezing stores are taken from the stage tables: no source prints their text.
 """
 
