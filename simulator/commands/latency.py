@@ -1,6 +1,6 @@
 """PRODUCER and CONSUMER are one instruction each, or a bundle of four slots with one instruction and three nop. Where
 several slots execute an instruction, a bare one stands in the first of LOAD, SPU, VPU, STORE. With - as the only
-argument pairs are read from standard input, one per line: PRODUCER -> CONSUMER.
+argument pairs are read from standard input, one per line: PRODUCER -> CONSUMER. `--json -` has one entry per line.
 
 The distance counts bundles: 1 is the next one. If the consumer reads none of the producer's registers and no issue rule
 is known for the pair, the entry is null and the exit code 1; a line that cannot be read gives exit code 2.
@@ -8,7 +8,6 @@ is known for the pair, the entry is null and the exit code 1; a line that cannot
 examples:
   castsim latency "add.f16 V10, V2, V3" "mul.f16 V4, V10, V5" --target gaudi2
   castsim latency "nop; nop; nop; set_indx I2, b00001, S1" "ld_tnsr V0, 0x0, I2" --target goya
-  castsim latency - --target greco --json - < pairs.txt
 """
 
 from __future__ import annotations

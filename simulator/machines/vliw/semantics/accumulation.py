@@ -280,7 +280,8 @@ class ShiftedAccumulation:
         """Shift right, half up or toward minus infinity."""
         if self.instruction.switch("rhu") == 1:
             numbers = numbers + np.where(amounts > 0, np.left_shift(1, np.maximum(amounts - 1, 0)), 0)
-        return numbers >> amounts
+        shifted: _Numbers = numbers >> amounts
+        return shifted
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
         """Return the registers that the operands stand for."""

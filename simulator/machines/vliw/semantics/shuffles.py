@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.program import Register, TpcInstruction
@@ -41,7 +42,7 @@ class Shuffle:
         moved = np.where((directions & _ENABLE) != 0, value[self._sources(directions)], income)
         return Effects(merged(moved, operands))
 
-    def _sources(self, directions: Vector) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+    def _sources(self, directions: Vector) -> NDArray[np.intp]:
         """Return the byte that every byte comes from; the lowest direction of a lane chooses its element."""
         registers = self.target.registers
         whole, group = registers.dual_group_bytes, registers.dual_group_bytes // 2
@@ -49,7 +50,8 @@ class Shuffle:
         chosen = directions[places - places % self.width].astype(np.intp)
         element = (chosen & _ELEMENT) % (group // self.width)
         inside = element * self.width + np.where(chosen & _GROUP, group, 0) + places % self.width
-        return places - places % whole + inside
+        found: NDArray[np.intp] = places - places % whole + inside
+        return found
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
         """Return the registers that the operands stand for."""
