@@ -21,7 +21,9 @@ from castsim.isa.tpc.program import (
 _REGISTER = re.compile(r"(VP|SP|AD|[VDASZI])(\d{1,6})", re.IGNORECASE)
 _MASK = re.compile(r"b([01]{5})", re.IGNORECASE)
 _TYPED = re.compile(r"([iu])(8|16|32)_(-?)(0?x[0-9a-f]+|\d+)", re.IGNORECASE)
-_TYPED_FLOAT = re.compile(r"([-+]?)\s*((?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?)(bf|f|h)?", re.IGNORECASE)
+_TYPED_FLOAT = re.compile(r"(f32|bf16|f16)_(.+)", re.IGNORECASE)
+_INTEGER = re.compile(r"([-+]?)\s*(0x[0-9a-f]+|0b[01]+|\d+)(u?)", re.IGNORECASE)
+_FLOAT = re.compile(r"([-+]?)\s*((?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?)(bf|f|h)?", re.IGNORECASE)
 _FLOAT_SUFFIXES = {"": "f32", "f": "f32", "bf": "bf16", "h": "f16"}
 _BINARY, _HEXADECIMAL, _OCTAL = "0b", "0x", "0"
 _FARTHEST = 400
