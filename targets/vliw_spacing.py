@@ -38,7 +38,8 @@ class BundleDistance(Table):
 
     Instructions are named as `spu.add`, `load.*` is any of the slot. Empty lists of types, switches and of what they
     read (roles of operands, or names of registers) do not restrict. `same_destination` restricts to instructions that
-    write a register in common; `needs` and `lacks` name abilities of generations.
+    write a register in common; `needs` and `lacks` name abilities of generations. `linted` names the rule of the linter
+    that looks for breaches, empty: its rule on issue distances.
     """
 
     first: Listed
@@ -54,6 +55,7 @@ class BundleDistance(Table):
     same_destination: bool
     needs: Listed
     lacks: Listed
+    linted: Listed
     rule: str
 
     def holds(self, features: Set[Feature]) -> bool:

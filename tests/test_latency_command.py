@@ -13,6 +13,7 @@ from typing import Any
 import published_latency
 import pytest
 from test_tpc_pairs import HOT, written_out
+from tpc_machine import END, assembled, nops
 from tpc_operands import Place, described, places
 from tpc_text import GENERATIONS, target
 
@@ -20,7 +21,8 @@ from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Slot, parse, print_bundle
 from castsim.isa.tpc.program import GROUPED, File
-from castsim.machines.vliw.pairs import Placed, pair_distance
+from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.pairs import Placed, applies, pair_distance
 
 Capture = pytest.CaptureFixture[str]
 FROM_GAUDI = GENERATIONS[1:]
@@ -247,6 +249,31 @@ def test_distances_that_are_allowed(generation: str, producer: str, consumer: st
     found = pair_distance(chip, *placed)
     assert found is not None
     assert {distance for distance in range(1, 7) if found.allows(distance)} == allowed
+
+
+@pytest.mark.parametrize(("generations", "producer", "consumer", "minimum"), SPACED)
+def test_the_linter_keeps_the_same_distances(
+    generations: tuple[str, ...], producer: str, consumer: str, minimum: int | None
+) -> None:
+    """The rule of the linter that no other rule replaces, at all distances; loops and jumps have rules of their own."""
+    if any(word in f"{producer} {consumer}" for word in ("loop", "jmp", "halt")):
+        return
+    for generation in generations:
+        chip = target(generation)
+        placed = [
+            Placed(slot, each)
+            for text in (producer, consumer)
+            for slot, each in zip(Slot, parse(text, chip.dialect).bundles[0].slots, strict=True)
+            if each is not None
+        ]
+        rules = [
+            rule for rule in chip.bundle_distances if not rule.linted and applies(rule, chip, placed[0], placed[1])
+        ]
+        for distance in range(1, 9):
+            text = f"{producer}\n{nops(distance - 1)}{consumer}\n{nops(9)}{END}"
+            found = {finding.rule for finding in lint(assembled(text, chip).program, chip)}
+            forbidden = any(distance < rule.distance or distance in rule.excluded for rule in rules)
+            assert ("issue distance" in found) == forbidden, (generation, distance, minimum)
 
 
 # ------------------------------------------------------------------------------------------------------------ grammar

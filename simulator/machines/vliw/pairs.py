@@ -89,7 +89,7 @@ def pair_distance(target: VliwTarget, producer: Placed, consumer: Placed) -> Pai
         if found:
             shared = max(found, key=lambda each: each.latency.distance)
             break
-    rules = tuple(rule for rule in target.bundle_distances if _applies(rule, target, producer, consumer))
+    rules = tuple(rule for rule in target.bundle_distances if applies(rule, target, producer, consumer))
     return None if shared is None and not rules else PairDistance(shared, rules)
 
 
@@ -168,7 +168,7 @@ def _registers(
 # ------------------------------------------------------------------------------------------------------- issue rules
 
 
-def _applies(rule: BundleDistance, target: VliwTarget, first: Placed, second: Placed) -> bool:
+def applies(rule: BundleDistance, target: VliwTarget, first: Placed, second: Placed) -> bool:
     """Whether a rule is one of the generation's and about this pair."""
     return (
         _matches(first, rule.first, rule.first_types, rule.first_switches)
