@@ -270,7 +270,7 @@ class ShiftedAccumulation:
 
     def _shift(self, codes: Codes, least: int) -> _Numbers:
         """Return by how much to shift right: the lowest byte of each lane, which is signed and not above 0."""
-        amounts = -(codes & codes.dtype.type(0xFF)).astype(np.uint8).view(np.int8).astype(np.int64)
+        amounts: _Numbers = -(codes & codes.dtype.type(0xFF)).astype(np.uint8).view(np.int8).astype(np.int64)
         if np.any((amounts < 0) | (amounts > -least)):
             message = f"msac: a shift of {int(-amounts[(amounts < 0) | (amounts > -least)][0])} is not documented"
             raise IllegalError(message, span=self.instruction.span, legal=(f"{least} .. 0",))
