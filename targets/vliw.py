@@ -20,6 +20,7 @@ from castsim.targets.vliw_encoding import EncodedHeader
 from castsim.targets.vliw_latency import Latencies
 from castsim.targets.vliw_pipeline import Listed, SpecialDistances
 from castsim.targets.vliw_rules import BundleRules, EndRules, IssueRules, JumpRules, LoopRules
+from castsim.targets.vliw_spacing import BundleDistance
 from castsim.targets.vliw_stages import (
     EntryPort,
     LatencyRules,
@@ -248,6 +249,8 @@ class VliwTarget(EncodedHeader):
     stages: tuple[StageRow, ...]
     entry_ports_fact: Fact
     entry_ports: tuple[EntryPort, ...]
+    bundle_distances_fact: Fact
+    bundle_distances: tuple[BundleDistance, ...]
     latency_rules: LatencyRules
     distances: SpecialDistances
     bundle_rules: BundleRules

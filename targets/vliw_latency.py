@@ -37,6 +37,7 @@ class Rule(StrEnum):
 
     RESEED = "a use of the random generator behind a reseed"
     UNLISTED = "the stage tables do not have the pair"
+    TENSOR_REGISTER = "a register that tensor accesses read beside what they name"
     PORT = "the entry port of the operand"
     STAGES = "commit stage and read stage"
     INDEX_BYPASS = "no bypass of index registers for the pair"

@@ -36,6 +36,8 @@ class IssueRules(Fact):
 
     product_write_distance: Cycles
     """From a result of the multiplier pipe, such as a float MUL, to the next write of its register."""
+    multiplier_products: tuple[str, ...]
+    """Mnemonics of float products of that pipe."""
     multiplier_sums: tuple[str, ...]
     """Formats whose ADD and SUB run in that pipe too."""
     forbidden_after_tensor_store: Cycles

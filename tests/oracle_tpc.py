@@ -217,6 +217,46 @@ def float_operation(
     return _settled(total < 0, total, row, name, mode, flush)
 
 
+def fused(
+    a: int,
+    b: int,
+    c: int,
+    name: str,
+    wide: str,
+    mode: str,
+    *,
+    flush: bool = True,
+    flush_in: bool = False,
+    negate: bool = False,
+) -> int:
+    """Return c + a * b, or c - a * b, of factors of one float format and an addend of another, rounded once.
+
+    `flush` is for f32 and bf16 (docs/reference/tpc.md section 5.3); `flush_in` is the switch of f16.
+    """  # fmt: skip
+    row, dst = fmt(name), fmt(wide)
+    assert isinstance(row, Float) and isinstance(dst, Float)
+    flushed, wide_flushed = (flush and one in ("f32", "bf16") for one in (name, wide))
+    x, y = (_operand(code, row, flushed or flush_in) for code in (a, b))
+    z = _operand(c, dst, wide_flushed or (flush_in and wide == name))
+    kinds = {x.kind, y.kind, z.kind}
+    if "nan" in kinds:
+        return NAN[wide]
+    negative = (x.negative != y.negative) != negate
+    if "inf" in (x.kind, y.kind):
+        if any(one.kind == "finite" and not one.magnitude for one in (x, y)):
+            return NAN[wide]
+        if z.kind == "inf" and z.negative != negative:
+            return NAN[wide]
+        return overflow_code(negative, dst, "rint", "special")
+    if z.kind == "inf":
+        return overflow_code(z.negative, dst, "rint", "special")
+    product = x.magnitude * y.magnitude
+    total = (-product if negative else product) + (-z.magnitude if z.negative else z.magnitude)
+    if total == 0:
+        return signed(0, z.negative if negative == z.negative else mode == "RD", dst)
+    return _settled(total < 0, total, dst, wide, mode, wide_flushed)
+
+
 def number(code: int, name: str) -> int:
     """Return the number of an integer code."""
     row = INTS[name]
@@ -256,6 +296,7 @@ __all__ = [
     "convert_lanes",
     "element",
     "float_operation",
+    "fused",
     "goes_up",
     "integer_operation",
     "nearby",

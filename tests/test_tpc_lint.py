@@ -172,6 +172,13 @@ CASES = {
         f"Skip:\n{nops(3)}",
         f"{NOP}Skip:\n{nops(2)}",
     ),
+    "issue distance": (
+        "gaudi",
+        f"lookup_1c BV32 V0, V1, 0x100; nop; nop; nop\n{NOP}ld_l_v V2, 0x100; nop; nop; nop\n{GAP}{STORE_V0}"
+        f"nop; nop; nop; st_l_v 0x100, V2\n{END}",
+        f"{NOP}ld_l_v V2",
+        "ld_l_v V2",
+    ),
     "halt": ("greco", NOP + END, "nop; halt; halt", "nop; halt; nop"),
     "stores at end": ("greco", STORE_V0 + END, STORE_V0 + NOP, STORE_V0),
     "unread result": (

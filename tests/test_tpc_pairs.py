@@ -78,7 +78,7 @@ def written_out(place: Place, generation: str) -> Bundle:
     instruction, form = place.instruction, place.instruction.form
     operands: list[Operand] = []
     for spec, given in zip(form.operands, instruction.operands, strict=True):
-        if spec.role == place.role:
+        if spec.role == ("dest" if place.role == "accumulator" else place.role):
             is_file = place.file in File.__members__
             operands.append(Register(File(place.file), HOT) if is_file else Special(place.file))
         elif isinstance(given, Register) and f"@{spec.role}" not in spec.accepts:

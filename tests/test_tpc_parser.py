@@ -278,17 +278,23 @@ def test_the_loop_specimen() -> None:
         ("4294967295", 0xFFFFFFFF),
         ("-2147483648", 0x80000000),
         ("i32_-5", 0xFFFFFFFB),
-        ("i16_-1", 0xFFFF),
+        ("i16_-1", 0xFFFFFFFF),
         ("i16_65535", 0xFFFF),
-        ("i8_-128", 0x80),
+        ("i8_-128", 0xFFFFFF80),
         ("I8_0x7f", 0x7F),
         ("1.5", 0x3FC00000),
         ("-0.5f", 0xBF000000),
         ("1e3", 0x447A0000),
         ("0.1", 0x3DCCCCCD),
         ("3.4028234e38", 0x7F7FFFFF),
-        ("1e-46", 0),
-        ("1e-99999", 0),
+        ("0e-99999", 0),
+        # docs/reference/tpc.md section 7.2, the vendor's tests of literals
+        *(("0X7b", 0x7B), ("0b101", 5), ("010", 8), ("+123", 123), ("- 5", 0xFFFFFFFB), ("45876u", 45876), ("1U", 1)),
+        *(("i32_122", 0x7A), ("u32_112", 0x70), ("i16_-122", 0xFFFFFF86), ("u16_122", 0x7A), ("i8_-122", 0xFFFFFF86)),
+        *(("u8_123", 0x7B), ("i32_x12C", 0x12C), ("i16_x12C", 0x12C), ("10.1", 0x4121999A), (".1", 0x3DCCCCCD)),
+        *(("10.", 0x41200000), ("1E+5", 0x47C35000), ("1.e5", 0x47C35000), ("f32_1.25", 0x3FA00000)),
+        *(("bf16_1.0", 0x3F80), ("1.0bf", 0x3F80), ("1.0BF", 0x3F80), ("1.0h", 0x3C00), ("1.0H", 0x3C00)),
+        *(("0.0", 0), ("-0.0", 0x80000000), ("1.0F", 0x3F800000)),
         # A tie of f32 plus less than a double can hold: rounding twice would give 0x3f800000.
         ("1.000000059604644775390625000000000000000000000000001", 0x3F800001),
         ("1.000000059604644775390625", 0x3F800000),
@@ -297,12 +303,27 @@ def test_the_loop_specimen() -> None:
 )
 def test_immediates(text: str, bits: int) -> None:
     assert one(f"add.i32 S1, S2, {text}").operand("src_b") == Immediate(bits)
-    if "." in text and len(text) < 20:
+    if "." in text and len(text) < 20 and text[-1] not in "hHF" and "b" not in text.lower() and "_" not in text:
         assert struct.pack("<I", bits) == np.float32(text.rstrip("f")).tobytes()
 
 
 @pytest.mark.parametrize(
-    "text", ["4294967296", "-2147483649", "i16_65536", "i8_-129", "i8_256", "3.5e38", "1e99999", "9" * 5000]
+    "text",
+    [
+        *(
+            "4294967296",
+            "-2147483649",
+            "i16_65536",
+            "i8_-129",
+            "i8_256",
+            "3.5e38",
+            "1e99999",
+            "9" * 5000,
+            "-458u",
+            "08",
+        ),
+        *("1e40", "1e-40", "1e+30h", "1e-30h", "1e-46", "1e-99999", "65520.0h", "u8_-1"),
+    ],
 )
 def test_immediates_that_do_not_fit(text: str) -> None:
     with pytest.raises(ReadError):

@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from number_observations import Observation, cycles, lifting, outcome, outputs, programs, seconds, settings
+from test_latency_command import SPACED
 from test_tpc_encoding_refusals import elf
 from test_tpc_roundtrip import some_instruction
 from tpc_machine import END, assembled, nops, ran, timed
@@ -26,6 +27,7 @@ from castsim.isa.tpc.encoding.object_file import program_bytes
 from castsim.isa.tpc.program import Immediate
 from castsim.machines.vliw.latency import operand_key
 from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.pairs import Placed, pair_distance
 from castsim.machines.vliw.semantics import OperandValues, Prepared, prepare
 from castsim.targets import load_target
 from castsim.targets.options import with_options
@@ -98,6 +100,21 @@ def _probes(chip: VliwTarget, keys: list[OperandKey]) -> list[OperandKey]:
         row = latencies.row(key)
         found.setdefault((key.slot, key.file, row and row.stage, row and row.entry_port), key)
     return list(found.values())
+
+
+def spacings(chip: VliwTarget) -> object:
+    """Distances that are allowed between instructions of which issue rules tell."""
+    return [seen(partial(_allowed, one, other), chip) for _, one, other, _ in SPACED]
+
+
+def _allowed(producer: str, consumer: str, chip: VliwTarget) -> object:
+    bundles = [parse(text, chip.dialect).bundles[0] for text in (producer, consumer)]
+    first, second = (
+        next(Placed(slot, each) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None)
+        for bundle in bundles
+    )
+    found = pair_distance(chip, first, second)
+    return None if found is None else (found.minimum, [found.allows(distance) for distance in range(12)])
 
 
 # ----------------------------------------------------------------------------------------------------------- findings
@@ -325,6 +342,7 @@ def loading(limit: str, options: tuple[tuple[str, int], ...], chip: VliwTarget) 
 def observations(name: str) -> tuple[tuple[str, Observation], ...]:
     """Return all observations of a chip with what they are about, the cheap ones first."""
     found: list[tuple[str, Observation]] = [("options", settings), ("registers", registers), ("stages", distances)]
+    found.append(("bundle_distances", spacings))
     found += [("encoding", code), ("encoding", short_code), ("object_files", object_file)]
     found += [("converts", conversions), ("integer_shift", shifted), ("modes", rounded)]
     found += [("memories", partial(local, "vlm", at)) for at in (81920 - 256, 81920, 128, 0)]

@@ -68,6 +68,8 @@ def described(place: Place) -> Described:
         operand = f"{'dst' if is_result else 'src'}_{name}"
     elif is_result:
         operand = "dst"
+    elif place.role == "accumulator":  # the fifth operand of MSAC, the third of everything else
+        operand = "src_e" if instruction.mnemonic == "msac" else "src_c"
     else:
         operand = {"start": "src_a", "bound": "src_b", "step": "src_c"}.get(place.role, place.role)
     flags = set()
@@ -141,6 +143,8 @@ def _of(instruction: TpcInstruction, slot: Slot, generation: str) -> Iterator[Pl
                 dest = instruction.operand("dest")
                 if file == (dest.file if isinstance(dest, Register) else str(dest)):
                     yield Place(slot, instruction, "dest", file)
+                    if form.accumulator is not None:
+                        yield Place(slot, instruction, "accumulator", file)
             elif file not in (*NO_REGISTER, *IMPLICIT_SCALARS):
                 yield Place(slot, instruction, spec.role, file)
     if form.predication is not Predication.NONE:

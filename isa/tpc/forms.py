@@ -220,7 +220,8 @@ class Form:
     none; with `drops_type` any is accepted and forgotten). `implied` are switches that this form has set by its
     operands alone. `vector_predicate` is the feature that adds VP predicates. `memory` says which access it
     is (None: nothing to do with memory), `half` of which half of a vector (None: all), `family` which
-    it belongs to.
+    it belongs to. `accumulator` is the role under which it reads the old value of its destination as an operand of its
+    own (None: it does not); the stage tables list that operand, the text does not repeat the register.
     """
 
     mnemonic: str
@@ -237,6 +238,7 @@ class Form:
     memory: MemoryOperation | None = None
     half: Half | None = None
     family: Family | None = None
+    accumulator: str | None = None
 
     def pattern(self) -> str:
         """Write the operands this form takes, for messages: `convert V|D|A, V|D|A`."""
@@ -252,6 +254,10 @@ def operand(role: str, accepts: str, *, limit: int | None = None, decimal: bool 
     words = tuple(accepts.split())
     named = next((word.removeprefix(_BY_DIALECT) for word in words if word.startswith(_BY_DIALECT)), None)
     return OperandSpec(role, words, limit, decimal, named)
+
+
+SELECTORS = ("mask", "section", "dimension", "zp")
+"""Roles of leading operands that no comma follows."""
 
 
 def flag(name: str, needs: Feature | None = None, *, aliases: tuple[str, ...] = (), default: int = 0) -> Switch:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from castsim.isa.tpc import arithmetic_forms, conversion_forms, memory_forms, move_forms
+from castsim.isa.tpc import (
+    arithmetic_forms,
+    bit_forms,
+    conversion_forms,
+    memory_forms,
+    move_forms,
+    product_forms,
+    table_forms,
+)
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import Form
 
@@ -13,44 +21,17 @@ FORMS: tuple[Form, ...] = (
     *move_forms.FORMS,
     *arithmetic_forms.FORMS,
     *conversion_forms.FORMS,
+    *product_forms.FORMS,
+    *bit_forms.FORMS,
+    *table_forms.FORMS,
 )
 """Every row."""
 
 ALIASES = {"mov_dual_group": "mov_dg", "mov_group": "mov_g"}
 """Mnemonics of the old spelling. Source: tpc_opcodes table of the vendor's instruction database."""
 
-UNMODELLED = frozenset(
-    [
-        "mac",
-        "madd",
-        "msac",
-        "shuffle",
-        "popcnt",
-        "find_first",
-        "extract_exp",
-        "fclass",
-        "brev",
-        "get_lut_entry_and_interval_start",
-        "form_fp_num",
-        "calc_fp_special",
-        "udiv",
-        "udiv_step",
-        "udiv_4step",
-        "lookup",
-        "lookup_c1c2",
-        "lookup_2c",
-        "lookup_c0",
-        "lookup_1c",
-        "prefetch",
-        "event",
-        "aso",
-        "st_tnsr_sqz",
-        "st_tnsr_s",
-        "ld_tnsr_cnvrt",
-        "dbg",
-    ]
-)
-"""Instructions of the hardware that no cast needs and that castsim does not know."""
+UNMODELLED = frozenset(("ld_tnsr_cnvrt", "dbg"))
+"""Instructions of which no source gives operands: one is of a later device, one is for debugging."""
 
 
 @lru_cache(maxsize=1)

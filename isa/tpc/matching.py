@@ -9,7 +9,7 @@ from __future__ import annotations
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
-from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
+from castsim.isa.tpc.forms import SELECTORS, TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import available, forms_of
 from castsim.isa.tpc.items import InstructionParts, Setting, WrittenOperand, take_apart
 from castsim.isa.tpc.program import (
@@ -121,7 +121,7 @@ def _match_operands(
             shown = f"{'!' if item.inverted else ''}{item.word.text}"
             message = f"operand {position + 1} of {form.mnemonic} cannot be {shown}"
             raise _Misfit((_OPERANDS, position), item.word, message, _legal(spec, dialect))
-        selector = position == 1 and specs[0].role in ("mask", "section", "dimension")
+        selector = position == 1 and specs[0].role in SELECTORS
         if position and not item.comma_before and not selector:
             raise _Misfit((_OPERANDS, position), item.word, "expected ',' before this operand", (",",))
     if len(given) < len(specs):

@@ -8,7 +8,7 @@ section 7.
 from __future__ import annotations
 
 from castsim.isa.tpc.dialect import Dialect
-from castsim.isa.tpc.forms import OperandSpec, Show
+from castsim.isa.tpc.forms import SELECTORS, OperandSpec, Show
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import (
     Bundle,
@@ -24,8 +24,6 @@ from castsim.isa.tpc.program import (
     TpcProgram,
 )
 
-_SELECTORS = ("mask", "section", "dimension")
-
 
 def print_instruction(instruction: TpcInstruction | None) -> str:
     """Write one instruction; None is `nop`."""
@@ -40,7 +38,7 @@ def print_instruction(instruction: TpcInstruction | None) -> str:
         if switch.show is Show.ALWAYS or (switch.show is Show.CHANGED and value != switch.default):
             words.append(switch.print(value))
     operands = [_operand(spec, found) for spec, found in zip(form.operands, instruction.operands, strict=True)]
-    if form.operands and form.operands[0].role in _SELECTORS:
+    if form.operands and form.operands[0].role in SELECTORS:
         words.append(operands.pop(0))
     if instruction.predicate is not None:
         operands.append(str(instruction.predicate))

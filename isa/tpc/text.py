@@ -19,9 +19,11 @@ _COMMENT = re.compile(r"//(?P<line>[^\n]*)|/\*.*?\*/|(?P<open>/\*)", re.DOTALL)
 _DECLARATION = re.compile(r"\s*castsim\s*:", re.IGNORECASE)
 _WORD = re.compile(
     r"\s*(?P<text>"
-    r"%?i(?:8|16|32)_-?(?:0[xX][0-9A-Fa-f]+|\d+)\b"  # a typed immediate: the minus sign belongs to it
+    r"%?[iIuU](?:8|16|32)_-?(?:0?[xX][0-9A-Fa-f]+|\d+)\b"  # a typed immediate: the minus sign belongs to it
+    r"|%?(?:[fF](?:32|16)|[bB][fF]16)_[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\b"
     r"|%?[A-Za-z_.$][\w.$]*"
-    r"|[-+]?(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+\.\d*(?:[eE][-+]?\d+)?f?|\.\d+(?:[eE][-+]?\d+)?f?|\d+[eE][-+]?\d+f?|\d+)"
+    r"|(?:[-+]\s*)?(?:0[xX][0-9A-Fa-f]+[uU]?|0[bB][01]+[uU]?"
+    r"|(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?:[bB][fF]|[fFhH])?|\d+[uU]?)"
     r"|<=|>=|==|!=|[<>=!,]"
     r"|\S)"
 )

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-import math
 import re
-import struct
 from fractions import Fraction
 
+from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.dialect import Dialect
-from castsim.isa.tpc.program import GROUPED, DimensionMask, File, Immediate, Register, Special
+from castsim.isa.tpc.program import (
+    GROUPED,
+    WORD_BITS,
+    WORD_MASK,
+    DimensionMask,
+    File,
+    Immediate,
+    Register,
+    Special,
+)
 
 _REGISTER = re.compile(r"(VP|SP|AD|[VDASZI])(\d{1,6})", re.IGNORECASE)
 _MASK = re.compile(r"b([01]{5})", re.IGNORECASE)
-_TYPED = re.compile(r"i(8|16|32)_(-?)(0x[0-9a-f]+|\d+)", re.IGNORECASE)
-_INTEGER = re.compile(r"([-+]?)(0x[0-9a-f]+|0b[01]+|\d+)", re.IGNORECASE)
-_FLOAT = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?f?", re.IGNORECASE)
+_TYPED = re.compile(r"([iu])(8|16|32)_(-?)(0?x[0-9a-f]+|\d+)", re.IGNORECASE)
+_TYPED_FLOAT = re.compile(r"(f32|bf16|f16)_(.+)", re.IGNORECASE)
+_INTEGER = re.compile(r"([-+]?)\s*(0x[0-9a-f]+|0b[01]+|\d+)(u?)", re.IGNORECASE)
+_FLOAT = re.compile(r"([-+]?)\s*((?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?)(bf|f|h)?", re.IGNORECASE)
+_FLOAT_SUFFIXES = {"": "f32", "f": "f32", "bf": "bf16", "h": "f16"}
+_BINARY, _HEXADECIMAL, _OCTAL = "0b", "0x", "0"
+_FARTHEST = 400
+"""Powers of ten beyond which no float is finite or not zero."""
 _LONGEST = 64  # characters of a number; more is not an immediate, and conversions of endless digits are slow
 
 SPECIALS = frozenset(
@@ -72,50 +85,85 @@ def read_mask(text: str) -> DimensionMask | None:
 
 
 def read_immediate(text: str) -> Immediate | None:
-    """Read a 32-bit immediate: decimal, hexadecimal, binary, negative, `i32_n`, `i16_n`, `i8_n`, or an f32 literal.
+    """Read a 32-bit immediate.
 
-    A typed immediate keeps the low bits of its type, above them zeros. None if the text is not a number.
+    Integers: decimal, hexadecimal, binary, octal behind a leading 0, with a sign or a `u` behind; typed (`i16_-5`,
+    `u32_112`, `i32_x12C`), where a negative one is extended to 32 bits. Floats: f32, and with a suffix (`1.0bf`,
+    `1.0h`) or a type (`bf16_1.0`) the code of a narrower format. None if the text is not a number. Source:
+    docs/reference/tpc.md section 7.2.
 
     Raises:
-        ValueError: a number that does not fit; the message says what would.
+        ValueError: a number that does not fit, or a float that becomes an inexact subnormal; says what would fit.
     """
     if len(text) > _LONGEST:
         if text[:1].isdigit() or text[:1] in "+-.":
             raise ValueError(f"an immediate has at most {_LONGEST} characters")
         return None
-    if match := _TYPED.fullmatch(text.removeprefix("%")):
-        bits, value = int(match[1]), int(match[3], 0 if match[3][:2].lower() == "0x" else 10)
-        return _fitted(-value if match[2] else value, bits)
+    bare = text.removeprefix("%")
+    if match := _TYPED.fullmatch(bare):
+        digits = f"0{match[4]}" if match[4][0] in "xX" else match[4]
+        return _integer(match[3], digits, int(match[2]), unsigned=match[1] in "uU")
     if match := _INTEGER.fullmatch(text):
-        value = int(match[2], 0 if match[2][:2].lower() in ("0x", "0b") else 10)
-        return _fitted(-value if match[1] == "-" else value, 32)
-    if _FLOAT.fullmatch(text):
-        return Immediate(_f32_bits(text.rstrip("fF")))
+        return _integer(match[1], match[2], WORD_BITS, unsigned=bool(match[3]))
+    kind, digits = None, text
+    if match := _TYPED_FLOAT.fullmatch(bare):
+        kind, digits = match[1].lower(), match[2]
+    if match := _FLOAT.fullmatch(digits if kind is None or not digits.lstrip("+-").isdecimal() else f"{digits}.0"):
+        name = kind or _FLOAT_SUFFIXES[(match[3] or "").lower()]
+        return Immediate(_float_code(match[1] == "-", match[2], name))
     return None
 
 
-def _fitted(value: int, bits: int) -> Immediate:
-    if not -(1 << (bits - 1)) <= value < 1 << bits:
-        raise ValueError(f"{value} does not fit in {bits} bits: {-(1 << (bits - 1))} .. {(1 << bits) - 1}")
-    return Immediate(value & ((1 << bits) - 1))
-
-
-def _f32_bits(text: str) -> int:
-    """Return the f32 code nearest to a decimal, ties to even.
-
-    The way through a double would round twice; so the double is first moved to its odd neighbour wherever it is
-    inexact, which makes the second rounding see that (round to odd).
-    """
-    double = float(text)
-    exponent = re.search(r"[eE]([-+]?\d+)", text)
-    too_far = exponent is not None and abs(int(exponent[1])) > 400  # far outside f32; as a fraction it would be huge
-    if not too_far and math.isfinite(double):
-        exact = Fraction(text)
-        if Fraction(double) != exact and not struct.pack("<d", double)[0] & 1:
-            double = math.nextafter(double, math.inf if exact > Fraction(double) else -math.inf)
+def _integer(sign: str, digits: str, bits: int, *, unsigned: bool) -> Immediate:
+    """Return an integer of so many bits, extended to a word; `digits` may say another base."""
+    prefix = digits[:2].lower()
     try:
-        if not math.isfinite(double):
-            raise OverflowError
-        return int.from_bytes(struct.pack("<f", double), "little")
-    except OverflowError:
-        raise ValueError(f"{text} is beyond the largest f32") from None
+        if prefix in (_HEXADECIMAL, _BINARY):
+            value = int(digits, 0)
+        else:
+            value = int(digits, 8 if digits.startswith(_OCTAL) and len(digits) > 1 else 10)
+    except ValueError:
+        raise ValueError(f"{digits} is not octal, which a leading 0 says") from None
+    value = -value if sign == "-" else value
+    least = 0 if unsigned else -(1 << (bits - 1))
+    if not least <= value < 1 << bits or (unsigned and sign == "-"):
+        raise ValueError(f"{value} does not fit in {bits} bits: {least} .. {(1 << bits) - 1}")
+    return Immediate(value & WORD_MASK)
+
+
+def _float_code(negative: bool, text: str, name: str) -> int:
+    """Return the code of the float nearest to a decimal, ties to even."""
+    fmt = FORMATS[name]
+    assert isinstance(fmt, FloatFormat)
+    exponent = re.search(r"e([-+]?\d+)", text, re.IGNORECASE)
+    if exponent is not None and abs(int(exponent[1])) > _FARTHEST:  # far outside; as a fraction it would be huge
+        mantissa = text[: exponent.start()].strip("0.")
+        if mantissa:
+            raise ValueError(_beyond(text, name, large=int(exponent[1]) > 0))
+        text = "0"
+    exact = Fraction(text)
+    code = _nearest(exact, fmt)
+    if code >= fmt.exponent_mask << fmt.fraction_bits:
+        raise ValueError(_beyond(text, name, large=True))
+    smallest = 1 << fmt.fraction_bits
+    unit = Fraction(2) ** (1 - fmt.bias - fmt.fraction_bits)
+    if exact > 0 and code < smallest and code * unit != exact:
+        raise ValueError(_beyond(text, name, large=False))
+    return code | (fmt.sign_bit if negative else 0)
+
+
+def _nearest(exact: Fraction, fmt: FloatFormat) -> int:
+    """Return the code of the nearest float; infinity's or more if it is beyond the largest."""
+    if not exact:
+        return 0
+    power = exact.numerator.bit_length() - exact.denominator.bit_length()
+    power -= exact < Fraction(2) ** power
+    power = max(power, 1 - fmt.bias)
+    steps = round(exact / Fraction(2) ** (power - fmt.fraction_bits))  # to even
+    return ((power + fmt.bias - 1) << fmt.fraction_bits) + steps
+
+
+def _beyond(text: str, name: str, *, large: bool) -> str:
+    return (
+        f"{text} is beyond the largest {name}" if large else f"{text} is below the smallest normal {name}, and inexact"
+    )

@@ -28,6 +28,7 @@ COMMANDS = (
     "graph",
     "accuracy",
     "lint",
+    "latency",
     "asm",
     "disasm",
     "builtin",

@@ -25,6 +25,7 @@ from castsim.isa.tpc.program import (
     TpcInstruction,
 )
 
+ZERO_POINT = "zp"
 HARDWARE = "hardware_register"
 IMMEDIATE = "immediate"
 
@@ -72,8 +73,8 @@ def field_of(role: str, slot: Slot) -> str:
 
 
 def is_encoded(spec: OperandSpec) -> bool:
-    """Whether an operand has bits; range and merge registers follow from switches."""
-    return spec.dialect_role is None
+    """Whether an operand has bits; range and merge registers and the zero points follow from switches."""
+    return spec.dialect_role is None and spec.role != ZERO_POINT
 
 
 def pieces(instruction: TpcInstruction, slot: Slot, encoding: Encoding) -> Iterator[FieldContent]:

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.encoding import loops
-from castsim.isa.tpc.encoding.contents import HARDWARE, derived, field_of, is_encoded, names_hardware, pieces
+from castsim.isa.tpc.encoding.contents import (
+    HARDWARE,
+    ZERO_POINT,
+    derived,
+    field_of,
+    is_encoded,
+    names_hardware,
+    pieces,
+)
 from castsim.isa.tpc.encoding.groups import grouped
 from castsim.isa.tpc.encoding.sheet import Sheet
 from castsim.isa.tpc.encoding.tables import LOOP, NOP, PREDICATE_INDEX_BITS, CompressedLayout, Encoding, Layout
@@ -258,6 +266,8 @@ def _legal(switch: Switch, encoding: Encoding) -> tuple[Value, ...]:
 
 
 def _operand(spec: OperandSpec, form: Form, slot: Slot, view: _View, encoding: Encoding) -> Operand:
+    if spec.role == ZERO_POINT:
+        return Special(spec.accepts[0])
     if not is_encoded(spec):
         return _provided(encoding.dialect.tensor_registers[spec.accepts[0][1:]])
     if names_hardware(spec.accepts, encoding):

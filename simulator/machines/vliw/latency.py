@@ -15,6 +15,8 @@ Distances = dict[Commit, int]
 
 DEST = "dest"
 """Role of the destination in the instruction table."""
+ACCUMULATOR = "accumulator"
+"""Role of the destination's old value where an instruction reads it as an operand of its own."""
 STORED = Commit(None, 0)
 """The commit of what is not an instruction's result; only constant distances know it."""
 
@@ -40,7 +42,8 @@ _NAMED = {
 """Registers with a name, as the stage tables call them."""
 _VECTOR_FILES = (File.V, File.D, File.A, File.VP)
 _VECTOR_NAMES = ("LFSR", "V_CARRY", "ZP_REG")
-_SUMS = ("add", "sub")
+_PAIRED = ("add", "sub", "lookup", "lookup_1c", "lookup_2c")
+"""Instructions whose rows, or rules, tell pairs of registers (`x2`) apart."""
 _NO_OPCODE = -1
 """Distances of an instruction without an opcode are the default one."""
 _WIDTHS = {"f16": Mark.F16, "f8_143": Mark.F8, "f8_152": Mark.F8}
@@ -121,7 +124,7 @@ def operand_key(target: VliwTarget, slot: Slot, instruction: TpcInstruction, rol
         KeyError: the slot has no such instruction.
     """
     name = _NAMED.get(file)
-    operand = _LOOP_BOUNDS.get(role, RESULT if role == DEST else role)
+    operand = _operand_name(instruction, role)
     if name is not None:
         operand = f"{RESULT if role == DEST else 'src'}_{name}"
     dest = instruction.operand(DEST)
@@ -134,6 +137,14 @@ def operand_key(target: VliwTarget, slot: Slot, instruction: TpcInstruction, rol
         acc_fp32=instruction.switch("acc_fp32") == 1,
         index=dest.index % DESTINATION_KINDS if isinstance(dest, Register) else 0,
     )
+
+
+def _operand_name(instruction: TpcInstruction, role: str) -> str:
+    """Return what the stage tables call a role of the instruction table."""
+    if role == ACCUMULATOR:
+        assert instruction.form.accumulator is not None
+        return instruction.form.accumulator
+    return _LOOP_BOUNDS.get(role, RESULT if role == DEST else role)
 
 
 def is_vector(instruction: TpcInstruction) -> bool:
@@ -173,9 +184,9 @@ def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: 
         found.add(Mark.INDEX)
     if file is File.Z and is_result:
         found.add(Mark.PAIR)
-    if instruction.switch("x2") == 1 and instruction.mnemonic in _SUMS:
+    if instruction.switch("x2") == 1 and instruction.mnemonic in _PAIRED:
         found.add(Mark.X2)
-    if not is_result and (slot is Slot.VPU or is_vector(instruction)):
+    if not is_result and (slot is Slot.VPU or is_vector(instruction) or instruction.switch("unit") == "vpu"):
         found.add(Mark.VECTOR)
     return frozenset(found)
 

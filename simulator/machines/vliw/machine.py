@@ -25,6 +25,7 @@ from castsim.machines.vliw.global_access import GlobalAccess
 from castsim.machines.vliw.issue import BundleRecorder
 from castsim.machines.vliw.latency import horizon
 from castsim.machines.vliw.local_access import LocalAccess, needs_values
+from castsim.machines.vliw.meanings import NotComputed
 from castsim.machines.vliw.operations import main_pipe
 from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, planned, read_beside
 from castsim.machines.vliw.registers import Held, Registers, Write, vector
@@ -200,7 +201,8 @@ class VliwCore:
         if plan.program_counter:
             given["src_a"] = self.structure.addresses[self._control.pc]
         missing = len(given) < len(sources) or (income is None and bool(plan.results))
-        if missing or (plan.vector and not self._values):
+        unknown = isinstance(meaning.unit, NotComputed) and bool(plan.results)
+        if missing or ((plan.vector or unknown) and not self._values):
             return None
         words, word = self.vector_lfsr.state(now, plan.random), self.scalar_lfsr.state(now, plan.random)
         state = State(self.configuration.visible(now), words, word)

@@ -11,6 +11,7 @@ from castsim.isa.tpc.program import PREDICATES, File
 from castsim.machines.vliw.findings import Site
 from castsim.machines.vliw.generators import Use
 from castsim.machines.vliw.latency import (
+    ACCUMULATOR,
     STORED,
     Distances,
     commit_stage,
@@ -19,6 +20,7 @@ from castsim.machines.vliw.latency import (
     operand_key,
     read_distances,
 )
+from castsim.machines.vliw.meanings import computes, prepare
 from castsim.machines.vliw.registers import (
     CONSTANT,
     INCOME,
@@ -28,7 +30,7 @@ from castsim.machines.vliw.registers import (
     Registers,
     is_constant,
 )
-from castsim.machines.vliw.semantics import Prepared, computes, prepare
+from castsim.machines.vliw.semantics import Prepared
 from castsim.machines.vliw.semantics.convert import PreparedConversion
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
 from castsim.targets.vliw import VliwTarget
@@ -36,7 +38,9 @@ from castsim.targets.vliw_latency import Commit
 
 PREDICATE = "predicate"
 _ELEMENTS = (MemoryOperation.ELEMENT_LOAD, MemoryOperation.ELEMENT_STORE)
-_ARITHMETIC = ("add", "sub", "mul")
+_PRODUCTS = ("mul", "mac", "madd")
+_SUMS = ("add", "sub")
+_ARITHMETIC = (*_PRODUCTS, *_SUMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +148,10 @@ def prepared(
         cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
         file = operand.name if isinstance(operand, Special) else str(operand.file)
         if spec.role == "dest":
-            if is_constant(operand):
-                raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
+            _check_writable(operand, instruction)
             results, stage = cells, commit_stage(target, slot, instruction, file)
             income = OperandPlan(INCOME, cells, constant(target.distances.tied_income))
+            sources += _accumulators(instruction, slot, cells, file, target)
         else:
             sources.append(OperandPlan(spec.role, cells, read_distances(target, slot, instruction, spec.role, file)))
     return InstructionPlan(
@@ -171,6 +175,20 @@ def prepared(
     )
 
 
+def _check_writable(operand: Register | Special, instruction: TpcInstruction) -> None:
+    if is_constant(operand):
+        raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
+
+
+def _accumulators(
+    instruction: TpcInstruction, slot: Slot, cells: tuple[RegisterCell, ...], file: str, target: VliwTarget
+) -> tuple[OperandPlan, ...]:
+    """Return the destination as an operand, where the instruction reads it as one."""
+    if instruction.form.accumulator is None:
+        return ()
+    return (OperandPlan(ACCUMULATOR, cells, read_distances(target, slot, instruction, ACCUMULATOR, file)),)
+
+
 def _random_use(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> Use:
     """Return when an instruction sees and steps the generator of its unit; at once where the tables do not say.
 
@@ -190,8 +208,14 @@ def in_multiplier(instruction: TpcInstruction, target: VliwTarget) -> bool:
     """Whether a float result comes from the multiplier pipe: products, and sums of some formats."""
     if instruction.type is None or "f" not in instruction.type:
         return False
-    sums = instruction.mnemonic in ("add", "sub") and instruction.type in target.issue_rules.multiplier_sums
-    return instruction.mnemonic == "mul" or sums
+    paired = instruction.switch("x2") == 1
+    sums = instruction.mnemonic in _SUMS and (instruction.type in target.issue_rules.multiplier_sums or paired)
+    return instruction.mnemonic in target.issue_rules.multiplier_products or sums
+
+
+def rounds_by_register(instruction: TpcInstruction) -> bool:
+    """Whether an instruction is arithmetic on floats, which takes its rounding mode from a register."""
+    return instruction.mnemonic in _ARITHMETIC and instruction.type is not None and "f" in instruction.type
 
 
 def _global_accesses(instruction: TpcInstruction, target: VliwTarget) -> tuple[int, int]:
@@ -225,7 +249,7 @@ def _depends(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> tup
         found.append("convert_round" if "convert_round" in target.configuration else "round")
     kinds = (instruction.type, instruction.switch("target_type"))
     found += [f"{kind}_bias" for kind in kinds if f"{kind}_bias" in target.configuration]
-    if instruction.mnemonic in _ARITHMETIC and instruction.type is not None and "f" in instruction.type:
+    if rounds_by_register(instruction):
         found.append("round")
         if instruction.type == "f16" and "f16_flush_inputs" in target.configuration:
             found.append("f16_flush_inputs")

@@ -28,7 +28,7 @@ _TENSOR_FIELD = "src_b"
 _STORED_DESTINATION = "src_c"  # the STORE slot has no destination field
 _IMMEDIATE_ROLES = ("src_a", "src_b", "src_c", "src_d", "byte_mask")
 _MINIFLOAT = "f8_143"
-_MINIFLOAT_OPERATIONS = ("convert", "mul", "add", "sub", "nearbyint")
+_MINIFLOAT_OPERATIONS = ("convert", "mul", "add", "sub", "mac", "madd", "nearbyint")
 
 
 def slot_count(flow: Flow) -> Iterator[LintFinding]:

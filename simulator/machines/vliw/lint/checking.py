@@ -25,6 +25,7 @@ RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "mapped store": spacing.mapped_store,
     "random spacing": spacing.random_spacing,
     "product write": spacing.product_write,
+    "issue distance": spacing.issue_distance,
     "overtaken predicate": spacing.overtaken_predicate,
     "jump delay": paths.jump_delay,
     "convert before delay": paths.convert_before_delay,

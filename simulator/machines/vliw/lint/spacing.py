@@ -8,10 +8,9 @@ from castsim.isa.tpc import Special
 from castsim.isa.tpc.forms import TENSORS, Half, MemoryOperation
 from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
-from castsim.machines.vliw.plans import InstructionPlan, in_multiplier
-
-_NARROW_FLOATS = ("f16", "f8_143", "f8_152")
-_FLOATS = ("f32", "bf16", *_NARROW_FLOATS)
+from castsim.machines.vliw.pairs import Placed, applies
+from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, rounds_by_register
+from castsim.targets.vliw_spacing import BundleDistance, names
 
 Wanted = Callable[[InstructionPlan], bool]
 
@@ -63,6 +62,33 @@ def product_write(flow: Flow) -> Iterator[LintFinding]:
                             first = f"{plan.instruction.mnemonic} of bundle {index}, which writes it too"
                             message = f"{cell.name} is written {distance} behind {first}"
                             yield LintFinding("product write", later, message, other.site.span)
+
+
+def issue_distance(flow: Flow) -> Iterator[LintFinding]:
+    """Two instructions too close to each other by a rule that no other rule of the linter looks for."""
+    rules = [rule for rule in flow.target.bundle_distances if not rule.linted]
+    for index, plan in _all(flow, lambda plan: any(_begins(rule, plan) for rule in rules)):
+        for rule in rules:
+            for distance in range(1, max((rule.distance - 1, *rule.excluded)) + 1):
+                if distance < rule.distance or distance in rule.excluded:
+                    yield from _breaches(flow, rule, plan, index, distance)
+
+
+def _begins(rule: BundleDistance, plan: InstructionPlan) -> bool:
+    return names(rule.first, plan.site.slot.name.lower(), plan.instruction.mnemonic)
+
+
+def _breaches(
+    flow: Flow, rule: BundleDistance, plan: InstructionPlan, index: int, distance: int
+) -> Iterator[LintFinding]:
+    """Yield the instructions at a distance from one that a rule forbids."""
+    first = Placed(plan.site.slot, plan.instruction)
+    for later in sorted(flow.after(index, distance)):
+        for other in flow.plans[later]:
+            if applies(rule, flow.target, first, Placed(other.site.slot, other.instruction)):
+                who = f"{other.instruction.mnemonic} stands {distance} bundles behind {plan.instruction.mnemonic}"
+                message = f"{who} of bundle {index}: {rule.rule}"
+                yield LintFinding("issue distance", later, message, other.site.span)
 
 
 def overtaken_predicate(flow: Flow) -> Iterator[LintFinding]:
@@ -117,8 +143,7 @@ def _stores_mapped(plan: InstructionPlan) -> bool:
 def _rounds_by_register(plan: InstructionPlan) -> bool:
     """Whether an instruction takes its rounding from a register: float arithmetic, conversions in mode CSR."""
     instruction = plan.instruction
-    floats = instruction.mnemonic in ("add", "sub", "mul") and instruction.type in _FLOATS
-    return floats or instruction.switch("rounding") == "csr"
+    return rounds_by_register(instruction) or instruction.switch("rounding") == "csr"
 
 
 def _depends_on_space(plan: InstructionPlan) -> bool:

@@ -1,0 +1,104 @@
+"""From an instruction to what computes it, those of real kernels included, and what is known and not computed.
+
+`castsim.machines.vliw.semantics` holds the values of casts and of the arithmetic around them. Others are added here, so
+that the proofs about those stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.tpc.program import Register, TpcInstruction
+from castsim.machines.vliw import semantics
+from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
+from castsim.machines.vliw.semantics.accumulation import prepare_accumulation, prepare_shifted
+from castsim.machines.vliw.semantics.bit_fields import BIT_FIELDS, prepare_bit_field
+from castsim.machines.vliw.semantics.registers import plain_registers
+from castsim.machines.vliw.semantics.shuffles import prepare_shuffle
+from castsim.targets.vliw import VliwTarget
+
+_CONTROL = ("halt", "loop", "jmpr", "jmpa")
+
+_NO_EFFECT = ("event", "prefetch", "aso")
+"""Instructions that change neither registers nor memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffect:
+    """An instruction that changes nothing that a program can read."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return no effects."""
+        return Effects(operands.income)
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class NotComputed:
+    """An instruction that is read, encoded, linted and timed, and whose values are not modelled."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Refuse.
+
+        Raises:
+            IllegalError: always.
+        """
+        message = f"{self.instruction.mnemonic} is known, and its values are not modelled"
+        raise IllegalError(message, span=self.instruction.span, legal=("castsim lint", "castsim run --timing-only"))
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+def computes(instruction: TpcInstruction) -> bool:
+    """Whether `prepare` knows the instruction: all but memory accesses and control."""
+    return instruction.form.memory is None and instruction.mnemonic not in _CONTROL
+
+
+def prepare(instruction: TpcInstruction, target: VliwTarget) -> Prepared:
+    """Check an instruction against the tables of a generation and get it ready to run.
+
+    Raises:
+        IllegalError: as `castsim.machines.vliw.semantics.prepare`.
+    """
+    if semantics.computes(instruction) and (instruction.switch("x2") != 1 or _is_cast(instruction)):
+        return semantics.prepare(instruction, target)
+    try:
+        unit = _FAMILIES.get(instruction.mnemonic, NotComputed)(instruction, target)
+        return Prepared(instruction, unit.registers(), unit)
+    except CastsimError as error:
+        raise error.at(instruction.span) from None
+
+
+class _Unit(Protocol):
+    def __call__(self, operands: OperandValues, state: State) -> Effects: ...
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]: ...
+
+
+_FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], _Unit]] = {
+    **dict.fromkeys(_NO_EFFECT, NoEffect),
+    **dict.fromkeys(BIT_FIELDS, prepare_bit_field),
+    **dict.fromkeys(("mac", "madd", "add", "sub", "mul"), prepare_accumulation),
+    "msac": prepare_shifted,
+    "shuffle": prepare_shuffle,
+}
+"""Whatever `semantics` does not know, by mnemonic; sums and products come here for pairs of registers."""
+
+
+def _is_cast(instruction: TpcInstruction) -> bool:
+    """Whether `x2` means several registers of a conversion or a move, which are not new."""
+    return instruction.mnemonic in ("convert", "mov")

@@ -1,0 +1,354 @@
+"""`castsim latency`: its grammar and data, and its answers against the second calculator on the published tables."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import published_latency
+import pytest
+from test_tpc_pairs import HOT, written_out
+from tpc_machine import END, assembled, nops
+from tpc_operands import Place, described, places
+from tpc_text import GENERATIONS, target
+
+from castsim.__main__ import main
+from castsim.isa.errors import CastsimError
+from castsim.isa.tpc import Slot, parse, print_bundle
+from castsim.isa.tpc.program import GROUPED, File
+from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.pairs import Placed, applies, pair_distance
+
+Capture = pytest.CaptureFixture[str]
+FROM_GAUDI = GENERATIONS[1:]
+KEYS = [
+    "producer", "consumer", "register", "consumer_operand", "distance_bundles", "minimum_bundles", "producer_stage",
+    "consumer_stage", "entry_port", "rule", "source",
+]  # fmt: skip
+PAIRS = 3000
+"""Pairs of a generation, of all slots and registers."""
+
+
+def answer(capsys: Capture, generation: str, producer: str, consumer: str, code: int = 0) -> dict[str, Any]:
+    assert main(["latency", producer, consumer, "--target", generation, "--json", "-"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == ["schema_version", "pairs"]
+    (entry,) = document["pairs"]
+    found: dict[str, Any] = entry
+    return found
+
+
+def answers(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, generation: str, lines: Sequence[str]
+) -> tuple[int, list[Any]]:
+    data = io.TextIOWrapper(io.BytesIO("\n".join(lines).encode()), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", data)
+    code = main(["latency", "-", "--target", generation, "--json", "-"])
+    return code, json.loads(capsys.readouterr().out)["pairs"]
+
+
+# ------------------------------------------------------------------------------------- against the second calculator
+
+
+def hot_register(place: Place) -> str:
+    if place.file not in File.__members__:
+        return {"LFSR_NO_CHANGE": "LFSR", "S_LFSR_NO_CHANGE": "S_LFSR"}.get(place.file, place.file)
+    file = File(place.file)
+    return f"{GROUPED[file][0] if file in GROUPED else file}{HOT}"
+
+
+def sampled(generation: str) -> list[tuple[str, str, Place, Place]]:
+    """Texts of pairs that share one register, from every slot and file alike."""
+    rng = random.Random(f"latency {generation}")
+    results, operands = defaultdict(list), defaultdict(list)
+    for place in places(generation):
+        if place.role == "accumulator" or place.read == "pc":
+            continue
+        (results if place.role == "dest" else operands)[place.read.removesuffix("_ro"), place.slot].append(place)
+    strata = [
+        (producers, consumers)
+        for (file, _), producers in results.items()
+        for (read, _), consumers in operands.items()
+        if file == read
+    ]
+    found: list[tuple[str, str, Place, Place]] = []
+    while len(found) < PAIRS:
+        for producers, consumers in strata:
+            producer, consumer = rng.choice(producers), rng.choice(consumers)
+            try:
+                texts = [print_bundle(written_out(place, generation)) for place in (producer, consumer)]
+            except CastsimError:
+                continue
+            found.append((texts[0], texts[1], producer, consumer))
+    return found[:PAIRS]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_kind_of_pair_is_at_the_distance_of_the_tables(
+    generation: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = sampled(generation)
+    code, found = answers(capsys, monkeypatch, generation, [f"{one} -> {other}" for one, other, _, _ in pairs])
+    assert code == 0
+    operands = set()
+    for (one, other, producer, consumer), entry in zip(pairs, found, strict=True):
+        assert list(entry) == KEYS
+        given, read = described(producer), described(consumer)
+        assert entry["producer"] == one
+        assert entry["consumer"] == other
+        assert entry["register"] == hot_register(producer), (one, other)
+        given |= {"dest": HOT if producer.file in ("V", "D", "A") else 0, "acc_fp32": "acc_fp32" in one}
+        read |= {"acc_fp32": "acc_fp32" in other}
+        assert entry["distance_bundles"] == published_latency.distance(generation, given, read), (one, other, entry)
+        assert entry["consumer_operand"] == read["operand"], (one, other)
+        operands.add(entry["consumer_operand"])
+    assert {"src_a", "src_b", "src_c", "src_d", "predicate"} <= operands
+
+
+# docs/reference/tpc.md section 6.1, and the published sheet's own examples: bare text, what decides, the distance.
+@pytest.mark.parametrize(
+    ("generations", "producer", "consumer", "register", "operand", "distance"),
+    [
+        (("gaudib", "greco", "gaudi2"), "add.f16 V10, V2, V3", "mul.f16 V4, V10, V5", "V10", "src_a", 6),
+        (("gaudib", "greco", "gaudi2"), "add.f16 V10, V2, V3", "add.f16 V4, V10, V5", "V10", "src_a", 4),
+        (("gaudib", "greco", "gaudi2"), "mac.f16 V10, V2, V3", "sub.f16 V4, V10, V5", "V10", "src_a", 4),
+        (("gaudi2",), "add.f8_143 V10, V2, V3", "mul.f8_143 V4, V10, V5", "V10", "src_a", 6),
+        (("gaudi2",), "add.f32 x2 D10, D2, V4, V5", "sub.f32 x2 D12, D10, V4, V5", "V10", "src_a", 4),
+        (GENERATIONS, "add.i32 S1, S2, S3", "st_l 0x4, S1", "S1", "src_c", 7),
+        (GENERATIONS, "mov.i32 S1, 0x4", "st_g AD1, S1", "S1", "src_c", 7),
+        (FROM_GAUDI, "mac.bf16 acc_fp32 D6, V1, V2", "mac.bf16 acc_fp32 D6, V1, V2", "V6", "src_c", 4),
+        (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.bf16 acc_fp32 D6, V1, V2", "V6", "src_c", 6),
+        # The second register of a pair; two operands that read it, of which a scalar enters the VPU late.
+        (FROM_GAUDI, "mul.i16 D4, V1, V2", "add.i32 V8, V9, V5", "V5", "src_b", 4),
+        (GENERATIONS, "mov.i32 S1, 0x4", "add.i32 S2, S1, S1", "S1", "src_a", 4),
+        # A look-up comes later than its stage.
+        (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "mac.f32 V8, V5, V9", "V5", "src_a", 5),
+        (("gaudi2",), "lookup_2c BV16 x2 D4, V1, 0x100", "mac.bf16 V8, V5, V9", "V5", "src_a", 4),
+        (GENERATIONS, "mac.i16 D4, V1, V2", "mac.i16 D4, V1, V2", "V4", "src_c", 4),
+        # An integer accumulator written late in its own slot arrives one sooner than a factor; a float one later.
+        (("gaudi2",), "shuffle.i32 V4, V1, V2", "mac.i16 D4, V1, V2", "V4", "src_c", 4),
+        (("gaudi2",), "shuffle.i32 V4, V1, V2", "mac.i16 D6, V4, V2", "V4", "src_a", 5),
+        (("gaudi2",), "shuffle.i32 V4, V1, V2", "mac.f32 V4, V1, V2", "V4", "src_c", 5),
+    ],
+)
+def test_examples(
+    generations: tuple[str, ...],
+    producer: str,
+    consumer: str,
+    register: str,
+    operand: str,
+    distance: int,
+    capsys: Capture,
+) -> None:
+    for generation in generations:
+        entry = answer(capsys, generation, producer, consumer)
+        found = (entry["register"], entry["consumer_operand"], entry["distance_bundles"])
+        assert found == (register, operand, distance), (generation, entry)
+
+
+def test_what_an_entry_says(capsys: Capture) -> None:
+    line = "nop; nop; add.f16 V10, V2, V3; nop"
+    entry = answer(capsys, "gaudi2", line, "mul.f16 V4, V10, V5")
+    assert list(entry) == KEYS
+    assert entry["producer"] == line
+    assert (entry["producer_stage"], entry["consumer_stage"], entry["entry_port"]) == ("e5", "d2", "vpu_a")
+    assert entry["minimum_bundles"] is None
+    assert entry["rule"] == "commit stage and read stage"
+    assert "latencies" in entry["source"]
+    late = answer(capsys, "goya", "nop; mov.i32 S1, 0x4; nop; nop", "add.i32 V1, V2, S1")
+    assert (late["entry_port"], late["rule"]) == ("vpu_spu", "the entry port of the operand")
+    bypass = answer(capsys, "goya", "prmt_indx I3, I4, S5", "ld_tnsr V0, 0x1, I3")
+    assert bypass["consumer_stage"] == "d2"
+    assert "no bypass" in bypass["rule"]
+
+
+# ------------------------------------------------------------------------------------------------------- issue rules
+
+# docs/reference/tpc.md section 6.2: the smallest distance that the compiler keeps, null where nothing is said.
+BEFORE_GAUDI2 = GENERATIONS[:4]
+
+
+SPACED: list[tuple[tuple[str, ...], str, str, int | None]] = [
+    (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "sel_eq.f32 V8, V1, V2, V4, V3", 2),
+    (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "add.f32 V8, V4, V9", None),
+    (FROM_GAUDI, "lookup BV32 V4, V1, 0x100", "sel_eq.f32 V8, V1, V2, V4, V3", None),
+    (("goya",), "lookup BV32 V4, V1, 0x1", "sel_eq.f32 V8, V1, V2, V4, V3", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "lookup_1c BV32 V5, V4, 0x100", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "mov V5, V4; nop; nop; nop", 2),
+    (("gaudi", "gaudib", "greco"), "lookup BV32 V4, V1, 0x100", "st_l_v 0x100, V4", 2),
+    (("gaudi2",), "lookup BV32 V4, V1, 0x100", "st_l_v 0x100, V4", None),
+    (("gaudi2",), "lookup BV32 V4, V1, 0x100", "nop; nop; nop; ld_tnsr V4, 0x1, I1", 2),
+    (FROM_GAUDI, "cache_invalidate", "lookup_1c BV32 V4, V1, 0x100", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "cache_invalidate", 2),
+    (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", 2),
+    (("goya",), "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", None),
+    (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.f32 V7, V6, V2", None),
+    (("gaudi2",), "madd.f32 V6, V1, V2, V3", "mov V6, V6; nop; nop; nop", 2),
+    (("greco",), "madd.f32 V6, V1, V2, V3", "mov V6, V6; nop; nop; nop", None),
+    (("gaudib", "greco", "gaudi2"), "add.f16 V6, V1, V2", "add.f16 V6, V6, V2", 2),
+    (FROM_GAUDI, "add.f32 V6, V1, V2", "add.f32 V6, V6, V2", None),
+    (("gaudi2",), "add.f32 x2 D6, D0, V2, V3", "add.f32 V6, V6, V2", 2),
+    (GENERATIONS, "ld_tnsr_low V4, 0x1, I1", "ld_tnsr_high V4, 0x1, I1", 2),
+    (GENERATIONS, "ld_tnsr_high V4, 0x1, I1", "ld_tnsr V4, 0x1, I1", None),
+    (("gaudi", "gaudib", "greco"), "udiv_4step.u32 Z2, S4, S5", "udiv_4step.u32 Z2, S4, S5", 7),
+    (("gaudi2",), "udiv.u32 Z2, S4, S5", "nop; halt; nop; nop", 5),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "mul.f32 V1, V2, V3", 3),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert.f32 target_type=int32 V1, V2", 3),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert.f32 target_type=int32 sr V1, V2", 2),
+    (("gaudi2",), "st_l mmio 0x8fc, S1", "convert.f32 target_type=f8_143 sr_rne V1, V2", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert_int32 sr to_8 S1, S2, S3", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "gen_addr AD1, 0x0, I1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "st_tnsr 0x0, I1, V1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "aso", 2),
+    (("goya",), "st_l mmio 0x7fc, S1", "mul.f32 V1, V2, V3", None),
+    (FROM_GAUDI, "st_l 0x8fc, S1", "mul.f32 V1, V2, V3", None),
+    (GENERATIONS, "jmpa 0x20", "nop; halt; nop; nop", 3),
+    (GENERATIONS, "jmpa 0x20", "aso", 3),
+    (("goya",), "lookup_c0 BV32 V4, V1, 0x1", "lookup_c0 BV32 V5, V4, 0x1", 2),
+    (("goya",), "cache_invalidate", "lookup_c1c2 BV32 D4, V1, 0x1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "ld_l mmio S2, 0x8fc", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "mov V1, LFSR; nop; nop; nop", 2),
+    (GENERATIONS, "jmpr 0x20", "convert.f32 target_type=int32 rhne S1, S2", 3),
+    (GENERATIONS, "nop; nop; add.i32 V1, V2, S32; nop", "loop S1, S2, S3, <, 4", 5),
+    (GENERATIONS, "mov.i32 V1, S32; nop; nop; nop", "loop S1, S2, S3, <, 4", 6),
+    (("gaudi2",), "st_l_v 0x100, V1", "lookup_1c BV32 V4, V1, 0x100", 1),
+    (BEFORE_GAUDI2, "st_tnsr 0x0, I1, V1", "ld_tnsr V2, 0x0, I1", 1),
+]
+
+
+@pytest.mark.parametrize(("generations", "producer", "consumer", "minimum"), SPACED)
+def test_smallest_distances_by_issue_rules(
+    generations: tuple[str, ...], producer: str, consumer: str, minimum: int | None, capsys: Capture
+) -> None:
+    for generation in generations:
+        code = main(["latency", producer, consumer, "--target", generation, "--json", "-"])
+        (entry,) = json.loads(capsys.readouterr().out)["pairs"]
+        assert code == (entry is None)
+        assert (None if entry is None else entry["minimum_bundles"]) == minimum, (generation, entry)
+
+
+@pytest.mark.parametrize(
+    ("generation", "producer", "consumer", "allowed"),
+    [
+        ("gaudi2", "st_l_v 0x100, V1", "lookup_1c BV32 V4, V1, 0x100", {1, 4, 5, 6}),
+        ("greco", "st_tnsr 0x0, I1, V1", "ld_tnsr V2, 0x0, I1", {1, 2, 3, 5, 6}),
+        ("gaudi", "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", {6}),
+    ],
+)
+def test_distances_that_are_allowed(generation: str, producer: str, consumer: str, allowed: set[int]) -> None:
+    chip = target(generation)
+    placed = []
+    for text in (producer, consumer):
+        (bundle,) = parse(text, chip.dialect).bundles
+        placed += [Placed(slot, each) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None]
+    found = pair_distance(chip, *placed)
+    assert found is not None
+    assert {distance for distance in range(1, 7) if found.allows(distance)} == allowed
+
+
+@pytest.mark.parametrize(("generations", "producer", "consumer", "minimum"), SPACED)
+def test_the_linter_keeps_the_same_distances(
+    generations: tuple[str, ...], producer: str, consumer: str, minimum: int | None
+) -> None:
+    """The rule of the linter that no other rule replaces, at all distances; loops and jumps have rules of their own."""
+    if any(word in f"{producer} {consumer}" for word in ("loop", "jmp", "halt")):
+        return
+    for generation in generations:
+        chip = target(generation)
+        placed = [
+            Placed(slot, each)
+            for text in (producer, consumer)
+            for slot, each in zip(Slot, parse(text, chip.dialect).bundles[0].slots, strict=True)
+            if each is not None
+        ]
+        rules = [
+            rule for rule in chip.bundle_distances if not rule.linted and applies(rule, chip, placed[0], placed[1])
+        ]
+        for distance in range(1, 9):
+            text = f"{producer}\n{nops(distance - 1)}{consumer}\n{nops(9)}{END}"
+            found = {finding.rule for finding in lint(assembled(text, chip).program, chip)}
+            forbidden = any(distance < rule.distance or distance in rule.excluded for rule in rules)
+            assert ("issue distance" in found) == forbidden, (generation, distance, minimum)
+
+
+# ------------------------------------------------------------------------------------------------------------ grammar
+
+
+def test_pairs_from_standard_input_keep_their_order(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        "mov.i32 S1, 0x1 -> st_l 0x4, S1",
+        "add.f32 V1, V2, V3 -> add.f32 V4, V5, V6",
+        "nop; nop; add.f32 V1, V2, V3; nop -> nop; nop; nop; st_l_v 0x100, V1",
+    ]
+    code, found = answers(capsys, monkeypatch, "greco", lines)
+    assert code == 1
+    assert [None if entry is None else entry["register"] for entry in found] == ["S1", None, "V1"]
+    assert answers(capsys, monkeypatch, "greco", [lines[0]])[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "message"),
+    [
+        ("add.f32 V1, V2, V3", "<stdin>:2", "a line is PRODUCER -> CONSUMER"),
+        ("add.f32 V1, V2, V3 -> mov V1, V2 -> mov V1, V2", "<stdin>:2", "a line is PRODUCER -> CONSUMER"),
+        ("", "<stdin>:2", "a line is PRODUCER -> CONSUMER"),
+        ("add.f32 V1, V2, V3 -> frobnicate V1", "<stdin>:2:23", "unknown instruction 'frobnicate'"),
+        ("add.f32 V1, V2 -> mov V1, V2", "<stdin>:2:1", "needs 3 operands"),
+        ("nop -> mov V1, V2", "<stdin>:2:1", "'nop' is not one instruction"),
+        ("mov V1, V2; mov.i32 S1, S2 -> mov V1, V2", "<stdin>:2:1", "is not one instruction"),
+        ("mac.bf16 acc_fp32 D5, V1, V2 -> mov V1, V2", "<stdin>:2:19", "there is no register D5"),
+    ],
+)
+def test_a_line_that_cannot_be_read(
+    line: str, place: str, message: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"mov.i32 S1, 0x1 -> st_l 0x4, S1\n{line}\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
+    assert main(["latency", "-", "--target", "gaudi2"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{place}:" in err or f"{place}: " in err
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["mov V1, V2", "--target", "goya"], "needs two instructions"),
+        (["-", "mov V1, V2", "--target", "goya"], "pairs come from standard input alone"),
+        (["mov V1, V2", "mov V3, V1"], "required: --target"),
+        (["mov V1, V2", "mov V3, V99", "--target", "goya"], "CONSUMER:1:9"),
+    ],
+)
+def test_what_was_typed(argv: list[str], message: str, capsys: Capture) -> None:
+    assert main(["latency", *argv]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_instruction_of_another_generation_is_refused(capsys: Capture) -> None:
+    assert main(["latency", "madd.f32 V1, V2, V3, V4", "mov V3, V1", "--target", "gaudi"]) == 1
+    assert "gaudi has no madd" in capsys.readouterr().err
+    assert main(["latency", "mov V1, V2", "mov V3, V1", "--target", "a5"]) == 1
+    assert "has no TPC assembly" in capsys.readouterr().err
+
+
+def test_text_answers_first(capsys: Capture) -> None:
+    assert main(["latency", "mac.f32 V6, V1, V2", "add.f32 V6, V6, V3", "--target", "gaudi2"]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == "6 bundles on gaudi2: mac.f32 V6, V1, V2 -> add.f32 V6, V6, V3"
+    assert rest[0].strip() == "6 bundles until V6 as src_a is fresh: written in e5, read in d2 through vpu_a"
+    assert rest[1].strip() == "2 bundles at least by issue rules"
+    assert main(["latency", "mac.f32 V6, V1, V2", "add.f32 V1, V2, V3", "--target", "gaudi2"]) == 1
+    assert "the second reads nothing that the first writes" in " ".join(capsys.readouterr().out.split())
+
+
+def test_slots_tell_apart_what_several_execute(capsys: Capture) -> None:
+    bare = answer(capsys, "goya", "mov V1, V2", "mul.f32 V3, V1, V4")
+    load = answer(capsys, "goya", "mov V1, V2; nop; nop; nop", "mul.f32 V3, V1, V4")
+    assert bare["distance_bundles"] == load["distance_bundles"]
+    assert Slot.LOAD < Slot.VPU
