@@ -75,7 +75,8 @@ def plan(listing: Listing, target: DataflowTarget, tail: tuple[Order, ...] = (DR
     elements: list[Element] = listing.elements
     facts = target.synchronisation
     if len(elements) > 1:
-        literal = target.option("flags_past_regions") == "literal"
+        regions = any(element.kind is not ElementKind.OPERATION for element in elements)
+        literal = regions and target.option("flags_past_regions") == "literal"
         pairs = place_flags(listing, Rules(target.pipes, facts.unordered_bytes, literal))
         move_flags(elements)
         assign_events(elements, remove_needless(elements, pairs), lambda pipes: _ids(target, pipes))
