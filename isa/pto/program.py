@@ -12,22 +12,29 @@ from dataclasses import dataclass, field
 from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
+from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.names import Pipe, RoundMode
 from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
 from castsim.isa.pto.value_types import (
+    AlignType,
+    MaskType,
     MultiTileType,
     PartitionType,
     PointerType,
     ScalarType,
     TileType,
     Type,
+    VectorType,
     ViewType,
 )
 from castsim.isa.warning_text import Warnings
 
 __all__ = [
+    "AlignType",
     "AllocTiles",
     "GetTile",
+    "MaskType",
+    "MicroOperation",
     "MultiTileType",
     "PartitionType",
     "Pipe",
@@ -37,6 +44,7 @@ __all__ = [
     "Subview",
     "TileType",
     "Type",
+    "VectorType",
     "ViewType",
 ]
 
@@ -295,10 +303,15 @@ class Return(Located):
 
 @dataclass(frozen=True, slots=True)
 class Section(Located):
-    """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube` or `vecscope`."""
+    """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube`, `vecscope` or
+    `strict_vecscope`, which alone has values of its own: `carried` inside stand for `initial` outside.
+    """
 
     kind: str
     body: tuple[Operation, ...]
+    carried: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
 
 
 Operation = (
@@ -327,7 +340,12 @@ Operation = (
     | Yield
     | Return
     | Section
+    | MicroOperation
 )
+
+
+ENTRY_MARKS = ("pto.entry", "pto.kernel", "pto.aicore")
+"""Attributes of functions that are kernels' entries: of tile programs, and two of the micro level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +370,7 @@ class Function(Located):
     @property
     def is_entry(self) -> bool:
         """Whether the text marks it as a kernel entry."""
-        return any(key == "pto.entry" for key, _ in self.attributes)
+        return any(key in ENTRY_MARKS for key, _ in self.attributes)
 
 
 @dataclass(frozen=True, slots=True)
