@@ -344,8 +344,8 @@ Operation = (
 )
 
 
-ENTRY_MARKS = ("pto.entry", "pto.kernel", "pto.aicore")
-"""Attributes of functions that are kernels' entries: of tile programs, and two of the micro level."""
+ENTRY_MARKS = ("pto.entry", "pto.kernel")
+"""Attributes of functions that are kernels' entries: of tile programs, and of the micro level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +371,11 @@ class Function(Located):
     def is_entry(self) -> bool:
         """Whether the text marks it as a kernel entry."""
         return any(key in ENTRY_MARKS for key, _ in self.attributes)
+
+    @property
+    def is_for_core(self) -> bool:
+        """Whether the text marks it as one that runs on a core: an entry, where the file marks none."""
+        return any(key == "pto.aicore" for key, _ in self.attributes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,7 @@ LOWERED: dict[str, str] = {
 EXTENSIONS: dict[str, str] = {"hif8": "hif8", "f4E2M1x2": "e2m1", "f4E1M2x2": "e1m2", "s4": "i4"}
 """Element spellings of castsim alone."""
 
-NAMED: dict[str, str] = {
-    f"!pto.{spelling}": EXTENSIONS[spelling] for spelling in ("hif8", "f4E2M1x2", "f4E1M2x2")
-}
+NAMED: dict[str, str] = {f"!pto.{spelling}": EXTENSIONS[spelling] for spelling in ("hif8", "f4E2M1x2", "f4E1M2x2")}
 """Element spellings of pointers and registers that are types of the dialect (docs/reference/micro.md 1.2)."""
 
 _ELEMENT_SPELLING: dict[str, str] = {}
@@ -201,7 +199,7 @@ def format_type(kind: Type) -> str:
 def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:
     if text not in SCALARS:
         raise source.error(
-            f"unknown type '{text}'", start, len(text), closest(text, (*SCALARS, *_KNOWN), everything_up_to=24)
+            f"unknown type '{text}'", start, len(text), closest(text, (*SCALARS, *_KNOWN), everything_up_to=27)
         )
     return ScalarType(SCALARS[text])
 

@@ -105,13 +105,5 @@ REGISTER_BITS = 2048
 """Bits of a vector register (docs/reference/micro.md 1.2)."""
 
 Type = (
-    ScalarType
-    | PointerType
-    | TileType
-    | ViewType
-    | PartitionType
-    | MultiTileType
-    | VectorType
-    | MaskType
-    | AlignType
+    ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType | VectorType | MaskType | AlignType
 )

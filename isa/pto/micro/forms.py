@@ -128,6 +128,7 @@ _MOVES = {
     **_rows("vusqz", "V M > V", "M > V", elements=("i8", "i16", "i32")),
 }
 
+_LOOPS = ("_size", "1_stride", "2_stride")
 _OUT, _ANY = Place.OUTSIDE, Place.ANYWHERE
 
 _SCALAR = {
@@ -138,11 +139,7 @@ _SCALAR = {
     **_rows("copy_gm_to_ubuf", "G P L L L L L B L L L", place=_OUT),
     **_rows("copy_ubuf_to_gm", "P G L L L L L L", place=_OUT),
     **_rows("copy_ubuf_to_ubuf", "P P L L L L L", place=_OUT),
-    **_rows(
-        " ".join(f"set_loop{what}_{way}" for what in ("_size", "1_stride", "2_stride") for way in ("outtoub", "ubtoout")),
-        "L L",
-        place=_OUT,
-    ),
+    **_rows(" ".join(f"set_loop{each}_outtoub set_loop{each}_ubtoout" for each in _LOOPS), "L L", place=_OUT),
     **_rows("set_mov_pad_val", "S", place=_OUT),
     **_rows("get_ctrl", "> L", place=_OUT),
     **_rows("set_ctrl", "L", place=_OUT),

@@ -79,14 +79,13 @@ def mismatch(name: str, form: Form, operands: tuple[Type, ...], results: tuple[T
     return None
 
 
-def _pairs(
-    form: Form, operands: tuple[Type, ...], results: tuple[Type, ...]
-) -> Iterator[tuple[str, Type, int, bool]]:
+def _pairs(form: Form, operands: tuple[Type, ...], results: tuple[Type, ...]) -> Iterator[tuple[str, Type, int, bool]]:
     """Yield letters with types; masks and scalars that follow a register come behind all registers."""
-    given = [(letter, kind, number, False) for number, (letter, kind) in enumerate(zip(form.operands, operands, strict=True))]
-    given += [(letter, kind, number, True) for number, (letter, kind) in enumerate(zip(form.results, results, strict=False))]
-    yield from (each for each in given if each[0] not in "MT")
-    yield from (each for each in given if each[0] in "MT")
+    taken = [*zip(form.operands, operands, range(len(operands)), strict=True)]
+    given = [*zip(form.results, results, range(len(results)), strict=False)]
+    both = [*((*each, False) for each in taken), *((*each, True) for each in given)]
+    yield from (each for each in both if each[0] not in "MT")
+    yield from (each for each in both if each[0] in "MT")
 
 
 def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple[str, tuple[str, ...]]:

@@ -65,7 +65,9 @@ def _check_distribution(reader: PtoReader, node: MicroOperation, where: Where) -
     if mode.lanes and not widths & set(mode.lanes):
         legal = tuple(each for each, found in modes.items() if found.supported and widths & set(found.lanes))
         shown = f"{name} is for elements of {' or '.join(map(str, mode.lanes))} bits"
-        raise IllegalError(f"{shown}; {format_type(register)} has {lane_bits(register.element)}", span=span, legal=legal)
+        raise IllegalError(
+            f"{shown}; {format_type(register)} has {lane_bits(register.element)}", span=span, legal=legal
+        )
     if node.mnemonic == "vsts" and name == "NORM" and lane_bits(register.element) == 64:
         raise IllegalError("elements of 64 bits have no default mode", span=span, legal=('{dist = "NORM_B32"}',))
     if node.mnemonic == "vsts" and not name.startswith("1PT"):
@@ -85,9 +87,9 @@ def _check_castptr(node: MicroOperation) -> None:
             _refuse(node, f"takes addresses of i64, not of {kind.name}", ("i64",))
     if isinstance(source, ScalarType) and isinstance(result, PointerType) and result.space != "ub":
         _refuse(node, "makes UB pointers of addresses; global memory is reached through arguments", ("ub",))
-    if isinstance(source, PointerType) and isinstance(result, PointerType):
-        if (source.space == "ub") != (result.space == "ub"):
-            _refuse(node, "keeps the memory that a pointer points to", (source.space or "gm",))
+    spaces = {kind.space == "ub" for kind in (source, result) if isinstance(kind, PointerType)}
+    if len(spaces) > 1:
+        _refuse(node, "keeps the memory that a pointer points to")
 
 
 _PACKED = {"i32": "u16", "u32": "u16", "i16": "u8", "u16": "u8"}
