@@ -1,0 +1,1 @@
+"""The micro-instruction level of `.pto`: programs of vector instructions (docs/reference/micro.md)."""
