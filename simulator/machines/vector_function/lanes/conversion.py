@@ -13,7 +13,15 @@ from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, check_truncation, plain_word
 from castsim.machines.vector_function.lanes.maps import ConvertMap, Index, convert_map
-from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, Mask, Register, masked, register_of
+from castsim.machines.vector_function.lanes.registers import (
+    REGISTER_BYTES,
+    Bits,
+    Mask,
+    Register,
+    every_of_row,
+    masked,
+    register_of,
+)
 from castsim.machines.vector_function.plan import conversion_policy
 from castsim.numerics import Policy, convert_codes, decode_to_float64, round_to_integral_codes
 from castsim.targets import load_target
@@ -70,7 +78,7 @@ def convert(
     defined = np.ones(target_codes.size, np.bool_)
     defined[places.destination] = (marks | ~active) & known
     if dst.bits == 4:
-        return Register(pack_nibbles(target_codes[None])[0], defined.reshape(-1, 2).all(axis=1))
+        return Register(pack_nibbles(target_codes[None])[0], every_of_row(defined.reshape(-1, 2)))
     return register_of(target_codes, defined)
 
 

@@ -14,7 +14,7 @@ from castsim.execution.dataflow.values import Bytes
 from castsim.isa.errors import IllegalError, TileError
 from castsim.machines.vector_function.lanes.distributions import BLOCK_BYTES, load_distribution, store_distribution
 from castsim.machines.vector_function.lanes.maps import Index
-from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, Mask, Register
+from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, Mask, Register, every_of_row, masked
 
 BLOCKS = REGISTER_BYTES // BLOCK_BYTES
 PREDICATE_BYTES = REGISTER_BYTES // 8
@@ -24,7 +24,7 @@ def load(
     memory: Bytes,
     address: int,
     dist: str,
-    element: str | None = None,  # noqa: ARG001 - the verifier checks the token alone; its width decides
+    element: str | None = None,
     *,
     registers: int = 1,
     defined: Bits | None = None,
@@ -47,9 +47,7 @@ def load(
     return tuple(_picked(memory, address, places, defined) for places in mode.places)
 
 
-def load_blocks(
-    memory: Bytes, address: int, block_stride: int, mask: Mask, *, defined: Bits | None = None
-) -> Register:
+def load_blocks(memory: Bytes, address: int, block_stride: int, mask: Mask, *, defined: Bits | None = None) -> Register:
     """Load eight blocks of 32 bytes, `block_stride` blocks apart (`vsldb`).
 
     A block of which no predicate bit is set is zero and not read.
@@ -71,7 +69,7 @@ def store(
     address: int,
     dist: str,
     mask: Mask,
-    element: str | None = None,  # noqa: ARG001 - as in `load`
+    element: str | None = None,
     *,
     defined: Bits | None = None,
 ) -> None:
@@ -125,9 +123,7 @@ def load_unaligned(memory: Bytes, address: int, *, defined: Bits | None = None) 
     return _picked(memory, address, np.arange(REGISTER_BYTES), defined)
 
 
-def store_unaligned(
-    source: Register, memory: Bytes, address: int, count: int, *, defined: Bits | None = None
-) -> None:
+def store_unaligned(source: Register, memory: Bytes, address: int, count: int, *, defined: Bits | None = None) -> None:
     """Store the first `count` bytes of a register at any address (`vstus`, `vstur`; the flush then adds nothing).
 
     The chip keeps the bytes of the last, incomplete block until `vstas` or `vstar`; a program that ends without one
@@ -181,54 +177,56 @@ def store_predicate(
     check_address(f"a predicate store {dist}", memory, address, image.size, image.size)
     memory[address : address + image.size] = image
     if defined is not None:
-        defined[address : address + image.size] = mask.defined[::step].reshape(-1, 8).all(axis=1)
+        defined[address : address + image.size] = every_of_row(mask.defined[::step].reshape(-1, 8))
 
 
 def gather(
-    memory: Bytes, address: int, offsets: Index, width: int, active: Bits, *, defined: Bits | None = None
-) -> tuple[Index, Bits]:
-    """Return the codes of elements that lanes name, and whether each is defined; inactive lanes are 0.
+    memory: Bytes, address: int, offsets: Register, offset_bits: int, bits: int, mask: Mask,
+    *, defined: Bits | None = None,
+) -> Register:  # fmt: skip
+    """Load the elements that lanes name (`vgather2`); inactive lanes are 0 and not read.
 
     Args:
         memory: where from.
         address: byte of element 0.
-        offsets: element number of each lane.
-        width: bits of an element.
-        active: lanes that are read.
+        offsets: an element's number in each lane, unsigned.
+        offset_bits: bits of those lanes, and of the lanes of the result.
+        bits: bits of an element in memory; narrower ones are extended by zero.
+        mask: lanes of `offset_bits`.
         defined: which bytes of memory have a value.
 
     Raises:
         TileError: an active lane names an element outside the memory.
     """
-    size = width // 8
-    starts = address + offsets[active] * size
+    size, active = bits // 8, mask.lanes(offset_bits)
+    starts = address + offsets.lanes(offset_bits)[active].astype(np.int64) * size
     _check_elements("a gather", memory, starts, size)
-    codes = np.zeros(offsets.size, f"<u{size}")
     places = starts[:, None] + np.arange(size)
-    codes[active] = np.ascontiguousarray(memory[places]).view(codes.dtype)[:, 0]
-    marks = np.ones(offsets.size, np.bool_)
+    codes = np.zeros(active.size, f"<u{offset_bits // 8}")
+    codes[active] = np.ascontiguousarray(memory[places]).view(f"<u{size}")[:, 0]
+    marks = offsets.defined_lanes(offset_bits).copy()
     if defined is not None:
-        marks[active] = defined[places].all(axis=1)
-    return codes, marks
+        marks[active] &= every_of_row(defined[places])
+    return masked(codes, marks, mask)
 
 
 def scatter(
-    source: Register, memory: Bytes, address: int, offsets: Index, width: int, active: Bits,
+    source: Register, memory: Bytes, address: int, offsets: Register, bits: int, mask: Mask,
     *, defined: Bits | None = None,
 ) -> None:  # fmt: skip
-    """Write active lanes to the elements that they name; of two lanes with one element the later stays.
+    """Write active lanes to the elements that lanes of the same width name; of two with one element the later stays.
 
     Raises:
         TileError: as `gather`.
     """
-    size = width // 8
-    starts = address + offsets[active] * size
+    size, active = bits // 8, mask.lanes(bits)
+    starts = address + offsets.lanes(bits)[active].astype(np.int64) * size
     _check_elements("a scatter", memory, starts, size)
     places = (starts[:, None] + np.arange(size)).ravel()
     chosen = np.repeat(active, size)
-    memory[places] = source.data[: chosen.size][chosen]
+    memory[places] = source.data[chosen]
     if defined is not None:
-        defined[places] = source.defined[: chosen.size][chosen]
+        defined[places] = source.defined[chosen]
 
 
 def check_address(what: str, memory: Bytes, address: int, size: int, alignment: int) -> None:
@@ -260,11 +258,11 @@ def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) ->
 def _block_offsets(block_stride: int, mask: Mask) -> tuple[Index, Bits]:
     """Return the place of every register byte beyond the address, and which blocks have a predicate bit."""
     block, inside = np.divmod(np.arange(REGISTER_BYTES), BLOCK_BYTES)
-    return block * block_stride * BLOCK_BYTES + inside, mask.bits.reshape(BLOCKS, BLOCK_BYTES).any(axis=1)
+    return block * block_stride * BLOCK_BYTES + inside, ~every_of_row(~mask.bits.reshape(BLOCKS, BLOCK_BYTES))
 
 
 def _known_blocks(mask: Mask) -> Bits:
-    return np.repeat(mask.defined.reshape(BLOCKS, BLOCK_BYTES).all(axis=1), BLOCK_BYTES)
+    return np.repeat(every_of_row(mask.defined.reshape(BLOCKS, BLOCK_BYTES)), BLOCK_BYTES)
 
 
 def _check_blocks(what: str, memory: Bytes, address: int, offsets: Index) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.machines.vector_function.lanes.registers import Mask, Register
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -35,3 +36,29 @@ class Operands:
     def bits(self) -> int:
         """Bits of a lane of the operands."""
         return self.element.storage_bits
+
+
+HALVES = ("LOWER", "HIGHER")
+_HALF_WORDS = {"LOWER": 0, "HIGHER": 1, "UPPER": 1}
+
+
+def half_of(word: str) -> int:
+    """Return 0 for the lower half, 1 for the higher.
+
+    Raises:
+        IllegalError: another word.
+    """
+    if word not in _HALF_WORDS:
+        raise IllegalError(f"no half {word}", legal=HALVES)
+    return _HALF_WORDS[word]
+
+
+def signed(value: int, bits: int) -> int:
+    """Return what the low bits of a number are as a two's complement."""
+    low = low_bits(value, bits)
+    return low - (1 << bits) if low >> (bits - 1) else low
+
+
+def low_bits(value: int, bits: int) -> int:
+    """Return the low bits of a number."""
+    return value & ((1 << bits) - 1)

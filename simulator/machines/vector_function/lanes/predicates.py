@@ -11,15 +11,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.vector_function.lanes.operands import Operands, Value
+from castsim.machines.vector_function.lanes.operands import Operands, Value, half_of, signed
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, Mask, mask_of
 
 _LENGTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 PATTERNS = ("PAT_ALL", "PAT_ALLF", "PAT_H", "PAT_Q", "PAT_M3", "PAT_M4", *(f"PAT_VL{count}" for count in _LENGTHS))
 """The words of `pset` and `pge`."""
-
-HALVES = ("LOWER", "HIGHER")
-_HALF_WORDS = {"LOWER": 0, "HIGHER": 1, "UPPER": 1}
 
 
 def counted(operands: Operands) -> tuple[Value, ...]:
@@ -131,20 +128,3 @@ def _joined(width: int, arrange: Callable[[Bits, Bits], Bits], one: Mask, two: M
 def same_bits(operands: Operands) -> tuple[Value, ...]:
     """`pbitcast`: another lane width for the same bits."""
     return (operands.masks[0],)
-
-
-def half_of(word: str) -> int:
-    """Return 0 for the lower half, 1 for the higher.
-
-    Raises:
-        IllegalError: another word.
-    """
-    if word not in _HALF_WORDS:
-        raise IllegalError(f"no half {word}", legal=HALVES)
-    return _HALF_WORDS[word]
-
-
-def signed(value: int, bits: int) -> int:
-    """Return what the low bits of a number are as a two's complement."""
-    low = value & ((1 << bits) - 1)
-    return low - (1 << bits) if low >> (bits - 1) else low

@@ -81,10 +81,13 @@ class Mask:
 
 def whole_lanes(defined: Bits, width: int) -> Bits:
     """Return for each lane of `width` bits whether all its bytes are marked."""
-    if width == 8:
-        return defined
-    marks: Bits = defined.reshape(-1, width // 8).all(axis=1)
-    return marks
+    return defined if width == 8 else every_of_row(defined.reshape(-1, width // 8))
+
+
+def every_of_row(marks: Bits) -> Bits:
+    """Return for each row whether all its marks are set."""
+    every: Bits = np.logical_and.reduce(marks, axis=1)
+    return every
 
 
 def unwritten() -> Register:
