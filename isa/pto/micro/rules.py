@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from castsim.isa.errors import IllegalError
+from castsim.isa.pto.micro.conversions import check_attributes, check_mask, check_truncation, conversion
 from castsim.isa.pto.micro.distributions import OF_OPERATION
 from castsim.isa.pto.micro.form import Form
 from castsim.isa.pto.micro.forms import ROWS
@@ -36,7 +37,10 @@ def check(reader: PtoReader, node: MicroOperation, form: Form, where: Where) -> 
         _check_distribution(reader, node, where)
     rule = _RULES.get(node.mnemonic)
     if rule is not None:
-        rule(node)
+        try:
+            rule(node)
+        except IllegalError as error:
+            raise error.at(node.span) from None
 
 
 def _register(node: MicroOperation) -> VectorType | None:
@@ -126,8 +130,25 @@ def _check_half_mask(node: MicroOperation) -> None:
         _refuse(node, f"of b{source.bits} gives b{wanted}, not b{result.bits}", (f"!pto.mask<b{wanted}>",))
 
 
+def _check_conversion(node: MicroOperation) -> None:
+    source, mask = node.operand_types
+    result = node.result_types[0]
+    assert isinstance(source, VectorType) and isinstance(result, VectorType) and isinstance(mask, MaskType)
+    pair = conversion(source.element, result.element)
+    check_attributes(pair, dict(node.attributes))
+    check_mask(pair, mask.bits)
+
+
+def _check_truncation(node: MicroOperation) -> None:
+    source, rounding = node.operand_types[0], node.word("rnd")
+    assert isinstance(source, VectorType) and rounding is not None
+    check_truncation(source.element, rounding)
+
+
 _RULES: Mapping[str, Callable[[MicroOperation], None]] = {
     "castptr": _check_castptr,
+    "vcvt": _check_conversion,
+    "vtrc": _check_truncation,
     "vpack": _check_pack,
     "vsunpack": _check_unpack,
     "vzunpack": _check_unpack,
