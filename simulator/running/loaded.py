@@ -120,6 +120,11 @@ class LoadedProgram(Protocol):
         """The operations that the machine issues, whatever the values; None if that is known only once they are."""
         ...
 
+    @property
+    def untimed(self) -> str:
+        """Why its cycles are not modelled; the empty text if they are."""
+        ...
+
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Compute values and path.
 

@@ -71,6 +71,11 @@ class MicroProgram:
         """None: what is issued is known once it has been walked."""
         return
 
+    @property
+    def untimed(self) -> str:
+        """Why its cycles are not modelled."""
+        return UNTIMED
+
     def lint(self) -> None:
         """Return None: there are no issue rules."""
         return

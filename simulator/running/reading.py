@@ -77,6 +77,11 @@ class ReadingProgram:
         """None: what is issued is known once it has been walked."""
         return
 
+    @property
+    def untimed(self) -> str:
+        """The empty text: its cycles are modelled."""
+        return ""
+
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Walk the program with its inputs, then do as with any other tile program."""
         for name in inputs:
