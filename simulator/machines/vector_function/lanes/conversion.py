@@ -108,6 +108,8 @@ def policy_of(target: VectorFunctionTarget, pair: Conversion, rounding: str | No
             legal = [letter for letter in pair.roundings if letter != "H"]
             raise IllegalError(f"rounding H has no documented meaning for {pair.src} -> {pair.dst}", legal=legal)
         mode = Rounding.TRUNC
+    if _is_integer_to_float(src, dst) and target.option("micro_integer_to_float") == "nearest_even":
+        mode = Rounding.RINT
     if _keeps_bits(src, dst) and target.option("micro_negative_to_unsigned") == "sign_extend":
         return Policy(rounding=mode, overflow=Overflow.WRAP)
     clamps = saturation is None or plain_word(saturation) == "SAT"
@@ -120,6 +122,10 @@ def _keeps_bits(src: Format, dst: Format) -> bool:
     if not (isinstance(src, IntFormat) and isinstance(dst, IntFormat)):
         return False
     return src.signed and not dst.signed and src.bits < dst.bits
+
+
+def _is_integer_to_float(src: Format, dst: Format) -> bool:
+    return isinstance(src, IntFormat) and not isinstance(dst, IntFormat)
 
 
 def _is_recorded(target: VectorFunctionTarget, pair: Conversion, saturation: str | None) -> bool:
