@@ -13,7 +13,6 @@ FLOATS = ("f16", "f32")
 SHORT_FLOATS = ("f16", "bf16", "f32")
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32")
 NUMBERS = (*INTEGERS, *SHORT_FLOATS)
-WIDE = ("i16", "i32", "u16", "u32", *SHORT_FLOATS)
 PAYLOADS = (*NUMBERS, "e4m3fn", "e5m2", "hif8", "e2m1", "e1m2")
 
 
@@ -85,31 +84,29 @@ _MEMORY = {
 
 _ARITHMETIC = {
     **_rows("vadd vsub vmul vmax vmin", "V V M > V", elements=NUMBERS),
-    **_rows("vadds vsubs vmuls vmaxs vmins", "V T M > V", elements=NUMBERS),
+    **_rows("vadds vmuls vmaxs vmins", "V T M > V", elements=NUMBERS),
     **_rows("vshl vshr", "V U M > V", elements=INTEGERS),
     **_rows("vshls vshrs", "V N M > V", elements=INTEGERS),
     **_rows("vabs vneg", "V M > V", elements=NUMBERS),
-    **_rows("vrelu", "V M > V", elements=(*SHORT_FLOATS, "i32")),
+    **_rows("vrelu", "V M > V", elements=NUMBERS),
     **_rows("vlrelu", "V T M > V", elements=FLOATS),
     **_rows("vprelu", "V V M > V", "V V > V", elements=FLOATS),
     **_rows("vnot", "V M > V", elements=PAYLOADS),
     **_rows("vand vor vxor", "V V M > V", elements=PAYLOADS),
-    **_rows("vands vors vxors", "V T M > V", elements=INTEGERS),
     **_rows("vexp vln vsqrt vrec vrsqrt", "V M > V", elements=FLOATS),
-    **_rows("vbcnt vcls", "V M > V", elements=INTEGERS),
-    **_rows("vdiv", "V V M > V", elements=(*INTEGERS, *FLOATS)),
-    **_rows("vmod", "V V M > V", elements=INTEGERS),
-    **_rows("vmula vmadd", "V V V M > V", elements=NUMBERS),
+    **_rows("vdiv", "V V M > V", elements=FLOATS),
+    **_rows("vmula", "V V V M > V", elements=NUMBERS),
     **_rows("vaxpy", "V V T M > V", elements=FLOATS),
-    **_rows("vexpdif vexpdiff", 'V V M "part" > U', 'V V "part" > U', elements=FLOATS),
-    **_rows("vabsdif", "V V M > V", elements=NUMBERS),
+    **_rows("vexpdif", 'V V M "part" > U', 'V V "part" > U', elements=FLOATS),
     **_rows("vaddc vsubc", "V V M > V M", elements=("i32", "u32")),
     **_rows("vaddcs vsubcs", "V V M M > V M", elements=("i32", "u32")),
+    **_rows("vaddrelu vsubrelu", "V V M > V", elements=NUMBERS),
+    **_rows("vmull", "V V M > V V", elements=("i32", "u32")),
     **_rows("vcmp", 'V V M "cmp" > M', elements=NUMBERS),
     **_rows("vcmps", 'V T M "cmp" > M', elements=NUMBERS),
     **_rows("vsel", "V V M > V"),
     **_rows("vselr", "V U > V"),
-    **_rows("vcadd vcmax vcmin vcgadd vcgmax vcgmin vcpadd", "V M > U", elements=WIDE),
+    **_rows("vcadd vcmax vcmin vcgadd vcgmax vcgmin", "V M > U", elements=NUMBERS),
 }
 
 _MOVES = {
@@ -122,10 +119,9 @@ _MOVES = {
     **_rows("vdup", "T M > V", "V M {position}? > V"),
     **_rows("vci", "T {order}? > V", elements=("i8", "i16", "i32", "f16", "f32")),
     **_rows("vpack", 'V "half" > U', elements=("i32", "u32", "i16", "u16")),
-    **_rows("vsunpack", "V I > U", elements=("i8", "i16")),
-    **_rows("vzunpack", "V I > U", elements=("u8", "u16", "i8", "i16")),
+    **_rows("vsunpack vzunpack", "V I > U", elements=("i8", "i16", "u8", "u16")),
     **_rows("vsqz", "V M > V"),
-    **_rows("vusqz", "V M > V", "M > V", elements=("i8", "i16", "i32")),
+    **_rows("vusqz", "V M > V", elements=("i8", "i16", "i32")),
 }
 
 _LOOPS = ("_size", "1_stride", "2_stride")

@@ -72,10 +72,11 @@ def mismatch(name: str, form: Form, operands: tuple[Type, ...], results: tuple[T
     for depth, (letter, kind, number, is_result) in enumerate(_pairs(form, operands, results)):
         text, legal = _problem(name, letter, kind, seen)
         if text:
-            where = (None, number) if is_result else (number, None)
-            return Mismatch(text, depth, *where, legal)
+            place = (None, number) if is_result else (number, None)
+            return Mismatch(text, depth, place[0], place[1], legal)
         seen.setdefault(letter, kind)
-        seen.setdefault("register", kind) if isinstance(kind, VectorType) else None
+        if isinstance(kind, VectorType):
+            seen.setdefault("register", kind)
     return None
 
 

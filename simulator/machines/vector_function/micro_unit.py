@@ -20,12 +20,19 @@ from castsim.isa.pto.micro.conversions import conversion
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.program import For, Section
-from castsim.isa.pto.value_types import AlignType, MaskType, PointerType, ScalarType, VectorType
+from castsim.isa.pto.value_types import (
+    REGISTER_BITS,
+    AlignType,
+    MaskType,
+    PointerType,
+    ScalarType,
+    VectorType,
+)
 from castsim.machines.vector_function import lanes
 from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
-from castsim.machines.vector_function.lanes.registers import Mask, Register, masked, register_of
+from castsim.machines.vector_function.lanes.registers import Mask, Register, mask_of, masked
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _WIDTHS = ("_b8", "_b16", "_b32")
@@ -218,38 +225,30 @@ def _store_mask(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
 
 
 def _gather(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
-    memory, (offsets, kind) = unit.memory, _vector_types(issue)[:2]
-    width = lane_bits(kind.element)
-    places, active = _named_lanes(issue, _registers(issue)[0], offsets)
-    codes, marks = access.gather(
-        memory.buffer, _address(issue), places, width, active, defined=memory.defined
-    )  # fmt: skip
-    lanes_of_result = np.zeros(kind.lanes, codes.dtype)
-    lanes_of_result[: codes.size] = codes[: kind.lanes]
-    known = np.ones(kind.lanes, np.bool_)
-    known[: marks.size] = marks[: kind.lanes]
-    return (register_of(lanes_of_result, known),)
+    memory, offsets = unit.memory, lane_bits(_vector_types(issue)[0].element)
+    bits, index, mask = _pointed_bits(issue), _registers(issue)[0], _lanes_taken(issue, offsets)
+    return (access.gather(memory.buffer, _address(issue), index, offsets, bits, mask, defined=memory.defined),)
 
 
 def _scatter(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
-    memory, (kind, offsets) = unit.memory, _vector_types(issue)[:2]
-    value, index = _registers(issue)[:2]
-    places, active = _named_lanes(issue, index, offsets)
-    width = lane_bits(kind.element)
-    access.scatter(value, memory.buffer, _address(issue), places, width, active, defined=memory.defined)
+    memory, (value, index) = unit.memory, _registers(issue)[:2]
+    bits = _pointed_bits(issue)
+    mask = _lanes_taken(issue, bits)
+    access.scatter(value, memory.buffer, _address(issue), index, bits, mask, defined=memory.defined)
     return ()
 
 
-def _named_lanes(
-    issue: Issue, index: Register, kind: VectorType
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return the element that each lane names, and which lanes are active: by mask, or the first so many."""
-    width = lane_bits(kind.element)
-    places = index.lanes(width).astype(np.int64)
+def _pointed_bits(issue: Issue) -> int:
+    """Return the bits of the elements that the pointer of an instruction points to."""
+    return lane_bits(next(kind for kind in issue.node.operand_types if isinstance(kind, PointerType)).element)
+
+
+def _lanes_taken(issue: Issue, width: int) -> Mask:
+    """Return the mask of an instruction that has one, or says how many of the first lanes are active."""
     mask = next((each for each in issue.operands if isinstance(each, Mask)), None)
     if mask is not None:
-        return places, mask.lanes(width).copy()
-    return places, np.arange(places.size) < _stride(issue)
+        return mask
+    return mask_of(np.arange(REGISTER_BITS // width) < _stride(issue), width)
 
 
 def _convert(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
@@ -292,9 +291,8 @@ def _load_unaligned(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
 def _store_unaligned(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     """Store as many elements as an operand says (`vstus`), or as many bytes as AR says (`vstur`)."""
     state = next(each for each in issue.operands if isinstance(each, Alignment))
-    pointer = next(kind for kind in issue.node.operand_types if isinstance(kind, PointerType))
     by_register = issue.node.mnemonic == "vstur"
-    count = unit.counted if by_register else _stride(issue) * lane_bits(pointer.element) // 8
+    count = unit.counted if by_register else _stride(issue) * _pointed_bits(issue) // 8
     start = _address(issue) + (state.stored if by_register or not issue.updates else 0)
     access.store_unaligned(
         _registers(issue)[0], unit.memory.buffer, start, count, defined=unit.memory.defined
