@@ -145,10 +145,25 @@ def _check_truncation(node: MicroOperation) -> None:
     check_truncation(source.element, rounding)
 
 
+def _check_transfer(node: MicroOperation) -> None:
+    """Reject a transfer between elements of different widths, and groups that it lacks or has twice."""
+    source, destination = node.operand_types[:2]
+    assert isinstance(source, PointerType) and isinstance(destination, PointerType)
+    if lane_bits(source.element) != lane_bits(destination.element):
+        _refuse(node, "moves elements of one width", (format_type(source),))
+    names = [name for name, _ in node.groups]
+    if node.mnemonic.startswith("mte_") and names.count("nburst") != 1:
+        _refuse(node, "needs nburst, once", ("nburst(%count, %source_stride, %destination_stride)",))
+    if names.count("pad") > 1:
+        _refuse(node, "pads once", ("pad(%value)",))
+
+
 _RULES: Mapping[str, Callable[[MicroOperation], None]] = {
     "castptr": _check_castptr,
     "vcvt": _check_conversion,
     "vtrc": _check_truncation,
+    **dict.fromkeys(("mte_gm_ub", "mte_ub_gm", "mte_ub_ub"), _check_transfer),
+    **dict.fromkeys(("copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf"), _check_transfer),
     "vpack": _check_pack,
     "vsunpack": _check_unpack,
     "vzunpack": _check_unpack,
