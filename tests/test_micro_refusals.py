@@ -113,9 +113,10 @@ def refused(statement: str, *, inside: bool) -> CastsimError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("inside", "row"), [*((True, each) for each in IN_SCOPE), *((False, each) for each in OUTSIDE)]
-)
+ROWS = [*((True, each) for each in IN_SCOPE), *((False, each) for each in OUTSIDE)]
+
+
+@pytest.mark.parametrize(("inside", "row"), ROWS)
 def test_refusals_name_the_reason_the_place_and_what_is_legal(inside: bool, row: tuple[str, str, str | None]) -> None:
     statement, reason, legal = row
     error = refused(statement, inside=inside)
