@@ -110,18 +110,29 @@ class MicroProgram:
 
 
 def micro_program(
-    file: str, text: str, function: pto.Function, target: Target, scalars: Mapping[str, int | float], warnings: Warnings
+    file: str,
+    text: str,
+    function: pto.Function,
+    target: Target,
+    scalars: Mapping[str, int | float],
+    parsed: pto.Program,
 ) -> MicroProgram:
     """Return a function of vector instructions, ready to run.
 
     Raises:
-        IllegalError: the target has no such instructions.
+        IllegalError: the target has no such instructions, or the program is for the matrix unit.
     """
+    for key, value in (*parsed.attributes, *function.attributes):
+        if key == "pto.kernel_kind" and "cube" in value:
+            raise IllegalError(
+                f"@{function.name} is for the matrix unit ({value})", span=function.span,
+                legal=("#pto.kernel_kind<vector>",),
+            )  # fmt: skip
     if not isinstance(target, VectorFunctionTarget):
         raise IllegalError(
             f"{target.name} does not run vector instructions (vecscope)", span=function.span, legal=("a5",)
         )  # fmt: skip
-    return MicroProgram(file, function, target, scalars, warnings, text)
+    return MicroProgram(file, function, target, scalars, parsed.warnings, text)
 
 
 def _undefined(memory: MicroMemory) -> Warnings:

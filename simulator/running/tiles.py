@@ -148,7 +148,7 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
     scalars, elements = split_arguments(function, request.args)
     if is_micro(function):
-        return micro_program(file, text, function, chosen, scalars, parsed.warnings)
+        return micro_program(file, text, function, chosen, scalars, parsed)
     chip = tile_target(chosen)
     flagged = has_flags(function.body or ())
     plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)

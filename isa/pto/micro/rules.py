@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.micro.conversions import check_attributes, check_mask, check_truncation, conversion
+from castsim.isa.pto.micro.conversions import (
+    check_attributes,
+    check_mask,
+    check_truncation,
+    conversion,
+    undocumented_rounding,
+)
 from castsim.isa.pto.micro.distributions import OF_OPERATION
 from castsim.isa.pto.micro.form import Form
 from castsim.isa.pto.micro.forms import ROWS
@@ -18,6 +24,7 @@ from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import MaskType, PointerType, ScalarType, VectorType
+from castsim.isa.warning_text import WarningKind
 
 Where = Mapping[str, int]
 """Tokens of words, by what these tell."""
@@ -41,6 +48,8 @@ def check(reader: PtoReader, node: MicroOperation, form: Form, where: Where) -> 
             rule(node)
         except IllegalError as error:
             raise error.at(node.span) from None
+    if node.mnemonic == "vcvt":
+        _note_rounding(reader, node)
 
 
 def _register(node: MicroOperation) -> VectorType | None:
@@ -137,6 +146,15 @@ def _check_conversion(node: MicroOperation) -> None:
     pair = conversion(source.element, result.element)
     check_attributes(pair, dict(node.attributes))
     check_mask(pair, mask.bits)
+
+
+def _note_rounding(reader: PtoReader, node: MicroOperation) -> None:
+    """Warn of a rounding that the verifier lets through and no text gives a meaning for the pair."""
+    source, result, rounding = node.operand_types[0], node.result_types[0], node.word("rnd")
+    assert isinstance(source, VectorType) and isinstance(result, VectorType)
+    reason = rounding and undocumented_rounding(conversion(source.element, result.element), rounding)
+    if reason:
+        reader.warn(WarningKind.ROUNDING, f"vcvt {source.element} -> {result.element}: {reason}", node.span)
 
 
 def _check_truncation(node: MicroOperation) -> None:

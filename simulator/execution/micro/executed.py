@@ -65,7 +65,9 @@ def walk_function(
         if kind.type.space == "ub":
             raise IllegalError(f"argument %{name} points into the buffer of a core", span=kind.span, legal=("gm",))
         walker.environment[name] = Pointer(name, 0, kind.type.element)
-        walker.arguments[name] = ArgumentUse(argument_format(kind.type.element))
+        use = ArgumentUse(argument_format(kind.type.element))
+        use.follows_reads = True  # pointers have no extent: arrays may be longer than what is used of them
+        walker.arguments[name] = use
     walker.walk(function.body or ())
     walker.check_flags()
     return Walked(walker.arguments, tuple(walker.warnings))
