@@ -6,7 +6,7 @@ All lengths and strides are in bytes, from start to start. Source: docs/referenc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -204,9 +204,30 @@ def check_buffer(copy: Copy, capacity: int) -> None:
 
 
 def run(copy: Copy, memory: MicroMemory) -> None:
-    """Copy the bytes, and with them whether they are defined."""
+    """Copy the bytes, and with them whether they are defined; where rows fall on each other the later stays."""
     if 0 in copy.shape:
         return
+    if copy.levels and _overlaps(copy):
+        (count, near, far), *inner = copy.levels
+        for number in range(count):
+            source, destination = copy.source.shifted(number * near), copy.destination.shifted(number * far)
+            run(replace(copy, source=source, destination=destination, levels=tuple(inner)), memory)
+        return
+    _run(copy, memory)
+
+
+def _overlaps(copy: Copy) -> bool:
+    """Whether rows may fall on each other where they go to; loops whose steps interleave are taken to."""
+    span = padded_length(copy)
+    for step, count in sorted((abs(far), count) for count, _, far in copy.levels if count > 1):
+        if step < span:
+            return True
+        span += (count - 1) * step
+    return False
+
+
+def _run(copy: Copy, memory: MicroMemory) -> None:
+    """Copy all rows at once."""
     source, destination = (_bytes(memory, pointer) for pointer in (copy.source, copy.destination))
     left = copy.padding.left if copy.padding else 0
     rows = _rows(source, copy, 0)

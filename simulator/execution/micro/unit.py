@@ -26,7 +26,11 @@ class Pointer:
 
     def moved(self, elements: int) -> Pointer:
         """Return the pointer so many elements further on."""
-        return replace(self, address=self.address + elements * self.size)
+        return self.shifted(elements * self.size)
+
+    def shifted(self, count: int) -> Pointer:
+        """Return the pointer so many bytes further on."""
+        return replace(self, address=self.address + count)
 
 
 Value = Scalar | Pointer | object
