@@ -1,4 +1,4 @@
-"""What functions make of single elements: exact fractions, rounded once, written from docs/reference/micro.md 3.6.
+"""What functions make of single elements: exact fractions, rounded once (docs/reference/micro.md section 3.6).
 
 Elements are codes. Nothing here is read from the product.
 """

@@ -1,4 +1,4 @@
-"""The distribution modes of loads and stores as index maps (docs/reference/micro.md 4.1, 4.2).
+"""The distribution modes of loads and stores as index maps (docs/reference/micro.md sections 4.1, 4.2).
 
 Modes that tile kernels use too are those of `maps`.
 """

@@ -1,4 +1,4 @@
-"""Registers made of the lanes of others, of scalars and of counts (docs/reference/micro.md 3.9)."""
+"""Registers made of the lanes of others, of scalars and of counts (docs/reference/micro.md section 3.9)."""
 
 from __future__ import annotations
 
