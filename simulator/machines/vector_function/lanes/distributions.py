@@ -1,6 +1,6 @@
 """The distribution modes of loads and stores as index maps (docs/reference/micro.md sections 4.1, 4.2).
 
-Modes that tile kernels use too are those of `maps`.
+Modes that tile kernels use too are those of `castsim.machines.vector_function.byte_maps`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.vector_function.lanes.maps import Index, StoreMap, interleave_maps, load_maps, store_map
+from castsim.machines.vector_function.byte_maps import Index, StoreMap, interleave_maps, load_maps, store_map
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES
 
 BLOCK_BYTES = 32

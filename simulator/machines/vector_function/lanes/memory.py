@@ -12,8 +12,8 @@ import numpy as np
 
 from castsim.execution.dataflow.values import Bytes
 from castsim.isa.errors import IllegalError, TileError
+from castsim.machines.vector_function.byte_maps import Index
 from castsim.machines.vector_function.lanes.distributions import BLOCK_BYTES, load_distribution, store_distribution
-from castsim.machines.vector_function.lanes.maps import Index
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, Mask, Register, every_of_row, masked
 
 BLOCKS = REGISTER_BYTES // BLOCK_BYTES
