@@ -187,7 +187,7 @@ READS = {
     "E2B_B16": 16, "E2B_B32": 32, "SPLT2CHN_B8": 512, "SPLT2CHN_B16": 512, "SPLT4CHN_B8": 1024,
     "DINTLV_B8": 512, "DINTLV_B16": 512, "DINTLV_B32": 512, "BDINTLV": 512,
 }  # fmt: skip
-"""Bytes of memory that each load touches (the last of DS and SPLT lie behind the last element used)."""
+"""Bytes of memory that each load touches."""
 
 
 def stored(dist: str, registers: Sequence[bytes], mask: Sequence[int]) -> dict[int, int]:

@@ -108,7 +108,7 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("src", "dst", "rnd", "sat", "cells"), GOLDEN)
 def test_special_values_of_the_sheet(src: str, dst: str, rnd: str, sat: str | None, cells: dict[float, int]) -> None:
-    """docs/reference/micro.md 3.4, typed by hand."""
+    """docs/reference/micro.md section 3.4, typed by hand."""
     row = conversion(src, dst)
     narrow = {"f32": "<f4", "f16": "<f2"}
     for value, code in cells.items():

@@ -1,6 +1,6 @@
 """The conversions of the micro level: type pairs of `vcvt`, and which attributes each must and must not have.
 
-An attribute is either required or forbidden; there are no defaults. Source: docs/reference/micro.md 3.1.
+An attribute is either required or forbidden; there are no defaults. Source: docs/reference/micro.md section 3.1.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def check_truncation(name: str, letter: str) -> None:
 def undocumented_rounding(pair: Conversion, letter: str) -> str | None:
     """Return why the meaning of a rounding is not documented for a pair that the verifier lets through; else None.
 
-    Source: docs/reference/micro.md 3.1.
+    Source: docs/reference/micro.md section 3.1.
     """
     plain = plain_word(letter)
     if plain == "H" and pair.dst != "hif8":

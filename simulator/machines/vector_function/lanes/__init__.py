@@ -2,7 +2,7 @@
 
 `Register` and `Mask` are values; `convert` and `truncate` are `vcvt` and `vtrc`; `load` and `store` move registers by
 distribution; `OPERATIONS` holds a row for every other instruction, and `execute` runs one. Meaning of each:
-docs/reference/micro.md 3 to 5.
+docs/reference/micro.md sections 3 to 5.
 """
 
 from castsim.machines.vector_function.lanes.conversion import convert, truncate

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic, comparison and selection of registers (docs/reference/micro.md 3.6 to 3.8).
+"""Element-wise arithmetic, comparison and selection of registers (docs/reference/micro.md sections 3.6 to 3.8).
 
 What a function makes of its elements is what tile operations make of theirs (`castsim.execution.vector_operations`);
 here are lanes, masks and what is defined.

@@ -1,4 +1,4 @@
-"""`vcvt` and `vtrc` on registers (docs/reference/micro.md 3)."""
+"""`vcvt` and `vtrc` on registers (docs/reference/micro.md section 3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, check_truncation, plain_word
-from castsim.machines.vector_function.lanes.maps import ConvertMap, Index, convert_map
+from castsim.machines.vector_function.byte_maps import ConvertMap, Index, convert_map
 from castsim.machines.vector_function.lanes.registers import (
     REGISTER_BYTES,
     Bits,
@@ -99,7 +99,7 @@ def policy_of(target: VectorFunctionTarget, pair: Conversion, rounding: str | No
     """Return the policy of a conversion: rounding, overflow, special values.
 
     SAT does what CTRL makes of all conversions when it says that they clamp, NOSAT what it does at the start; a pair
-    without the attribute clamps where that means anything. Source: docs/reference/micro.md 3.4.
+    without the attribute clamps where that means anything. Source: docs/reference/micro.md section 3.4.
     """
     src, dst = format_named(pair.src), format_named(pair.dst)
     mode = Rounding.RINT if rounding is None else ROUNDINGS[plain_word(rounding)]
@@ -141,7 +141,10 @@ _RECORDED = {
     ("e5m2", "H"): 0x7C,
     ("e5m2", "Z"): 0x7C,
 }
-"""Code of positive overflow under SAT by destination and rounding; others clamp (docs/reference/micro.md 3.4)."""
+"""Code of positive overflow under SAT by destination and rounding; others clamp.
+
+Source: docs/reference/micro.md section 3.4.
+"""
 
 
 def _recorded_overflow(codes: Codes, converted: Codes, src: Format, dst: Format, rounding: str | None) -> Codes:
@@ -159,7 +162,7 @@ def _recorded_overflow(codes: Codes, converted: Codes, src: Format, dst: Format,
 
 
 def _governors(target: VectorFunctionTarget, pair: Conversion, places: ConvertMap) -> Index:
-    """Return the mask bit of each element (docs/reference/micro.md 3.2)."""
+    """Return the mask bit of each element (docs/reference/micro.md section 3.2)."""
     narrow, wide = (format_named(name) for name in (pair.src, pair.dst))
     widening = _lane_bits(wide) > _lane_bits(narrow)
     if not widening or wide.bits == 64 or target.option("micro_widening_mask") == "result_lane":

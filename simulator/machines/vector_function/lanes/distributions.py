@@ -1,6 +1,6 @@
-"""The distribution modes of loads and stores as index maps (docs/reference/micro.md 4.1, 4.2).
+"""The distribution modes of loads and stores as index maps (docs/reference/micro.md sections 4.1, 4.2).
 
-Modes that tile kernels use too are those of `maps`.
+Modes that tile kernels use too are those of `castsim.machines.vector_function.byte_maps`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.vector_function.lanes.maps import Index, StoreMap, interleave_maps, load_maps, store_map
+from castsim.machines.vector_function.byte_maps import Index, StoreMap, interleave_maps, load_maps, store_map
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES
 
 BLOCK_BYTES = 32
@@ -24,7 +24,7 @@ class LoadDistribution:
     """Where the bytes of registers come from.
 
     `places` holds for each register the byte of memory, counted from the address, that every register byte takes; -1
-    is a byte of zero. `size` bytes of memory are touched, `alignment` is what the address must be a multiple of.
+    is a byte of zero. `alignment` is what the address must be a multiple of.
     """
 
     name: str
@@ -33,8 +33,8 @@ class LoadDistribution:
 
     @property
     def size(self) -> int:
-        """Bytes from the address to the last one read."""
-        return max(int(place.max()) for place in self.places) + 1
+        """Bytes of memory that belong to the access: always a power of two, those behind the last one used too."""
+        return 1 << max(int(place.max()) for place in self.places).bit_length()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Loads and stores of registers and predicates (docs/reference/micro.md 4).
+"""Loads and stores of registers and predicates (docs/reference/micro.md section 4).
 
 Memory is an array of bytes; `defined`, where it is given, marks those that the program has written. An address is a
 byte of that array. Post-update of pointers is the caller's.
@@ -12,8 +12,8 @@ import numpy as np
 
 from castsim.execution.dataflow.values import Bytes
 from castsim.isa.errors import IllegalError, TileError
+from castsim.machines.vector_function.byte_maps import Index
 from castsim.machines.vector_function.lanes.distributions import BLOCK_BYTES, load_distribution, store_distribution
-from castsim.machines.vector_function.lanes.maps import Index
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, Mask, Register, every_of_row, masked
 
 BLOCKS = REGISTER_BYTES // BLOCK_BYTES
@@ -127,7 +127,7 @@ def store_unaligned(source: Register, memory: Bytes, address: int, count: int, *
     """Store the first `count` bytes of a register at any address (`vstus`, `vstur`; the flush then adds nothing).
 
     The chip keeps the bytes of the last, incomplete block until `vstas` or `vstar`; a program that ends without one
-    has not stored them (docs/reference/micro.md 4.4).
+    has not stored them (docs/reference/micro.md section 4.4).
 
     Raises:
         TileError: the access leaves the memory. IllegalError: more bytes than a register has.

@@ -1,4 +1,4 @@
-"""Predicate instructions (docs/reference/micro.md 5).
+"""Predicate instructions (docs/reference/micro.md section 5).
 
 A predicate has 256 bits. Those of lanes of w bits are every (w / 8)-th; instructions that name no width work on all
 256 alike.

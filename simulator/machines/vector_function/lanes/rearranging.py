@@ -1,4 +1,4 @@
-"""Registers made of the lanes of others, of scalars and of counts (docs/reference/micro.md 3.9)."""
+"""Registers made of the lanes of others, of scalars and of counts (docs/reference/micro.md section 3.9)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from castsim.execution.vector_operations.elements import encoded, numbers
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat
+from castsim.machines.vector_function.byte_maps import Index, interleave_maps
 from castsim.machines.vector_function.lanes.arithmetic import scalar_codes
-from castsim.machines.vector_function.lanes.maps import Index, interleave_maps
 from castsim.machines.vector_function.lanes.operands import Operands, Value, half_of
 from castsim.machines.vector_function.lanes.registers import (
     REGISTER_BYTES,

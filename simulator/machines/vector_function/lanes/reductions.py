@@ -1,4 +1,7 @@
-"""Reductions of a register to one lane, and of its 32-byte blocks to one lane each (docs/reference/micro.md 3.10)."""
+"""Reductions of a register to one lane, and of its 32-byte blocks to one lane each.
+
+Source: docs/reference/micro.md section 3.10.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Registers and masks as values: bytes, predicate bits, and which of them a program has defined.
 
 A register has 256 bytes; lane i of w bits is the bytes from i * w / 8 on, little endian. A mask has one bit per byte;
-the bit of a lane's first byte governs the lane (docs/reference/micro.md 3 and 5).
+the bit of a lane's first byte governs the lane (docs/reference/micro.md sections 3 and 5).
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def register_of(codes: Codes, defined: Bits) -> Register:
 def masked(codes: Codes, defined: Bits, mask: Mask) -> Register:
     """Return the register of lanes that a masked operation yields: 0 where the mask's bit is 0.
 
-    Source: docs/reference/micro.md 3 (zeroing, never merging).
+    Source: docs/reference/micro.md section 3 (zeroing, never merging).
     """
     width = codes.dtype.itemsize * 8
     active = mask.lanes(width)
