@@ -9,7 +9,7 @@ from castsim.isa.pto.micro.conversions import CONVERSIONS
 from castsim.isa.pto.micro.distributions import OF_OPERATION
 from castsim.isa.pto.micro.form import Form, forms_of
 from castsim.isa.pto.micro.forms import GROUPS, ROWS, Place
-from castsim.isa.pto.micro.words import LEGAL, SYNONYMS, WRITTEN
+from castsim.isa.pto.micro.words import LEGAL, NUMBERS, SYNONYMS, WRITTEN
 
 SPELLINGS = {
     "f32": ["f32"], "f16": ["f16"], "bf16": ["bf16"], "e4m3fn": ["f8E4M3FN"], "e5m2": ["f8E5M2"],
@@ -61,7 +61,7 @@ def _statement(made: Written) -> str:
     for item in _indexed(made.form):
         if isinstance(item, str):
             word = attributes.pop(item, None)
-            items += [] if word is None else [f'"{word}"']
+            items += [] if word is None else [word if word.isdecimal() else f'"{word}"']
             continue
         letter, position = item
         value = made.value(kinds[letter])
@@ -129,6 +129,7 @@ def _kinds(made: Written) -> tuple[dict[str, str], dict[str, str]]:
     name, chosen, form = made.name, made.chosen, made.form
     element = chosen.choice(ROWS[name].elements or ("f32", "f16", "u8", "i32"))
     words = {kind: _spelled(chosen, kind, chosen.choice(LEGAL[kind])) for kind in form.words if kind in LEGAL}
+    words |= {kind: str(chosen.randint(0, 31)) for kind in form.words if kind in NUMBERS}
     if name == "vtrc":
         words["rnd"] = chosen.choice("RAFCZ")
     other = element

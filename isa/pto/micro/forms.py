@@ -96,7 +96,7 @@ _ARITHMETIC = {
     **_rows("vexp vln vsqrt vrec vrsqrt", "V M > V", elements=FLOATS),
     **_rows("vdiv", "V V M > V", elements=FLOATS),
     **_rows("vmula", "V V V M > V", elements=NUMBERS),
-    **_rows("vaxpy", "V V T M > V", elements=FLOATS),
+    **_rows("vaxpy", "V V T M > V", "V V T > V", elements=FLOATS),
     **_rows("vexpdif", 'V V M "part" > U', 'V V "part" > U', elements=FLOATS),
     **_rows("vaddc vsubc", "V V M > V M", elements=("i32", "u32")),
     **_rows("vaddcs vsubcs", "V V M M > V M", elements=("i32", "u32")),
@@ -140,7 +140,7 @@ _SCALAR = {
     **_rows("get_ctrl", "> L", place=_OUT),
     **_rows("set_ctrl", "L", place=_OUT),
     **_rows("sbitset0 sbitset1", "L N > L", place=_ANY),
-    **_rows("get_buf rls_buf", '"pipe" N N', '"pipe" N', place=_OUT),
+    **_rows("get_buf rls_buf", '"pipe" N N', '"pipe" N', '"pipe" "id" "turn"?', place=_OUT),
     **_rows("dsb", '"domain"', place=_OUT),
 }
 

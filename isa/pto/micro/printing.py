@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from castsim.isa.pto.micro.form import Form, forms_of
 from castsim.isa.pto.micro.matching import mismatch
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.micro.words import WRITTEN
+from castsim.isa.pto.micro.words import NUMBERS, WRITTEN
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import Type
 
@@ -46,7 +46,7 @@ def _items(node: MicroOperation, form: Form, operands: tuple[str, ...]) -> list[
     for item in form.items:
         if len(item) > 1:
             word = node.word(item)
-            items += [] if word is None else [f'"{word}"']
+            items += [] if word is None else [word if item in NUMBERS else f'"{word}"']
         else:
             if number == form.offset:
                 items[-1] += f"[%{operands[number]}]"

@@ -15,7 +15,7 @@ from castsim.isa.pto.micro.forms import GROUPS, ROWS
 from castsim.isa.pto.micro.matching import kind_of, mismatch
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.rules import check
-from castsim.isa.pto.micro.words import LEGAL, WRITTEN, short
+from castsim.isa.pto.micro.words import LEGAL, NUMBERS, WRITTEN, short
 from castsim.isa.pto.program import Operation
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
@@ -48,7 +48,7 @@ def read_micro(reader: PtoReader, statement: Statement) -> Operation:
         IllegalError: well-formed, and the unit does not have it.
     """
     name = statement.operation
-    text = _read_text(reader, name)
+    text = _read_text(reader, name, has_results=bool(statement.results))
     operands = _typed_operands(reader, statement, text)
     results = tuple(kind for kind, _ in text.results)
     form = _chosen(reader, statement, text, operands)
@@ -69,7 +69,7 @@ def read_micro(reader: PtoReader, statement: Statement) -> Operation:
     return found
 
 
-def _read_text(reader: PtoReader, name: str) -> _Text:
+def _read_text(reader: PtoReader, name: str, *, has_results: bool) -> _Text:
     text = _Text()
     bracketed = reader.take("[")
     while _begins_item(reader):
@@ -87,7 +87,7 @@ def _read_text(reader: PtoReader, name: str) -> _Text:
             word = enum_value(attribute.text)
         text.keyed[key] = word, attribute.value_index
     if reader.take(":"):
-        _read_types(reader, text)
+        _read_types(reader, text, has_results=has_results)
     return text
 
 
@@ -133,11 +133,12 @@ def _read_group(reader: PtoReader, text: _Text) -> None:
     text.uses += uses
 
 
-def _read_types(reader: PtoReader, text: _Text) -> None:
-    """Read `types [-> types]`; without operands the types are those of the results."""
+def _read_types(reader: PtoReader, text: _Text, *, has_results: bool) -> None:
+    """Read `types [-> types]`; without operands the types are those of the results, if there are any."""
     if not text.uses:
         reader.take("->")
-        text.results = _several(reader)
+        found = _several(reader)
+        text.results = found if has_results else []
         return
     while True:
         if reader.texts[reader.position] in GROUPS:
@@ -225,6 +226,10 @@ def _words(reader: PtoReader, statement: Statement, form: Form, text: _Text) -> 
 def _known(reader: PtoReader, name: str, kind: str, word: str, index: int) -> tuple[str, int]:
     """Return a word under its short name, if it is one of its kind."""
     word = short(kind, word)
+    if kind in NUMBERS:
+        if not word.isdecimal():
+            raise reader.error(f"expected a number as {kind} of pto.{name}, found '{word[:40]}'", index, ("0",))
+        return word, index
     legal = tuple(OF_OPERATION[name]) if kind == "dist" else LEGAL[kind]
     if word not in legal:
         what = "distribution mode" if kind == "dist" else kind

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from castsim.isa.pto.attributes import ENDPOINTS
+
 PATTERNS = ("PAT_ALL", "PAT_ALLF", *(f"PAT_VL{n}" for n in (1, 2, 3, 4, 8, 16, 32, 64, 128)), "PAT_M3", "PAT_M4",
             "PAT_H", "PAT_Q")  # fmt: skip
 ROUNDINGS = ("R", "A", "F", "C", "Z", "O", "H")
@@ -43,12 +45,18 @@ SYNONYMS: Mapping[str, Mapping[str, str]] = {
     "part": {f"PART_{word}": word for word in PARTS},
     "half": {"UPPER": "HIGHER", "PART_LOWER": "LOWER", "PART_HIGHER": "HIGHER"},
     "order": {"ORDER_ASC": "ASC", "ORDER_DESC": "DESC"},
+    "dist": {f"ONEPT_B{bits}": f"1PT_B{bits}" for bits in (8, 16, 32)},
+    "pipe": {name: pipe.value for name, pipe in ENDPOINTS.items()},
     "position": {"POS_LOWEST": "LOWEST", "POS_HIGHEST": "HIGHEST"},
 }
 """Other names of words, by their kind."""
 
 WRITTEN: Mapping[str, str] = {"half": "part", "cmp": "cmp_mode"}
 """The keys by which dictionaries call words of these kinds."""
+
+
+NUMBERS = ("id", "turn")
+"""Kinds of words that are numbers."""
 
 
 def short(kind: str, word: str) -> str:

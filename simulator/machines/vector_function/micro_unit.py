@@ -32,7 +32,7 @@ from castsim.machines.vector_function import lanes
 from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
-from castsim.machines.vector_function.lanes.registers import Mask, Register, mask_of, masked
+from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _WIDTHS = ("_b8", "_b16", "_b32")
@@ -87,7 +87,7 @@ class LaneUnit:
         operands = replace(
             plan.operands,
             registers=tuple(each for each in given if isinstance(each, Register)),
-            masks=tuple(each for each in given if isinstance(each, Mask)),
+            masks=tuple(each for each in given if isinstance(each, Mask)) or plan.operands.masks,
             scalars=tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
         )
         if node.mnemonic == "vsqz":
@@ -99,7 +99,10 @@ class LaneUnit:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What all executions of an instruction of the text have in common; `codes` makes the numbers of scalars."""
+    """What all executions of an instruction of the text have in common; `codes` makes the numbers of scalars.
+
+    The masks of its operands are those of an instruction that is written without any: all lanes.
+    """
 
     operands: Operands
     codes: tuple[Callable[[Value], int] | None, ...]
@@ -118,7 +121,8 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _Plan:
     masks = [kind for kind in (*node.operand_types, *node.result_types) if isinstance(kind, MaskType)]
     width = int(suffix[2:]) if suffix else masks[0].bits if masks else min(32, element.storage_bits)
     words = tuple(word for _, word in node.attributes)
-    operands = Operands(plain, element, result, width, target, words=words)
+    unmasked = (every_lane(width),) if all("m" in form for form in OPERATIONS[plain].operands) else ()
+    operands = Operands(plain, element, result, width, target, masks=unmasked, words=words)
     return _Plan(operands, tuple(_coder(kind) for kind in node.operand_types))
 
 
