@@ -22,7 +22,7 @@ TO_FLOATS = [
     name for name in cases()
     if name.startswith(("cvt_s16_f16_", "cvt_s32_f32_", "cvt_s64_f32_")) and not name.endswith(("_r", "_h", "_o"))
 ]  # fmt: skip
-"""Their expected outputs round to nearest even whatever `rnd` says (docs/reference/micro.md 3.3)."""
+"""Their expected outputs round to nearest even whatever `rnd` says (docs/reference/micro.md section 3.3)."""
 
 
 def outputs_of(name: str, options: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
+from castsim.isa.pto.flags import Barrier, SetFlag, WaitFlag
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.names import Pipe, RoundMode
 from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
@@ -32,6 +33,7 @@ from castsim.isa.warning_text import Warnings
 __all__ = [
     "AlignType",
     "AllocTiles",
+    "Barrier",
     "GetTile",
     "MaskType",
     "MicroOperation",
@@ -41,11 +43,13 @@ __all__ = [
     "PointerType",
     "RoundMode",
     "ScalarType",
+    "SetFlag",
     "Subview",
     "TileType",
     "Type",
     "VectorType",
     "ViewType",
+    "WaitFlag",
 ]
 
 _INDEX = ScalarType("index")
@@ -166,37 +170,6 @@ class Tcvt(Located):
     rounding: RoundMode | None = None
     saturation: Saturation | None = None
     defines_dst: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class SetFlag(Located):
-    """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished.
-
-    `inserted` tells one that the text does not have; so do those of waits and barriers.
-    """
-
-    src: Pipe
-    dst: Pipe
-    event: int
-    inserted: bool = field(default=False, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class WaitFlag(Located):
-    """`pto.wait_flag[src, dst, id]`: holds `dst` until the matching signal arrives, and consumes it."""
-
-    src: Pipe
-    dst: Pipe
-    event: int
-    inserted: bool = field(default=False, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier(Located):
-    """`pto.barrier <PIPE>`: later instructions of the pipe wait until all earlier ones retired."""
-
-    pipe: Pipe
-    inserted: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

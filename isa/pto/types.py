@@ -54,7 +54,7 @@ EXTENSIONS: dict[str, str] = {"hif8": "hif8", "f4E2M1x2": "e2m1", "f4E1M2x2": "e
 """Element spellings of castsim alone."""
 
 NAMED: dict[str, str] = {f"!pto.{spelling}": EXTENSIONS[spelling] for spelling in ("hif8", "f4E2M1x2", "f4E1M2x2")}
-"""Element spellings of pointers and registers that are types of the dialect (docs/reference/micro.md 1.2)."""
+"""Element spellings of pointers and registers that are types of the dialect (docs/reference/micro.md section 1.2)."""
 
 _ELEMENT_SPELLING: dict[str, str] = {}
 for _spelling, _name in (*ELEMENTS.items(), *EXTENSIONS.items()):

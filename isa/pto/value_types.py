@@ -102,7 +102,7 @@ class AlignType:
 
 
 REGISTER_BITS = 2048
-"""Bits of a vector register (docs/reference/micro.md 1.2)."""
+"""Bits of a vector register (docs/reference/micro.md section 1.2)."""
 
 Type = (
     ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType | VectorType | MaskType | AlignType

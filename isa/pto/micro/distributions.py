@@ -1,6 +1,6 @@
 """Distribution modes of vector loads and stores, as the verifier knows them: names, widths and masks.
 
-What they do with bytes, and which addresses they take, is for the unit. Source: docs/reference/micro.md 4.
+What they do with bytes, and which addresses they take, is for the unit. Source: docs/reference/micro.md section 4.
 """
 
 from __future__ import annotations

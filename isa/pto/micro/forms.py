@@ -1,6 +1,6 @@
 """How every micro operation is written: one row each, in the notation that `castsim.isa.pto.micro.form` reads.
 
-Source: docs/reference/micro.md 1.3 to 1.8 and 2.
+Source: docs/reference/micro.md sections 1.3 to 1.7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether operands and results of given types fit a form of a micro operation.
 
-Source: docs/reference/micro.md 1.3.
+Source: docs/reference/micro.md section 1.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the micro level adds to the operations of a program.
 
 Its operations are alike but for their operands: one node holds each of them, and `castsim.isa.pto.micro.forms` tells
-how it is written. Source: docs/reference/micro.md 1.
+how it is written. Source: docs/reference/micro.md section 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading micro operations: one reader for all, as their rows tell what each has.
 
-Source: docs/reference/micro.md 1.3.
+Source: docs/reference/micro.md section 1.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the verifier asks of a micro operation beyond its operands: elements, distribution modes, types of results.
 
-Source: docs/reference/micro.md 2 and 4.
+Source: docs/reference/micro.md sections 2 and 4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What may stand inside of a vecscope and what outside (docs/reference/micro.md 1.3)."""
+"""What may stand inside of a vecscope and what outside (docs/reference/micro.md section 1.5)."""
 
 from __future__ import annotations
 

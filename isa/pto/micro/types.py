@@ -1,6 +1,6 @@
 """The types of vector registers, masks and alignment states: reading and writing.
 
-Source: docs/reference/micro.md 1.2.
+Source: docs/reference/micro.md section 1.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The words of micro operations: patterns, comparisons, parts, roundings, barriers, and other names of the same.
 
-Source: docs/reference/micro.md 1.4 to 1.6, 2.
+Source: docs/reference/micro.md section 1.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Transfers between global memory and the buffer: what their operands and the loop registers make of them.
 
-All lengths and strides are in bytes, from start to start. Source: docs/reference/micro.md 1.7.
+All lengths and strides are in bytes, from start to start. Source: docs/reference/micro.md section 1.7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The vector unit of micro programs, computing values: every executed instruction on registers of bytes.
 
-Source: docs/reference/micro.md 3 to 5.
+Source: docs/reference/micro.md sections 3 to 5.
 """
 
 from __future__ import annotations
