@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from micro_text import runnable
 from numpy.typing import NDArray
 
 from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.pto.micro.forms import ROWS, Place
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
@@ -201,6 +203,24 @@ def test_programs_of_the_matrix_unit_are_refused(kind: str) -> None:
 def test_other_targets_have_no_vector_instructions() -> None:
     with pytest.raises(CastsimError, match="a2a3 does not run vector instructions"):
         load_tiles(Source("k.pto", Language.TILES, program(LOAD)), LoadRequest("a2a3"))
+
+
+ADDRESSES = ("vgather2", "vscatter")
+"""Their offsets would have to be chosen: random ones leave the buffer."""
+WITHOUT_VALUES = ("vgather2_bc", "vgatherb")
+INSIDE = sorted(name for name, row in ROWS.items() if row.place is Place.SCOPE)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_every_vector_instruction_runs(name: str) -> None:
+    data = np.random.default_rng(len(name)).integers(0, 256, 65536, dtype=np.uint8)
+    for seed in range(6):
+        text = runnable(name, seed)
+        try:
+            issued(text, {"x": data if name not in ADDRESSES else np.zeros_like(data)})
+        except CastsimError as error:
+            assert name in WITHOUT_VALUES, text
+            assert "known, not modelled" in error.message
 
 
 def test_a_result_has_no_cycles(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Transfers of micro programs against a model that copies byte by byte, written from docs/reference/micro.md section 1.7."""
+"""Transfers of micro programs against a model that copies byte by byte (docs/reference/micro.md section 1.7)."""
 
 from __future__ import annotations
 

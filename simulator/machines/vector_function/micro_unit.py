@@ -334,7 +334,7 @@ _OWN: Mapping[str, _Run] = {
     "vscatter": _scatter,
     "vcvt": _convert,
     "vtrc": _truncate,
-    **dict.fromkeys(("vmov", "pmov"), _move),
+    "vmov": _move,
     **dict.fromkeys(("vldas", "init_align"), _align),
     "vldus": _load_unaligned,
     **dict.fromkeys(("vstus", "vstur"), _store_unaligned),
