@@ -11,7 +11,9 @@ from castsim.machines.registry import Parts
 from castsim.targets import Target, TileTarget
 
 if TYPE_CHECKING:
+    from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.execution.walk import Lowerer
+    from castsim.isa.errors import Span
 
 MACHINES: Parts[Callable[[Target], Machine]] = Parts(
     "machine",
@@ -22,6 +24,28 @@ MACHINES: Parts[Callable[[Target], Machine]] = Parts(
     },
 )
 """What makes the machine of a target."""
+
+
+VECTOR_UNITS: Parts[Callable[[MicroMemory, Target], VectorUnit]] = Parts(
+    "unit of vector instructions",
+    {"vector-function": "castsim.machines.vector_function.micro_unit:LaneUnit"},
+)
+"""What computes programs of vector instructions."""
+
+
+def check_vector_instructions(target: Target, span: Span) -> None:
+    """Refuse a target without vector instructions of its own.
+
+    Raises:
+        IllegalError: it has none.
+    """
+    if not VECTOR_UNITS.has(target):
+        raise IllegalError(f"{target.name} does not run vector instructions (vecscope)", span=span, legal=("a5",))
+
+
+def vector_unit_of(target: Target, memory: MicroMemory) -> VectorUnit:
+    """Return what executes vector instructions on a memory."""
+    return VECTOR_UNITS.of(target)(memory, target)
 
 
 def machine_of(target: Target) -> Machine:

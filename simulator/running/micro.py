@@ -20,10 +20,9 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.vector_function.micro_unit import LaneUnit
+from castsim.machines.mechanisms import check_vector_instructions, vector_unit_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.targets import Target
-from castsim.targets.vector_function import VectorFunctionTarget
 
 UNTIMED = "cycles of programs of vector instructions (micro level) are not modelled yet"
 
@@ -39,7 +38,7 @@ class MicroProgram:
 
     file: str
     function: pto.Function
-    target: VectorFunctionTarget
+    target: Target
     scalars: Mapping[str, int | float]
     warnings: Warnings
     text: str
@@ -92,7 +91,7 @@ class MicroProgram:
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
-        done = self._walk(LaneUnit(memory, self.target), how, memory)
+        done = self._walk(vector_unit_of(self.target, memory), how, memory)
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
@@ -128,10 +127,7 @@ def micro_program(
                 f"@{function.name} is for the matrix unit ({value})", span=function.span,
                 legal=("#pto.kernel_kind<vector>",),
             )  # fmt: skip
-    if not isinstance(target, VectorFunctionTarget):
-        raise IllegalError(
-            f"{target.name} does not run vector instructions (vecscope)", span=function.span, legal=("a5",)
-        )  # fmt: skip
+    check_vector_instructions(target, function.span)
     return MicroProgram(file, function, target, scalars, parsed.warnings, text)
 
 

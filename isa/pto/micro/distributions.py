@@ -13,11 +13,13 @@ from dataclasses import dataclass
 class Distribution:
     """A mode: `lanes` are the widths in bits of the elements that value or pointer may have; none: any.
 
-    `mask` is the lane width of the mask of a store, None where the mode leaves it open.
+    `mask` is the lane width of the mask of a store, None where it is that of the value; `masked` tells whether a store
+    looks at its mask at all.
     """
 
     lanes: tuple[int, ...] = ()
     mask: int | None = None
+    masked: bool = True
     supported: bool = True
 
 
@@ -47,7 +49,7 @@ STORES: Mapping[str, Distribution] = {
     "NORM_B8": Distribution((8,), 8),
     "NORM_B16": Distribution((16,), 16),
     "NORM_B32": Distribution((32, 64), 32),
-    **{f"1PT_B{w}": Distribution((w,)) for w in (8, 16, 32)},
+    **{f"1PT_B{w}": Distribution((w,), masked=False) for w in (8, 16, 32)},
     "PK_B16": Distribution((16, 8), 16),
     "PK_B32": Distribution((32, 16), 32),
     "PK_B64": Distribution((64, 32), 32),

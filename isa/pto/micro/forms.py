@@ -38,6 +38,9 @@ class Row:
     forms: tuple[str, ...]
     elements: tuple[str, ...] = ()
     place: Place = Place.SCOPE
+    family: str = ""
+    """The name without the width of its lanes, `width`, where it has one: `plt` of `plt_b32`."""
+    width: int | None = None
 
 
 def _rows(names: str, *forms: str, elements: tuple[str, ...] = (), place: Place = Place.SCOPE) -> dict[str, Row]:
@@ -45,7 +48,7 @@ def _rows(names: str, *forms: str, elements: tuple[str, ...] = (), place: Place 
 
 
 def _by_width(names: str, *forms: str) -> dict[str, Row]:
-    return {f"{name}_b{bits}": Row(forms) for name in names.split() for bits in (8, 16, 32)}
+    return {f"{name}_b{bits}": Row(forms, family=name, width=bits) for name in names.split() for bits in (8, 16, 32)}
 
 
 _MASKS = {
@@ -124,8 +127,16 @@ _MOVES = {
     **_rows("vusqz", "V M > V", elements=("i8", "i16", "i32")),
 }
 
-_LOOPS = ("_size", "1_stride", "2_stride")
 _OUT, _ANY = Place.OUTSIDE, Place.ANYWHERE
+
+BURSTS = ("mte_gm_ub", "mte_ub_gm", "mte_ub_ub")
+"""Transfers whose rows and loops are written with them."""
+COPIES = ("copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf")
+"""Transfers whose loops are set in registers before."""
+LOOP_REGISTERS = {
+    f"set_loop{what}_{way}": (what, way) for what in ("_size", "1_stride", "2_stride") for way in ("outtoub", "ubtoout")
+}
+"""What sets which of these registers of which direction."""
 
 _SCALAR = {
     **_rows("castptr", "S > Q", "Q > S", "Q > Q", place=_ANY),
@@ -135,7 +146,7 @@ _SCALAR = {
     **_rows("copy_gm_to_ubuf", "G P L L L L L B L L L", place=_OUT),
     **_rows("copy_ubuf_to_gm", "P G L L L L L L", place=_OUT),
     **_rows("copy_ubuf_to_ubuf", "P P L L L L L", place=_OUT),
-    **_rows(" ".join(f"set_loop{each}_outtoub set_loop{each}_ubtoout" for each in _LOOPS), "L L", place=_OUT),
+    **_rows(" ".join(LOOP_REGISTERS), "L L", place=_OUT),
     **_rows("set_mov_pad_val", "S", place=_OUT),
     **_rows("get_ctrl", "> L", place=_OUT),
     **_rows("set_ctrl", "L", place=_OUT),

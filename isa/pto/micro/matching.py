@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from castsim.isa.pto.micro.form import Form
+from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import AlignType, MaskType, PointerType, ScalarType, Type, VectorType
@@ -112,7 +113,6 @@ def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple
 
 def _mask_bits(name: str, register: Type | None) -> int | None:
     """Return the width that a mask must have: that of the name, else of the register; 64 bits take two of b32."""
-    suffix = name.rpartition("_b")[2]
-    if suffix.isdecimal():
-        return int(suffix)
+    if ROWS[name].width is not None:
+        return ROWS[name].width
     return min(32, lane_bits(register.element)) if isinstance(register, VectorType) else None

@@ -18,7 +18,7 @@ from castsim.isa.pto.micro.conversions import (
 )
 from castsim.isa.pto.micro.distributions import OF_OPERATION
 from castsim.isa.pto.micro.form import Form
-from castsim.isa.pto.micro.forms import ROWS
+from castsim.isa.pto.micro.forms import BURSTS, COPIES, ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.reader import PtoReader
@@ -83,7 +83,7 @@ def _check_distribution(reader: PtoReader, node: MicroOperation, where: Where) -
         )
     if node.mnemonic == "vsts" and name == "NORM" and lane_bits(register.element) == 64:
         raise IllegalError("elements of 64 bits have no default mode", span=span, legal=('{dist = "NORM_B32"}',))
-    if node.mnemonic == "vsts" and not name.startswith("1PT"):
+    if node.mnemonic == "vsts" and mode.masked:
         _check_mask(node, mode.mask or lane_bits(register.element), name)
 
 
@@ -170,7 +170,7 @@ def _check_transfer(node: MicroOperation) -> None:
     if lane_bits(source.element) != lane_bits(destination.element):
         _refuse(node, "moves elements of one width", (format_type(source),))
     names = [name for name, _ in node.groups]
-    if node.mnemonic.startswith("mte_") and names.count("nburst") != 1:
+    if node.mnemonic in BURSTS and names.count("nburst") != 1:
         _refuse(node, "needs nburst, once", ("nburst(%count, %source_stride, %destination_stride)",))
     if names.count("pad") > 1:
         _refuse(node, "pads once", ("pad(%value)",))
@@ -180,8 +180,7 @@ _RULES: Mapping[str, Callable[[MicroOperation], None]] = {
     "castptr": _check_castptr,
     "vcvt": _check_conversion,
     "vtrc": _check_truncation,
-    **dict.fromkeys(("mte_gm_ub", "mte_ub_gm", "mte_ub_ub"), _check_transfer),
-    **dict.fromkeys(("copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf"), _check_transfer),
+    **dict.fromkeys((*BURSTS, *COPIES), _check_transfer),
     "vpack": _check_pack,
     "vsunpack": _check_unpack,
     "vzunpack": _check_unpack,

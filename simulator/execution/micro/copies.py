@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from castsim.execution.micro.memory import Bytes, MicroMemory
 from castsim.execution.micro.unit import Pointer
 from castsim.isa.errors import TileError
+from castsim.isa.pto.micro.forms import LOOP_REGISTERS
 from castsim.isa.pto.micro.nodes import MicroOperation
 
 _Kind = TypeVar("_Kind", np.uint8, np.bool_)
@@ -63,22 +64,18 @@ class Copy:
 class CopyRegisters:
     """What the older form of transfers takes from registers: loop counts, strides, the value of padding."""
 
-    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
-    strides: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    numbers: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     pad: bytes = bytes(1)
 
     def set(self, mnemonic: str, first: int, second: int) -> None:
         """Take in `set_loop_size_...` and `set_loopN_stride_...`."""
-        what, _, way = mnemonic.removeprefix("set_loop").rpartition("_")
-        if what == "_size":
-            self.sizes[way] = first, second
-        else:
-            self.strides[way, what[0]] = first, second
+        self.numbers[LOOP_REGISTERS[mnemonic]] = first, second
 
     def loops(self, way: str) -> tuple[Level, ...]:
         """Return the loops around a transfer, outermost first."""
-        inner, outer = self.sizes.get(way, (1, 1))
-        levels = ((outer, *self.strides.get((way, "2"), (0, 0))), (inner, *self.strides.get((way, "1"), (0, 0))))
+        inner, outer = self.numbers.get(("_size", way), (1, 1))
+        near, far = (self.numbers.get((f"{loop}_stride", way), (0, 0)) for loop in "12")
+        levels = ((outer, *far), (inner, *near))
         return tuple(level for level in levels if level[0] != 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from castsim.execution.micro.unit import Pointer, Value
 from castsim.execution.walk.dependence import Scalar
+from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.value_types import REGISTER_BITS, PointerType, ScalarType
 
@@ -43,8 +44,9 @@ def left_over(node: MicroOperation, operands: tuple[Value, ...]) -> Scalar:
     """Return the second result of `plt_bN`: how many lanes the next ones have to do."""
     (count,) = operands
     assert isinstance(count, Scalar)
-    lanes = REGISTER_BITS // int(node.mnemonic.rpartition("_b")[2])
-    return Scalar(max(int(count.value) - lanes, 0))
+    width = ROWS[node.mnemonic].width
+    assert width is not None
+    return Scalar(max(int(count.value) - REGISTER_BITS // width, 0))
 
 
 def hands_on_scalar(node: MicroOperation) -> bool:

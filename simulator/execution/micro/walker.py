@@ -18,14 +18,14 @@ from castsim.execution.walk.dependence import Loops, Scalar
 from castsim.execution.walk.places import ArgumentUse
 from castsim.execution.walk.scalar_floats import bits_of, width_of
 from castsim.execution.walk.scalars import constant, evaluate
+from castsim.execution.walk.structure import bare
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS
 from castsim.isa.pto.micro.scopes import SCOPES
 from castsim.isa.warning_text import WarningKind, WarningText
 
-_TRANSFERS = frozenset(
-    ("mte_gm_ub", "mte_ub_gm", "mte_ub_ub", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf")
-)
+_TRANSFERS = frozenset((*BURSTS, *COPIES))
 _NO_EFFECT = frozenset(("get_buf", "rls_buf", "dsb"))
 """Synchronisation that the order of a program already keeps here."""
 
@@ -117,7 +117,7 @@ class MicroWalker:
             self._transfer(node)
         elif name == "castptr":
             self.environment[node.results[0]] = self._cast_pointer(node)
-        elif name.startswith("set_loop"):
+        elif name in LOOP_REGISTERS:
             self._copies.set(name, *(self._number(each) for each in node.operands))
         elif name == "set_mov_pad_val":
             self._copies.pad = self._pattern(node.operands[0], node.operand_types[0])
@@ -226,7 +226,7 @@ class MicroWalker:
         self._bind(node.results, carried)
 
     def _flag(self, node: pto.SetFlag | pto.WaitFlag) -> None:
-        flag = node.src.value.removeprefix("PIPE_"), node.dst.value.removeprefix("PIPE_"), node.event
+        flag = bare(node.src), bare(node.dst), node.event
         self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
         if isinstance(node, pto.WaitFlag):
             self._waits[flag] = node.span

@@ -17,6 +17,7 @@ from castsim.execution.walk.scalar_floats import FLOATS, bits_of
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.pto.micro.conversions import conversion
+from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.program import For, Section
@@ -35,7 +36,6 @@ from castsim.machines.vector_function.lanes.operations import OPERATIONS, execut
 from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
 from castsim.targets.vector_function import VectorFunctionTarget
 
-_WIDTHS = ("_b8", "_b16", "_b32")
 _NO_FORMAT = FORMATS["u8"]
 """What stands for the element of instructions on masks alone."""
 
@@ -110,8 +110,8 @@ class _Plan:
 
 def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _Plan:
     name = node.mnemonic
-    suffix = next((each for each in _WIDTHS if name.endswith(each)), "")
-    plain = name.removesuffix(suffix)
+    row = ROWS[name]
+    plain = row.family or name
     if plain not in OPERATIONS:
         raise _unmodelled(name)
     sources = [kind for kind in node.operand_types if isinstance(kind, VectorType)]
@@ -119,7 +119,7 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _Plan:
     element = _element(sources or results)
     result = _element(results) if results else element
     masks = [kind for kind in (*node.operand_types, *node.result_types) if isinstance(kind, MaskType)]
-    width = int(suffix[2:]) if suffix else masks[0].bits if masks else min(32, element.storage_bits)
+    width = row.width or (masks[0].bits if masks else min(32, element.storage_bits))
     words = tuple(word for _, word in node.attributes)
     unmasked = (every_lane(width),) if all("m" in form for form in OPERATIONS[plain].operands) else ()
     operands = Operands(plain, element, result, width, target, masks=unmasked, words=words)
