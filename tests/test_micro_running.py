@@ -201,7 +201,7 @@ def test_programs_of_the_matrix_unit_are_refused(kind: str) -> None:
 
 
 def test_other_targets_have_no_vector_instructions() -> None:
-    with pytest.raises(CastsimError, match="a2a3 does not run vector instructions"):
+    with pytest.raises(CastsimError, match="a2a3 does not run programs of vector instructions"):
         load_tiles(Source("k.pto", Language.TILES, program(LOAD)), LoadRequest("a2a3"))
 
 

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.machine import ComputeValues, Machine
+from castsim.machines.machine import ComputeValues, Machine, MakeVectorUnit
 from castsim.machines.registry import Parts
 from castsim.targets import Target, TileTarget
 
 if TYPE_CHECKING:
-    from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.execution.walk import Lowerer
-    from castsim.isa.errors import Span
 
 MACHINES: Parts[Callable[[Target], Machine]] = Parts(
     "machine",
@@ -24,28 +22,6 @@ MACHINES: Parts[Callable[[Target], Machine]] = Parts(
     },
 )
 """What makes the machine of a target."""
-
-
-VECTOR_UNITS: Parts[Callable[[MicroMemory, Target], VectorUnit]] = Parts(
-    "unit of vector instructions",
-    {"vector-function": "castsim.machines.vector_function.micro_unit:LaneUnit"},
-)
-"""What computes programs of vector instructions."""
-
-
-def check_vector_instructions(target: Target, span: Span) -> None:
-    """Refuse a target without vector instructions of its own.
-
-    Raises:
-        IllegalError: it has none.
-    """
-    if not VECTOR_UNITS.has(target):
-        raise IllegalError(f"{target.name} does not run vector instructions (vecscope)", span=span, legal=("a5",))
-
-
-def vector_unit_of(target: Target, memory: MicroMemory) -> VectorUnit:
-    """Return what executes vector instructions on a memory."""
-    return VECTOR_UNITS.of(target)(memory, target)
 
 
 def machine_of(target: Target) -> Machine:
@@ -86,3 +62,17 @@ def compute_of(target: Target) -> ComputeValues:
         IllegalError: the target has no tile instructions.
     """
     return machine_of(target).compute
+
+
+def vector_unit_of(target: Target) -> MakeVectorUnit:
+    """Return what makes the unit that executes the target's vector instructions.
+
+    Raises:
+        IllegalError: the target has none that programs can name.
+    """
+    return machine_of(target).vector_unit
+
+
+def no_vector_instructions(target: Target) -> IllegalError:
+    """Return (not raise) the refusal of a program of vector instructions."""
+    return IllegalError(f"{target.name} does not run programs of vector instructions (vecscope)", legal=("a5",))

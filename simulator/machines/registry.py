@@ -25,10 +25,6 @@ class Parts(Generic[_Part]):
         self.places = places
         self._loaded: dict[str, _Part] = {}
 
-    def has(self, target: Target) -> bool:
-        """Whether the target's mechanism has this part; nothing is loaded."""
-        return target.mechanism in self.places
-
     def of(self, target: Target) -> _Part:
         """Return the part of the target's mechanism; no other mechanism is loaded.
 

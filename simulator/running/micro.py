@@ -20,7 +20,8 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.mechanisms import check_vector_instructions, vector_unit_of
+from castsim.machines.machine import MakeVectorUnit
+from castsim.machines.mechanisms import vector_unit_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.targets import Target
 
@@ -42,6 +43,7 @@ class MicroProgram:
     scalars: Mapping[str, int | float]
     warnings: Warnings
     text: str
+    make_unit: MakeVectorUnit
 
     def __repr__(self) -> str:
         return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
@@ -91,7 +93,7 @@ class MicroProgram:
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
-        done = self._walk(vector_unit_of(self.target, memory), how, memory)
+        done = self._walk(self.make_unit(memory), how, memory)
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
@@ -127,8 +129,11 @@ def micro_program(
                 f"@{function.name} is for the matrix unit ({value})", span=function.span,
                 legal=("#pto.kernel_kind<vector>",),
             )  # fmt: skip
-    check_vector_instructions(target, function.span)
-    return MicroProgram(file, function, target, scalars, parsed.warnings, text)
+    try:
+        make_unit = vector_unit_of(target)
+    except IllegalError as error:
+        raise error.at(function.span) from None
+    return MicroProgram(file, function, target, scalars, parsed.warnings, text, make_unit)
 
 
 def _undefined(memory: MicroMemory) -> Warnings:
