@@ -1,4 +1,4 @@
-"""Casts between tiles and micro instructions agree: each conversion of a kernel is a legal `vcvt` with the same bits."""
+"""Casts between tiles and micro instructions agree: conversions of kernels are legal `vcvt`s with the same bits."""
 
 from __future__ import annotations
 
