@@ -265,6 +265,21 @@ def test_what_no_source_defines_is_not_defined() -> None:
     assert lanes_of(got, "f32")[9] == oracle.fmt("f32").nan
 
 
+@pytest.mark.parametrize(("name", "clamps"), [("f16", True), ("bf16", False), ("f32", False)])
+def test_results_that_ctrl_clamps(name: str, clamps: bool) -> None:
+    """f16 results of arithmetic while CTRL[60] is 1 and CTRL[48] is 0 (docs/reference/pto.md section 7.1)."""
+    row, fmt = oracle.fmt(name), format_named(name)
+    top, full = row.inf - 1, model.predicate(model.masks(model.bits_of(name), 0)[0])
+    lanes = 2048 // row.bits
+    source = register([(top, row.inf | row.sign_code, row.nan, 0)[k % 4] for k in range(lanes)], name)
+    for ctrl, holds in ((0, False), (1 << 60, clamps), (1 << 60 | 1 << 48, False), (1 << 59, False)):
+        (got,) = execute(Operands("vadd", fmt, fmt, 32, A5, (source, source), (full,), ctrl=ctrl))
+        want = [top, top | row.sign_code, 0, 0] if holds else [row.inf, row.inf | row.sign_code, row.nan, 0]
+        assert lanes_of(got, name)[:4] == want
+        (got,) = execute(Operands("vcadd", fmt, fmt, 32, A5, (register([top] * lanes, name),), (full,), ctrl=ctrl))
+        assert lanes_of(got, name)[0] == (top if holds else row.inf)
+
+
 @pytest.mark.parametrize("op", ["vadd", "vmax", "vor", "vsel", "vmula", "vcmp", "vaddc", "vmull", "vprelu"])
 def test_lanes_that_are_not_defined_spread_to_their_own(op: str) -> None:
     name = "i32" if "i32" in OPERATIONS[op].types else "f32"

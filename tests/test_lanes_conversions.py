@@ -188,6 +188,21 @@ def test_integers_whose_handling_the_sources_leave_open() -> None:
     assert one("f32", "i16", f32(np.inf), "R", "NOSAT", native_off_intermediate="int64") == 0xFFFF
 
 
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_ctrl_that_holds_for_all(pair: tuple[str, str]) -> None:
+    """With CTRL[60] set, bits 48 (float results) and 59 (integer results) say what `sat` otherwise does."""
+    row, data = conversion(*pair), model.register(registers(*pair)[0])
+    part, mask = (row.parts or (None,))[0], every_lane(row.mask_width)
+    letter = "A" if pair[1] == "hif8" else row.roundings[0] if row.roundings else None
+    clamped, kept = (convert(data, row, part, mask, letter, sat).data for sat in ("SAT", "NOSAT"))
+    for sat in row.saturations or (None,):
+        own = convert(data, row, part, mask, letter, sat).data
+        for ctrl in (0, 1 << 48 | 1 << 59):  # bit 60 is clear: the instruction's own word
+            assert (convert(data, row, part, mask, letter, sat, ctrl=ctrl).data == own).all()
+        assert (convert(data, row, part, mask, letter, sat, ctrl=1 << 60).data == clamped).all()
+        assert (convert(data, row, part, mask, letter, sat, ctrl=1 << 60 | 1 << 48 | 1 << 59).data == kept).all()
+
+
 def test_mask_bit_of_a_widening_conversion_is_an_option() -> None:
     row = conversion("f16", "f32")
     lanes = np.full(128, 0x3C00, "<u2").view(np.uint8).copy()

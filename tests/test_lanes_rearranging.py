@@ -172,8 +172,9 @@ def test_reductions(function: str, name: str) -> None:
     a, bits = codes(name, 10), model.bits_of(name)
     if name not in oracle.INTS:
         a = [x if oracle.decode(x, name).kind == "finite" else 0 for x in a]
-    for op, parts in ((f"vc{function}", 1), (f"vcg{function}", 8)):
-        result = {"i16": "i32", "u16": "u32"}.get(name, name) if op == "vcadd" else name
+    sums = [("vcadd", 1, result) for result in (OPERATIONS["vcadd"].result_types or {})[name]]
+    same = [(f"vc{function}", 1, name), (f"vcg{function}", 8, name)]
+    for op, parts, result in (*same, *(sums if function == "add" else ())):
         for mask in model.masks(bits, 6):
             start = neutral(function, result)
             values = [x if m else start for x, m in zip(a, active(mask, name), strict=True)]

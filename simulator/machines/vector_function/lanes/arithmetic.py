@@ -16,9 +16,9 @@ from castsim.execution.vector_operations.elements import Numbers, encoded, numbe
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.machines.vector_function.lanes.conversion import holds_for_all
 from castsim.machines.vector_function.lanes.operands import Operands, Value, low_bits, signed
 from castsim.machines.vector_function.lanes.registers import Bits, mask_of, masked, register_of
-from castsim.targets.vector_function import VectorFunctionTarget
 
 _OF = {
     "max": ("maximum_of_nan",),
@@ -31,15 +31,22 @@ _OF = {
 """Options that say what functions make of operands about which no source speaks."""
 
 
-def behaviour(target: VectorFunctionTarget, *names: str) -> Behaviour:
-    """Return the target's part in a function that reads these options; float results never clamp."""
+def behaviour(function: str, fmt: Format, operands: Operands, *names: str) -> Behaviour:
+    """Return the target's part in a function that reads these options.
+
+    Float results clamp where CTRL holds for all instructions and says so (docs/reference/pto.md section 7.1).
+    """
+    target, ctrl = operands.target, operands.ctrl
+    facts, control = target.tile_arithmetic, target.control
+    clamps = holds_for_all(target, ctrl) and not ctrl >> control.float_saturation_off & 1
+    concerned = fmt.name in facts.saturating_formats and function in facts.saturating_functions
     choices = tuple((name, target.option(name)) for name in names)
-    return Behaviour(target.tile_arithmetic, saturates=False, uses_tmp=False, choices=choices)
+    return Behaviour(facts, saturates=clamps and concerned, uses_tmp=False, choices=choices)
 
 
-def compute(function: str, codes: Sequence[Codes], fmt: Format, target: VectorFunctionTarget) -> Codes:
-    """Return the codes of a function of lanes of one format (`add`, `max`, `exp`, ...)."""
-    return apply(function, codes, fmt, behaviour(target, *_OF.get(function, ())))
+def compute(function: str, codes: Sequence[Codes], fmt: Format, operands: Operands) -> Codes:
+    """Return the codes of a function of lanes of one format (`add`, `max`, `exp`, ...), as `operands` run it."""
+    return apply(function, codes, fmt, behaviour(function, fmt, operands, *_OF.get(function, ())))
 
 
 def scalar_codes(operands: Operands) -> list[Codes]:
@@ -55,7 +62,7 @@ def elementwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
         bits = operands.bits
         sources = [each.lanes(bits) for each in operands.registers]
         scalars = [_amount(operands)] if function in ("shl", "shr") and operands.scalars else scalar_codes(operands)
-        codes = compute(function, (*sources, *scalars), operands.element, operands.target)
+        codes = compute(function, (*sources, *scalars), operands.element, operands)
         doubtful = _doubtful(function, (*sources, *scalars), operands.element)
         return (masked(codes, _defined(operands) & ~doubtful, operands.masks[-1]),)
 
@@ -113,7 +120,7 @@ def reciprocal(operands: Operands) -> tuple[Value, ...]:
     """`vrec`: 1 / x, rounded once."""
     fmt = operands.element
     one = encoded(np.array([1], np.float32 if fmt.bits == 32 else np.float64), fmt)
-    codes = compute("div", (one, operands.registers[0].lanes(operands.bits)), fmt, operands.target)
+    codes = compute("div", (one, operands.registers[0].lanes(operands.bits)), fmt, operands)
     return (masked(codes, _defined(operands), operands.masks[-1]),)
 
 
@@ -122,8 +129,8 @@ def then_positive(function: str) -> Callable[[Operands], tuple[Value, ...]]:
 
     def run(operands: Operands) -> tuple[Value, ...]:
         sources = [each.lanes(operands.bits) for each in operands.registers]
-        inner = compute(function, sources, operands.element, operands.target)
-        codes = compute("relu", (inner,), operands.element, operands.target)
+        inner = compute(function, sources, operands.element, operands)
+        codes = compute("relu", (inner,), operands.element, operands)
         return (masked(codes, _defined(operands), operands.masks[-1]),)
 
     return run
@@ -140,7 +147,7 @@ def accumulated(operands: Operands) -> tuple[Value, ...]:
     if isinstance(fmt, IntFormat):
         codes = before + one * two
     else:
-        codes = compute("axpy", (one, two, before), fmt, operands.target)
+        codes = compute("axpy", (one, two, before), fmt, operands)
     return (masked(codes, _defined(operands), operands.masks[-1]),)
 
 

@@ -45,6 +45,7 @@ def convert(
     saturation: str | None,
     *,
     target: VectorFunctionTarget | None = None,
+    ctrl: int = 0,
 ) -> Register:
     """Convert the lanes of a register.
 
@@ -58,6 +59,7 @@ def convert(
         rounding: `R`, `A`, `F`, `C`, `Z`, `O`, `H`.
         saturation: `SAT`, `NOSAT`.
         target: whose options decide what the sources leave open; None: as shipped.
+        ctrl: the CTRL register, which holds for all conversions while its bit for that is set.
 
     Raises:
         IllegalError: rounding H, which has no meaning for the pair, under option `micro_hybrid_elsewhere = refuse`.
@@ -65,10 +67,10 @@ def convert(
     chip = documented_target() if target is None else target
     src, dst = format_named(pair.src), format_named(pair.dst)
     places = convert_map(src, dst, None if part is None else f"PART_{plain_word(part)}", REGISTER_BYTES)
-    policy = policy_of(chip, pair, rounding, saturation)
+    policy = policy_of(chip, pair, rounding, saturation, ctrl)
     codes = _elements(source, src)[places.source]
     converted = convert_codes(codes, src, dst, policy)
-    if _is_recorded(chip, pair, saturation):
+    if _is_recorded(chip, pair, saturation) and not holds_for_all(chip, ctrl):
         converted = _recorded_overflow(codes, converted, src, dst, rounding)
     governors = _governors(chip, pair, places)
     active, known = mask.bits[governors], mask.defined[governors]
@@ -95,11 +97,14 @@ def truncate(source: Register, element: str, mask: Mask, rounding: str) -> Regis
     return masked(rounded, source.defined_lanes(fmt.bits), mask)
 
 
-def policy_of(target: VectorFunctionTarget, pair: Conversion, rounding: str | None, saturation: str | None) -> Policy:
+def policy_of(
+    target: VectorFunctionTarget, pair: Conversion, rounding: str | None, saturation: str | None, ctrl: int = 0
+) -> Policy:
     """Return the policy of a conversion: rounding, overflow, special values.
 
-    SAT does what CTRL makes of all conversions when it says that they clamp, NOSAT what it does at the start; a pair
-    without the attribute clamps where that means anything. Source: docs/reference/micro.md section 3.4.
+    SAT does what CTRL makes of all conversions when it says that they clamp, NOSAT what a clear CTRL does; a pair
+    without the attribute clamps where that means anything. While CTRL holds for all, it alone decides. Source:
+    docs/reference/micro.md section 3.4.
     """
     src, dst = format_named(pair.src), format_named(pair.dst)
     mode = Rounding.RINT if rounding is None else ROUNDINGS[plain_word(rounding)]
@@ -112,9 +117,15 @@ def policy_of(target: VectorFunctionTarget, pair: Conversion, rounding: str | No
         mode = Rounding.RINT
     if _keeps_bits(src, dst) and target.option("micro_negative_to_unsigned") == "sign_extend":
         return Policy(rounding=mode, overflow=Overflow.WRAP)
+    if holds_for_all(target, ctrl):
+        return conversion_policy(target, src, dst, mode, ctrl)
     clamps = saturation is None or plain_word(saturation) == "SAT"
-    ctrl = 1 << target.control.saturation_global if clamps else 0
-    return conversion_policy(target, src, dst, mode, ctrl)
+    return conversion_policy(target, src, dst, mode, 1 << target.control.saturation_global if clamps else 0)
+
+
+def holds_for_all(target: VectorFunctionTarget, ctrl: int) -> bool:
+    """Whether CTRL decides for all instructions, whatever their own operand says."""
+    return bool(ctrl >> target.control.saturation_global & 1)
 
 
 def _keeps_bits(src: Format, dst: Format) -> bool:

@@ -19,7 +19,8 @@ class Operands:
 
     `scalars` are codes of the element format (of integers any number with these low bits), counts and strides plain
     numbers. `words` are the quoted words. `element` is the format of the first register operand, of the result where
-    there is none; `result` that of the first register result. `width` is the lane width of the instruction's masks.
+    there is none; `result` that of the first register result. `width` is the lane width of the instruction's masks,
+    `ctrl` the CTRL register.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Operands:
     masks: tuple[Mask, ...] = ()
     scalars: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
+    ctrl: int = 0
 
     @property
     def bits(self) -> int:

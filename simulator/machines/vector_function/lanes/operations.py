@@ -57,7 +57,10 @@ _EXTENDED = {
     "i8": ("i16", "u16"), "u8": ("u16", "i16"), "i16": ("i32", "u32"), "u16": ("u32", "i32"),
 }  # fmt: skip
 _PACKED = {"i32": ("u16",), "u32": ("u16",), "i16": ("u8",), "u16": ("u8",)}
-_SUMS = {**{name: (name,) for name in _NUMBERS}, "i16": ("i32", "i16"), "u16": ("u32", "u16")}
+_SUMS = {
+    **{name: (name,) for name in _NUMBERS},
+    "i8": ("i16", "i8"), "u8": ("u16", "u8"), "i16": ("i32", "i16"), "u16": ("u32", "u16"),
+}  # fmt: skip
 _BITCAST = dict.fromkeys(_EVERY, _EVERY)
 _EXPONENTIALS = {"f16": ("f32",), "f32": ("f32",)}
 

@@ -34,7 +34,7 @@ def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...
         neutral = codes.dtype.type(neutral_code(function, fmt))
         rows = np.where(active, codes, neutral).reshape(groups, -1)
         names = ("maximum_of_nan", "lane_order") if function != "add" else ("lane_order",)
-        totals = reduce_rows(function, rows, fmt, behaviour(operands.target, *names))
+        totals = reduce_rows(function, rows, fmt, behaviour(function, fmt, operands, *names))
         lanes = REGISTER_BYTES // codes.dtype.itemsize
         result, defined = np.zeros(lanes, codes.dtype), np.ones(lanes, np.bool_)
         result[:groups] = totals
