@@ -232,3 +232,28 @@ def test_a_result_has_no_cycles(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="not modelled yet"):
         assert result.cycles
     assert not run(file, timing_only=True).outputs
+
+
+@pytest.mark.parametrize(("bit", "expected"), [(None, np.inf), (60, 65504.0), (48, np.inf)])
+def test_a_program_may_set_the_control_register(bit: int | None, expected: float) -> None:
+    change = (
+        ""
+        if bit is None
+        else f"""%k = arith.constant {bit} : i64
+    %before = pto.get_ctrl : i64
+    %after = pto.sbitset1 %before, %k : i64, i64 -> i64
+    pto.set_ctrl %after : i64"""
+    )
+    kinds = f"{F32}, {B32} -> !pto.vreg<128xf16>"
+    body = f"""{LOAD}
+    {change}
+    pto.vecscope {{
+      %m = pto.pset_b32 "PAT_ALL" : {B32}
+      %v = pto.vlds %u[%c0] : {UB} -> {F32}
+      %h = pto.vcvt %v, %m {{rnd = "R", sat = "NOSAT", part = "EVEN"}} : {kinds}
+      %f = pto.vbitcast %h : !pto.vreg<128xf16> -> {F32}
+      pto.vsts %f, %u[%c0], %m : {F32}, {UB}, {B32}
+    }}
+    {STORE}"""
+    found = issued(program(body), {"x": np.full(256, 1e6, np.float32)}).outputs["y"]
+    assert found.view(np.float16)[0] == np.float16(expected)

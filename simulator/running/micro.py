@@ -20,8 +20,8 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.machine import MakeVectorUnit
-from castsim.machines.mechanisms import vector_unit_of
+from castsim.machines.machine import VectorUnits
+from castsim.machines.mechanisms import vector_units_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.targets import Target
 
@@ -43,7 +43,7 @@ class MicroProgram:
     scalars: Mapping[str, int | float]
     warnings: Warnings
     text: str
-    make_unit: MakeVectorUnit
+    units: VectorUnits
 
     def __repr__(self) -> str:
         return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
@@ -93,7 +93,7 @@ class MicroProgram:
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
-        done = self._walk(self.make_unit(memory), how, memory)
+        done = self._walk(self.units.unit(memory), how, memory)
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
@@ -101,7 +101,9 @@ class MicroProgram:
 
     def _walk(self, unit: VectorUnit, how: Treatment, memory: MicroMemory | None = None) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes
-        return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, memory)
+        saturating = any(node.word("sat") for node in micro_operations(self.function.body or ()))
+        control = self.units.control_at_start(saturating=saturating)
+        return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, control, memory)
 
     def _loaded(self, walked: Walked, further: Warnings) -> Loaded:
         executed = Executed(
@@ -130,10 +132,10 @@ def micro_program(
                 legal=("#pto.kernel_kind<vector>",),
             )  # fmt: skip
     try:
-        make_unit = vector_unit_of(target)
+        units = vector_units_of(target)
     except IllegalError as error:
         raise error.at(function.span) from None
-    return MicroProgram(file, function, target, scalars, parsed.warnings, text, make_unit)
+    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units)
 
 
 def _undefined(memory: MicroMemory) -> Warnings:
