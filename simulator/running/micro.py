@@ -25,6 +25,9 @@ from castsim.machines.mechanisms import vector_units_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.targets import Target
 
+MICRO_ARCHITECTURE = "a5"
+"""What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""
+
 UNTIMED = "cycles of programs of vector instructions (micro level) are not modelled yet"
 
 
