@@ -46,6 +46,8 @@ READERS = {
     "targets/inheritance.py": "reads keys of descriptions",
     "targets/loader.py": "reads names of files, and messages of the library that checks descriptions",
     "targets/register_text.py": "reads kernels, and checks what is no instruction at all",
+    "simulator/__init__.py": "reads names of its own",
+    "simulator/casting.py": "reads names of formats as users type them",
     "simulator/commands/assembly_files.py": "reads names of files",
     "simulator/commands/execution/builtin_call.py": "reads words of the command line",
     "simulator/commands/execution/cast_values.py": "reads numbers of the command line",
