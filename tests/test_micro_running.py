@@ -110,6 +110,27 @@ def test_conditions_calls_and_scalar_arguments() -> None:
         assert np.array_equal(found[:64], ramp()[:64] * factor)
 
 
+def test_loops_may_end_by_a_condition() -> None:
+    body = f"""{LOAD}
+    %twelve = arith.constant 12 : index
+    %end:2 = scf.while (%i = %c0) : (index) -> (index, index) {{
+      %more = arith.cmpi slt, %i, %twelve : index
+      scf.condition(%more) %i, %i : index, index
+    }} do {{
+    ^bb0(%k: index, %j: index):
+      pto.vecscope {{
+        %m = pto.pset_b32 "PAT_ALL" : {B32}
+        %v = pto.vlds %u[%c0] : {UB} -> {F32}
+        %s = pto.vadd %v, %v, %m : {F32}, {F32}, {B32} -> {F32}
+        pto.vsts %s, %u[%c0], %m : {F32}, {UB}, {B32}
+      }}
+      %next = arith.addi %k, %c4 : index
+      scf.yield %next : index
+    }}
+    {STORE}"""
+    assert np.array_equal(issued(program(body), {"x": ramp()}).outputs["y"][:64], 8 * ramp()[:64])
+
+
 def test_stores_follow_the_pointer_that_a_store_hands_on() -> None:
     body = f"""{LOAD}
     %b = pto.castptr %l1024 : i64 -> {UB}

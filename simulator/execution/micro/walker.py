@@ -52,7 +52,7 @@ class MicroWalker:
     def walk(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
         """Walk a region and return what it yields."""
         for node in body:
-            if isinstance(node, pto.Yield | pto.Return):
+            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.environment[name] for name in node.values)
             try:
                 self._step(node)
@@ -95,6 +95,8 @@ class MicroWalker:
                 pass
             case pto.For():
                 self._loop(node)
+            case pto.While():
+                self._while(node)
             case pto.If():
                 taken_body = node.then_body if self._number(node.condition) else node.else_body
                 self._bind(node.results, self.walk(taken_body))
@@ -224,8 +226,24 @@ class MicroWalker:
                     self.unit.trip(node)
         self._bind(node.results, carried)
 
+    def _while(self, node: pto.While) -> None:
+        state = tuple(self.environment[name] for name in node.initial)
+        last = node.before[-1]
+        assert isinstance(last, pto.Condition)
+        with self.budget.inside(node):
+            while True:
+                self.budget.spend()
+                self._bind(node.carried, state)
+                state = self.walk(node.before)
+                if not self._number(last.condition):
+                    break
+                self._bind(node.arguments, state)
+                state = self.walk(node.after)
+        self._bind(node.results, state)
+
     def _flag(self, node: pto.SetFlag | pto.WaitFlag) -> None:
-        flag = bare(node.src), bare(node.dst), node.event
+        event = node.event if node.number is None else self._number(node.number)
+        flag = bare(node.src), bare(node.dst), event
         self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
         if isinstance(node, pto.WaitFlag):
             self._waits[flag] = node.span
