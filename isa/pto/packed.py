@@ -42,6 +42,12 @@ def held_format(fmt: Format) -> tuple[Format, int]:
     return (format_named(fmt.held), 2) if isinstance(fmt, PairFormat) else (fmt, 1)
 
 
+def held_element(name: str) -> str:
+    """Return the name of the 4-bit format whose pairs an element holds, as casts of registers name it; else its own."""
+    pair = PAIRS.get(name)
+    return name if pair is None or pair.bits != 8 else pair.held
+
+
 def unpacked(kind: TileType) -> TileType:
     """Return the type of a tile as casts see it: two columns (rows if column-major) for each of 4-bit pairs."""
     pair = PAIRS.get(kind.element)

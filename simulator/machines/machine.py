@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
     from castsim.machines.target_cast import CastAsked, TargetCast
@@ -27,6 +28,18 @@ class ComputeValues(Protocol):
 
     def __call__(self, tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
         """See `castsim.machines.strided.values.compute`."""
+
+
+class VectorUnits(Protocol):
+    """What a target has for programs of vector instructions."""
+
+    def unit(self, memory: MicroMemory) -> VectorUnit:
+        """Return a unit that executes instructions on a memory, changed in place."""
+        ...
+
+    def control_at_start(self, *, saturating: bool) -> int:
+        """Return the CTRL register with which a function begins; `saturating` ones have conversions with `sat`."""
+        ...
 
 
 class Machine(Protocol):
@@ -46,6 +59,15 @@ class Machine(Protocol):
 
         Raises:
             IllegalError: the target has no tile instructions.
+        """
+        ...
+
+    @property
+    def vector_units(self) -> VectorUnits:
+        """What executes vector instructions.
+
+        Raises:
+            IllegalError: programs cannot name the target's.
         """
         ...
 

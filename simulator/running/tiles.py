@@ -29,6 +29,7 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.running.micro import MICRO_ARCHITECTURE, MicroProgram, is_micro, micro_program
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
@@ -131,8 +132,8 @@ class Walking:
         )
 
 
-def walking_of(source: Source, request: LoadRequest) -> Walking:
-    """Read a `.pto` program, and choose its target and entry.
+def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
+    """Read a `.pto` program, and choose its target and entry; one of vector instructions is ready with that.
 
     Raises:
         ReadError: it cannot be read, or has no such entry. IllegalError: the target runs no such programs.
@@ -141,7 +142,7 @@ def walking_of(source: Source, request: LoadRequest) -> Walking:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
     text, file = source.text, source.file
     parsed = _parsed(text, file, request)
-    chosen = request.prepare(choose_target(parsed.target_arch, request.target))
+    chosen = request.prepare(choose_target(_architecture(parsed, file, request), request.target))
     if Language.TILES.value not in chosen.languages:
         raise IllegalError(
             f"{chosen.name} does not run .{Language.TILES.value} programs", legal=targets_running(Language.TILES.value)
@@ -150,11 +151,21 @@ def walking_of(source: Source, request: LoadRequest) -> Walking:
     function = inlined(parsed, function)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
     scalars, elements = split_arguments(function, request.args)
+    if is_micro(function):
+        return micro_program(file, text, function, chosen, scalars, parsed)
     chip = tile_target(chosen)
     function, choices = request.make_lowerer(chosen).completed(function)
     flagged = has_flags(function.body or ())
     plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)
     return Walking(file, text, parsed, function, chip, request, scalars, elements, plan, choices)
+
+
+def _architecture(parsed: pto.Program, file: str, request: LoadRequest) -> str | None:
+    """Return what the file is for; one that does not say and has an entry of vector instructions is for their chip."""
+    if parsed.target_arch is not None or not any(map(is_micro, parsed.functions)):
+        return parsed.target_arch
+    function, _ = choose_entry(parsed, Path(file), request.entry)
+    return MICRO_ARCHITECTURE if is_micro(function) else None
 
 
 def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues
+from castsim.machines.machine import ComputeValues, VectorUnits
 from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ class VectorFunctionMachine:
         from castsim.machines.vector_function.values import compute  # noqa: PLC0415
 
         return compute
+
+    @property
+    def vector_units(self) -> VectorUnits:
+        """What computes on registers of bytes."""
+        from castsim.machines.vector_function.micro_unit import LaneUnits  # noqa: PLC0415
+
+        return LaneUnits(self.target)
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as a tile cast does."""
