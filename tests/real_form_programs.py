@@ -13,7 +13,6 @@ from math import prod
 from real_forms import Form, TileForm, Written, part_form, tile_form
 
 _SIZES = re.compile(r"sizes \[(\d+), (\d+)\]")
-_ROW_BROADCASTS = re.compile(r"trowexpand")
 SCALAR_OPERANDS = {"f32": 1.5, "f16": 1.5, "bf16": 1.5, "i32": 3, "ui32": 3, "i16": 3, "i8": 3, "ui8": 3, "index": 0}
 
 
@@ -21,16 +20,23 @@ class NotWrittenError(Exception):
     """A form that no template writes, with the reason."""
 
 
-def program(form: Form) -> Written:
-    """Return the program of a form.
+def program(form: Form, open_extents: str = "full") -> Written:
+    """Return the program of a form; `open_extents` is how much of a tile is valid where no type says it.
 
     Raises:
         NotWrittenError: no source says how it is written.
     """
-    old = next((text for text in (*form.inputs, *form.outputs) if text.startswith(("!pto.tile_view", "memref", "!pto.tile_buf"))), None)
+    old = next(
+        (
+            text
+            for text in (*form.inputs, *form.outputs)
+            if text.startswith(("!pto.tile_view", "memref", "!pto.tile_buf"))
+        ),
+        None,
+    )
     if old is not None:
         raise NotWrittenError(f"spelling of an older assembler: {old.split('<')[0]}")
-    written = Written(form)
+    written = Written(form, open_extents)
     _WRITERS.get(form.operation, _operation)(written)
     return written
 
@@ -42,18 +48,12 @@ def _tile(text: str) -> TileForm:
     return kind
 
 
-def _full(kind: TileForm) -> tuple[int, int]:
-    """The valid region of a type; where the program says it, all of the tile."""
-    down, across = kind.valid
-    return (kind.rows if down == "?" else int(down)), (kind.cols if across == "?" else int(across))
-
-
 def _in(written: Written, number: int, text: str, extents: tuple[int, int] | None = None) -> tuple[str, str]:
     """Return name and type of an input of the operation, which is loaded if it is a plain tile."""
     kind = tile_form(text)
     if kind is None:
         return written.scalar(f"s{number}", text, SCALAR_OPERANDS[text]), text
-    name = written.tile(f"%t{number}", kind, extents or _full(kind))
+    name = written.tile(f"%t{number}", kind, extents or written.region(kind))
     if kind.plain:
         written.load(f"in{number}", name, kind)
     return name, kind.text
@@ -62,12 +62,12 @@ def _in(written: Written, number: int, text: str, extents: tuple[int, int] | Non
 def _operation(written: Written) -> None:
     """An operation with its inputs in `ins` and one or more outputs in `outs`."""
     form = written.form
-    fits = _fitting(form)
+    fits = _fitting(written)
     operands = [_in(written, number, text, fits(text)) for number, text in enumerate(form.inputs)]
     results = []
     for number, text in enumerate(form.outputs):
         kind = _tile(text)
-        results.append((written.tile(f"%r{number}", kind, fits(text) or _full(kind)), kind))
+        results.append((written.tile(f"%r{number}", kind, fits(text) or written.region(kind)), kind))
         if form.operation in ("taxpy",):  # what is written is read first
             written.load(f"inout{number}", *results[-1])
     names, types = (", ".join(each) for each in zip(*operands, strict=True))
@@ -80,8 +80,9 @@ def _operation(written: Written) -> None:
             written.store(f"out{number}", name, kind)
 
 
-def _fitting(form: Form) -> Callable[[str], tuple[int, int] | None]:
+def _fitting(written: Written) -> Callable[[str], tuple[int, int] | None]:
     """Return what says the valid region of an operand where the text leaves it open."""
+    form = written.form
     first = tile_form(form.inputs[0])
     result = tile_form(form.outputs[0])
     if form.operation == "tfillpad" and first is not None and first.plain:
@@ -91,25 +92,20 @@ def _fitting(form: Form) -> Callable[[str], tuple[int, int] | None]:
     if first is None or result is None or form.operation not in ("tcvt", "tmov"):
         return lambda text: None
     # Equal valid regions, where the tiles are not equally large.
-    common = min(first.rows, result.rows), min(first.cols, result.cols)
-    stated = next((_full(kind) for kind in (first, result) if "?" not in kind.valid), common)
+    sides = written.region(first), written.region(result)
+    common = min(sides[0][0], sides[1][0]), min(sides[0][1], sides[1][1])
+    stated = next((written.region(kind) for kind in (first, result) if "?" not in kind.valid), common)
     return lambda text: stated if "?" in "".join(_tile(text).valid) else None
 
 
-def _ranges(dims: tuple[str, ...], kind: TileForm) -> list[int]:
-    """Sizes of a part, and where the type leaves one open, that of the tile."""
-    known = prod(int(extent) for extent in dims if extent != "?")
-    whole = _full(kind)
-    sizes = [0 if extent == "?" else int(extent) for extent in dims]
-    opened = [position for position, extent in enumerate(dims) if extent == "?"]
-    for position in opened:
-        left = opened[-1] == position
-        sizes[position] = (whole[1] if position == len(dims) - 1 else max(whole[0] * whole[1] // known // (1 if position == len(dims) - 1 else 1), 1)) if left else 1
-    if len(opened) == 1 and opened[0] < len(dims) - 1:
-        rows = prod(size for position, size in enumerate(sizes[:-1]) if position != opened[0])
-        sizes[opened[0]] = max(whole[0] // rows, 1)
-    elif len(opened) > 1:
-        sizes = [1] * (len(dims) - 2) + [whole[0], whole[1]]
+def _sizes(dims: tuple[str, ...], region: tuple[int, int]) -> list[int]:
+    """Return the sizes of a part; an open one is what the valid region of the tile leaves for it."""
+    sizes = [1 if extent == "?" else int(extent) for extent in dims]
+    if dims[-1] == "?":
+        sizes[-1] = region[1]
+    rows = [position for position, extent in enumerate(dims[:-1]) if extent == "?"]
+    if rows:
+        sizes[rows[-1]] = region[0] // prod(sizes[:-1])
     return sizes
 
 
@@ -118,7 +114,7 @@ def _transfer(written: Written, part_text: str, tile_text: str, *, load: bool) -
     if found is None:
         raise NotWrittenError(f"no template reads the type '{part_text}'")
     (dims, element), kind = found, _tile(tile_text)
-    sizes = _ranges(dims, kind)
+    sizes = _sizes(dims, written.region(kind))
     region = prod(sizes[:-1]), sizes[-1]
     extents = tuple(size if stated == "?" else int(stated) for size, stated in zip(region, kind.valid, strict=True))
     name = written.tile("%t", kind, (extents[0], extents[1]))
@@ -131,7 +127,6 @@ def _transfer(written: Written, part_text: str, tile_text: str, *, load: bool) -
             written.store("out0", name, kind)
         return
     if kind.plain:
-        written.lines.insert(0, written.lines.pop(-2)), written.lines.insert(1, written.lines.pop(-1))
         written.load("in0", name, kind)
     written.lines.append(f"pto.tstore ins({name} : {kind.text}) outs(%out0_part : {part})")
 
@@ -180,7 +175,7 @@ def _set_value(written: Written) -> None:
 
 def _ramp(written: Written) -> None:
     kind = _tile(written.form.outputs[0])
-    name = written.tile("%r0", kind, _full(kind))
+    name = written.tile("%r0", kind, written.region(kind))
     start = written.scalar("s", written.form.inputs[0], 7)
     written.lines.append(f"pto.tci ins({start} : {written.form.inputs[0]}) outs({name} : {kind.text})")
     written.store("out0", name, kind)
@@ -195,12 +190,18 @@ def _subview(written: Written) -> None:
     sizes = int(match.group(1)), int(match.group(2))
     ways = form.attributes.split(", sizes")[0].split()[1:]
     begin = (kind.rows - sizes[0], kind.cols - sizes[1])  # the last part of the tile
-    offsets = [_number(written, f"o{axis}", start, way) for axis, (start, way) in enumerate(zip(begin, ways, strict=True))]
-    valid, extents = "", _full(result)
+    offsets = [
+        _number(written, f"o{axis}", start, way) for axis, (start, way) in enumerate(zip(begin, ways, strict=True))
+    ]
+    valid, extents = "", written.region(result)
     if "valid" in form.attributes:
         said = form.attributes.split("valid ")[1].split()
-        valid = f" valid [{', '.join(_number(written, f'v{axis}', extents[axis], way) for axis, way in enumerate(said))}]"
-    written.lines.append(f"%part = pto.subview {name}[{', '.join(offsets)}] sizes [{sizes[0]}, {sizes[1]}]{valid} : {kind.text} -> {result.text}")
+        valid = (
+            f" valid [{', '.join(_number(written, f'v{axis}', extents[axis], way) for axis, way in enumerate(said))}]"
+        )
+    written.lines.append(
+        f"%part = pto.subview {name}[{', '.join(offsets)}] sizes [{sizes[0]}, {sizes[1]}]{valid} : {kind.text} -> {result.text}"
+    )
     written.extents["%part"] = extents
     if result.plain:
         written.store("out0", "%part", result)
@@ -214,7 +215,10 @@ def _number(written: Written, name: str, value: int, way: str) -> str:
 def _move_with_scratch(written: Written) -> None:
     """`tmov` whose list of types begins with the name of the scratch tile."""
     form = written.form
-    texts = tuple(re.sub(r"^%\w+ : !pto\.tile_buf<(.*)>$", lambda match: match.group(1).replace(", ", " ", 1), text) for text in form.inputs)
+    texts = tuple(
+        re.sub(r"^%\w+ : !pto\.tile_buf<(.*)>$", lambda match: match.group(1).replace(", ", " ", 1), text)
+        for text in form.inputs
+    )
     written.form = replace(form, inputs=texts)
     _operation(written)
 

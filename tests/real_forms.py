@@ -121,17 +121,29 @@ class Written:
     """A program being written, with the arguments that it takes."""
 
     form: Form
+    open_extents: str = "full"
+    """How much of a tile is valid where the program says it: `full`, `ragged` or `empty`."""
     arguments: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     constants: dict[str, str] = field(default_factory=dict)
     args: dict[str, float] = field(default_factory=dict)
     loaded: dict[str, TileForm] = field(default_factory=dict)
     """Tensor arguments that are loaded, with the tile that receives each."""
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Shapes of tensor arguments, as a view has them."""
     extents: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Valid rows and columns of tiles, by name."""
     opaque: bool = False
     """Whether something in it is the matrix unit's: no values are computed."""
     address: int = 0
+
+    def region(self, kind: TileForm) -> tuple[int, int]:
+        """Return the valid region of a tile: what its type says, else what this program chooses."""
+        chosen = {"full": (kind.rows, kind.cols), "empty": (0, kind.cols)}.get(self.open_extents)
+        if chosen is None:  # what is left out of a row is whole blocks, which every store takes
+            chosen = max(kind.rows - 1, 1), kind.cols - 32 if kind.cols > 32 else kind.cols
+        down, across = (now if said == "?" else int(said) for said, now in zip(kind.valid, chosen, strict=True))
+        return down, across
 
     def constant(self, value: int, kind: str = "index") -> str:
         """Return the name of a constant."""
@@ -156,6 +168,7 @@ class Written:
         """Make a view of a new argument and a part of it; `columns` puts neighbours of a column side by side."""
         self.arguments.append(f"%{name}: !pto.ptr<{element}>")
         rank = len(sizes)
+        self.shapes[name] = tuple(sizes)
         steps = [prod(sizes[position + 1 :]) for position in range(rank)]
         if columns:
             steps = [prod(sizes[:position]) for position in range(rank)]
@@ -163,9 +176,16 @@ class Written:
         strides = ", ".join(self.constant(step) for step in steps)
         offsets = ", ".join(self.constant(0) for _ in sizes)
         layout = " {layout = #pto.layout<dn>}" if columns else ""
-        view, part = f"!pto.tensor_view<{'?x' * rank}{element}>", f"!pto.partition_tensor_view<{'x'.join(dims)}x{element}>"
-        self.lines.append(f"%{name}_view = pto.make_tensor_view %{name}, shape = [{shape}], strides = [{strides}]{layout} : {view}")
-        self.lines.append(f"%{name}_part = pto.partition_view %{name}_view, offsets = [{offsets}], sizes = [{shape}] : {view} -> {part}")
+        view, part = (
+            f"!pto.tensor_view<{'?x' * rank}{element}>",
+            f"!pto.partition_tensor_view<{'x'.join(dims)}x{element}>",
+        )
+        self.lines.append(
+            f"%{name}_view = pto.make_tensor_view %{name}, shape = [{shape}], strides = [{strides}]{layout} : {view}"
+        )
+        self.lines.append(
+            f"%{name}_part = pto.partition_view %{name}_view, offsets = [{offsets}], sizes = [{shape}] : {view} -> {part}"
+        )
         return part
 
     def load(self, name: str, tile: str, kind: TileForm) -> None:

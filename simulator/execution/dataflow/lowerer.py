@@ -77,7 +77,7 @@ class DataflowLowerer:
             work = replace(work, tmp=None)
         plain = as_rows(work)
         behaviour = behaviour_of(self._chip, plain)
-        accesses = work_accesses(plain, behaviour)
+        accesses = _without_tails(plain, work_accesses(plain, behaviour))
         if accesses[0].start == accesses[0].end:
             return LoweredInstruction(Block(()), warnings=warnings)
         if behaviour.window is not None:
@@ -159,15 +159,28 @@ class DataflowLowerer:
 _REDUCTIONS = (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE, Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT)
 
 
+def _without_tails(work: TileWork, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+    """Leave out what a copy of whole blocks reads behind the valid elements: it may be anything, and so may its copy.
+
+    Source: docs/reference/pto.md section 7.2.
+    """
+    if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.MOVE:
+        return accesses
+    source, dst = work.sources[0], work.dst
+    rows, cols = min(source.valid_rows, dst.valid_rows), min(source.valid_cols, dst.valid_cols)
+    needed = tile_bytes(replace(source, valid_rows=rows, valid_cols=cols), write=False)
+    return (accesses[0], needed, *accesses[2:])
+
+
 def reduces_nothing(work: TileWork) -> TileWork | None:
     """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
 
     It does nothing (docs/reference/pto.md section 7.8), and is legal where the other one is.
     """
     kind = VECTOR_OPERATIONS[work.mnemonic].kind if work.mnemonic in VECTOR_OPERATIONS else None
-    if kind not in _REDUCTIONS or 0 in (work.dst.valid_rows, work.dst.valid_cols):
-        return None
     by_rows = kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
+    if kind not in _REDUCTIONS or not work.dst.valid_cols or (by_rows and not work.dst.valid_rows):
+        return None
 
     def with_element(tile: Tile) -> Tile:
         return replace(tile, valid_cols=1) if by_rows else replace(tile, valid_rows=1)
