@@ -16,6 +16,7 @@ from castsim.isa.pto import (
     tile_operations,
 )
 from castsim.isa.pto.attributes import check_keys, read_attributes
+from castsim.isa.pto.foreign_operations import is_foreign_name, read_foreign_operation
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Call, Condition, For, If, Operation, Return, ScalarType, Section, Type, Yield
 from castsim.isa.pto.reader import PtoReader
@@ -31,15 +32,10 @@ SECTIONS = ("section.vector", "section.cube", "vecscope")
 
 _REFUSED: dict[str, str] = {
     "pto.castptr": "pointer arithmetic belongs to vector-level programs",
-    "pto.reserve_buffer": "known, not modelled: bytes that kernels of several cores share",
-    "pto.import_reserved_buffer": "known, not modelled: bytes that kernels of several cores share",
     "pto.get_block_idx": "one core is modelled; pass the block index as an argument",
 }
 _REFUSED_PREFIXES: dict[str, str] = {
     "memref.": "memory goes through views and tiles",
-    "pto.tpush": "known, not modelled: tile queues between cores",
-    "pto.tpop": "known, not modelled: tile queues between cores",
-    "pto.comm.": "known, not modelled: exchange between devices",
 }
 
 
@@ -115,6 +111,8 @@ def _generic_handler(reader: PtoReader) -> Handler:
         raise reader.error(f"{name}: of the generic form only tcvt is supported", legal=('"pto.tcvt"',))
     if kind is not TokenKind.WORD:
         reader.unexpected("an operation")
+    if is_foreign_name(name):
+        return read_foreign_operation
     reason = _REFUSED.get(name) or next(
         (reason for prefix, reason in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None
     )

@@ -147,6 +147,20 @@ class TileOperation(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignOperation(Located):
+    """An operation between cores or devices, of which nothing is known but its values.
+
+    `tokens` are what stands behind its name, `%` for each of its `operands`; results are scalars and tiles.
+    """
+
+    mnemonic: str
+    operands: tuple[str, ...]
+    tokens: tuple[str, ...]
+    results: tuple[str, ...] = ()
+    result_types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Tcvt(Located):
     """One tile cast. `rounding` and `saturation` are None where the text gives none.
 
@@ -309,6 +323,7 @@ Operation = (
     | MakeView
     | PartitionView
     | TileOperation
+    | ForeignOperation
     | Tcvt
     | SetFlag
     | WaitFlag

@@ -60,6 +60,20 @@ def scalar(name: str, text: str) -> int | float:
         raise ReadError(f"--arg {name}={text}: not a number", legal=("12", "-3", "0x10", "1.5")) from None
 
 
+def opaque_cycles(texts: list[str]) -> dict[str, int]:
+    """Return the cycles that `--opaque NAME=CYCLES` gives, by operation; the dialect may stand before its name.
+
+    Raises:
+        ReadError: no name, no number of cycles from 0, or a name twice.
+    """
+    given = {}
+    for name, text in assignments("--opaque", texts).items():
+        if not (text.isascii() and text.isdecimal()) or len(text) > _LIMIT_DIGITS:
+            raise ReadError(f"--opaque {name}={text[:40]}: not a number of cycles", legal=(f"--opaque {name}=400",))
+        given[name.removeprefix("pto.")] = int(text)
+    return given
+
+
 def positive(option: str, text: str) -> int:
     """Return the positive integer that an option was given.
 

@@ -12,6 +12,7 @@ examples:
   castsim run kernel.pto --timing-only --report kernel --show-sync
   castsim run kernel.pto --timing-only --trace kernel.json
   castsim run kernel.pto --timing-only --what-if all
+  castsim run kernel.pto --timing-only --opaque tmatmul=400 --opaque textract=50
 """
 
 from __future__ import annotations
@@ -41,6 +42,14 @@ def declare(parser: ArgumentParser) -> None:
     add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
     add("--no-skip", action="store_true", help="execute every trip of every loop: fast engine, walk of a .tpc")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
+    add(
+        "--opaque",
+        metavar="OP=N",
+        action="append",
+        default=[],
+        help="cycles of an operation that is not modelled (tmatmul=400); what it writes is not computed",
+    )
+    add("--partial", action="store_true", help="write outputs too of which elements are not computed, with a mask")
     add("--max-cycles", metavar="N", help="give up after N cycles")
     declare_limits(parser)
     declare_elements(parser, 134217728)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.execution.dataflow.uncomputed import Uncomputed
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
     from castsim.machines.target_cast import CastAsked, TargetCast
@@ -25,7 +26,15 @@ if TYPE_CHECKING:
 class ComputeValues(Protocol):
     """Runs all operations of a tree on the buffer and the global memory, both changed in place."""
 
-    def __call__(self, tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
+    def __call__(
+        self,
+        tree: Tree,
+        buffer: Bytes,
+        arguments: Mapping[str, Bytes],
+        *,
+        shortcuts: bool = True,
+        uncomputed: Uncomputed | None = None,
+    ) -> None:
         """See `castsim.machines.strided.values.compute`."""
 
 

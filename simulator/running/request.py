@@ -18,7 +18,7 @@ class LoadRequest:
     """For which target, from where, and with what a program is loaded.
 
     `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. `sync` and `opaque` are
-    about tile programs: who synchronises, and whether operations of the matrix unit are taken for nothing. `declare`
+    about tile programs: who synchronises, and how many cycles opaque operations are taken for, by their names. `declare`
     and `machine` are about binaries: the file of their declarations, an ELF machine number to accept.
     """
 
@@ -30,7 +30,7 @@ class LoadRequest:
     sync: str = "insert"
     declare: Path | None = None
     machine: int | None = None
-    opaque: bool = False
+    opaque: Mapping[str, int] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
 
     def prefers_assembly(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,9 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.stale_modes import stale_mode
-from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Treatment
+from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Partial, Treatment
 from castsim.running.loading import load
+from castsim.running.placeholders import Placeholders, placeholders_of
 from castsim.synchronisation.races import MODES, STOP, Finding
 from castsim.targets import Target
 from castsim.timing import Listener, PipeTiming, Timing
@@ -34,6 +35,10 @@ class Result:
     timing: Timing
     stale_reads: tuple[StaleRead, ...] | None = None
     """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
+    partial: Mapping[str, Partial] = field(default_factory=dict)
+    """Outputs of which not all is computed, as they rest on opaque operations; `outputs` lacks them."""
+    placeholders: Placeholders | None = None
+    """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
     races: tuple[Finding, ...] | None = None
     """What the order of a tile program does not guarantee; None if nothing was checked."""
 
@@ -81,6 +86,7 @@ def run(
     max_walk: int | None = None,
     max_statements: int = MAX_STATEMENTS,
     max_elements: int = MAX_ELEMENTS,
+    opaque: Mapping[str, int] | None = None,
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
@@ -104,6 +110,8 @@ def run(
             `MAX_COMPUTED` of the others.
         max_statements: statements that the text may have; bundles in assembly.
         max_elements: elements that one tensor argument may have.
+        opaque: cycles that operations which are not modelled are taken for, by their names (`{"tmatmul": 400}`); what
+            they write is not computed.
         stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` refuses
             the first, `ignore` does not look; the values are the old ones.
 
@@ -114,7 +122,7 @@ def run(
     beside = None if declare is None else Path(declare)
     limits = Limits(max_statements, max_walk, max_elements)
     loaded = load(
-        Path(program), target, entry, args or {}, sync=sync, declare=beside, opaque=timing_only, limits=limits
+        Path(program), target, entry, args or {}, sync=sync, declare=beside, opaque=opaque, limits=limits
     )
     return run_loaded(
         loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline,
@@ -151,7 +159,11 @@ def run_loaded(
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded
     timing = simulate(ready.tree, ready.target, observer, engine=name, max_cycles=max_cycles, skip=skip)
-    return Result(ready, name, issued.outputs, timing, issued.stale_reads, issued.races)
+    resting = placeholders_of(
+        ready.tree, timing.total,
+        lambda tree: simulate(tree, ready.target, None, engine=name, max_cycles=max_cycles, skip=skip).total,
+    )  # fmt: skip
+    return Result(ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, resting, issued.races)
 
 
 def computed(

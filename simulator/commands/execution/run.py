@@ -14,6 +14,7 @@ from castsim.commands.option_values import (
     GRAPHS,
     assignments,
     machine_number,
+    opaque_cycles,
     output_folder,
     positive,
     run_limits_of,
@@ -196,7 +197,7 @@ def _load(
         sync=options.sync,
         declare=None if options.declare is None else Path(options.declare),
         machine=None if options.machine is None else machine_number(options.machine),
-        opaque=options.timing_only,
+        opaque=opaque_cycles(options.opaque),
         limits=run_limits_of(options),
     )
     return loaded, read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -15,6 +16,9 @@ from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 
+if TYPE_CHECKING:
+    from castsim.execution.dataflow.uncomputed import Uncomputed
+
 Bytes = NDArray[np.uint8]
 
 
@@ -24,6 +28,7 @@ def compute_tree(
     arguments: Mapping[str, Bytes],
     whole_tile: Callable[[object, Bytes], bool],
     execute: Callable[[Operation, Bytes], object],
+    uncomputed: Uncomputed | None = None,
 ) -> None:
     """Run all operations of a tree on the unified buffer and the global memory, both changed in place.
 
@@ -36,8 +41,11 @@ def compute_tree(
         whole_tile: takes an instruction's shortcut, if it may, and says whether it did; asked only while no loop has
             moved the operations that the shortcut was proven of.
         execute: runs an operation of the vector unit and ignores all others; transfers are run here.
+        uncomputed: follows what is not computed; what has no other results is left out.
     """
     for lowered, deltas in instances(tree, Idle(NO_VALUES)):
+        if uncomputed is not None and not uncomputed.step(lowered, deltas):
+            continue
         if isinstance(lowered.shortcut, TileEffect):
             effect = lowered.shortcut if deltas is None else lowered.shortcut.moved(deltas[0])
             effect.apply(buffer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from castsim.execution.tiles import Tile
 from castsim.execution.walk.lifetimes import share_bytes
@@ -11,7 +11,7 @@ from castsim.execution.walk.lowerer import Lowerer
 from castsim.execution.walk.places import Allocator, slot_bytes
 from castsim.execution.walk.structure import has_addresses
 from castsim.execution.walk.tile_parts import TileSlots, part_of
-from castsim.execution.walk.works import foreign_tile, is_foreign, refuse_matrix_work
+from castsim.execution.walk.works import foreign_tile, is_foreign
 from castsim.isa.errors import ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
@@ -27,7 +27,6 @@ class TileMaker:
 
     function: pto.Function
     lowerer: Lowerer
-    opaque: bool
     warning: WarningText | None = None
     allocator: Allocator = field(init=False)
     fixed_addresses: bool = field(init=False)
@@ -57,9 +56,7 @@ class TileMaker:
         rows = _extent(kind.valid_rows, node.valid_row, number)
         cols = _extent(kind.valid_cols, node.valid_col, number)
         count = node.type.count if isinstance(node, pto.AllocTiles) else None
-        if is_foreign(kind) and not self.opaque:
-            refuse_matrix_work(self.function.body or ())
-        elif is_foreign(kind):
+        if kind.location != "vec":
             foreign = foreign_tile(node.result, kind, rows, cols)
             return foreign if count is None else TileSlots(foreign, count, 0)
         fmt = format_named(kind.element)
@@ -73,10 +70,11 @@ class TileMaker:
             address = self.allocator.place(key, node.result, kind, whole, node.span)
         tile = Tile(node.result, fmt, kind, address, rows, cols, bits)
         if count is None:
-            self.lowerer.check_tile(tile, node.span)
+            if not is_foreign(kind):
+                self.lowerer.check_tile(tile, node.span)
             return tile
         slots = TileSlots(tile, count, distance)
-        for slot in range(count):
+        for slot in range(count if not is_foreign(kind) else 0):
             self.lowerer.check_tile(slots.tile(node.result, slot, node.span), node.span)
         return slots
 
@@ -91,8 +89,10 @@ class TileMaker:
         rows, cols = (
             _extent(None if name else extent, name, number) for extent, name in zip(stated, names, strict=True)
         )
-        if is_foreign(node.type):
-            return foreign_tile(node.result, node.type, rows, cols)
+        if is_foreign(node.type):  # of a boxed tile, which bytes the part has is not known
+            return replace(
+                source, name=node.result, type=node.type, valid_rows=rows, valid_cols=cols, reach=source.size
+            )
         return part_of(node, source, (number(node.offsets[0]), number(node.offsets[1])), (rows, cols))
 
 

@@ -20,7 +20,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, Role
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.parts import Placed, slots_of
-from castsim.synchronisation.flags.pipes import gathers, pipe_of
+from castsim.execution.walk.pipes import gathers, pipe_of
 from castsim.targets.dataflow import Pipes
 
 Value = tuple[Buffer, ...]
@@ -119,6 +119,11 @@ class _Reader:
                 self._part(node)
             case pto.MakeView() | pto.AddPointer():
                 self.values[node.result] = self.values.get(node.pointer, ())
+            case pto.ForeignOperation():
+                for name, kind in zip(node.results, node.result_types, strict=True):
+                    if isinstance(kind, pto.TileType):
+                        root = self.roots.setdefault(id(node), len(self.roots))
+                        self.values[name] = (Buffer(kind.location, root),)
             case pto.PartitionView():
                 self.values[node.result] = self.values.get(node.view, ())
 
