@@ -17,6 +17,7 @@ DOCUMENTED = (
     "pipes",
     "lines",
     "path",
+    "opaque",
     "outputs",
     "facts",
     "warnings",
@@ -40,7 +41,8 @@ def run_document(report: RunReport) -> Document:
     """Return the report as JSON; units are in the names, a file is null if it was not written.
 
     Tile programs add `synchronisation` and `races`, those with vector operations `operations`, those whose path rests
-    on elements that they read `path_decided_by`; exposed pipelines add
+    on elements that they read `path_decided_by`, those with opaque operations `placeholders`, and
+    `outputs_not_computed` where outputs rest on them; exposed pipelines add
     `stale_reads` and name the first among the warnings, a lint run adds `lint` and `lint_possible`.
     """
     found: Document = {}

@@ -17,6 +17,7 @@ PRINTED = (
     "pipes",
     "lines",
     "path",
+    "opaque",
     "synchronisation",
     "buffers",
     "outputs",
