@@ -51,6 +51,8 @@ def _tile(text: str) -> TileForm:
 def _in(written: Written, number: int, text: str, extents: tuple[int, int] | None = None) -> tuple[str, str]:
     """Return name and type of an input of the operation, which is loaded if it is a plain tile."""
     kind = tile_form(text)
+    if kind is None and text not in SCALAR_OPERANDS:
+        raise NotWrittenError(f"no template reads the type '{text}'")
     if kind is None:
         return written.scalar(f"s{number}", text, SCALAR_OPERANDS[text]), text
     name = written.tile(f"%t{number}", kind, extents or written.region(kind))
@@ -62,6 +64,8 @@ def _in(written: Written, number: int, text: str, extents: tuple[int, int] | Non
 def _operation(written: Written) -> None:
     """An operation with its inputs in `ins` and one or more outputs in `outs`."""
     form = written.form
+    if not form.inputs or not form.outputs:
+        raise NotWrittenError("the list of forms does not say what it writes")
     fits = _fitting(written)
     operands = [_in(written, number, text, fits(text)) for number, text in enumerate(form.inputs)]
     results = []

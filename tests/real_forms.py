@@ -101,12 +101,18 @@ def part_form(text: str) -> tuple[tuple[str, ...], str] | None:
 
 
 @cache
-def forms() -> tuple[Form, ...]:
-    """Every form of an operation that a kernel of the vector unit contains."""
+def kernels() -> tuple[dict[str, str], ...]:
+    """The functions of the index of public kernels."""
     with (VECTORS / "pto_real_index.csv").open() as file:
-        used = {name for row in csv.DictReader(file) if row["class"] == "vector" for name in row["ops"].split()}
+        return tuple(csv.DictReader(file))
+
+
+@cache
+def forms(*, of_vector_kernels: bool = True) -> tuple[Form, ...]:
+    """Every form of the operations that kernels of the vector unit contain, or of those that only others do."""
+    used = {name for row in kernels() if row["class"] == "vector" for name in row["ops"].split()}
     with (VECTORS / "pto_real_forms.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["op"] in used]
+        rows = [row for row in csv.DictReader(file) if (row["op"] in used) is of_vector_kernels]
     return tuple(
         Form(
             row["op"], row["arch"], row["attributes"], tuple(filter(None, row["in_types"].split(" | "))),

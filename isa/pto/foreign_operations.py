@@ -75,7 +75,9 @@ def _result_types(reader: PtoReader, statement: Statement, start: int, end: int)
     signs = [index for index in range(start, end) if reader.texts[index] in ("->", ":")]
     arrows = [index for index in signs if reader.texts[index] == "->"]
     if not signs:
-        raise reader.error(f"{statement.name}: its results have no type", statement.index, (f"{statement.name} ... -> T",))
+        raise reader.error(
+            f"{statement.name}: its results have no type", statement.index, (f"{statement.name} ... -> T",)
+        )
     reader.position = (arrows or signs)[-1] + 1
     types = reader.type_list()
     for kind in types:

@@ -5,6 +5,7 @@ Source: docs/reference/pto.md sections 3, 3.5 and 7.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from castsim.isa.pto.attributes import (
@@ -145,7 +146,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     if known is None and "maskPattern" in attributes:
         index = attributes["maskPattern"].key_index
         raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
-    if known is not None:
+    if known is not None and not any(kind.foreign for kind in _tiles(inputs, outputs)):
         _check_operands(reader, statement, known, inputs, outputs)
         _check_attributes(reader, statement, known, inputs, attributes)
     if mnemonic == "tstore":
@@ -160,6 +161,11 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         mnemonic.startswith(MATRIX),
         span=statement.span,
     )
+
+
+def _tiles(*lists: OperandList) -> Iterator[TileType]:
+    for operands in lists:
+        yield from (kind for kind in operands.types if isinstance(kind, TileType))
 
 
 def _check_operands(

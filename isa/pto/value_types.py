@@ -39,6 +39,11 @@ class TileType:
     pad: int = 0
     compact: int = 0
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the vector unit does not take it: it lies in another buffer, or is made of boxes."""
+        return self.location != "vec" or self.scatter_layout != "none_box"
+
 
 @dataclass(frozen=True, slots=True)
 class ViewType:

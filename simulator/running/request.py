@@ -18,8 +18,8 @@ class LoadRequest:
     """For which target, from where, and with what a program is loaded.
 
     `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. `sync` and `opaque` are
-    about tile programs: who synchronises, and how many cycles opaque operations are taken for, by their names. `declare`
-    and `machine` are about binaries: the file of their declarations, an ELF machine number to accept.
+    about tile programs: who synchronises, and how many cycles opaque operations are taken for, by their names.
+    `declare` and `machine` are about binaries: the file of their declarations, an ELF machine number to accept.
     """
 
     target: str | Path | Target | None = None

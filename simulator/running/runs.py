@@ -121,9 +121,7 @@ def run(
     """
     beside = None if declare is None else Path(declare)
     limits = Limits(max_statements, max_walk, max_elements)
-    loaded = load(
-        Path(program), target, entry, args or {}, sync=sync, declare=beside, opaque=opaque, limits=limits
-    )
+    loaded = load(Path(program), target, entry, args or {}, sync=sync, declare=beside, opaque=opaque, limits=limits)
     return run_loaded(
         loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline,
         races=races, skip=skip, stale_reads=stale_reads, limits=limits,

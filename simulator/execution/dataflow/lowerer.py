@@ -10,7 +10,15 @@ from dataclasses import replace
 
 from castsim.execution.byte_sets import strided
 from castsim.execution.dataflow.checks import check_tile
-from castsim.execution.dataflow.operations import BLOCK, Barrier, Placeholder, ScalarAccess, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.operations import (
+    BLOCK,
+    Barrier,
+    Placeholder,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    WaitFlag,
+)
 from castsim.execution.dataflow.transfer_region import fitted
 from castsim.execution.dataflow.transfers import lower_transfer
 from castsim.execution.dataflow.uncomputed import Unknown

@@ -83,7 +83,7 @@ class Uncomputed:
             return True
         if isinstance(shortcut, TileEffect):
             effect = shortcut if deltas is None else shortcut.moved(deltas[0])
-            if self._by_elements(effect):
+            if self._by_elements(effect, touched):
                 return True
         elif self._alongside(touched):
             return True
@@ -104,12 +104,15 @@ class Uncomputed:
 
     # ---------------------------------------------------------------------------------------------------- operations
 
-    def _by_elements(self, effect: TileEffect) -> bool:
-        """Carry along what is unknown where elements answer to elements; return whether they do."""
+    def _by_elements(self, effect: TileEffect, touched: Sequence[Access]) -> bool:
+        """Carry along what is unknown where elements answer to elements; return whether they do.
+
+        What is written besides, scratch and the ends of blocks, is unknown.
+        """
         work = effect.work
         operation = VECTOR_OPERATIONS[work.mnemonic]
         tiles = (work.dst, *work.sources)
-        if any(tile.element_bits < 8 for tile in tiles) or work.tmp is not None or work.mask is not None:
+        if any(tile.element_bits < 8 for tile in tiles) or work.mask is not None:
             return False
         shape = work.dst.valid_rows, work.dst.valid_cols
         masks = [tile_view(self.buffer, tile, tile.valid_rows, tile.valid_cols) != 0 for tile in work.sources]
@@ -117,6 +120,9 @@ class Uncomputed:
         match operation.kind:
             case Kind.ELEMENTWISE if all(mask.shape == shape for mask in masks) and not operation.accumulates:
                 found = np.logical_or.reduce(masks)
+            case Kind.MOVE:
+                shape = min(shape[0], len(masks[0])), min(shape[1], masks[0].shape[1])
+                found = masks[0][: shape[0], : shape[1]]
             case Kind.COLUMN_BROADCAST if masks[0].shape == shape and len(masks[1]):
                 found = masks[0] | masks[1][0]
             case Kind.COLUMN_EXPAND if len(masks[0]):
@@ -130,6 +136,7 @@ class Uncomputed:
                 found = np.broadcast_to(masks[0].any(axis=1)[:, None], shape)
         if found is None:
             return False
+        self._write(touched, _UNKNOWN)
         view = tile_view(self.buffer, work.dst, *shape)
         view[...] = np.where(found, np.iinfo(view.dtype).max, 0)
         return True

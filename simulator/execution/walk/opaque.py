@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.tiles import Part, Tile
+from castsim.execution.tree import Block, Role
 from castsim.execution.walk.dependence import Scalar
 from castsim.execution.walk.labels import Label
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.places import TileHandle
 from castsim.execution.walk.structure import nodes
 from castsim.execution.walk.works import SUPPORTED, alias_tile, foreign_tile, is_foreign, is_matrix_work
-from castsim.execution.tree import Block, Role
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto

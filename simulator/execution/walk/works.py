@@ -118,7 +118,7 @@ def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
 
 def is_foreign(kind: pto.Type) -> bool:
     """Whether a type is a tile that the vector unit does not take: in another buffer, or made of boxes."""
-    return isinstance(kind, pto.TileType) and (kind.location != "vec" or kind.scatter_layout != "none_box")
+    return isinstance(kind, pto.TileType) and kind.foreign
 
 
 def unsupported(node: pto.TileOperation) -> IllegalError:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from castsim.execution.walk.dependence import Loops, Scalar
 from castsim.execution.walk.lifetimes import TileNode, share_bytes
 from castsim.execution.walk.lowerer import Lowerer
+from castsim.execution.walk.pipes import gathers, pipe_of
 from castsim.execution.walk.places import Allocator, slot_bytes
 from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.works import is_foreign
@@ -20,7 +21,6 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, Role
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.parts import Placed, slots_of
-from castsim.execution.walk.pipes import gathers, pipe_of
 from castsim.targets.dataflow import Pipes
 
 Value = tuple[Buffer, ...]
