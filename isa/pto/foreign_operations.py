@@ -3,7 +3,7 @@
 Nothing is known of these but their names and values, and no sheet has their grammar: a statement is all tokens up to
 the end of its line, or of a bracket that is open there.
 
-Source: docs/reference/pto.md section 7.10.
+Source: docs/reference/pto.md section 9.
 """
 
 from __future__ import annotations

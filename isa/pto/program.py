@@ -23,6 +23,7 @@ from castsim.isa.pto.value_types import (
     TileType,
     Type,
     ViewType,
+    is_foreign_work,
 )
 from castsim.isa.warning_text import Warnings
 
@@ -144,6 +145,11 @@ class TileOperation(Located):
     output_types: tuple[Type, ...]
     attributes: tuple[tuple[str, str], ...] = ()
     of_matrix_unit: bool = field(default=False, compare=False)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its tiles make it work of another unit: one lies in another buffer, or it moves boxed ones."""
+        return is_foreign_work(self.mnemonic, (*self.input_types, *self.output_types))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Source: docs/reference/pto.md sections 3, 3.5 and 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from castsim.isa.pto.attributes import (
@@ -43,6 +42,7 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
+from castsim.isa.pto.value_types import is_foreign_work
 from castsim.isa.pto.vector_operations import (
     ALIASES,
     COMPARISONS,
@@ -146,7 +146,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     if known is None and "maskPattern" in attributes:
         index = attributes["maskPattern"].key_index
         raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
-    if known is not None and not any(kind.foreign for kind in _tiles(inputs, outputs)):
+    if known is not None and not is_foreign_work(mnemonic, (*inputs.types, *outputs.types)):
         _check_operands(reader, statement, known, inputs, outputs)
         _check_attributes(reader, statement, known, inputs, attributes)
     if mnemonic == "tstore":
@@ -161,11 +161,6 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         mnemonic.startswith(MATRIX),
         span=statement.span,
     )
-
-
-def _tiles(*lists: OperandList) -> Iterator[TileType]:
-    for operands in lists:
-        yield from (kind for kind in operands.types if isinstance(kind, TileType))
 
 
 def _check_operands(

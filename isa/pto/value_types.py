@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -43,6 +44,18 @@ class TileType:
     def foreign(self) -> bool:
         """Whether the vector unit does not take it: it lies in another buffer, or is made of boxes."""
         return self.location != "vec" or self.scatter_layout != "none_box"
+
+
+BOXED = ("tload", "tstore", "tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "treshape", "bitcast")
+"""Operations that take boxed tiles also in the vector unit's buffer."""
+
+
+def is_foreign_work(mnemonic: str, kinds: Iterable[object]) -> bool:
+    """Whether tiles of these types make an operation work of another unit than the vector unit."""
+    tiles = [kind for kind in kinds if isinstance(kind, TileType)]
+    if any(tile.location != "vec" for tile in tiles):
+        return True
+    return mnemonic in BOXED and any(tile.foreign for tile in tiles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ examples:
   castsim run kernel.pto --timing-only --report kernel --show-sync
   castsim run kernel.pto --timing-only --trace kernel.json
   castsim run kernel.pto --timing-only --what-if all
-  castsim run kernel.pto --timing-only --opaque tmatmul=400 --opaque textract=50
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from castsim.execution.dataflow.uncomputed import Uncomputed
+    from castsim.execution.dataflow.values import Follower
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
     from castsim.machines.target_cast import CastAsked, TargetCast
@@ -33,7 +33,7 @@ class ComputeValues(Protocol):
         arguments: Mapping[str, Bytes],
         *,
         shortcuts: bool = True,
-        uncomputed: Uncomputed | None = None,
+        follower: Follower | None = None,
     ) -> None:
         """See `castsim.machines.strided.values.compute`."""
 

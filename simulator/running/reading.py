@@ -121,7 +121,7 @@ class ReadingProgram:
             check_executions(tree, how.limits.computed, "executions whose values the path needs", idle)
             if followed is not None:
                 followed.grow(arguments)
-            compute(tree, buffer, arguments, uncomputed=followed)
+            compute(tree, buffer, arguments, follower=followed)
 
         return Memory(
             contents.bytes_of,

@@ -4,7 +4,7 @@ Beside every byte of the buffer and of the arguments stands one that tells wheth
 along byte by byte, operations on elements element by element; of any other, all that it writes is unknown if anything
 that it reads is.
 
-Source: docs/reference/pto.md section 7.10.
+Source: docs/reference/pto.md section 9.
 """
 
 from __future__ import annotations

@@ -111,9 +111,8 @@ def foreign_tile(name: str, kind: pto.TileType, rows: int, cols: int) -> Tile:
 def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
     """Whether an operation belongs to the matrix unit: by its name, or by a tile that the vector unit does not take."""
     if isinstance(node, pto.Tcvt):
-        return is_foreign(node.src_type) or is_foreign(node.dst_type)
-    kinds = (*node.input_types, *node.output_types)
-    return node.of_matrix_unit or any(is_foreign(kind) for kind in kinds)
+        return "vec" not in {node.src_type.location, node.dst_type.location}
+    return node.of_matrix_unit or node.foreign
 
 
 def is_foreign(kind: pto.Type) -> bool:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.uncomputed import Uncomputed
-from castsim.execution.dataflow.values import Bytes, compute_tree, pack_nibbles, unpack_nibbles
+from castsim.execution.dataflow.values import Bytes, Follower, compute_tree, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Operation, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
@@ -48,7 +47,7 @@ def compute(
     arguments: Mapping[str, Bytes],
     *,
     shortcuts: bool = True,
-    uncomputed: Uncomputed | None = None,
+    follower: Follower | None = None,
 ) -> None:
     """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
 
@@ -62,7 +61,7 @@ def compute(
         if isinstance(operation, VectorOperation):
             execute_vector(operation, buffer)
 
-    compute_tree(tree, buffer, arguments, whole_tile, execute, uncomputed)
+    compute_tree(tree, buffer, arguments, whole_tile, execute, follower)
 
 
 def execute_vector(operation: VectorOperation, buffer: Bytes) -> None:

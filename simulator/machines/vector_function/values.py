@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from castsim.execution.dataflow.uncomputed import Uncomputed
-from castsim.execution.dataflow.values import Bytes, compute_tree
+from castsim.execution.dataflow.values import Bytes, Follower, compute_tree
 from castsim.execution.tree import Operation, Tree
 from castsim.machines.vector_function.machine import execute_function
 from castsim.machines.vector_function.operations import VectorFunction
@@ -21,7 +20,7 @@ def compute(
     arguments: Mapping[str, Bytes],
     *,
     shortcuts: bool = True,
-    uncomputed: Uncomputed | None = None,
+    follower: Follower | None = None,
 ) -> None:
     """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
 
@@ -35,4 +34,4 @@ def compute(
         if isinstance(operation, VectorFunction):
             execute_function(operation, buffer)
 
-    compute_tree(tree, buffer, arguments, whole_tile, execute, uncomputed)
+    compute_tree(tree, buffer, arguments, whole_tile, execute, follower)
