@@ -23,6 +23,7 @@ from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement, read_results
 from castsim.isa.pto.tile_operations import Use
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.pto.while_loops import read_condition, read_while
 
 _INDEX = ScalarType("index")
@@ -37,6 +38,9 @@ _REFUSED: dict[str, str] = {
 _REFUSED_PREFIXES: dict[str, str] = {
     "memref.": "memory goes through views and tiles",
 }
+
+
+_TILE_NAMES = tuple(f"pto.{name}" for name in ("tload", "tstore", *VECTOR_OPERATIONS))
 
 
 def read_operation(reader: PtoReader) -> Operation:
@@ -117,10 +121,11 @@ def _generic_handler(reader: PtoReader) -> Handler:
         (reason for prefix, reason in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None
     )
     if reason is not None:
-        raise reader.error(f"{name} is not supported: {reason}")
+        raise reader.error(f"{name} is known, not modelled: {reason}")
     if name.startswith("pto.") and follows in ("ins", "outs"):
         return tile_operations.read_tile_operation
-    raise reader.error(f"unknown operation '{name}'", legal=closest(name, HANDLERS, everything_up_to=0))
+    near = closest(name, (*HANDLERS, *_TILE_NAMES), everything_up_to=0)
+    raise reader.error(f"unknown operation '{name}'", legal=near)
 
 
 def _read_for(reader: PtoReader, statement: Statement) -> Operation:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
+from castsim.isa.pto.foreign_nodes import ForeignOperation
 from castsim.isa.pto.names import Pipe, RoundMode
 from castsim.isa.pto.scalar_nodes import AddPointer, CacheOperation, ScalarAccess
 from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
@@ -31,6 +32,7 @@ __all__ = [
     "AddPointer",
     "AllocTiles",
     "CacheOperation",
+    "ForeignOperation",
     "GetTile",
     "MultiTileType",
     "PartitionType",
@@ -150,20 +152,6 @@ class TileOperation(Located):
     def foreign(self) -> bool:
         """Whether its tiles make it work of another unit: one lies in another buffer, or it moves boxed ones."""
         return is_foreign_work(self.mnemonic, (*self.input_types, *self.output_types))
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignOperation(Located):
-    """An operation between cores or devices, of which nothing is known but its values.
-
-    `tokens` are what stands behind its name, `%` for each of its `operands`; results are scalars and tiles.
-    """
-
-    mnemonic: str
-    operands: tuple[str, ...]
-    tokens: tuple[str, ...]
-    results: tuple[str, ...] = ()
-    result_types: tuple[Type, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,6 +176,9 @@ def _check_operands(
             ("one tile", "outs(%tile : T)") if known.destinations == 1 else ("two tiles", "outs(%tile, %counts : T, T)")
         )
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
+    first = outputs.types[0]
+    if known.kind is Kind.RAMP and isinstance(first, TileType) and first.cols == 1:
+        raise reader.error(f"{statement.name} writes more than one column", outputs.type_indices[0])
     if not any(_fits(form, inputs.types) for form in known.forms):
         index = inputs.type_indices[0] if inputs.type_indices else statement.index
         raise reader.error(f"{statement.name} is not written with these operands", index, known.spellings)

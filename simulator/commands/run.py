@@ -41,6 +41,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
     add("--no-skip", action="store_true", help="execute every trip of every loop: fast engine, walk of a .tpc")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
+    add("--level", metavar="N", help="hold a .pto file to a level: 3, every tile has addr; 1 and 2, none has")
     add(
         "--opaque",
         metavar="OP=N",

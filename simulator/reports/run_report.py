@@ -137,5 +137,5 @@ def partial_of(name: str, found: Partial, fmt: str, files: Mapping[str, Path]) -
     """Return an output of which not all is computed; `files` says where it and its mask were written."""
     missing = ~found.computed
     first = tuple(int(index) for index in np.unravel_index(int(np.argmax(missing)), missing.shape))
-    written = [str(files[each]) if each in files else None for each in (name, mask_name(name))]
-    return PartialOutput(name, *written, fmt, found.values.shape, int(np.count_nonzero(missing)), first)
+    file, mask = (str(files[each]) if each in files else None for each in (name, mask_name(name)))
+    return PartialOutput(name, file, mask, fmt, found.values.shape, int(np.count_nonzero(missing)), first)

@@ -32,6 +32,8 @@ class LoadRequest:
     machine: int | None = None
     opaque: Mapping[str, int] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
+    level: int | None = None
+    """The placement level that a tile program is held to; None: that of its text."""
 
     def prefers_assembly(self) -> bool:
         """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""

@@ -21,7 +21,7 @@ from castsim.execution.tree import Role
 from castsim.execution.walk import Executed, Lowerer, Memory, Origin, execute
 from castsim.execution.walk.arguments import Elements, split_arguments
 from castsim.execution.walk.memory import put_elements
-from castsim.execution.walk.structure import has_flags
+from castsim.execution.walk.structure import check_level, has_flags
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
@@ -173,6 +173,7 @@ def walking_of(source: Source, request: LoadRequest) -> Walking:
     function, left_out = choose_entry(parsed, Path(file), request.entry)
     function = inlined(parsed, function)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
+    check_level(function.body or (), request.level)
     scalars, elements = split_arguments(function, request.args)
     chip = tile_target(chosen)
     flagged = has_flags(function.body or ())

@@ -15,6 +15,7 @@ from castsim.commands.execution.run_what_if import check_what_if, lift_limits, n
 from castsim.commands.option_values import (
     GRAPHS,
     assignments,
+    level_of,
     machine_number,
     opaque_cycles,
     output_folder,
@@ -207,6 +208,7 @@ def _load(
         machine=None if options.machine is None else machine_number(options.machine),
         opaque=opaque_cycles(options.opaque),
         limits=run_limits_of(options),
+        level=level_of(options),
     )
     return loaded, read
 

@@ -131,8 +131,7 @@ class DataflowLowerer:
 
         What has no pipe of its own is ordered by nothing that is known, so its bytes count for values alone.
         """
-        foreign = isinstance(node, pto.ForeignOperation)
-        pipe = None if foreign else pipe_of(node, self._chip.pipes)
+        pipe = None if isinstance(node, pto.ForeignOperation) else pipe_of(node, self._chip.pipes)
         written = tuple(each for place in writes for each in _opaque_bytes(place, write=True))
         name = name_of(node)
         body = Block((Placeholder(name, pipe or self._chip.pipes.scalar, cycles),))

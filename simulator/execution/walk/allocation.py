@@ -12,7 +12,7 @@ from castsim.execution.walk.places import Allocator, slot_bytes
 from castsim.execution.walk.structure import has_addresses
 from castsim.execution.walk.tile_parts import TileSlots, part_of
 from castsim.execution.walk.works import foreign_tile, is_foreign
-from castsim.isa.errors import ReadError, TileError
+from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.warning_text import WarningText
@@ -70,13 +70,30 @@ class TileMaker:
             address = self.allocator.place(key, node.result, kind, whole, node.span)
         tile = Tile(node.result, fmt, kind, address, rows, cols, bits)
         if count is None:
-            if not is_foreign(kind):
-                self.lowerer.check_tile(tile, node.span)
+            self._check(tile, node.span)
             return tile
         slots = TileSlots(tile, count, distance)
-        for slot in range(count if not is_foreign(kind) else 0):
-            self.lowerer.check_tile(slots.tile(node.result, slot, node.span), node.span)
+        for slot in range(count):
+            self._check(slots.tile(node.result, slot, node.span), node.span)
         return slots
+
+    def _check(self, tile: Tile, span: Span) -> None:
+        """Refuse a tile that the buffer cannot take; of a boxed one only its place is looked at.
+
+        Raises:
+            TileError: it cannot.
+        """
+        if not is_foreign(tile.type):
+            self.lowerer.check_tile(tile, span)
+            return
+        if not tile.rows or not tile.cols:
+            raise TileError(f"tile %{tile.name} of {tile.rows} rows and {tile.cols} columns has no element", span=span)
+        capacity, alignment = self.allocator.capacity, self.allocator.alignment
+        if tile.address % alignment:
+            raise TileError(f"tile %{tile.name} starts at byte {tile.address}, not {alignment}-byte aligned", span=span)
+        if not 0 <= tile.address <= tile.end <= capacity:
+            what = f"bytes {tile.address} .. {tile.end - 1}, the buffer has {capacity}"
+            raise TileError(f"tile %{tile.name} takes {what}", span=span)
 
     def part(self, node: pto.Subview, source: Tile, number: Number) -> Tile:
         """Return a part of a tile.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from castsim.execution.tiles import Part, Tile
 from castsim.execution.tree import Block, Role
@@ -34,7 +35,7 @@ def name_of(node: Opaque) -> str:
     return "tcvt" if isinstance(node, pto.Tcvt) else node.mnemonic
 
 
-def is_opaque(node: pto.Operation, named: Cycles) -> bool:
+def is_opaque(node: pto.Operation, named: Cycles) -> TypeGuard[Opaque]:
     """Whether an operation is opaque: by what it is, or because it is not modelled and `named`."""
     if isinstance(node, pto.ForeignOperation):
         return True
