@@ -52,10 +52,10 @@ BOXED = ("tload", "tstore", "tmov", "tfillpad", "tfillpad_expand", "tfillpad_inp
 
 def is_foreign_work(mnemonic: str, kinds: Iterable[object]) -> bool:
     """Whether tiles of these types make an operation work of another unit than the vector unit."""
-    tiles = [kind for kind in kinds if isinstance(kind, TileType)]
-    if any(tile.location != "vec" for tile in tiles):
-        return True
-    return mnemonic in BOXED and any(tile.foreign for tile in tiles)
+    for kind in kinds:
+        if isinstance(kind, TileType) and kind.foreign and (kind.location != "vec" or mnemonic in BOXED):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

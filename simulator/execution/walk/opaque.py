@@ -52,6 +52,8 @@ def check_named(body: Sequence[pto.Operation], named: Cycles) -> None:
     Raises:
         ReadError: there is one.
     """
+    if not named:
+        return
     found = {name_of(node) for node in nodes(body) if is_opaque(node, named)}
     for name in named:
         if name not in found:
