@@ -144,10 +144,7 @@ MISSING = {
     r"tmov: !pto\.tile_buf<loc=": "keys of a tile type in an order that the front end refuses",
     r"vec 16x2x|tquant\.mx: ": "rows of 2 elements: the library takes rows of whole 32-byte blocks only",
     r"f8E8M0": "an element type that no operation of the vector unit takes",
-    r"taxpy: vec f16 .* -> vec f32": "no source says how the products of f16 are rounded in f32",
-    r"tcolargmin: |tconcatidx: ": "not modelled yet",
     r"trowmax: vec f32 32x32 pad1 ->": "without a scratch tile, which older assemblers demand",
-    r"trowexpand: vec f32 8x1 valid \?x\? colmajor": "not modelled yet: of a column",
 }
 """Forms that need not run, as the list of forms writes them, and why."""
 

@@ -128,9 +128,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     mnemonic = statement.operation
     statement.no_result(reader)
     attributes: Attributes = {}
-    inputs = OperandList((), (), ())
-    if reader.take("ins"):
-        inputs = read_operands(reader, attributes)
+    inputs = read_operands(reader, attributes) if reader.take("ins") else OperandList((), (), ())
     reader.expect("outs")
     outputs = read_operands(reader)
     read_attributes(reader, attributes)
@@ -176,8 +174,7 @@ def _check_operands(
             ("one tile", "outs(%tile : T)") if known.destinations == 1 else ("two tiles", "outs(%tile, %counts : T, T)")
         )
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
-    first = outputs.types[0]
-    if known.kind is Kind.RAMP and isinstance(first, TileType) and first.cols == 1:
+    if known.kind is Kind.RAMP and any(isinstance(kind, TileType) and kind.cols == 1 for kind in outputs.types):
         raise reader.error(f"{statement.name} writes more than one column", outputs.type_indices[0])
     if not any(_fits(form, inputs.types) for form in known.forms):
         index = inputs.type_indices[0] if inputs.type_indices else statement.index
