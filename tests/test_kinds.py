@@ -32,6 +32,7 @@ from castsim.targets.vliw import VliwTarget
 READERS = {
     "isa/pto/attributes.py": "reads attributes of program text",
     "isa/pto/control.py": "reads names of operations, some of which are refused by their beginnings",
+    "isa/pto/foreign_operations.py": "reads names of operations; those between cores are an open list of beginnings",
     "isa/pto/lexer.py": "takes the text apart",
     "isa/pto/micro/reading.py": "reads words of program text",
     "isa/pto/micro/types.py": "reads types of program text",

@@ -16,6 +16,7 @@ from castsim.isa.pto import (
     tile_operations,
 )
 from castsim.isa.pto.attributes import check_keys, read_attributes
+from castsim.isa.pto.foreign_operations import is_foreign_name, read_foreign_operation
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro import reading
 from castsim.isa.pto.program import Call, Condition, For, If, Operation, Return, ScalarType, Section, Type, Yield
@@ -23,6 +24,7 @@ from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement, read_results
 from castsim.isa.pto.tile_operations import Use
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.pto.while_loops import read_condition, read_while
 
 _INDEX = ScalarType("index")
@@ -31,8 +33,6 @@ _LOOP_TYPES = ("index", "i64", "i32", "i16", "i8")
 SECTIONS = ("section.vector", "section.cube", "vecscope")
 
 _REFUSED: dict[str, str] = {
-    "pto.reserve_buffer": "known, not modelled: bytes that kernels of several cores share",
-    "pto.import_reserved_buffer": "known, not modelled: bytes that kernels of several cores share",
     **dict.fromkeys(
         ("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended"),
         "known, not modelled: it has two results; arith.extsi or arith.extui and arith.trunci do as much",
@@ -41,10 +41,10 @@ _REFUSED: dict[str, str] = {
 }
 _REFUSED_PREFIXES: dict[str, str] = {
     "memref.": "memory goes through views and tiles",
-    "pto.tpush": "known, not modelled: tile queues between cores",
-    "pto.tpop": "known, not modelled: tile queues between cores",
-    "pto.comm.": "known, not modelled: exchange between devices",
 }
+
+
+_TILE_NAMES = tuple(f"pto.{name}" for name in ("tload", "tstore", *VECTOR_OPERATIONS))
 
 
 def read_operation(reader: PtoReader) -> Operation:
@@ -119,14 +119,17 @@ def _generic_handler(reader: PtoReader) -> Handler:
         raise reader.error(f"{name}: of the generic form only tcvt is supported", legal=('"pto.tcvt"',))
     if kind is not TokenKind.WORD:
         reader.unexpected("an operation")
+    if is_foreign_name(name):
+        return read_foreign_operation
     reason = _REFUSED.get(name) or next(
         (reason for prefix, reason in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None
     )
     if reason is not None:
-        raise reader.error(f"{name} is not supported: {reason}")
+        raise reader.error(f"{name} is known, not modelled: {reason}")
     if name.startswith("pto.") and follows in ("ins", "outs"):
         return tile_operations.read_tile_operation
-    raise reader.error(f"unknown operation '{name}'", legal=closest(name, HANDLERS, everything_up_to=0))
+    near = closest(name, (*HANDLERS, *_TILE_NAMES), everything_up_to=0)
+    raise reader.error(f"unknown operation '{name}'", legal=near)
 
 
 def _read_for(reader: PtoReader, statement: Statement) -> Operation:

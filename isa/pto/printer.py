@@ -26,6 +26,7 @@ from castsim.isa.pto.program import (
     Constant,
     Convert,
     For,
+    ForeignOperation,
     Function,
     GetTile,
     If,
@@ -334,6 +335,13 @@ def _scalar_access(node: ScalarAccess) -> str:
             return f"pto.tsetval ins(%{node.offset}, %{node.value} : index, {kind}) outs(%{node.base} : {base})"
 
 
+def _foreign_operation(node: ForeignOperation) -> str:
+    operands = iter(node.operands)
+    words = [f"%{next(operands)}" if token == "%" else token for token in node.tokens]
+    results = f"{_values(node.results)} = " if node.results else ""
+    return " ".join((f"{results}pto.{node.mnemonic}", *words))
+
+
 def _add_pointer(node: AddPointer) -> str:
     kind = format_type(node.type)
     return f"%{node.result} = pto.addptr {_values((node.pointer, node.offset))} : {kind} -> {kind}"
@@ -366,6 +374,7 @@ _FORMS: dict[type, Callable[[Any], str]] = {
     MakeView: _make_view,
     PartitionView: _partition_view,
     TileOperation: _tile_operation,
+    ForeignOperation: _foreign_operation,
     Tcvt: _tcvt,
     SetFlag: _flag,
     WaitFlag: _flag,

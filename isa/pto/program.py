@@ -13,6 +13,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.flags import Barrier, SetFlag, WaitFlag
+from castsim.isa.pto.foreign_nodes import ForeignOperation
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.names import Pipe, RoundMode
 from castsim.isa.pto.scalar_nodes import AddPointer, CacheOperation, ScalarAccess
@@ -28,6 +29,7 @@ from castsim.isa.pto.value_types import (
     Type,
     VectorType,
     ViewType,
+    is_foreign_work,
 )
 from castsim.isa.warning_text import Warnings
 
@@ -37,6 +39,7 @@ __all__ = [
     "AllocTiles",
     "Barrier",
     "CacheOperation",
+    "ForeignOperation",
     "GetTile",
     "MaskType",
     "MicroOperation",
@@ -160,6 +163,11 @@ class TileOperation(Located):
     output_types: tuple[Type, ...]
     attributes: tuple[tuple[str, str], ...] = ()
     of_matrix_unit: bool = field(default=False, compare=False)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its tiles make it work of another unit: one lies in another buffer, or it moves boxed ones."""
+        return is_foreign_work(self.mnemonic, (*self.input_types, *self.output_types))
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +304,7 @@ Operation = (
     | MakeView
     | PartitionView
     | TileOperation
+    | ForeignOperation
     | Tcvt
     | SetFlag
     | WaitFlag

@@ -43,6 +43,7 @@ from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.scratch_forms import form_of
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
+from castsim.isa.pto.value_types import is_foreign_work
 from castsim.isa.pto.vector_operations import (
     ALIASES,
     COMPARISONS,
@@ -127,9 +128,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     mnemonic = statement.operation
     statement.no_result(reader)
     attributes: Attributes = {}
-    inputs = OperandList((), (), ())
-    if reader.take("ins"):
-        inputs = read_operands(reader, attributes)
+    inputs = read_operands(reader, attributes) if reader.take("ins") else OperandList((), (), ())
     reader.expect("outs")
     outputs = read_operands(reader)
     read_attributes(reader, attributes)
@@ -145,7 +144,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     if known is None and "maskPattern" in attributes:
         index = attributes["maskPattern"].key_index
         raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
-    if known is not None:
+    if known is not None and not is_foreign_work(mnemonic, (*inputs.types, *outputs.types)):
         _check_operands(reader, statement, known, inputs, outputs)
         _check_attributes(reader, statement, known, inputs, attributes)
     if mnemonic == "tstore":
@@ -175,6 +174,8 @@ def _check_operands(
             ("one tile", "outs(%tile : T)") if known.destinations == 1 else ("two tiles", "outs(%tile, %counts : T, T)")
         )
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
+    if known.kind is Kind.RAMP and any(isinstance(kind, TileType) and kind.cols == 1 for kind in outputs.types):
+        raise reader.error(f"{statement.name} writes more than one column", outputs.type_indices[0])
     if form_of(known, inputs.types) is None:
         index = inputs.type_indices[0] if inputs.type_indices else statement.index
         raise reader.error(f"{statement.name} is not written with these operands", index, known.spellings)

@@ -248,7 +248,7 @@ def _shape(field: FieldText, read_element: ReadElement) -> tuple[int, int, str]:
 
 
 def _check_valid(tile: TileType, first: FieldText) -> None:
-    if tile.scatter_layout != "none_box" and tile.fractal not in FRACTALS:
+    if tile.fractal not in FRACTALS:
         sizes = [f"fractal={size}" for size in FRACTALS]
         raise TileError(f"no tile has boxes of {tile.fractal} bytes", span=first.span(), legal=sizes)
     for what, valid, physical in (("rows", tile.valid_rows, tile.rows), ("columns", tile.valid_cols, tile.cols)):

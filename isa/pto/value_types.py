@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -40,6 +41,23 @@ class TileType:
     fractal: int = 512
     pad: int = 0
     compact: int = 0
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the vector unit does not take it: it lies in another buffer, or is made of boxes."""
+        return self.location != "vec" or self.scatter_layout != "none_box"
+
+
+BOXED = ("tload", "tstore", "tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "treshape", "bitcast")
+"""Operations that take boxed tiles also in the vector unit's buffer."""
+
+
+def is_foreign_work(mnemonic: str, kinds: Iterable[object]) -> bool:
+    """Whether tiles of these types make an operation work of another unit than the vector unit."""
+    for kind in kinds:
+        if isinstance(kind, TileType) and kind.foreign and (kind.location != "vec" or mnemonic in BOXED):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
 _MOST_DIGITS = 300
 """Of a hexadecimal argument: the range of f64 ends before, and longer numbers could not be shown."""
 _LIMIT_DIGITS = 1000
+_LEVELS = ("1", "2", "3")
 """More no limit needs, and Python converts no 5000 of them."""
 _LAST_MACHINE = 0xFFFF
 """`e_machine` of an ELF header is an Elf32_Half or Elf64_Half, 16 bits (System V ABI)."""
@@ -58,6 +59,33 @@ def scalar(name: str, text: str) -> int | float:
         return float(text)
     except ValueError:
         raise ReadError(f"--arg {name}={text}: not a number", legal=("12", "-3", "0x10", "1.5")) from None
+
+
+def level_of(options: Namespace) -> int | None:
+    """Return the placement level that `--level` gives.
+
+    Raises:
+        ReadError: there is no such level.
+    """
+    if options.level is None:
+        return None
+    if options.level not in _LEVELS:
+        raise ReadError(f"--level {options.level[:40]}: no placement level", legal=_LEVELS)
+    return int(options.level)
+
+
+def opaque_cycles(texts: list[str]) -> dict[str, int]:
+    """Return the cycles that `--opaque NAME=CYCLES` gives, by operation; the dialect may stand before its name.
+
+    Raises:
+        ReadError: no name, no number of cycles from 0, or a name twice.
+    """
+    given = {}
+    for name, text in assignments("--opaque", texts).items():
+        if not (text.isascii() and text.isdecimal()) or len(text) > _LIMIT_DIGITS:
+            raise ReadError(f"--opaque {name}={text[:40]}: not a number of cycles", legal=(f"--opaque {name}=400",))
+        given[name.removeprefix("pto.")] = int(text)
+    return given
 
 
 def positive(option: str, text: str) -> int:

@@ -41,6 +41,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
     add("--no-skip", action="store_true", help="execute every trip of every loop: fast engine, walk of a .tpc")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
+    _declare_unmodelled(parser)
     add("--max-cycles", metavar="N", help="give up after N cycles")
     declare_limits(parser)
     declare_elements(parser, 134217728)
@@ -70,3 +71,17 @@ def declare(parser: ArgumentParser) -> None:
     )
     add("--machine", metavar="N", help="binary: accept this ELF machine number too")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+
+
+def _declare_unmodelled(parser: ArgumentParser) -> None:
+    """Add the arguments about what a program is held to, and what in it is not modelled."""
+    add = parser.add_argument
+    add("--level", metavar="N", help="hold a .pto file to a level: 3, every tile has addr; 1 and 2, none has")
+    add(
+        "--opaque",
+        metavar="OP=N",
+        action="append",
+        default=[],
+        help="cycles of an operation that is not modelled (tmatmul=400); what it writes is not computed",
+    )
+    add("--partial", action="store_true", help="write outputs too of which elements are not computed, with a mask")

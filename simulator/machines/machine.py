@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.execution.dataflow.values import Follower
     from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
 class ComputeValues(Protocol):
     """Runs all operations of a tree on the buffer and the global memory, both changed in place."""
 
-    def __call__(self, tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
+    def __call__(
+        self,
+        tree: Tree,
+        buffer: Bytes,
+        arguments: Mapping[str, Bytes],
+        *,
+        shortcuts: bool = True,
+        follower: Follower | None = None,
+    ) -> None:
         """See `castsim.machines.strided.values.compute`."""
 
 

@@ -17,6 +17,7 @@ from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.lines import SourceLine, bookkeeping, inserted, source_lines
 from castsim.reports.losses import Loss, lost_most
 from castsim.running import Loaded, Result
+from castsim.running.loaded import Partial
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.lint import LintFinding
@@ -35,6 +36,19 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialOutput:
+    """An output of which so many `elements` of all are not computed, the first at index `first`; its two files."""
+
+    name: str
+    file: str | None
+    computed_file: str | None
+    format: str
+    shape: tuple[int, ...]
+    elements: int
+    first: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """The report on a run: its result and the figures derived from it."""
 
@@ -47,6 +61,7 @@ class RunReport:
     """The cause of most cycles in which no pipe worked; None if there are none."""
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
+    partial: tuple[PartialOutput, ...]
     facts: tuple[NamedFact, ...]
     findings: tuple[LintFinding, ...] | None = None
     """The findings of the linter; None if it was not run."""
@@ -84,6 +99,10 @@ class RunReport:
                 output_of(name, array, loaded.arguments[name].format.name, files)
                 for name, array in result.outputs.items()
             ),
+            partial=tuple(
+                partial_of(name, found, loaded.arguments[name].format.name, files)
+                for name, found in result.partial.items()
+            ),
             facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
             findings=findings,
             show_synchronisation=show_synchronisation,
@@ -107,3 +126,16 @@ def digest(array: Codes) -> str:
 def output_of(name: str, array: Codes, fmt: str, files: Mapping[str, Path]) -> Output:
     """Return an output array; `files` says where outputs were written."""
     return Output(name, str(files[name]) if name in files else None, fmt, array.shape, digest(array))
+
+
+def mask_name(name: str) -> str:
+    """Return under which name the mask of an output is written."""
+    return f"{name}.computed"
+
+
+def partial_of(name: str, found: Partial, fmt: str, files: Mapping[str, Path]) -> PartialOutput:
+    """Return an output of which not all is computed; `files` says where it and its mask were written."""
+    missing = ~found.computed
+    first = tuple(int(index) for index in np.unravel_index(int(np.argmax(missing)), missing.shape))
+    file, mask = (str(files[each]) if each in files else None for each in (name, mask_name(name)))
+    return PartialOutput(name, file, mask, fmt, found.values.shape, int(np.count_nonzero(missing)), first)

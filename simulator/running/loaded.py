@@ -16,6 +16,9 @@ from castsim.synchronisation.races import IGNORE, Finding
 from castsim.targets import Target
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.lint import LintFinding
 
@@ -75,6 +78,14 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Partial:
+    """An output of which not all is computed: `computed` tells which elements are; the others are of no meaning."""
+
+    values: Codes
+    computed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
 class Issued:
     """The outcome of a program: what the machine issues, the outputs by name, what was found on the way.
 
@@ -85,6 +96,8 @@ class Issued:
     outputs: Mapping[str, Codes] = field(default_factory=dict)
     stale_reads: tuple[StaleRead, ...] | None = None
     races: tuple[Finding, ...] | None = None
+    partial: Mapping[str, Partial] = field(default_factory=dict)
+    """Outputs that rest on opaque operations, and are not among the others."""
 
 
 class LoadedProgram(Protocol):

@@ -56,11 +56,14 @@ def load(
     *,
     declare: Path | None = None,
     machine: int | None = None,
-    opaque: bool = False,
+    opaque: Mapping[str, int] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    level: int | None = None,
 ) -> LoadedProgram:
     """Read a program of either language, or a binary; see `castsim.running.request.LoadRequest` for the parameters."""
-    request = LoadRequest(target, entry, args, prepare, make_lowerer, sync, declare, machine, opaque, limits)
+    request = LoadRequest(
+        target, entry, args, prepare, make_lowerer, sync, declare, machine, opaque or {}, limits, level
+    )
     source = read_source(path, request.prefers_assembly)
     for option, value in (("--declare", declare), ("--machine", machine)):
         if value is not None and source.language is not Language.BINARY:

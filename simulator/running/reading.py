@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
+from castsim.execution.dataflow.uncomputed import Uncomputed
 from castsim.execution.filling import check_elements
 from castsim.execution.inputs import check_known, input_bytes, make_inputs, read_input
 from castsim.execution.limits import check_executions
 from castsim.execution.tree import Block, Node, Tree
 from castsim.execution.walk import ArgumentUse, Memory
 from castsim.execution.walk.memory import Bytes
+from castsim.execution.walk.opaque import is_opaque
 from castsim.execution.walk.structure import nodes, reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
@@ -110,14 +112,22 @@ class ReadingProgram:
             legal=("--in NAME=FILE.npy",),
         )
 
+    def _opaque(self) -> bool:
+        """Whether anything in the program is opaque."""
+        named = self.walking.request.opaque
+        return any(is_opaque(node, named) for node in nodes(self.walking.function.body or ()))
+
     def _memory(self, contents: _Contents, how: Treatment) -> Memory:
         target = self.walking.target
         compute, idle = compute_of(target), Idle(NO_VALUES)
+        followed = Uncomputed(np.zeros(target.memories["ub"].capacity_bytes, np.uint8)) if self._opaque() else None
 
         def settle(nodes: list[Node], buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
             tree = Tree(Block(tuple(nodes)), (), interlocked=False)
             check_executions(tree, how.limits.computed, "executions whose values the path needs", idle)
-            compute(tree, buffer, arguments)
+            if followed is not None:
+                followed.grow(arguments)
+            compute(tree, buffer, arguments, follower=followed)
 
         return Memory(
             contents.bytes_of,
@@ -125,6 +135,7 @@ class ReadingProgram:
             frozenset(contents.whole),
             frozenset() if contents.sized else frozenset(contents.drawn),
             settle if how.values else None,
+            (lambda *_: None) if followed is None else followed.blamed,
             target.memories["ub"].capacity_bytes,
         )
 

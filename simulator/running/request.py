@@ -18,8 +18,8 @@ class LoadRequest:
     """For which target, from where, and with what a program is loaded.
 
     `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. `sync` and `opaque` are
-    about tile programs: who synchronises, and whether operations of the matrix unit are taken for nothing. `declare`
-    and `machine` are about binaries: the file of their declarations, an ELF machine number to accept.
+    about tile programs: who synchronises, and how many cycles opaque operations are taken for, by their names.
+    `declare` and `machine` are about binaries: the file of their declarations, an ELF machine number to accept.
     """
 
     target: str | Path | Target | None = None
@@ -30,8 +30,10 @@ class LoadRequest:
     sync: str = "insert"
     declare: Path | None = None
     machine: int | None = None
-    opaque: bool = False
+    opaque: Mapping[str, int] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
+    level: int | None = None
+    """The placement level that a tile program is held to; None: that of its text."""
 
     def prefers_assembly(self) -> bool:
         """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""

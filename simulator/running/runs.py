@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,9 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.stale_modes import stale_mode
-from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Treatment
+from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Partial, Treatment
 from castsim.running.loading import load
+from castsim.running.placeholders import Placeholders, placeholders_of
 from castsim.synchronisation.races import MODES, STOP, Finding
 from castsim.targets import Target
 from castsim.targets.options import with_options
@@ -40,6 +41,10 @@ class Result:
     timing: Timing
     stale_reads: tuple[StaleRead, ...] | None = None
     """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
+    partial: Mapping[str, Partial] = field(default_factory=dict)
+    """Outputs of which not all is computed, as they rest on opaque operations; `outputs` lacks them."""
+    placeholders: Placeholders | None = None
+    """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
     races: tuple[Finding, ...] | None = None
     """What the order of a tile program does not guarantee; None if nothing was checked."""
 
@@ -106,6 +111,7 @@ def run(
     max_elements: int = MAX_ELEMENTS,
     toolchain: str | None = None,
     backend: str | None = None,
+    opaque: Mapping[str, int] | None = None,
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
@@ -129,6 +135,8 @@ def run(
             `MAX_COMPUTED` of the others.
         max_statements: statements that the text may have; bundles in assembly.
         max_elements: elements that one tensor argument may have.
+        opaque: cycles that operations which are not modelled are taken for, by their names (`{"tmatmul": 400}`); what
+            they write is not computed.
         stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` refuses
             the first, `ignore` does not look; the values are the old ones.
         toolchain: the assembler of a tile program, `older`, `2026-05` or `2026-07`; None: the target's option.
@@ -143,7 +151,7 @@ def run(
     changes = {name: value for name, value in ((TOOLCHAIN, toolchain), (BACKEND, backend)) if value is not None}
     loaded = load(
         Path(program), target, entry, args or {}, lambda chosen: with_options(chosen, changes), sync=sync,
-        declare=beside, opaque=timing_only, limits=limits,
+        declare=beside, opaque=opaque, limits=limits,
     )  # fmt: skip
     return run_loaded(
         loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline,
@@ -180,9 +188,13 @@ def run_loaded(
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded
     if ready.untimed:
-        return Result(ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, issued.races)
+        return Result(ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, {}, None, issued.races)
     timing = simulate(ready.tree, ready.target, observer, engine=name, max_cycles=max_cycles, skip=skip)
-    return Result(ready, name, issued.outputs, timing, issued.stale_reads, issued.races)
+    resting = placeholders_of(
+        ready.tree, timing.total,
+        lambda tree: simulate(tree, ready.target, None, engine=name, max_cycles=max_cycles, skip=skip).total,
+    )  # fmt: skip
+    return Result(ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, resting, issued.races)
 
 
 def computed(

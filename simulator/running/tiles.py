@@ -14,13 +14,15 @@ import numpy as np
 from castsim.execution.choices import Choice
 from castsim.execution.choosing import choose_entry, choose_target
 from castsim.execution.dataflow.idle import NO_VALUES, PATH_ONLY, Idle
+from castsim.execution.dataflow.uncomputed import Uncomputed
 from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.limits import check_executions
-from castsim.execution.walk import Lowerer, Memory, execute
+from castsim.execution.tree import Role
+from castsim.execution.walk import Executed, Lowerer, Memory, Origin, execute
 from castsim.execution.walk.arguments import Elements, split_arguments
 from castsim.execution.walk.memory import put_elements
-from castsim.execution.walk.structure import has_flags
+from castsim.execution.walk.structure import check_level, has_flags
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
@@ -28,7 +30,7 @@ from castsim.isa.pto.inlining import inlined
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
-from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.running.loaded import Inputs, Issued, Loaded, Partial, Treatment
 from castsim.running.micro import MICRO_ARCHITECTURE, MicroProgram, is_micro, micro_program
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
@@ -53,7 +55,8 @@ class TileProgram(Loaded):
         """Look for races, and compute values."""
         found = self._races(how)
         if how.values:
-            return Issued(self, self._outputs(inputs, how), races=found)
+            outputs, partial = self._outputs(inputs, how)
+            return Issued(self, outputs, races=found, partial=partial)
         for name in inputs:
             check_known(name, self.arguments)
         return Issued(self, races=found)
@@ -62,7 +65,13 @@ class TileProgram(Loaded):
         """Return None: there are no issue rules."""
         return
 
-    def _outputs(self, inputs: Inputs, how: Treatment) -> Mapping[str, Codes]:
+    def _outputs(self, inputs: Inputs, how: Treatment) -> tuple[Mapping[str, Codes], Mapping[str, Partial]]:
+        """Return the outputs, and apart those of which not all is computed.
+
+        Raises:
+            IllegalError: the path rests on what an opaque operation gives.
+        """
+        refuse_unknown_path(self.executed)
         check_executions(self.tree, how.limits.computed, "executions whose values are to be computed", Idle(NO_VALUES))
         check_elements(self.arguments, how.limits.max_elements)
         memory = filled_memory(self.arguments, inputs)
@@ -70,8 +79,14 @@ class TileProgram(Loaded):
             put_elements(memory[name], self.arguments[name], given)
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
-        compute_of(self.target)(self.tree, buffer, memory)
-        return {name: from_memory(memory[name], use) for name, use in self.arguments.items() if use.stored}
+        opaque = any(each.role is Role.OPAQUE for each in self.tree.instructions)
+        followed = Uncomputed.beside(buffer, memory) if opaque else None
+        compute_of(self.target)(self.tree, buffer, memory, follower=followed)
+        stored = {name: use for name, use in self.arguments.items() if use.stored}
+        outputs = {name: from_memory(memory[name], use) for name, use in stored.items()}
+        masks = {} if followed is None else {n: from_memory(followed.arguments[n], u) == 0 for n, u in stored.items()}
+        partial = {name: Partial(outputs.pop(name), mask) for name, mask in masks.items() if not mask.all()}
+        return outputs, partial
 
     def _races(self, how: Treatment) -> tuple[Finding, ...] | None:
         """Look for races, unless they are ignored.
@@ -87,6 +102,19 @@ class TileProgram(Loaded):
         if found and how.races == STOP:
             raise refusal(found)
         return found
+
+
+def refuse_unknown_path(executed: Executed) -> None:
+    """Refuse a path that rests on what an opaque operation gives.
+
+    Raises:
+        IllegalError: it does; the place is that of the operation.
+    """
+    for read in executed.decided_by:
+        if read.origin is Origin.OPAQUE:
+            raise IllegalError(
+                f"{read.text} is not computed, and the path rests on it", span=read.span, legal=("--timing-only",)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +145,7 @@ class Walking:
         plan = self.plan
         executed = execute(
             self.parsed, self.function if plan is None else plan.function, request.make_lowerer(self.target),
-            self.scalars, opaque=request.opaque, max_walk=request.limits.walk, memory=memory,
+            self.scalars, cycles=request.opaque, max_walk=request.limits.walk, memory=memory,
         )  # fmt: skip
         if request.sync == INTERLOCK and not executed.tree.interlocked:
             raise ReadError(
@@ -150,6 +178,7 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
     function, left_out = choose_entry(parsed, Path(file), request.entry)
     function = inlined(parsed, function)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
+    check_level(function.body or (), request.level)
     scalars, elements = split_arguments(function, request.args)
     if is_micro(function):
         return micro_program(file, text, function, chosen, scalars, parsed)

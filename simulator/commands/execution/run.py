@@ -7,13 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
 from castsim.commands.option_values import (
     GRAPHS,
     assignments,
+    level_of,
     machine_number,
+    opaque_cycles,
     output_folder,
     positive,
     run_limits_of,
@@ -30,7 +34,7 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import run_progress
 from castsim.reports.run import run_document, run_text
-from castsim.reports.run_report import RunReport
+from castsim.reports.run_report import RunReport, mask_name
 from castsim.reports.sections import RUN
 from castsim.running import MAX_CYCLES, load, run_loaded
 from castsim.targets.options import watched, with_options
@@ -73,7 +77,7 @@ def execute(options: Namespace) -> Outcome:
     folder = output_folder(options.out)
     result, gains, timeline = _simulate(options, loaded, limits)
     written = [] if timeline is None else write_views(options, result, timeline)
-    files = _write(result, folder)
+    files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
         result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further
@@ -85,9 +89,13 @@ def execute(options: Namespace) -> Outcome:
         shown = run_text(report, width)
         return Group(shown, *([] if timeline is None else timeline_text(options, timeline, written, width)))
 
-    return Outcome(
-        run_document(report), text, code=1 if result.races or any(found.certain for found in findings or ()) else 0
-    )
+    return Outcome(run_document(report), text, code=_code(options, result, findings))
+
+
+def _code(options: Namespace, result: Result, findings: tuple[LintFinding, ...] | None) -> int:
+    """Return the exit code: 1 for races, for certain findings of the linter, for outputs that are not computed."""
+    uncomputed = bool(result.partial) and not options.partial
+    return int(bool(result.races) or uncomputed or any(found.certain for found in findings or ()))
 
 
 def _simulate(
@@ -133,6 +141,8 @@ def _check_options(options: Namespace, engines: Sequence[str]) -> None:
         raise ReadError(f"engine '{options.engine}' is not available", legal=engines)
     if options.no_skip and options.engine == "event":
         raise ReadError("--no-skip is about the fast engine; engine 'event' skips nothing")
+    if options.timing_only and options.partial:
+        raise ReadError("--timing-only computes no values, so --partial would have nothing to write")
     if options.timing_only and options.out is not None:
         raise ReadError("--timing-only computes no values, so --out would have nothing to write")
     assignments("--in", options.inputs)
@@ -223,8 +233,9 @@ def _load(
         sync=options.sync,
         declare=None if options.declare is None else Path(options.declare),
         machine=None if options.machine is None else machine_number(options.machine),
-        opaque=options.timing_only,
+        opaque=opaque_cycles(options.opaque),
         limits=run_limits_of(options),
+        level=level_of(options),
     )
     return loaded, read
 
@@ -242,10 +253,15 @@ def _target_options(options: Namespace) -> dict[str, str]:
     return changes
 
 
-def _write(result: Result, folder: Path | None) -> Mapping[str, Path]:
+def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str, Path]:
+    """Write the outputs; of those that are computed in part, if they are asked for, also which elements are."""
     if folder is None:
         return {}
-    files = {name: folder / f"{plain}.npy" for name, plain in file_names(result.outputs).items()}
+    arrays = dict(result.outputs)
+    for name, found in result.partial.items() if partial else ():
+        arrays[name] = np.where(found.computed, found.values, np.zeros((), found.values.dtype))
+        arrays[mask_name(name)] = found.computed
+    files = {name: folder / f"{plain}.npy" for name, plain in file_names(arrays).items()}
     for name, path in files.items():
-        write_array(path, result.outputs[name])
+        write_array(path, arrays[name])
     return files

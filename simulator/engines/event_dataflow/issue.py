@@ -13,7 +13,7 @@ from castsim.engines.event_dataflow.accounting import Account
 from castsim.engines.event_dataflow.pipes import DataflowRun, DrainMarker, PipeProcess, Wait
 from castsim.engines.event_dataflow.records import Entry, ExecutionRecord
 from castsim.engines.event_dataflow.scoreboard import Scoreboard
-from castsim.execution.dataflow.operations import Barrier, ScalarAccess, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.operations import Barrier, Placeholder, ScalarAccess, ScalarWork, SetFlag, WaitFlag
 from castsim.execution.dataflow.scalar_unit import cost_of
 from castsim.execution.dataflow.survey import ALL_PIPES
 from castsim.execution.tree import Operation, Tree, accesses, instances, operations
@@ -150,7 +150,9 @@ class Issuer:
 
     def _cost(self, operation: Operation) -> tuple[int, Cause]:
         """Return the cycles that the scalar unit itself takes for an operation: all of a kind take the same."""
-        kind = operation.kind if isinstance(operation, ScalarWork | ScalarAccess) else type(operation)
+        kind: object = operation.kind if isinstance(operation, ScalarWork | ScalarAccess) else type(operation)
+        if isinstance(operation, Placeholder):
+            kind = (Placeholder, operation.pipe, operation.cycles)
         known = self._costs.get(kind)
         if known is None:
             cycles, cause, facts = cost_of(operation, self._machine.target)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from castsim.engines.event_dataflow.issue import Issuer
 from castsim.engines.event_dataflow.pipes import DrainMarker, PipeProcess, Wait
 from castsim.engines.event_dataflow.records import Completion, Entry, Steps, await_end
-from castsim.engines.event_dataflow.transfer import run_transfer
-from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
+from castsim.engines.event_dataflow.transfer import run_placeholder, run_transfer
+from castsim.execution.dataflow.operations import Barrier, Placeholder, SetFlag, Transfer, WaitFlag
 from castsim.timing import Cause
 
 
@@ -40,6 +40,9 @@ def _execute(pipe: PipeProcess, issuer: Issuer, entry: Entry) -> Steps:
         case Transfer():
             yield from _await_operands(pipe, entry)
             yield from run_transfer(pipe, entry, operation)
+        case Placeholder():
+            yield from _await_operands(pipe, entry)
+            yield from run_placeholder(pipe, entry, operation)
         case SetFlag():
             _after_retirement(pipe, _signal(pipe, entry, operation))
         case WaitFlag():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from castsim.engines.event_dataflow.events import At
 from castsim.engines.event_dataflow.pipes import PipeProcess
 from castsim.engines.event_dataflow.records import Entry, Steps
-from castsim.execution.dataflow.operations import BLOCK, Transfer
+from castsim.execution.dataflow.operations import BLOCK, Placeholder, Transfer
 from castsim.execution.dataflow.timing import let_through, transfer_due, transfer_end
 from castsim.execution.dataflow.transfer_plan import TransferPlan
 from castsim.timing import Cause
@@ -38,6 +38,17 @@ def run_transfer(pipe: PipeProcess, entry: Entry, operation: Transfer) -> Steps:
     pipe.account.spend_excess(due, stream_end, held, entry)
     pipe.account.spend(Cause.MEMORY_LATENCY, end, entry)
     yield env.timeout(end - int(env.now))
+
+
+def run_placeholder(pipe: PipeProcess, entry: Entry, operation: Placeholder) -> Steps:
+    """Keep the pipe as long as `operation` is taken to last; it asks for no block."""
+    env = pipe.machine.env
+    start = int(env.now)
+    entry.begin(start)
+    end = start + operation.cycles
+    pipe.machine.ledger.finish(entry, end)
+    pipe.account.spend(Cause.BUSY, end, entry)
+    yield env.timeout(operation.cycles)
 
 
 def _blocks(operation: Transfer, rate: int) -> Iterator[tuple[int, int]]:

@@ -26,6 +26,7 @@ from castsim.engines.fast_dataflow.units import Unit
 from castsim.execution.dataflow.operations import (
     Barrier,
     ControlWrite,
+    Placeholder,
     ScalarAccess,
     ScalarWork,
     SetFlag,
@@ -117,6 +118,11 @@ class Encoder:
         match operation:
             case ControlWrite() | ScalarWork() | ScalarAccess():
                 return self._add(*sent, SCALAR)
+            case Placeholder(pipe=name) if name == self.pipes[SCALAR_PIPE]:
+                return self._add(*sent, SCALAR)
+            case Placeholder(cycles=cycles):
+                nothing = state.TransferRow(0, 0, 1, 0, 0, 0, 0, 0, streaming=cycles)
+                return self._add(*sent, TRANSFER, row=self.add("transfers", [nothing]))
             case SetFlag():
                 return self._add(*sent, SET, flag=self._flag((operation.pipe, operation.waiter, operation.event)))
             case WaitFlag():

@@ -5,20 +5,32 @@ Flags, barriers and transfers are the same whatever the vector unit is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from castsim.execution.byte_sets import strided
 from castsim.execution.choices import PASS_OFF, TOOLCHAIN, Choice
 from castsim.execution.dataflow.checks import check_tile
 from castsim.execution.dataflow.implicit_scratch import Made, Needy, complete
-from castsim.execution.dataflow.operations import BLOCK, Barrier, ScalarAccess, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.operations import (
+    BLOCK,
+    Barrier,
+    Placeholder,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    WaitFlag,
+)
 from castsim.execution.dataflow.transfer_region import fitted
 from castsim.execution.dataflow.transfers import lower_transfer
-from castsim.execution.tiles import Element, Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.dataflow.uncomputed import Unknown
+from castsim.execution.tiles import Element, Part, Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, GlobalSpace
 from castsim.execution.vector_operations import TileEffect, as_rows, behaviour_of, check_work, work_accesses
 from castsim.execution.vector_operations.accesses import tile_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction
+from castsim.execution.walk.opaque import name_of
+from castsim.execution.walk.pipes import pipe_of
 from castsim.isa.errors import IllegalError, Span, TileError
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
@@ -108,7 +120,7 @@ class DataflowLowerer:
             work = replace(work, tmp=None)
         plain = as_rows(work)
         behaviour = behaviour_of(self._chip, plain)
-        accesses = work_accesses(plain, behaviour)
+        accesses = _without_tails(plain, work_accesses(plain, behaviour))
         if accesses[0].start == accesses[0].end:
             return LoweredInstruction(Block(()), warnings=warnings)
         if behaviour.window is not None:
@@ -137,6 +149,26 @@ class DataflowLowerer:
         """Return the barrier of one pipe, or of all."""
         self._check_pipe(pipe, span, others=("ALL",))
         return Barrier(pipe)
+
+    def opaque(
+        self,
+        node: pto.Tcvt | pto.TileOperation | pto.ForeignOperation,
+        cycles: int,
+        reads: Sequence[Tile | Part],
+        writes: Sequence[Tile | Part],
+    ) -> LoweredInstruction:
+        """Return the placeholder of an operation, on the pipe that it takes; what has none stands on the scalar unit.
+
+        What has no pipe of its own is ordered by nothing that is known, so its bytes count for values alone.
+        """
+        pipe = None if isinstance(node, pto.ForeignOperation) else pipe_of(node, self._chip.pipes)
+        written = tuple(each for place in writes for each in _opaque_bytes(place, write=True))
+        name = name_of(node)
+        body = Block((Placeholder(name, pipe or self._chip.pipes.scalar, cycles),))
+        if pipe is None:
+            return LoweredInstruction(body, (), Unknown(name, written))
+        read = tuple(each for place in reads for each in _opaque_bytes(place, write=False))
+        return LoweredInstruction(body, (*written, *read), Unknown(name))
 
     def scalar_work(self, kind: str) -> ScalarWork:
         """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
@@ -190,15 +222,37 @@ class DataflowLowerer:
 _REDUCTIONS = (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE, Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT)
 
 
+def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
+    """Return the bytes of a tile, all of them if it is boxed, or of a part of an argument."""
+    if isinstance(place, Tile):
+        if place.type.scatter_layout != "none_box":
+            return (Access("ub", place.address, place.end, write),)
+        return tuple(each for each in (tile_bytes(place, write=write),) if each.start < each.end)
+    return () if 0 in place.sizes else (_far(place, write=write),)
+
+
+def _without_tails(work: TileWork, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+    """Leave out what a copy of whole blocks reads behind the valid elements: it may be anything, and so may its copy.
+
+    Source: docs/reference/pto.md section 7.2.
+    """
+    if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.MOVE:
+        return accesses
+    source, dst = work.sources[0], work.dst
+    rows, cols = min(source.valid_rows, dst.valid_rows), min(source.valid_cols, dst.valid_cols)
+    needed = tile_bytes(replace(source, valid_rows=rows, valid_cols=cols), write=False)
+    return (accesses[0], needed, *accesses[2:])
+
+
 def reduces_nothing(work: TileWork) -> TileWork | None:
     """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
 
     It does nothing (docs/reference/pto.md section 7.8), and is legal where the other one is.
     """
     kind = VECTOR_OPERATIONS[work.mnemonic].kind if work.mnemonic in VECTOR_OPERATIONS else None
-    if kind not in _REDUCTIONS or 0 in (work.dst.valid_rows, work.dst.valid_cols):
-        return None
     by_rows = kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
+    if kind not in _REDUCTIONS or not work.dst.valid_cols or (by_rows and not work.dst.valid_rows):
+        return None
 
     def with_element(tile: Tile) -> Tile:
         return replace(tile, valid_cols=1) if by_rows else replace(tile, valid_rows=1)
@@ -223,17 +277,20 @@ def cast_accesses(cast: TileCast) -> tuple[Access, ...]:
 
 
 def _transfer_accesses(transfer: TileTransfer) -> tuple[Access, ...]:
-    part = transfer.part
-    if 0 in part.sizes:
+    if 0 in transfer.part.sizes:
         return ()
+    return (_padded(transfer), _far(transfer.part, write=not transfer.load))
+
+
+def _far(part: Part, *, write: bool) -> Access:
+    """Return the bytes of a part of an argument, which is not empty."""
     bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits
     # Elements side by side are one stretch; those of a column of a wider view are stretches of their own.
     *outer, (cols, step) = zip(part.sizes, part.strides, strict=True)
     inner = (cols * bits + 7) // 8 if step == 1 else (bits + 7) // 8
     rows = [*outer, *([(cols, step)] if step != 1 else [])]
     distances = [(count, distance * bits // 8) for count, distance in rows]
-    far = strided(GlobalSpace.of(part.argument), part.offset * bits // 8, distances, inner, write=not transfer.load)
-    return (_padded(transfer), far)
+    return strided(GlobalSpace.of(part.argument), part.offset * bits // 8, distances, inner, write=write)
 
 
 def _padded(transfer: TileTransfer) -> Access:

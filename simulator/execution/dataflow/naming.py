@@ -5,6 +5,7 @@ from __future__ import annotations
 from castsim.execution.dataflow.operations import (
     Barrier,
     ControlWrite,
+    Placeholder,
     ScalarAccess,
     ScalarWork,
     SetFlag,
@@ -21,7 +22,7 @@ def operation_name(operation: Operation) -> str:
             return f"{'load' if operation.load else 'store'} {operation.argument}"
         case ControlWrite():
             return f"set {operation.register}"
-        case ScalarWork():
+        case ScalarWork() | Placeholder():
             return operation.kind
         case ScalarAccess():
             return operation.kind if operation.argument is None else f"{operation.kind} {operation.argument}"

@@ -80,6 +80,18 @@ class ScalarWork(Unaddressed):
 
 
 @dataclass(frozen=True, slots=True)
+class Placeholder(Unaddressed):
+    """What stands in for an operation of which nothing is known but its pipe: `cycles` is what it is taken for.
+
+    `kind` is the operation of the text. For 0 cycles not even its issue costs anything.
+    """
+
+    kind: str
+    pipe: str
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarAccess:
     """One element that the scalar unit reads or writes, at byte `address` of an argument, or of the buffer (None).
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarAccess, ScalarWork, SetFlag, WaitFlag
+from castsim.execution.dataflow.operations import (
+    Barrier,
+    ControlWrite,
+    Placeholder,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    WaitFlag,
+)
 from castsim.execution.tree import Operation
 from castsim.targets.dataflow import DataflowTarget
 from castsim.timing import Cause
@@ -20,6 +28,8 @@ def cost_of(operation: Operation, target: DataflowTarget) -> tuple[int, Cause, t
         case ScalarAccess(kind):
             cycles, fact = target.timing.cycles_of_access(kind)
             return cycles, Cause.BUSY, ("timing.scalar", fact)
+        case Placeholder(pipe=pipe, cycles=stated):
+            cycles = stated if pipe == target.pipes.scalar else timing.issue_cycles if stated else 0
         case SetFlag() | WaitFlag() | Barrier():
             cycles = timing.synchronisation_cycles
         case _:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from castsim.execution.dataflow.operations import (
     Barrier,
     ControlWrite,
+    Placeholder,
     ScalarAccess,
     ScalarWork,
     SetFlag,
@@ -131,6 +132,8 @@ def _check_operation(operation: Operation, target: DataflowTarget, check_work: C
             _check_pipe(pipe, (*every, ALL_PIPES), target)
         case ControlWrite() | ScalarWork() | ScalarAccess():
             _check_pipe(operation.pipe, (pipes.scalar,), target)
+        case Placeholder():
+            _check_pipe(operation.pipe, every, target)
         case Transfer():
             _check_pipe(operation.pipe, working, target)
         case _:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -10,12 +11,20 @@ from numpy.typing import NDArray
 
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.dataflow.operations import BLOCK, ScalarAccess, Transfer
-from castsim.execution.tree import Operation, Tree, instances, operations
+from castsim.execution.tree import Deltas, Lowered, Operation, Tree, instances, operations
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 
 Bytes = NDArray[np.uint8]
+
+
+class Follower(Protocol):
+    """What follows every instruction beside its values."""
+
+    def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
+        """Take in an instruction that is about to be executed; return whether it is to be."""
+        ...
 
 
 def compute_tree(
@@ -24,6 +33,7 @@ def compute_tree(
     arguments: Mapping[str, Bytes],
     whole_tile: Callable[[object, Bytes], bool],
     execute: Callable[[Operation, Bytes], object],
+    follower: Follower | None = None,
 ) -> None:
     """Run all operations of a tree on the unified buffer and the global memory, both changed in place.
 
@@ -36,8 +46,11 @@ def compute_tree(
         whole_tile: takes an instruction's shortcut, if it may, and says whether it did; asked only while no loop has
             moved the operations that the shortcut was proven of.
         execute: runs an operation of the vector unit and ignores all others; transfers are run here.
+        follower: is told of every instruction, and may leave it out.
     """
     for lowered, deltas in instances(tree, Idle(NO_VALUES)):
+        if follower is not None and not follower.step(lowered, deltas):
+            continue
         if isinstance(lowered.shortcut, TileEffect):
             effect = lowered.shortcut if deltas is None else lowered.shortcut.moved(deltas[0])
             effect.apply(buffer)

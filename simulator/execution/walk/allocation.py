@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from castsim.execution.tiles import Tile
 from castsim.execution.walk.lifetimes import share_bytes
@@ -11,8 +11,8 @@ from castsim.execution.walk.lowerer import Lowerer
 from castsim.execution.walk.places import Allocator, slot_bytes
 from castsim.execution.walk.structure import has_addresses
 from castsim.execution.walk.tile_parts import TileSlots, part_of
-from castsim.execution.walk.works import foreign_tile, is_foreign, refuse_matrix_work
-from castsim.isa.errors import ReadError, TileError
+from castsim.execution.walk.works import foreign_tile, is_foreign
+from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format
 from castsim.isa.warning_text import WarningText
@@ -27,7 +27,6 @@ class TileMaker:
 
     function: pto.Function
     lowerer: Lowerer
-    opaque: bool
     warning: WarningText | None = None
     allocator: Allocator = field(init=False)
     fixed_addresses: bool = field(init=False)
@@ -57,9 +56,7 @@ class TileMaker:
         rows = _extent(kind.valid_rows, node.valid_row, number)
         cols = _extent(kind.valid_cols, node.valid_col, number)
         count = node.type.count if isinstance(node, pto.AllocTiles) else None
-        if is_foreign(kind) and not self.opaque:
-            refuse_matrix_work(self.function.body or ())
-        elif is_foreign(kind):
+        if kind.location != "vec":
             foreign = foreign_tile(node.result, kind, rows, cols)
             return foreign if count is None else TileSlots(foreign, count, 0)
         fmt = element_format(kind.element)
@@ -74,12 +71,30 @@ class TileMaker:
         added = isinstance(node, pto.AllocTile) and node.added
         tile = Tile(node.result, fmt, kind, address, rows, cols, bits, added=added)
         if count is None:
-            self.lowerer.check_tile(tile, node.span)
+            self._check(tile, node.span)
             return tile
         slots = TileSlots(tile, count, distance)
         for slot in range(count):
-            self.lowerer.check_tile(slots.tile(node.result, slot, node.span), node.span)
+            self._check(slots.tile(node.result, slot, node.span), node.span)
         return slots
+
+    def _check(self, tile: Tile, span: Span) -> None:
+        """Refuse a tile that the buffer cannot take; of a boxed one only its place is looked at.
+
+        Raises:
+            TileError: it cannot.
+        """
+        if not is_foreign(tile.type):
+            self.lowerer.check_tile(tile, span)
+            return
+        if not tile.rows or not tile.cols:
+            raise TileError(f"tile %{tile.name} of {tile.rows} rows and {tile.cols} columns has no element", span=span)
+        capacity, alignment = self.allocator.capacity, self.allocator.alignment
+        if tile.address % alignment:
+            raise TileError(f"tile %{tile.name} starts at byte {tile.address}, not {alignment}-byte aligned", span=span)
+        if not 0 <= tile.address <= tile.end <= capacity:
+            what = f"bytes {tile.address} .. {tile.end - 1}, the buffer has {capacity}"
+            raise TileError(f"tile %{tile.name} takes {what}", span=span)
 
     def part(self, node: pto.Subview, source: Tile, number: Number) -> Tile:
         """Return a part of a tile.
@@ -92,8 +107,10 @@ class TileMaker:
         rows, cols = (
             _extent(None if name else extent, name, number) for extent, name in zip(stated, names, strict=True)
         )
-        if is_foreign(node.type):
-            return foreign_tile(node.result, node.type, rows, cols)
+        if is_foreign(node.type):  # of a boxed tile, which bytes the part has is not known
+            return replace(
+                source, name=node.result, type=node.type, valid_rows=rows, valid_cols=cols, reach=source.size
+            )
         return part_of(node, source, (number(node.offsets[0]), number(node.offsets[1])), (rows, cols))
 
 

@@ -12,6 +12,7 @@ from castsim.execution.walk.arguments import argument_use, bind_arguments
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.lowerer import Lowerer
 from castsim.execution.walk.memory import Memory
+from castsim.execution.walk.opaque import Cycles, check_named
 from castsim.execution.walk.places import ArgumentUse, use_in_values
 from castsim.execution.walk.scalar_access import ReadElement, deciding
 from castsim.execution.walk.structure import synchronises
@@ -41,7 +42,7 @@ def execute(
     lowerer: Lowerer,
     scalars: Mapping[str, int | float],
     *,
-    opaque: bool = False,
+    cycles: Cycles | None = None,
     max_walk: int = MAX_WALK,
     memory: Memory | None = None,
 ) -> Executed:
@@ -52,7 +53,7 @@ def execute(
         function: the entry function.
         lowerer: the target's mechanism.
         scalars: values of the scalar arguments by name.
-        opaque: take operations of the matrix unit for nothing, with a warning, instead of refusing them.
+        cycles: what opaque operations are taken for; those that are not named, for nothing.
         max_walk: trips, and statements inside loops, that are walked.
         memory: what the scalar unit finds in memory; None: nothing is given, and no values are computed.
 
@@ -63,7 +64,8 @@ def execute(
         LimitError: the walk is longer than it may be; the place is that of the loop.
     """
     memory = memory or Memory()
-    walker = Walker(function, lowerer, Budget(max_walk), opaque=opaque, memory=memory)
+    check_named(function.body or (), cycles or {})
+    walker = Walker(function, lowerer, Budget(max_walk), cycles or {}, memory=memory)
     for name, value in bind_arguments(function, scalars).items():
         walker.environment[name] = value
         use = argument_use(value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from castsim.execution.choices import Choice
-from castsim.execution.tiles import Element, Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.tiles import Element, Part, Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, Operation
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format
@@ -78,6 +79,16 @@ class Lowerer(Protocol):
 
     def element(self, element: Element) -> LoweredInstruction:
         """Lower the scalar unit's access to an element."""
+        ...
+
+    def opaque(
+        self,
+        node: pto.Tcvt | pto.TileOperation | pto.ForeignOperation,
+        cycles: int,
+        reads: Sequence[Tile | Part],
+        writes: Sequence[Tile | Part],
+    ) -> LoweredInstruction:
+        """Return what stands in for an operation of which only its pipe and bytes are known."""
         ...
 
     def option(self, name: str) -> int | str:

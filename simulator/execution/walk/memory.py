@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from castsim.execution.tree import Access, GlobalSpace, Node
 from castsim.execution.walk.places import ArgumentUse
 from castsim.execution.walk.scalar_floats import bits_of
-from castsim.isa.errors import ReadError, TileError
+from castsim.isa.errors import IllegalError, ReadError, TileError
 
 Bytes = NDArray[np.uint8]
 
@@ -34,6 +34,7 @@ class Origin(StrEnum):
     ARGUMENT = "argument"
     COMPUTED = "computed"
     DEFAULT = "default"
+    OPAQUE = "opaque"
 
 
 def _no_input(name: str) -> Bytes | None:
@@ -55,6 +56,9 @@ class Memory:
     whole: frozenset[str] = frozenset()
     expected: frozenset[str] = frozenset()
     settle: Settle | None = None
+    unknown: Callable[[str, int, int], str | None] = lambda *_: None
+    """Returns the opaque operation for which bytes (address space, start, how many) are not computed, None if they are.
+    """
     capacity: int = 0
     pending: list[Node] = field(default_factory=list)
     """What has been walked since the buffer and the arguments were computed."""
@@ -94,6 +98,7 @@ class Memory:
             )
         self._settle(GlobalSpace.of(name), uses)
         memory, size = self._bytes(name, use), use.format.storage_bits // 8
+        self._refuse_unknown(GlobalSpace.of(name), index * size, size, f"element {index} of %{name}")
         origin = Origin.COMPUTED if name in self._written else Origin.GIVEN
         if name not in self._written and index in self.elements.get(name, {}):
             origin = Origin.ARGUMENT
@@ -104,6 +109,7 @@ class Memory:
         if self.settle is None:
             return 0, Origin.DEFAULT
         self._settle(space, uses)
+        self._refuse_unknown(space, address, size, "the element")
         return int.from_bytes(self._bytes_of_buffer()[address : address + size].tobytes(), "little"), Origin.COMPUTED
 
     def store(self, name: str, use: ArgumentUse, index: int, code: int | None) -> None:
@@ -141,6 +147,18 @@ class Memory:
                 found = self.given(name)
                 if found is not None:
                     use.elements = max(use.elements, found.size * 8 // use.format.storage_bits)
+
+    def _refuse_unknown(self, space: str, start: int, size: int, what: str) -> None:
+        """Refuse an element that is not computed.
+
+        Raises:
+            IllegalError: it rests on an opaque operation.
+        """
+        by = self.unknown(space, start, size)
+        if by is not None:
+            raise IllegalError(
+                f"{what} is not computed: it rests on pto.{by}, which is opaque", legal=("--timing-only",)
+            )
 
     def _is_written(self, name: str) -> bool:
         return name in self._written or GlobalSpace.of(name) in self._unsettled

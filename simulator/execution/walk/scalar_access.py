@@ -66,6 +66,12 @@ class Accesses:
             self.memory.pending += nodes
         return nodes
 
+    def unknown(self, node: pto.ForeignOperation, name: str) -> Scalar:
+        """Return a scalar that an opaque operation gives: it is taken for 0."""
+        number = len(self.reads)
+        self.reads.append(ReadElement(f"%{name} of {node.mnemonic}", name, node.span, Origin.OPAQUE, 0))
+        return Scalar(0, reads=frozenset((number,)))
+
     def decide(self, scalar: Scalar) -> None:
         """Note that the path, an address or an extent rests on a value."""
         if scalar.reads:
@@ -107,7 +113,7 @@ class Accesses:
         found: dict[Span, list[str]] = {}
         for number in self.decided:
             read = self.reads[number]
-            if read.origin is Origin.DEFAULT:
+            if read.origin in (Origin.DEFAULT, Origin.OPAQUE):
                 found.setdefault(read.span, []).append(read.text)
         return [WarningText(WarningKind.DEFAULT_READ, _taken_for_zero(texts), span) for span, texts in found.items()]
 

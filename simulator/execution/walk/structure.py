@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from castsim.execution.tree import Block, Lowered, elements
+from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as pto
 
 
@@ -60,6 +61,22 @@ def has_flags(body: Sequence[pto.Operation]) -> bool:
 def is_inserted(node: pto.Operation) -> bool:
     """Whether an operation is a flag or barrier that the text does not have."""
     return isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) and node.inserted
+
+
+def check_level(body: Sequence[pto.Operation], level: int | None) -> None:
+    """Hold a program to a placement level of the vendor's tool (docs/reference/pto.md section 3.3), None to none.
+
+    Raises:
+        ReadError: a tile has an address below level 3, or lacks one at level 3.
+    """
+    if level is None:
+        return
+    for node in nodes(body):
+        if not isinstance(node, pto.AllocTile | pto.AllocTiles) or (node.address is not None) == (level == 3):
+            continue
+        if level == 3:
+            raise ReadError(f"%{node.result} has no address, which every tile needs at level 3", span=node.span)
+        raise ReadError(f"unexpected 'addr' operand: the tool places tiles at level {level}", span=node.span)
 
 
 def has_addresses(body: Sequence[pto.Operation]) -> bool:

@@ -21,6 +21,7 @@ from castsim.execution.walk.forms import check_form
 from castsim.execution.walk.labels import Label, cast_label, order_label, work_label
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.memory import Memory
+from castsim.execution.walk.opaque import Cycles, Opaque, OpaqueWork, is_opaque
 from castsim.execution.walk.pieces import Pieces
 from castsim.execution.walk.places import ArgumentUse, Pointer, TileHandle, View, with_extents
 from castsim.execution.walk.scalar_access import Accesses
@@ -33,13 +34,11 @@ from castsim.execution.walk.works import (
     SUPPORTED,
     TRANSFERS,
     alias_tile,
-    foreign_tile,
     is_foreign,
-    is_matrix_work,
     resolve_work,
     unsupported,
 )
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
+from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.isa.warning_text import WarningKind, WarningText
@@ -54,7 +53,8 @@ class Walker:
     function: pto.Function
     lowerer: Lowerer
     budget: Budget
-    opaque: bool = False
+    cycles: Cycles = field(default_factory=dict)
+    """What opaque operations are taken for."""
     environment: dict[str, Value] = field(default_factory=dict)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -66,11 +66,13 @@ class Walker:
     memory: Memory = field(default_factory=Memory)
     accesses: Accesses = field(init=False)
     tiles: TileMaker = field(init=False)
+    opaque: OpaqueWork = field(init=False)
 
     def __post_init__(self) -> None:
         active = reads_memory(self.function.body or ())
         self.accesses = Accesses(self.lowerer, self.loops, self.memory, self.arguments, active)
-        self.tiles = TileMaker(self.function, self.lowerer, self.opaque)
+        self.tiles = TileMaker(self.function, self.lowerer)
+        self.opaque = OpaqueWork(self.lowerer, self.cycles)
         if self.tiles.warning is not None:
             self.warnings[self.tiles.warning] = None
 
@@ -123,7 +125,7 @@ class Walker:
             case pto.Arith() | pto.Compare() | pto.Convert():
                 self.environment[node.result] = evaluate(node, self._scalar, self.loops, self._beyond)
                 self._keep_books(node, "arithmetic", "index arithmetic", out)
-            case pto.Tcvt() | pto.TileOperation() if self.opaque and is_matrix_work(node):
+            case pto.Tcvt() | pto.TileOperation() | pto.ForeignOperation() if is_opaque(node, self.cycles):
                 self._pass_over(node, out)
             case pto.Tcvt():
                 self._cast(node, out)
@@ -139,8 +141,6 @@ class Walker:
                 self._synchronise(node, out)
             case pto.For() | pto.While() | pto.If():
                 self._control(node, out)
-            case pto.Section(kind="section.cube") if not self.opaque:
-                raise IllegalError("a cube section runs on another core", span=node.span, legal=("section.vector",))
             case pto.Section():
                 self.walk(node.body, out)
             case _:
@@ -198,7 +198,7 @@ class Walker:
         self._emit(node, cast_label(cast), self.lowerer.cast(cast), out)
 
     def _tile_operation(self, node: pto.TileOperation, out: list[Node]) -> None:
-        if text_name(node.mnemonic) not in SUPPORTED or is_matrix_work(node):
+        if text_name(node.mnemonic) not in SUPPORTED:
             raise unsupported(node)
         if node.mnemonic == PRINT:
             text = f"pto.{PRINT} is not modelled: nothing is printed, and no cycles are counted for it"
@@ -216,18 +216,20 @@ class Walker:
             work = resolve_work(node, self._tile, self._number)
             self._emit(node, work_label(work), self.lowerer.work(work), out)
 
-    def _pass_over(self, node: pto.Tcvt | pto.TileOperation, out: list[Node]) -> None:
-        """Take an operation of the matrix unit for nothing: what it costs is not known."""
-        name = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
-        text = f"pto.{name} belongs to the matrix unit: opaque, no cycles are counted for it"
-        warning = WarningText(WarningKind.UNTIMED, text)
-        if isinstance(node, pto.TileOperation) and name in ALIASES:
-            (kind,) = node.output_types
-            assert isinstance(kind, pto.TileType)
-            tile = foreign_tile(node.outputs[0], kind, kind.valid_rows or 0, kind.valid_cols or 0)
+    def _pass_over(self, node: Opaque, out: list[Node]) -> None:
+        """Take an operation for a placeholder: what it does is not known."""
+        if isinstance(node, pto.ForeignOperation):
+            self.environment.update(self.opaque.results(node, self.accesses.unknown))
+        elif isinstance(node, pto.Tcvt) and node.defines_dst:
+            self._allocate(pto.AllocTile(node.dst, node.dst_type, span=node.span), id(node))
+        elif isinstance(node, pto.TileOperation) and node.mnemonic in ALIASES:
+            tile = self.opaque.alias(node, self._tile(node.inputs[0]))
             self.environment[node.outputs[0]] = TileHandle(tile)
-        label = Label(f"{name} opaque", name, Role.OPAQUE)
-        self._emit(node, label, LoweredInstruction(Block(()), warnings=(warning,)), out)
+        elif isinstance(node, pto.TileOperation):
+            for name in node.outputs:
+                if isinstance(part := self.environment.get(name), Part):
+                    self.arguments[part.argument].stored = True
+        self._emit(node, *self.opaque.lower(node, self.environment), out)
 
     def _transfer(self, node: pto.TileOperation, out: list[Node]) -> None:
         load = node.mnemonic == "tload"

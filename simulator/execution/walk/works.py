@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.walk.scalars import bits_of
-from castsim.execution.walk.structure import nodes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
@@ -28,6 +27,23 @@ TRANSFERS = ("tload", "tstore")
 _SPELLED = tuple(name for name in VECTOR_OPERATIONS if "." not in name)
 SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *ALIASES, PRINT)
 """Tile operations that programs may use."""
+
+
+KNOWN: Mapping[str, str] = {
+    "mgather": "its order of accesses to global memory has no source",
+    "mscatter": "its order of accesses to global memory has no source",
+    "tscatter": "no sheet states which of two equal indices wins",
+    "tgatherb": "its blocks of indices have no source",
+    "tquant": "its scales have no source",
+    "tquant.mx": "its shared scales have no source",
+    "tdequant": "its scales have no source",
+    "tpow": "no source states its results",
+    "tpows": "no source states its results",
+    "tsubc": "a difference of three, whose roundings have no source",
+    "tget_scale_addr": "scales of the matrix unit",
+    "tprefetch": "caches are not modelled",
+}
+"""Operations of public kernels and of the front end that are not modelled, and why."""
 
 
 def resolve_work(
@@ -85,39 +101,29 @@ def foreign_tile(name: str, kind: pto.TileType, rows: int, cols: int) -> Tile:
     return Tile(name, fmt, kind, 0, rows, cols, fmt.storage_bits)
 
 
-def refuse_matrix_work(body: Sequence[pto.Operation]) -> None:
-    """Refuse the first operation of a program that belongs to the matrix unit by its name.
-
-    Raises:
-        IllegalError: names it.
-    """
-    for node in nodes(body):
-        if isinstance(node, pto.TileOperation) and node.of_matrix_unit:
-            raise unsupported(node)
-
-
 def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
-    """Whether an operation belongs to the matrix unit: by its name, or by a tile outside the vector unit's buffer."""
+    """Whether an operation belongs to the matrix unit: by its name, or by a tile that the vector unit does not take."""
     if isinstance(node, pto.Tcvt):
         return "vec" not in {node.src_type.location, node.dst_type.location}
-    kinds = (*node.input_types, *node.output_types)
-    return node.of_matrix_unit or any(is_foreign(kind) for kind in kinds)
+    return node.of_matrix_unit or node.foreign
 
 
 def is_foreign(kind: pto.Type) -> bool:
-    """Whether a type is a tile outside the vector unit's buffer."""
-    return isinstance(kind, pto.TileType) and kind.location != "vec"
+    """Whether a type is a tile that the vector unit does not take: in another buffer, or made of boxes."""
+    return isinstance(kind, pto.TileType) and kind.foreign
 
 
 def unsupported(node: pto.TileOperation) -> IllegalError:
-    """Return the refusal of an operation that is none of the vector unit's, with the nearest ones that are."""
-    if is_matrix_work(node):
+    """Return the refusal of an operation that is not modelled: why and what to do if it is known, else what is near."""
+    reason = KNOWN.get(node.mnemonic)
+    if reason is not None:
         return IllegalError(
-            f"pto.{node.mnemonic} belongs to the matrix unit, which is not modelled",
+            f"pto.{node.mnemonic} is known, not modelled: {reason}",
             span=node.span,
-            legal=("--timing-only, which takes it as opaque",),
+            legal=(f"--opaque {node.mnemonic}=CYCLES, which takes it for so many cycles and computes no result of it",),
         )
-    near: Sequence[str] = closest(node.mnemonic, SUPPORTED, everything_up_to=0) or SUPPORTED
+    words = (*SUPPORTED, *KNOWN)
+    near: Sequence[str] = closest(node.mnemonic, words, everything_up_to=0) or SUPPORTED
     return IllegalError(f"pto.{node.mnemonic} is not modelled", span=node.span, legal=[f"pto.{name}" for name in near])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.values import Bytes, compute_tree, pack_nibbles, unpack_nibbles
+from castsim.execution.dataflow.values import Bytes, Follower, compute_tree, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Operation, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
@@ -41,7 +41,14 @@ SCALE_FORMAT = format_named("f16")
 """Format of the dequantisation scale register (asc-devkit set_deqscale takes a half)."""
 
 
-def compute(tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
+def compute(
+    tree: Tree,
+    buffer: Bytes,
+    arguments: Mapping[str, Bytes],
+    *,
+    shortcuts: bool = True,
+    follower: Follower | None = None,
+) -> None:
     """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
 
     def whole_tile(shortcut: object, buffer: Bytes) -> bool:
@@ -54,7 +61,7 @@ def compute(tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortc
         if isinstance(operation, VectorOperation):
             execute_vector(operation, buffer)
 
-    compute_tree(tree, buffer, arguments, whole_tile, execute)
+    compute_tree(tree, buffer, arguments, whole_tile, execute, follower)
 
 
 def execute_vector(operation: VectorOperation, buffer: Bytes) -> None:

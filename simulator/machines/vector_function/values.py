@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from castsim.execution.dataflow.values import Bytes, compute_tree
+from castsim.execution.dataflow.values import Bytes, Follower, compute_tree
 from castsim.execution.tree import Operation, Tree
 from castsim.machines.vector_function.machine import execute_function
 from castsim.machines.vector_function.operations import VectorFunction
 from castsim.machines.vector_function.whole_tile import WholeTile, convert_whole
 
 
-def compute(tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
+def compute(
+    tree: Tree,
+    buffer: Bytes,
+    arguments: Mapping[str, Bytes],
+    *,
+    shortcuts: bool = True,
+    follower: Follower | None = None,
+) -> None:
     """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
 
     def whole_tile(shortcut: object, buffer: Bytes) -> bool:
@@ -27,4 +34,4 @@ def compute(tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortc
         if isinstance(operation, VectorFunction):
             execute_function(operation, buffer)
 
-    compute_tree(tree, buffer, arguments, whole_tile, execute)
+    compute_tree(tree, buffer, arguments, whole_tile, execute, follower)

@@ -18,6 +18,7 @@ PRINTED = (
     "lines",
     "path",
     "choices",
+    "opaque",
     "synchronisation",
     "buffers",
     "outputs",

@@ -21,6 +21,7 @@ _SOURCES = {
     Origin.ARGUMENT: "given by --arg",
     Origin.COMPUTED: "written by this run",
     Origin.DEFAULT: "taken for 0",
+    Origin.OPAQUE: "opaque, taken for 0",
 }
 
 

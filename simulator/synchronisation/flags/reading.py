@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from castsim.execution.walk.dependence import Loops, Scalar
 from castsim.execution.walk.lifetimes import TileNode, share_bytes
 from castsim.execution.walk.lowerer import Lowerer
+from castsim.execution.walk.pipes import gathers, pipe_of
 from castsim.execution.walk.places import Allocator, slot_bytes
 from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.works import is_foreign
@@ -21,7 +22,6 @@ from castsim.isa.pto.scratch_forms import form_of
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, Role
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.parts import Placed, slots_of
-from castsim.synchronisation.flags.pipes import gathers, pipe_of
 from castsim.targets.dataflow import Pipes
 
 Value = tuple[Buffer, ...]
@@ -120,6 +120,11 @@ class _Reader:
                 self._part(node)
             case pto.MakeView() | pto.AddPointer():
                 self.values[node.result] = self.values.get(node.pointer, ())
+            case pto.ForeignOperation():
+                for name, kind in zip(node.results, node.result_types, strict=True):
+                    if isinstance(kind, pto.TileType):
+                        root = self.roots.setdefault(id(node), len(self.roots))
+                        self.values[name] = (Buffer(kind.location, root),)
             case pto.PartitionView():
                 self.values[node.result] = self.values.get(node.view, ())
 

@@ -206,7 +206,7 @@ def with_carry(operands: Operands) -> tuple[Value, ...]:
 
     The sense of a subtraction's carry: option `micro_subtraction_carry`.
     """
-    subtracts = operands.name.startswith("vsub")
+    subtracts = operands.name in ("vsubc", "vsubcs")
     a, b = (each.lanes(32).astype(np.int64) for each in operands.registers)
     mask = operands.masks[-1]
     inverted = subtracts and operands.target.option("micro_subtraction_carry") == "no_borrow"
