@@ -15,7 +15,6 @@ from castsim.machines.vector_function.scopes.board import Board
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, issues
 from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
-from castsim.machines.vector_function.timing_facts import FACTS
 from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
@@ -59,7 +58,7 @@ class _FrontEnd:
             before = account.spans[-1].until if account.spans else 0
             account.settle(cause, min(cycles, before + wait // TICKS), held.line)
         account.settle(Cause.DRAIN, cycles, held.line)
-        return ScopeTiming(cycles, tuple(account.spans), frozenset((*FACTS, *board.used)))
+        return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used))
 
     # ---------------------------------------------------------------------------------------------------------- loops
 
