@@ -91,6 +91,7 @@ class Board:
     def begin_trip(self) -> None:
         """Begin a trip: its lines pass the memory path together."""
         self._arrival, self._through = self.account.now, None
+        self._ports.begin_trip(self.account.now)
 
     def _arrive(self) -> None:
         """Begin a cycle of the front end."""

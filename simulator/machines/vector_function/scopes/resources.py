@@ -67,28 +67,29 @@ class Registers:
 class Ports:
     """Execution ports: each starts one instruction a cycle, and one of its results returns a cycle.
 
-    The first port is the serial one. A special function keeps others of its kind from its port for some cycles, all
-    else may start behind it.
+    A special function keeps others of its kind from its port for some cycles, all else may start behind it. Converts
+    and their like pass a serial port.
     """
 
     def __init__(self, ports: int) -> None:
         self._starts = [_Cycles() for _ in range(ports)]
         self._results: list[set[int]] = [set() for _ in range(ports)]
         self._special: list[set[int]] = [set() for _ in range(ports)]
+        self._serial = 0
 
     def start(self, ready: int, latency: int) -> int:
         """Start an instruction on whichever port is first; return when."""
         tick, port = min((self._first(port, ready, latency), port) for port in range(len(self._starts)))
         return self._take(port, tick, latency)
 
+    def begin_trip(self, tick: int) -> None:
+        """Begin a trip: the serial port, for whose work the front end leaves time, is free for it."""
+        self._serial = tick
+
     def start_serial(self, ready: int, held: int) -> int:
-        """Start an instruction that only the first port executes, which it holds for so long."""
-        starts, cycles = self._starts[0], max(1, held // TICKS)
-        tick = ready
-        while any(tick // TICKS + cycle in starts for cycle in range(cycles)):
-            tick = _next_cycle(tick)
-        for cycle in range(cycles):
-            starts.take(tick // TICKS + cycle)
+        """Start an instruction that passes the serial port, which it holds for so long; those of a trip keep order."""
+        tick = max(ready, self._serial)
+        self._serial = tick + held
         return tick
 
     def start_special(self, ready: int, latency: int, held: int) -> int:
@@ -126,9 +127,6 @@ class _Cycles:
 
     def __init__(self) -> None:
         self._after: dict[int, int] = {}
-
-    def __contains__(self, cycle: int) -> bool:
-        return cycle in self._after
 
     def first(self, cycle: int) -> int:
         """Return the first cycle from this one on that is free."""

@@ -78,6 +78,8 @@ class _FrontEnd:
         self._repeats += repeats
         innermost = loop.innermost
         branches = repeats and innermost and self._branches(loop)
+        if branches:
+            self._branch(loop.line)
         for number, trip in enumerate(loop.trips):
             if innermost:
                 self._trip(trip, loop, repeats=repeats, branches=branches)
@@ -99,7 +101,7 @@ class _FrontEnd:
         if not loop.innermost:
             account.spend(Cause.LOOP_TURNAROUND, account.now + facts.function.row_loop, loop.line)
         else:
-            self._head([loop])
+            self._head([item for trip in loop.trips for item in trip])
         updates = sum(each.kind is Kind.LOAD and each.updates for each in body)
         if updates:
             board.used.add("timing.loads")
@@ -150,11 +152,14 @@ class _FrontEnd:
         """Send a trip; the front end is free for the next when its converts, loads and stores have been."""
         account, board = self._account, self._board
         if branches:
-            account.spend(Cause.SERIALISING_BRANCH, account.now + self._facts.function.branch, loop.line)
+            self._branch(loop.line)
         begun = account.now
-        if repeats:
+        hold = 0
+        if repeats or self._repeats:
             board.begin_trip()
-        hold = self._hold(trip) if repeats or self._repeats else 0
+            hold = self._hold(trip)
+        if branches:  # its stores leave behind the branch
+            board.released = begun + hold + branch_rest(self._facts.function.branch, hold)
         self._walk(trip)
         line = trip[0].instruction.line if trip and isinstance(trip[0], Issue) else loop.line
         if hold:
@@ -163,7 +168,10 @@ class _FrontEnd:
         if branches:
             rest = branch_rest(self._facts.function.branch, hold)
             account.spend(Cause.SERIALISING_BRANCH, account.now + rest, loop.line)
-            board.released = account.now
+
+    def _branch(self, line: int) -> None:
+        account = self._account
+        account.spend(Cause.SERIALISING_BRANCH, account.now + self._facts.function.branch, line)
 
     def _branches(self, loop: Loop) -> bool:
         found = any(
@@ -217,11 +225,11 @@ def _first_trips(loop: Loop) -> list[Issue]:
 
 
 def _straight(items: Sequence[Item]) -> list[Issue]:
-    """Return what stands in items themselves and in loops of theirs that hold no others and repeat."""
+    """Return what stands in items themselves and in loops of theirs that have a single trip."""
     found: list[Issue] = []
     for item in items:
         if isinstance(item, Issue):
             found.append(item)
-        elif item.innermost and (len(item.trips) == 1 or len(items) == 1):
-            found += [issue for trip in item.trips for issue in _straight(trip)]
+        elif len(item.trips) == 1:
+            found += _straight(item.trips[0])
     return found
