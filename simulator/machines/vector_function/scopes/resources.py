@@ -6,7 +6,7 @@ the oldest ready instruction: a younger one only takes a slot that no older one 
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections import defaultdict
 from heapq import heappush, heapreplace
 
@@ -74,7 +74,7 @@ class Ports:
     def __init__(self, ports: int) -> None:
         self._starts = [_Cycles() for _ in range(ports)]
         self._results: list[set[int]] = [set() for _ in range(ports)]
-        self._special: list[set[int]] = [set() for _ in range(ports)]
+        self._special: list[list[int]] = [[] for _ in range(ports)]
         self._serial = 0
 
     def start(self, ready: int, latency: int) -> int:
@@ -95,17 +95,17 @@ class Ports:
     def start_special(self, ready: int, latency: int, held: int) -> int:
         """Start a special function on whichever port is first; those of one port are `held` apart."""
         tick, port = min((self._first_special(port, ready, latency, held), port) for port in range(len(self._starts)))
-        self._special[port].add(tick // TICKS)
+        insort(self._special[port], tick)
         return self._take(port, tick, latency)
 
     def _first_special(self, port: int, tick: int, latency: int, held: int) -> int:
-        distance = held // TICKS
+        special = self._special[port]
         while True:
             tick = self._first(port, tick, latency)
-            cycle = tick // TICKS
-            if self._special[port].isdisjoint(range(cycle - distance + 1, cycle + distance)):
+            near = bisect_right(special, tick - held)
+            if near == len(special) or special[near] >= tick + held:
                 return tick
-            tick = _next_cycle(tick)
+            tick = special[near] + held
 
     def _first(self, port: int, tick: int, latency: int) -> int:
         starts, results = self._starts[port], self._results[port]

@@ -45,7 +45,9 @@ class _FrontEnd:
         if any(isinstance(item, Loop) and _repeats(item) for item in self._scope.body):
             account.spend(Cause.LOOP_TURNAROUND, account.now + function.setup)
         board.begin_trip()
-        self._head(self._scope.body)
+        straight = _straight(self._scope.body)
+        self._head(straight)
+        self._updates(straight)
         self._walk(self._scope.body)
         cycles = function_end(board.completed, account.now, function.drain)
         held = board.held
@@ -97,16 +99,11 @@ class _FrontEnd:
         """Set up an outermost loop: what a nest costs before its first trip, and the memory path of its lines."""
         facts, account, board = self._facts, self._account, self._board
         timing = facts.target.timing
-        body = [issue.instruction for issue in _first_trips(loop)]
         if not loop.innermost:
             account.spend(Cause.LOOP_TURNAROUND, account.now + facts.function.row_loop, loop.line)
         else:
-            self._head([item for trip in loop.trips for item in trip])
-        updates = sum(each.kind is Kind.LOAD and each.updates for each in body)
-        if updates:
-            board.used.add("timing.loads")
-            after = account.now + updates * ticks(timing.loads.post_update_cycles)
-            account.spend(Cause.LOOP_TURNAROUND, after, loop.line)
+            self._head([item for trip in loop.trips for item in trip if isinstance(item, Issue)])
+        self._updates(_first_trips(loop))
         inner = _innermost(loop)
         lines = sum(issue.instruction.kind is Kind.LOAD for issue in inner.trips[0] if isinstance(issue, Issue))
         stores = any(isinstance(issue, Issue) and issue.instruction.kind is Kind.STORE for issue in inner.trips[0])
@@ -121,13 +118,17 @@ class _FrontEnd:
             board.used.add("timing.memory_path")
         board.path = MemoryPath(hold, opened)
 
-    def _head(self, items: Sequence[Item]) -> None:
+    def _updates(self, issued: Sequence[Issue]) -> None:
+        """Loads that advance their addresses themselves take longer to set up."""
+        updating = [each.instruction for each in issued if each.instruction.updates]
+        if updating:
+            self._board.used.add("timing.loads")
+            delay = len(updating) * ticks(self._facts.target.timing.loads.post_update_cycles)
+            self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + delay, updating[0].line)
+
+    def _head(self, issued: Sequence[Issue]) -> None:
         """Unpacking loads outside of nested loops delay the start."""
-        loads = [
-            issue
-            for issue in _straight(items)
-            if issue.instruction.kind is Kind.LOAD and issue.instruction.unpacks
-        ]
+        loads = [issue for issue in issued if issue.instruction.unpacks]
         if loads:
             self._board.used.add("timing.unpack_head")
             size = sum(issue.instruction.size for issue in loads)
