@@ -5,4 +5,15 @@ from castsim.machines.vector_function.scopes.operation import MicroFunction
 from castsim.machines.vector_function.scopes.scope import Instruction, Issue, Item, Kind, Loop, Scope
 from castsim.machines.vector_function.scopes.timing import time_scope
 
-__all__ = ["Instruction", "Issue", "Item", "Kind", "Loop", "MicroFunction", "Scope", "ScopeTiming", "Span", "time_scope"]
+__all__ = [
+    "Instruction",
+    "Issue",
+    "Item",
+    "Kind",
+    "Loop",
+    "MicroFunction",
+    "Scope",
+    "ScopeTiming",
+    "Span",
+    "time_scope",
+]

@@ -146,7 +146,9 @@ class Board:
             value = self._values.get(name)
             if value is None:
                 continue
-            there = value.loaded if value.loaded != NO_TICK else value.start + facts.forwarded(value.producer, instruction)
+            there = (
+                value.loaded if value.loaded != NO_TICK else value.start + facts.forwarded(value.producer, instruction)
+            )
             if there > ready:
                 ready, port, buffer = there, value.port, value.buffer
         ready = max(ready, self.account.now)

@@ -47,7 +47,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One executed instruction: the registers and masks that it reads and writes, the byte that its access begins at."""
+    """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at."""
 
     instruction: Instruction
     reads: tuple[int, ...] = ()

@@ -175,9 +175,7 @@ class _FrontEnd:
         account.spend(Cause.SERIALISING_BRANCH, account.now + self._facts.function.branch, line)
 
     def _branches(self, loop: Loop) -> bool:
-        found = any(
-            isinstance(item, Issue) and item.instruction.kind is Kind.SELECT for item in loop.trips[0]
-        )
+        found = any(isinstance(item, Issue) and item.instruction.kind is Kind.SELECT for item in loop.trips[0])
         if found:
             self._board.used.add("timing.branch")
         return found
@@ -204,9 +202,7 @@ class _FrontEnd:
 
 def _repeats(loop: Loop) -> bool:
     """Whether it, or a loop inside of it, has more than one trip."""
-    return len(loop.trips) > 1 or any(
-        isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip
-    )
+    return len(loop.trips) > 1 or any(isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip)
 
 
 def _innermost(loop: Loop) -> Loop:
