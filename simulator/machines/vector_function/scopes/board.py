@@ -16,6 +16,9 @@ from castsim.machines.vector_function.timing import loaded, store_asked, store_s
 from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.timing import Cause
 
+_REMEMBERED = 2000 * TICKS
+"""After so long the board forgets what lies behind the front end."""
+
 INTERLEAVING = "INTLV"
 """Stores of two registers have a distribution whose name begins so."""
 
@@ -70,6 +73,7 @@ class Board:
         self._lines: list[tuple[Cause, int]] = []
         self._cycle, self._sent, self._loads = NO_TICK, 0, 0
         self._latest_store = NO_TICK
+        self._forget_at = _REMEMBERED
         self._loaded = self._last_start = 0
         self._store_barrier = NO_TICK
         self._no_load_before = self._no_store_before = NO_TICK
@@ -90,6 +94,10 @@ class Board:
 
     def begin_trip(self) -> None:
         """Begin a trip: its lines pass the memory path together."""
+        if self.account.now > self._forget_at:
+            self._forget_at = self.account.now + _REMEMBERED
+            self._ports.forget(self.account.now)
+            self._groups.forget(self.account.now // TICKS)
         self._arrival, self._through = self.account.now, None
         self._ports.begin_trip(self.account.now)
 

@@ -7,13 +7,16 @@ the oldest ready instruction: a younger one only takes a slot that no older one 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import defaultdict
 from heapq import heappush, heapreplace
 
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.dataflow.timing import TICKS
 from castsim.machines.vector_function.timing import group_has_room
 from castsim.targets.vector_function import FunctionBufferPorts
+
+
+_LONG = 1000 * TICKS
+"""Longer than any special function holds its port."""
 
 
 class Queue:
@@ -98,6 +101,14 @@ class Ports:
         insort(self._special[port], tick)
         return self._take(port, tick, latency)
 
+    def forget(self, tick: int) -> None:
+        """Let go of the cycles before: nothing starts in them any more."""
+        cycle = tick // TICKS
+        for starts in self._starts:
+            starts.forget(cycle)
+        self._results = [{each for each in results if each >= cycle} for results in self._results]
+        self._special = [[each for each in special if each >= tick - _LONG] for special in self._special]
+
     def _first_special(self, port: int, tick: int, latency: int, held: int) -> int:
         special = self._special[port]
         while True:
@@ -142,32 +153,47 @@ class _Cycles:
         """Take a cycle."""
         self._after[cycle] = cycle + 1
 
+    def forget(self, cycle: int) -> None:
+        """Let go of the cycles before."""
+        self._after = {key: after for key, after in self._after.items() if key >= cycle}
+
 
 def _next_cycle(tick: int) -> int:
     return (tick // TICKS + 1) * TICKS
 
 
 class BufferGroups:
-    """The bank groups of the buffer as one launch uses them: reads and writes of each group in each cycle."""
+    """The bank groups of the buffer as one launch uses them: of each cycle, reads and then writes of every group."""
 
     def __init__(self, facts: FunctionBufferPorts) -> None:
         self._facts = facts
-        self._used: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+        self._used: dict[int, list[int]] = {}
 
     def grant(self, cycle: int, address: int, size: int, *, write: bool) -> int:
         """Ask in `cycle` for the blocks of an access; return the cycle in which the last one passes."""
-        last = cycle
+        groups, last = self._facts.groups, cycle
         for block in range(address // BLOCK, -(-(address + size) // BLOCK)):
-            last = max(last, self._pass(block % self._facts.groups, cycle, write=write))
+            last = max(last, self._pass(block % groups, cycle, write=write))
         return last
 
+    def forget(self, cycle: int) -> None:
+        """Let go of the cycles before: nothing asks for them any more."""
+        self._used = {key: used for key, used in self._used.items() if key >= cycle}
+
     def _pass(self, group: int, cycle: int, *, write: bool) -> int:
-        facts = self._facts
+        facts, groups = self._facts, self._facts.groups
         while True:
-            used = self._used[cycle * facts.groups + group]
+            used = self._used.get(cycle)
+            if used is None:
+                used = self._used[cycle] = [0] * (2 * groups)
             if group_has_room(
-                used[0], used[1], write, facts.reads_per_group, facts.reads_beside_write, facts.writes_per_group
+                used[group],
+                used[groups + group],
+                write,
+                facts.reads_per_group,
+                facts.reads_beside_write,
+                facts.writes_per_group,
             ):
-                used[write] += 1
+                used[groups * write + group] += 1
                 return cycle
             cycle += 1
