@@ -53,6 +53,8 @@ class WarningKind(StrEnum):
     """A program that ends behind its last bundle."""
     ENCODING = "encoding"
     """A bundle that is encoded otherwise than expected."""
+    UNDEFINED = "undefined"
+    """Bytes of an output that come from what nothing has defined."""
     WIDE_INPUT = "wide input"
     """Codes with bits above those that they should have."""
 

@@ -1,50 +1,104 @@
 """castsim: cycle-approximate, bit-exact simulation of the vector cast units of NPUs.
 
-    from castsim import run, cast, estimate, builtin
-    from castsim.targets import load_target
+    import castsim
 
-Nothing heavy is imported before one of the names is used.
+    castsim.cast([1.5, 70000.0], "f32", "f16", target="a2a3")
+    castsim.estimate("f32", "f16", 16, 256, target="a5").cycles
+    castsim.run("kernel.pto", inputs={"x": "random:1"})
+    castsim.lower("f32", "i8", target="a2a3", spec="tosa")
+
+Every refusal is a `castsim.CastsimError`. Nothing heavy is imported before one of the names is used.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+import sys as _sys
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from castsim.casting import cast
-    from castsim.estimating import Estimate, estimate
+    from castsim.estimating import Estimate, Estimates, estimate
+    from castsim.isa.errors import (
+        CastsimError,
+        EngineError,
+        IllegalError,
+        LimitError,
+        RaceError,
+        ReadError,
+        ScratchError,
+        StaleReadError,
+        TargetDataError,
+        TileError,
+    )
     from castsim.isa.reading import file_limit
+    from castsim.planning.conformance import Matrix, conform
+    from castsim.planning.lowering_answers import Answer, lower
     from castsim.running import Result, run
+    from castsim.targets import Target, load_target, target_names
     from castsim.tpc_compiler.builtins import BuiltinResult, builtin
 
 __version__ = "0.2.0"
-__all__ = ["BuiltinResult", "Estimate", "Result", "__version__", "builtin", "cast", "estimate", "file_limit", "run"]
+__all__ = [
+    "Answer",
+    "BuiltinResult",
+    "CastsimError",
+    "EngineError",
+    "Estimate",
+    "Estimates",
+    "IllegalError",
+    "LimitError",
+    "Matrix",
+    "RaceError",
+    "ReadError",
+    "Result",
+    "ScratchError",
+    "StaleReadError",
+    "Target",
+    "TargetDataError",
+    "TileError",
+    "__version__",
+    "builtin",
+    "cast",
+    "conform",
+    "estimate",
+    "file_limit",
+    "load_target",
+    "lower",
+    "run",
+    "target_names",
+]
 
 _HOMES = {
-    "builtin": "castsim.tpc_compiler.builtins",
-    "BuiltinResult": "castsim.tpc_compiler.builtins",
-    "run": "castsim.running",
-    "Result": "castsim.running",
-    "cast": "castsim.casting",
-    "file_limit": "castsim.isa.reading",
-    "estimate": "castsim.estimating",
-    "Estimate": "castsim.estimating",
-}
+    "castsim.casting": ("cast",),
+    "castsim.estimating": ("Estimate", "Estimates", "estimate"),
+    "castsim.isa.errors": (
+        "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",
+        "StaleReadError", "TargetDataError", "TileError",
+    ),
+    "castsim.isa.reading": ("file_limit",),
+    "castsim.planning.conformance": ("Matrix", "conform"),
+    "castsim.planning.lowering_answers": ("Answer", "lower"),
+    "castsim.running": ("Result", "run"),
+    "castsim.targets": ("Target", "load_target", "target_names"),
+    "castsim.tpc_compiler.builtins": ("BuiltinResult", "builtin"),
+}  # fmt: skip
+"""The names of each module that are also names of castsim."""
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({name for name in globals() if name.startswith("__")} | set(__all__))
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+def __getattr__(name: str) -> object:
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
         raise AttributeError(f"module 'castsim' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415 - not a name of castsim
 
-    return getattr(import_module(_HOMES[name]), name)
+    found = globals()[name] = getattr(import_module(home), name)
+    return found
 
 
 if __name__ == "simulator":  # a checkout's folder stands on the path under the former name
-    sys.modules.pop(__name__)
+    _sys.modules.pop(__name__)
     import castsim.former_name  # noqa: F401

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastAsked, TargetCast
@@ -28,15 +28,16 @@ from castsim.numerics import (
     finish_out,
     format_name,
     is_codes,
+    native_dtype,
 )
 from castsim.numerics.blocks import check_out, walk
 from castsim.targets import Target, load_target
 
 
 def cast(
-    array: Codes,
-    src: FormatLike,
-    dst: FormatLike,
+    array: ArrayLike,
+    src: FormatLike | None = None,
+    dst: FormatLike | None = None,
     *,
     rounding: str | None = None,
     overflow: str | None = None,
@@ -50,10 +51,15 @@ def cast(
 ) -> Codes:
     """Convert an array from one number format to another, bit-exactly.
 
+        cast(x, "f16"), cast(x, "f32", "f16"), cast([1.5, 300.0], "f32", "e4m3fn", target="a5")
+
     Args:
-        array: any shape. Unsigned integers of the storage width of a float format are codes, and codes come back;
+        array: any shape; lists and numbers are taken as `np.asarray` takes them, in the dtype of `src` if it is given.
+            Unsigned integers of the storage width of a float format are codes if `src` is given, and codes come back;
             native arrays come back in the native dtype of `dst`, or as codes where there is none.
-        src, dst: format names or aliases, or dtypes that only one format has for its own: np.float16, not float.
+        src, dst: format names or aliases (also as PyTorch writes its dtypes), or dtypes that only one format has for
+            its own: np.float16, not float. If only one format is given, it is `dst`, and `src` is the format of the
+            array's dtype: an array of np.uint8 then holds integers.
         rounding: rint, round, floor, ceil, trunc, odd, half_up, stochastic, hybrid; with `target` one of its modes
             or none. None: the default.
         overflow: saturate, wrap, special; not with `target`.
@@ -66,10 +72,15 @@ def cast(
         out: array to fill and return, of any layout; `array` itself where the widths agree, no other memory of it.
 
     Raises:
-        ReadError: unknown format, mode or dtype.
+        ReadError: unknown format, mode or dtype; numbers that `src` cannot hold.
         IllegalError: a mode or pair that the target or format does not have.
     """
-    src, dst = format_name(src), format_name(dst)
+    if dst is None:
+        src, dst = None, src
+    if dst is None:
+        raise ReadError("the format of the results is missing", legal=["cast(x, 'f16')", "cast(x, 'f32', 'f16')"])
+    dst = _name(dst)
+    array, src = _numbers(array, src)
     if target is None and saturation is None and not scratch and policy is None:
         source, destination, policy = _abstract_cast(src, dst, rounding, overflow)
         return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
@@ -102,6 +113,52 @@ def cast(
         finish_out(out, destination)
         return out
     return written if is_codes(array, source) else array_from_codes(written, destination)
+
+
+def _name(given: FormatLike) -> str:
+    """Return the name of a format, also of a dtype of PyTorch or its name, without importing that."""
+    text = given if isinstance(given, str) else repr(given)
+    return text.removeprefix(_TORCH) if text.startswith(_TORCH) else format_name(given)
+
+
+_TORCH = "torch."
+
+
+def _numbers(given: ArrayLike, src: FormatLike | None) -> tuple[Codes, str]:
+    """Return what is to be converted as an array, and the name of its format.
+
+    Raises:
+        ReadError: no array of numbers, no format for its dtype, or numbers that the format cannot hold.
+    """
+    if isinstance(given, np.ndarray | np.generic):
+        array: Codes = given  # type: ignore[assignment]  # a scalar of NumPy has what is used of an array
+        return array, _name(array.dtype if src is None else src)
+    name = None if src is None else _name(src)
+    native = None if name is None else native_dtype(format_named(name))
+    if name is not None and native is None:
+        raise ReadError(f"{name} has no numbers in NumPy: it comes as an array of codes", legal=("numpy.ndarray",))
+    try:
+        array = np.asarray(given)
+    except ValueError as error:  # lists of several lengths
+        raise ReadError(f"what is to be converted is not an array: {error}") from None
+    if name is None:
+        return array, _name(array.dtype)
+    return _held(array, name, native), name
+
+
+def _held(array: Codes, name: str, native: np.dtype[Any] | None) -> Codes:
+    """Return numbers in the dtype of a format; floats are rounded as NumPy rounds them.
+
+    Raises:
+        ReadError: integers that the format does not have, or something else than numbers.
+    """
+    whole = isinstance(format_named(name), IntFormat)
+    if array.size and array.dtype.kind not in ("biu" if whole else "biuf"):
+        raise ReadError(f"{name} holds {'integers' if whole else 'numbers'}, not {array.dtype}")
+    held = array.astype(native)
+    if whole and (held.astype(array.dtype) != array).any():
+        raise ReadError(f"{name} does not hold all of {str(array.tolist())[:60]}")
+    return held
 
 
 _BLOCK = 1 << 17

@@ -31,9 +31,20 @@ def refusal(capsys: Capture, *argv: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        ("", 2, "no command"),
-        ("rum kernel.pto", 2, "unknown command 'rum'"),
+        ("rum kernel.pto", 2, "unknown command 'rum' (see `castsim --help`)\n  legal: run"),
+        ("help rum", 2, "unknown command 'rum' (see `castsim --help`)\n  legal: run"),
+        ("xyzzy", 2, "unknown command 'xyzzy' (see `castsim --help`)\n  legal: run, targets"),
         ("--bogus run", 2, "unrecognized arguments: --bogus"),
+        (
+            "run a.pto --timing-onyl",
+            2,
+            "unrecognized arguments: --timing-onyl (see `castsim run --help`)\n  legal: --timing-only",
+        ),
+        (
+            "run a.pto --max-walks=5",
+            2,
+            "unrecognized arguments: --max-walks=5 (see `castsim run --help`)\n  legal: --max-walk",
+        ),
         ("run", 2, "required: PROGRAM"),
         ("run nowhere.pto", 2, "program 'nowhere.pto': No such file"),
         ("run a.pto b.pto", 2, "unrecognized arguments: b.pto"),

@@ -46,6 +46,17 @@ def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) 
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
+@pytest.mark.parametrize(
+    ("typed", "as_if"),
+    [([], ["--help"]), (["help"], ["--help"]), (["help", "run"], ["run", "--help"]), (["-V"], ["--version"])],
+)
+def test_short_ways_to_help_and_version(typed: list[str], as_if: list[str], capsys: Capture) -> None:
+    assert main(as_if) == 0
+    expected = capsys.readouterr()
+    assert main(typed) == 0
+    assert capsys.readouterr() == expected
+
+
 def test_help_names_every_command(capsys: Capture) -> None:
     assert main(["--help"]) == 0
     out = capsys.readouterr().out

@@ -189,7 +189,6 @@ def test_numpy_integers_are_single_shapes() -> None:
         ({"rows": 4000, "cols": 64}, TileError, "the buffer has 196608"),
         ({"rows": 4.0, "cols": 64}, ReadError, "not 4.0"),
         ({"rows": np.array([4.0]), "cols": 64}, ReadError, "rows: integers are wanted, not float64"),
-        ({"rows": np.array([4, 4, -4]), "cols": 64}, TileError, "shape 2"),
         ({"rows": 4, "cols": 64, "rounding": "up"}, ReadError, "rounding mode 'up'"),
         ({"rows": 4, "cols": 64, "saturation": "yes"}, ReadError, "saturation 'yes'"),
         ({"rows": 4, "cols": 64, "dst": "i8"}, IllegalError, "f32"),
@@ -208,9 +207,36 @@ def test_what_is_refused(arguments: dict[str, Any], error: type[CastsimError], m
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("src", "dst", "target"), [("f32", "f16", "a2a3"), ("bf16", "e2m1", "a5"), ("f32", "i16", "gaudi")]
+)
+def test_of_many_shapes_the_refused_are_nan_and_say_why(src: str, dst: str, target: str) -> None:
+    rows, cols = np.array([16, 3, -4, 1 << 20, 8, 16])[:, None], np.array([64, 63, 0, 128])
+    found = estimate(src, dst, rows, cols, target=target)
+    assert found.cycles.dtype == np.float64
+    for place in np.ndindex(found.cycles.shape):
+        shape = int(rows[place[0], 0]), int(cols[place[1]])
+        try:
+            alone = estimate(src, dst, *shape, target=target)
+        except (TileError, ScratchError) as error:
+            assert np.isnan(found.cycles[place]), shape
+            assert found.reasons[place] == error.message
+            assert found.bound_by[place] is None
+            assert not any(causes[place] for causes in found.causes.values())
+        else:
+            assert (found.cycles[place], found.bound_by[place]) == (alone.cycles, alone.bound_by)
+            assert found.reasons[place] is None
+            assert {cause: causes[place] for cause, causes in found.causes.items() if causes[place]} == alone.causes
+
+
+def test_where_every_shape_fits_cycles_are_integers() -> None:
+    found = estimate("f32", "f16", [4, 8], 64, target="a2a3")
+    assert found.cycles.dtype == np.int64
+    assert found.reasons.tolist() == [None, None]
+
+
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_a_tile_without_rows_is_refused_as_where_it_is_simulated(target: str) -> None:
     with pytest.raises(TileError, match="of 0 rows and 64 columns has no element"):
         estimate("f32", "f16", 0, 64, target=target)
-    with pytest.raises(TileError, match="of 0 rows and 64 columns has no element"):
-        estimate("f32", "f16", np.array([4, 0]), 64, target=target)
+    assert "of 0 rows and 64 columns has no element" in estimate("f32", "f16", [4, 0], 64, target=target).reasons[1]

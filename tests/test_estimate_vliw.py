@@ -98,7 +98,6 @@ def test_arrays_give_what_single_shapes_give(name: str) -> None:
         ({"dst": "f32"}, IllegalError, "converts nothing"),
         ({"dst": "e4m3fn"}, IllegalError, "e4m3fn"),
         ({"valid_cols": 65}, TileError, "4 x 65"),
-        ({"valid_rows": np.array([4, 5])}, TileError, "shape 1"),
     ],
 )
 def test_what_is_refused(arguments: dict[str, Any], error: type[CastsimError], message: str) -> None:

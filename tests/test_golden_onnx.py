@@ -11,6 +11,8 @@ import oracle
 import pytest
 from golden import SUBJECTS, as_codes, assert_same, format_name, load, nearest_bf16
 
+pytestmark = pytest.mark.smoke
+
 DATA = load("golden_onnx_cast.npz")
 NODES = load("golden_onnx_node.npz")
 CASES = [key for key in DATA if key.endswith(("__ref", "__ort"))]

@@ -11,6 +11,8 @@ import oracle
 import pytest
 from golden import SUBJECTS, VECTORS, assert_same
 
+pytestmark = pytest.mark.smoke
+
 TYPE = {
     **{f"S{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
     **{f"U{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},

@@ -15,6 +15,8 @@ from golden import SUBJECTS, as_codes, assert_same, format_name, load, nearest_b
 from castsim.isa import Overflow, Rounding, format_named
 from castsim.numerics import Policy, Scale, scaled_cast_codes
 
+pytestmark = pytest.mark.smoke
+
 DATA = load("golden_tosa_cast.npz")
 PAIRS = [key.removesuffix("__in") for key in DATA if key.endswith("__in")]
 DOUBLE_ROUNDING = 14

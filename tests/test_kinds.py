@@ -32,6 +32,8 @@ from castsim.targets.vliw import VliwTarget
 READERS = {
     "isa/pto/attributes.py": "reads attributes of program text",
     "isa/pto/control.py": "reads names of operations, some of which are refused by their beginnings",
+    "isa/pto/micro/reading.py": "reads words of program text",
+    "isa/pto/micro/types.py": "reads types of program text",
     "isa/pto/scalar_memory.py": "reads names of operations",
     "isa/pto/scalars.py": "reads numbers of program text",
     "isa/pto/tile_operations.py": "reads names of operations; the matrix unit's are an open list of beginnings",

@@ -10,6 +10,8 @@ from castsim import run
 from castsim.isa.formats import format_named
 from castsim.numerics import codes_from_array
 
+pytestmark = pytest.mark.smoke
+
 NAMES = sorted(path.stem for path in expected_reports.PROGRAMS.glob("*.pto"))
 
 

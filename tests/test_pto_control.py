@@ -48,7 +48,7 @@ def test_conditions() -> None:
     assert node == If("c", (Barrier(Pipe.V),))
 
 
-@pytest.mark.parametrize("kind", ["section.vector", "section.cube", "vecscope"])
+@pytest.mark.parametrize("kind", ["section.vector", "section.cube"])
 def test_sections(kind: str) -> None:
     assert last_of(f"pto.{kind} {{ pto.barrier <PIPE_V> }}") == Section(kind, (Barrier(Pipe.V),))
 

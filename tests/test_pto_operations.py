@@ -133,7 +133,6 @@ def test_bad_synchronisation(text: str, message: str, legal: str | None) -> None
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("%r = pto.castptr %p : !pto.ptr<f32> -> !pto.ptr<f16>", "pto.castptr"),
         ("%m = memref.alloc() : memref<4xf32>", "memref.alloc"),
         ("pto.reserve_buffer", "pto.reserve_buffer is not supported: known, not modelled"),
         ("%a = pto.import_reserved_buffer {}", "pto.import_reserved_buffer is not supported: known, not modelled"),
@@ -163,7 +162,6 @@ def test_what_is_not_modelled_is_refused_by_name_and_place(text: str, name: str)
         ("%v = pto.partition_veiw %p", "pto.partition_view"),
         ("pto.set_valid_shape %t", "pto.set_validshape"),
         ("pto.bariier <PIPE_V>", "pto.barrier"),
-        ("pto.pipe_barrier <PIPE_V>", "pto.barrier"),
         ("retrun", "return"),
         ("pto.section.vectr { }", "pto.section.vector"),
     ],

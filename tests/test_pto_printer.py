@@ -64,7 +64,7 @@ func.func @entry(%p: !pto.ptr<f32>, %n: index, %w: i32, %x: f32, %u: ui8, %q: i6
   pto.record_event[#pto.pipe_event_type<TLOAD>, #pto.sync_op_type<TVEC>, #pto.event<EVENT_ID1>]
   pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID1"]
   pto.barrier_sync[#pto.sync_op_type<TVEC>]
-  pto.section.vector { pto.vecscope { pto.barrier <PIPE_ALL> } }
+  pto.section.vector { pto.vecscope { pto.mem_bar "VST_VLD" } }
   scf.for %j = %w to %w step %w : i32 { scf.yield }
   %l:2, %m = scf.for %j = %n to %n step %c1 iter_args(%e = %w, %f = %w, %o = %x) -> (i32, i32, f32) {
     %b:2 = scf.if %less -> (i32, f32) { scf.yield %e, %o : i32, f32 } else { scf.yield %f#0, %o : i32, f32 }
@@ -106,7 +106,7 @@ def test_canonical_text() -> None:
         "    scf.for %i = %n to %n step %n {\n"
         "      pto.tcvt ins(%s {rmode = #pto<round_mode FLOOR>, sat_mode = #pto<saturation_mode ON>} : "
         "!pto.tile_buf<vec, 16x64xf32>) outs(%d : !pto.tile_buf<vec, 16x64xi16>)\n"
-        "      pto.vecscope {\n        pto.barrier <PIPE_V>\n      }\n"
+        '      pto.vecscope {\n        pto.mem_bar "VST_VLD"\n      }\n'
         "    }\n"
         "    %c = arith.constant true\n    scf.if %c {\n      pto.barrier <PIPE_V>\n"
         "    } else {\n      pto.barrier <PIPE_M>\n    }\n    return\n  }\n}\n"

@@ -136,7 +136,7 @@ def test_every_location(location: str) -> None:
         ("!pto.tile<f32, 16, 64, row_major, NoneBox, None, Zero>", "unknown block layout", ("RowMajor", "ColMajor")),
         ("!pto.tile<f32, 16, 64, RowMajor, NoneBox, None, Nil>", "unknown pad", ("Null", "Zero", "Max", "Min")),
         ("!pto.tilebuf<vec, 16x64xf32>", "unknown type", None),
-        ("!pto.vreg<64xf32>", "not supported", None),
+        ("!pto.eventid_array", "not supported", None),
         ("!pto.async_session", "not supported", None),
         ("!pto.ptr<f32, gm, gm>", "at most a memory space", ()),
         ("!pto.ptr<f32, l1>", "unknown memory space", ("gm", "ub")),

@@ -19,6 +19,8 @@ from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause
 
+pytestmark = pytest.mark.smoke
+
 NAMES = expected_reports.names()
 PIPELINED, STALE = "tpc_f32_i32_pipelined_goya", "tpc_f32_i32_pipelined_stale_goya"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from castsim.isa.pto import scalar_memory, scalars, synchronisation, tcvt, tile_alias_forms, tile_operations
 from castsim.isa.pto.attributes import check_keys, read_attributes
 from castsim.isa.pto.lexer import TokenKind
+from castsim.isa.pto.micro import reading
 from castsim.isa.pto.program import Call, For, If, Operation, Return, ScalarType, Section, Type, Yield
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
@@ -20,7 +21,6 @@ _LOOP_TYPES = ("index", "i64", "i32", "i16", "i8")
 SECTIONS = ("section.vector", "section.cube", "vecscope")
 
 _REFUSED: dict[str, str] = {
-    "pto.castptr": "pointer arithmetic belongs to vector-level programs",
     "pto.reserve_buffer": "known, not modelled: bytes that kernels of several cores share",
     "pto.import_reserved_buffer": "known, not modelled: bytes that kernels of several cores share",
     "pto.get_block_idx": "one core is modelled; pass the block index as an argument",
@@ -60,6 +60,11 @@ def read_region(reader: PtoReader, terminator: type[Yield] | type[Return] | None
     of its own to put there.
     """
     reader.expect("{")
+    return _read_rest(reader, terminator)
+
+
+def _read_rest(reader: PtoReader, terminator: type[Yield] | type[Return] | None = None) -> tuple[Operation, ...]:
+    """Read what follows the opening brace of a region, its closing one included."""
     reader.nest()
     body: list[Operation] = []
     while not reader.take("}"):
@@ -216,6 +221,46 @@ def _read_section(reader: PtoReader, statement: Statement) -> Operation:
     return Section(statement.operation, body, span=statement.span)
 
 
+def _read_strict_scope(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `(%a, %b) { ^bb0(%x: T, %y: U): ... } : (T, U) -> ()`; the body sees outer values only by these names."""
+    statement.no_result(reader)
+    reader.expect("(")
+    outer = reader.listed(reader.operand, ")")
+    reader.expect("{")
+    reader.scope.enter()
+    index = reader.position
+    reader.next_of(TokenKind.BLOCK, "the head of the body", ("^bb0(%x: T):",))
+    inner: list[tuple[str, Type]] = []
+    if reader.take("("):
+        inner = reader.listed(lambda: _read_own(reader), ")")
+    reader.expect(":")
+    if len(inner) != len(outer):
+        raise reader.error(f"{len(outer)} values for {len(inner)} names of the body", index)
+    for use, (_, kind) in zip(outer, inner, strict=True):
+        reader.check_use(use, kind)
+    body = _read_rest(reader)
+    reader.scope.leave()
+    reader.expect(":")
+    index = reader.position
+    reader.expect("(")
+    kinds = tuple(reader.listed(reader.type, ")"))
+    if kinds != tuple(kind for _, kind in inner):
+        raise reader.error(f"{statement.name} differs from its body in the types of its values", index)
+    reader.expect("->")
+    reader.expect("(")
+    reader.expect(")")
+    names = tuple(name for name, _ in inner)
+    return Section(statement.operation, body, names, tuple(use[0] for use in outer), kinds, span=statement.span)
+
+
+def _read_own(reader: PtoReader) -> tuple[str, Type]:
+    name, index = reader.new_name()
+    reader.expect(":")
+    kind = reader.type()
+    reader.define(name, kind, index)
+    return name, kind
+
+
 def _read_typed_values(reader: PtoReader, statement: Statement) -> tuple[tuple[str, ...], tuple[Type, ...]]:
     """Read `[%a, %b : T0, T1]`."""
     statement.no_result(reader)
@@ -270,6 +315,8 @@ HANDLERS: dict[str, Handler] = {
     **tile_alias_forms.HANDLERS,
     **tcvt.HANDLERS,
     **synchronisation.HANDLERS,
+    **reading.HANDLERS,
+    "pto.strict_vecscope": _read_strict_scope,
     **{f"pto.{section}": _read_section for section in SECTIONS},
     "scf.for": _read_for,
     "scf.if": _read_if,

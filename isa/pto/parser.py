@@ -15,7 +15,8 @@ from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
 from castsim.isa.pto.control import read_region
 from castsim.isa.pto.inlining import calls
 from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
-from castsim.isa.pto.program import Argument, Function, Program, RefusedFunction, Return, Type
+from castsim.isa.pto.micro.scopes import check_scopes
+from castsim.isa.pto.program import ENTRY_MARKS, Argument, Function, Program, RefusedFunction, Return, Type
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.scope import Scope
 from castsim.isa.pto.spelling import closest
@@ -176,7 +177,7 @@ class _Module:
         if end is None or name is None:
             self._check_characters(len(reader.kinds))
             raise error
-        marked = "pto.entry" in reader.texts[start:end]
+        marked = not set(ENTRY_MARKS).isdisjoint(reader.texts[start:end])
         self.refused.append(RefusedFunction(name, error, marked))
         self._seen = bisect_left(reader.unknown, end)
         reader.position = end
@@ -242,9 +243,10 @@ def _read_function(reader: PtoReader, functions: dict[str, Function]) -> None:
         _check_named(reader, arguments)
         body = read_region(reader, Return)
         _check_return(reader, body[-1] if body else None, results, name)
+        check_scopes(body)
     elif not private:
         reader.unexpected("'{'; only a private function may lack its body", ("{", "attributes", "func.func private"))
-    if "pto.entry" in attributes and results:
+    if results and not attributes.keys().isdisjoint(ENTRY_MARKS):
         raise reader.error(f"entry function @{name} must return nothing", name_index)
     span = reader.span(name_index)
     functions[name] = Function(name, arguments, body, sorted_texts(attributes), results, span=span)

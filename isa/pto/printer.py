@@ -11,6 +11,7 @@ from typing import Any
 
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.attributes import format_attributes
+from castsim.isa.pto.micro.printing import micro_text
 from castsim.isa.pto.program import (
     AddPointer,
     AllocTile,
@@ -28,6 +29,7 @@ from castsim.isa.pto.program import (
     GetTile,
     If,
     MakeView,
+    MicroOperation,
     Operation,
     PartitionView,
     Program,
@@ -97,6 +99,9 @@ def _print_body(body: Iterable[Operation], lines: _Lines, depth: int) -> None:
 def _print_nested(operation: For | If | Section, lines: _Lines, depth: int) -> None:
     margin = _INDENT * depth
     if isinstance(operation, Section):
+        if operation.kind == "strict_vecscope":
+            _print_strict_scope(operation, lines, depth)
+            return
         lines.append(f"{margin}pto.{operation.kind} {{")
         _print_body(operation.body, lines, depth + 1)
     elif isinstance(operation, For):
@@ -110,6 +115,18 @@ def _print_nested(operation: For | If | Section, lines: _Lines, depth: int) -> N
             lines.append(f"{margin}}} else {{")
             _print_body(operation.else_body, lines, depth + 1)
     lines.append(f"{margin}}}")
+
+
+def _print_strict_scope(scope: Section, lines: _Lines, depth: int) -> None:
+    margin, own = _INDENT * depth, zip(scope.carried, scope.types, strict=True)
+    lines.append(f"{margin}pto.strict_vecscope({_values(scope.initial)}) {{")
+    lines.append(f"{margin}^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):")
+    _print_body(scope.body, lines, depth + 1)
+    lines.append(f"{margin}}} : {_parenthesised(scope.types)} -> ()")
+
+
+def _micro(node: MicroOperation) -> str:
+    return _results(node.results) + micro_text(node)
 
 
 def _loop_head(loop: For) -> str:
@@ -313,6 +330,7 @@ _FORMS: dict[type, Callable[[Any], str]] = {
     ScalarAccess: _scalar_access,
     AddPointer: _add_pointer,
     CacheOperation: _cache_operation,
+    MicroOperation: _micro,
     Yield: _terminator,
     Return: _terminator,
 }

@@ -12,32 +12,44 @@ from dataclasses import dataclass, field
 from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
+from castsim.isa.pto.flags import Barrier, SetFlag, WaitFlag
+from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.names import Pipe, RoundMode
 from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
 from castsim.isa.pto.value_types import (
+    AlignType,
+    MaskType,
     MultiTileType,
     PartitionType,
     PointerType,
     ScalarType,
     TileType,
     Type,
+    VectorType,
     ViewType,
 )
 from castsim.isa.warning_text import Warnings
 
 __all__ = [
+    "AlignType",
     "AllocTiles",
+    "Barrier",
     "GetTile",
+    "MaskType",
+    "MicroOperation",
     "MultiTileType",
     "PartitionType",
     "Pipe",
     "PointerType",
     "RoundMode",
     "ScalarType",
+    "SetFlag",
     "Subview",
     "TileType",
     "Type",
+    "VectorType",
     "ViewType",
+    "WaitFlag",
 ]
 
 _INDEX = ScalarType("index")
@@ -161,37 +173,6 @@ class Tcvt(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class SetFlag(Located):
-    """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished.
-
-    `inserted` tells one that the text does not have; so do those of waits and barriers.
-    """
-
-    src: Pipe
-    dst: Pipe
-    event: int
-    inserted: bool = field(default=False, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class WaitFlag(Located):
-    """`pto.wait_flag[src, dst, id]`: holds `dst` until the matching signal arrives, and consumes it."""
-
-    src: Pipe
-    dst: Pipe
-    event: int
-    inserted: bool = field(default=False, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier(Located):
-    """`pto.barrier <PIPE>`: later instructions of the pipe wait until all earlier ones retired."""
-
-    pipe: Pipe
-    inserted: bool = field(default=False, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class SetValidShape(Located):
     """`pto.set_validshape %t, %r, %c : type`: gives a tile with dynamic valid extents new ones."""
 
@@ -295,10 +276,15 @@ class Return(Located):
 
 @dataclass(frozen=True, slots=True)
 class Section(Located):
-    """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube` or `vecscope`."""
+    """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube`, `vecscope` or
+    `strict_vecscope`, which alone has values of its own: `carried` inside stand for `initial` outside.
+    """
 
     kind: str
     body: tuple[Operation, ...]
+    carried: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
 
 
 Operation = (
@@ -327,7 +313,12 @@ Operation = (
     | Yield
     | Return
     | Section
+    | MicroOperation
 )
+
+
+ENTRY_MARKS = ("pto.entry", "pto.kernel")
+"""Attributes of functions that are kernels' entries: of tile programs, and of the micro level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +343,12 @@ class Function(Located):
     @property
     def is_entry(self) -> bool:
         """Whether the text marks it as a kernel entry."""
-        return any(key == "pto.entry" for key, _ in self.attributes)
+        return any(key in ENTRY_MARKS for key, _ in self.attributes)
+
+    @property
+    def is_for_core(self) -> bool:
+        """Whether the text marks it as one that runs on a core: an entry, where the file marks none."""
+        return any(key == "pto.aicore" for key, _ in self.attributes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,18 @@ _POINTER = ("!pto.ptr<...>",)
 _FENCE = "#pto.fence_scope"
 
 
-def _pointer(reader: PtoReader, owner: str) -> tuple[PointerType, int]:
-    """Take a type that must be that of a pointer to global memory."""
+def _any_pointer(reader: PtoReader, owner: str) -> tuple[PointerType, int]:
+    """Take a type that must be that of a pointer."""
     index = reader.position
     kind = reader.type()
     if not isinstance(kind, PointerType):
         raise reader.error(f"{owner} works on pointers, not on {reader.texts[index]}", index, _POINTER)
+    return kind, index
+
+
+def _pointer(reader: PtoReader, owner: str) -> tuple[PointerType, int]:
+    """Take a type that must be that of a pointer to global memory."""
+    kind, index = _any_pointer(reader, owner)
     if kind.space == "ub":
         raise reader.error(f"{owner} reaches global memory; elements of tiles are for tgetval and tsetval", index)
     return kind, index
@@ -151,10 +157,10 @@ def _read_add_pointer(reader: PtoReader, statement: Statement) -> Operation:
     offset = reader.operand()
     reader.check_use(offset, _INDEX)
     reader.expect(":")
-    pointer, index = _pointer(reader, statement.name)
+    pointer, index = _any_pointer(reader, statement.name)
     reader.check_use(base, pointer, index)
     reader.expect("->")
-    result_type, result_index = _pointer(reader, statement.name)
+    result_type, result_index = _any_pointer(reader, statement.name)
     if result_type != pointer:
         raise reader.error(f"{statement.name} keeps the type of its pointer", result_index)
     result = statement.define_one(reader, pointer)

@@ -88,6 +88,7 @@ HANDLERS: dict[str, Handler] = {
     "pto.record_event": partial(_read_flag, SetFlag, _read_endpoint),
     "pto.wait_event": partial(_read_flag, WaitFlag, _read_endpoint),
     "pto.barrier": _read_barrier,
+    "pto.pipe_barrier": _read_barrier,
     "pto.barrier_sync": _read_barrier_sync,
 }
 """Reader of every synchronisation."""

@@ -10,7 +10,19 @@ from collections.abc import Callable
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.pto.program import MultiTileType, PartitionType, PointerType, ScalarType, TileType, Type, ViewType
+from castsim.isa.pto.micro.types import format_micro, read_align, read_mask, read_vector
+from castsim.isa.pto.program import (
+    AlignType,
+    MaskType,
+    MultiTileType,
+    PartitionType,
+    PointerType,
+    ScalarType,
+    TileType,
+    Type,
+    VectorType,
+    ViewType,
+)
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
 from castsim.isa.warning_text import WarningKind
@@ -40,6 +52,9 @@ LOWERED: dict[str, str] = {
 
 EXTENSIONS: dict[str, str] = {"hif8": "hif8", "f4E2M1x2": "e2m1", "f4E1M2x2": "e1m2", "s4": "i4"}
 """Element spellings of castsim alone."""
+
+NAMED: dict[str, str] = {f"!pto.{spelling}": EXTENSIONS[spelling] for spelling in ("hif8", "f4E2M1x2", "f4E1M2x2")}
+"""Element spellings of pointers and registers that are types of the dialect (docs/reference/micro.md section 1.2)."""
 
 _ELEMENT_SPELLING: dict[str, str] = {}
 for _spelling, _name in (*ELEMENTS.items(), *EXTENSIONS.items()):
@@ -77,8 +92,11 @@ _KNOWN = (
     "!pto.tensor_view",
     "!pto.partition_tensor_view",
     "!pto.tile",
+    "!pto.vreg",
+    "!pto.mask",
+    "!pto.align",
 )
-_UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session", "pto.vreg", "pto.mask")
+_UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 
 
 def read_element(field: FieldText, warn: Warn) -> str:
@@ -92,6 +110,8 @@ def read_element(field: FieldText, warn: Warn) -> str:
     text = field.text
     if text in ELEMENTS:
         return ELEMENTS[text]
+    if text in NAMED:
+        return NAMED[text]
     if text in LOWERED:
         lowered = f"element type {text} is read as {LOWERED[text]}, to which the vendor's front end lowers it"
         warn(WarningKind.ELEMENT_TYPE, lowered, field.span())
@@ -123,6 +143,8 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         if name in _UNSUPPORTED:
             raise source.error(f"type '!{name}' is not supported", start, len(text), _KNOWN)
         raise source.error(f"unknown type '!{name}'", start, len(name) + 1, closest(f"!{name}", _KNOWN))
+    if name == "pto.align":
+        return read_align(source, start, text)
     if match is None or match.group(2) is None:
         raise source.error(f"type '!{name}' needs parameters in '<...>'", start, len(text))
     fields = _split(source, start + match.start(2), match.group(2))
@@ -132,6 +154,10 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         return _read_several(fields, warn)
     if name == "pto.ptr":
         return _read_pointer(fields, warn)
+    if name == "pto.vreg":
+        return read_vector(fields, lambda field: read_element(field, warn), _own_spelling)
+    if name == "pto.mask":
+        return read_mask(fields)
     dims, element = _read_shaped(fields, warn)
     return ViewType(dims, element) if name == "pto.tensor_view" else PartitionType(dims, element)
 
@@ -153,10 +179,13 @@ def format_type(kind: Type) -> str:
     """
     if isinstance(kind, ScalarType):
         return _SCALAR_SPELLING.get(kind.name, kind.name)
+    if isinstance(kind, VectorType | MaskType | AlignType):
+        return format_micro(kind, _ELEMENT_SPELLING)
     if kind.element not in _ELEMENT_SPELLING:
         raise ReadError(f"format '{kind.element}' has no spelling in .pto", legal=_ELEMENT_SPELLING)
     element = _ELEMENT_SPELLING[kind.element]
     if isinstance(kind, PointerType):
+        element = kind.spelling or element
         return f"!pto.ptr<{element}>" if kind.space is None else f"!pto.ptr<{element}, {kind.space}>"
     if isinstance(kind, TileType):
         return format_tile(kind, element)
@@ -170,7 +199,7 @@ def format_type(kind: Type) -> str:
 def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:
     if text not in SCALARS:
         raise source.error(
-            f"unknown type '{text}'", start, len(text), closest(text, (*SCALARS, *_KNOWN), everything_up_to=24)
+            f"unknown type '{text}'", start, len(text), closest(text, (*SCALARS, *_KNOWN), everything_up_to=27)
         )
     return ScalarType(SCALARS[text])
 
@@ -198,11 +227,17 @@ def _read_pointer(fields: list[FieldText], warn: Warn) -> PointerType:
     if len(fields) > 2:
         raise fields[2].error("a pointer has an element type and at most a memory space")
     element = read_element(fields[0], warn)
+    spelling = _own_spelling(fields[0], element)
     if len(fields) == 1:
-        return PointerType(element)
+        return PointerType(element, spelling=spelling)
     if fields[1].text not in _SPACES:
         raise fields[1].error(f"unknown memory space '{fields[1].text}'", _SPACES)
-    return PointerType(element, fields[1].text)
+    return PointerType(element, fields[1].text, spelling)
+
+
+def _own_spelling(field: FieldText, element: str) -> str:
+    """Return how a text spells an element if a program keeps that: signed integers, and types of the dialect."""
+    return field.text if field.text in NAMED or field.text == f"s{element}" else ""
 
 
 def _read_shaped(fields: list[FieldText], warn: Warn) -> tuple[tuple[int | None, ...], str]:

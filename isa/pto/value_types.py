@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class PointerType:
 
     element: str
     space: str | None = None
+    spelling: str = field(default="", compare=False, repr=False)
+    """The element as the text has it, where that is not the canonical spelling: `si32`, `!pto.hif8`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +71,39 @@ class MultiTileType:
         return self.tile.element
 
 
-Type = ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType
+@dataclass(frozen=True, slots=True)
+class VectorType:
+    """`!pto.vreg<64xf32>`: a vector register of 256 bytes.
+
+    An element of the 4-bit formats `e1m2` and `e2m1` is a pair of them in one byte, the first in its low half.
+    """
+
+    lanes: int
+    element: str
+    spelling: str = field(default="", compare=False, repr=False)
+    """As that of a pointer."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a lane."""
+        return REGISTER_BITS // self.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class MaskType:
+    """`!pto.mask<b32>`: a predicate with a bit for every lane of `bits` bits: 8, 16 or 32."""
+
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlignType:
+    """`!pto.align`: the state of unaligned loads and stores."""
+
+
+REGISTER_BITS = 2048
+"""Bits of a vector register (docs/reference/micro.md section 1.2)."""
+
+Type = (
+    ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType | VectorType | MaskType | AlignType
+)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from castsim import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from castsim.commands.outcome import Outcome
     from castsim.isa.errors import ReadError
@@ -38,6 +38,9 @@ COMMANDS = (
 
 LONGEST = 4096
 """Characters of an argument: a path cannot be longer, and no number in digits needs to be."""
+
+LONGEST_NAME = 40
+"""Characters of a mistyped name that are compared with what is known."""
 
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
@@ -69,7 +72,17 @@ class Parser(argparse.ArgumentParser):
         Raises:
             ReadError: always.
         """
-        raise _refusal(f"{message} (see `{self.prog} --help`)")
+        near = [
+            option
+            for word in message.removeprefix(_UNRECOGNIZED).split()
+            if message.startswith(_UNRECOGNIZED) and word.startswith("-")
+            for option in _near(word.partition("=")[0], self._option_string_actions)
+        ]
+        raise _refusal(f"{message} (see `{self.prog} --help`)", legal=near)
+
+
+_UNRECOGNIZED = "unrecognized arguments: "
+"""How argparse begins to say that it does not know an option."""
 
 
 class _MainParser(Parser):
@@ -96,13 +109,20 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
 
     Raises:
         ReadError: unknown command or option, missing argument.
-        SystemExit: help or version was asked for and has been printed.
+        SystemExit: help or version was asked for, or nothing at all, and has been printed.
     """
     _check(arguments)
-    head = _main_parser().parse_args(arguments)
+    main = _main_parser()
+    head = main.parse_args(arguments)
+    if head.command == "help":
+        return parse([*head.rest[:1], "--help"])
+    if head.command is None:
+        main.print_help()
+        main.exit()
     if head.command not in COMMANDS:
-        what = "no command" if head.command is None else f"unknown command '{head.command}'"
-        raise _refusal(f"{what} (see `castsim --help`)", legal=COMMANDS)
+        raise _refusal(
+            f"unknown command '{head.command}' (see `castsim --help`)", legal=_near(head.command, COMMANDS) or COMMANDS
+        )
     command = _declaration(head.command)
     parser = Parser(
         prog=f"castsim {head.command}",
@@ -171,12 +191,12 @@ def _check(arguments: Sequence[str]) -> None:
 def _main_parser() -> _MainParser:
     parser = _MainParser(
         prog="castsim",
-        usage="castsim [--version] [--json FILE|-] [--quiet] [--max-file-bytes N] COMMAND ...",
+        usage="castsim [-V] [--json FILE|-] [--quiet] [--max-file-bytes N] COMMAND ...",
         description="Cycle-approximate, bit-exact simulator of the vector cast units of NPUs.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and leave")
     _declare_global(parser, Namespace(json=None, quiet=False, max_file_bytes=None))
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -198,6 +218,13 @@ def _declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> Non
 
 def _declaration(name: str) -> Command:
     return import_module(f"castsim.commands.{name}")
+
+
+def _near(word: str, known: Iterable[str]) -> list[str]:
+    """Return what was probably meant; nothing if it is like none of what is known."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a failing command line pays for it
+
+    return get_close_matches(word[:LONGEST_NAME], list(known), 3)
 
 
 def _refusal(message: str, legal: Sequence[str] = ()) -> ReadError:

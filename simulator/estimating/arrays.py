@@ -9,7 +9,7 @@ import numpy as np
 
 from castsim.estimating.arithmetic import Number, NumberFunctions, Shape, of_arrays
 from castsim.estimating.estimates import Estimate, Estimates
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, ScratchError, TileError
 from castsim.timing import Cause
 
 if TYPE_CHECKING:
@@ -49,15 +49,33 @@ class ArrayEstimator(ABC):
         size, arithmetic = known[0].size, of_arrays()
         cycles = np.zeros(size, np.int64)
         causes = np.zeros((len(Cause), size), np.int64)
-        for start in range(0, size, _CHUNK):
-            part = slice(start, start + _CHUNK)
+        reasons = np.full(size, None, object)
+
+        def estimated(start: int, stop: int) -> None:
+            """Estimate shapes together; if one is refused, each half by itself, down to the shape that is."""
+            part = slice(start, stop)
             shape = shape_of(*(None if value is None else value[part] for value in flat))
-            self.fill(start, shape, cycles[part], causes[:, part], arithmetic)
-        bounds = np.where(causes.any(0), causes.argmax(0), PLACE[Cause.EMPTY])
+            try:
+                self.fill(start, shape, cycles[part], causes[:, part], arithmetic)
+            except (TileError, ScratchError) as error:
+                cycles[part], causes[:, part] = 0, 0
+                if stop - start == 1:
+                    reasons[start] = error.message
+                    return
+                middle = (start + stop) // 2
+                estimated(start, middle)
+                estimated(middle, stop)
+
+        for start in range(0, size, _CHUNK):
+            estimated(start, min(size, start + _CHUNK))
+        refused = reasons != None  # noqa: E711 - element by element
+        bounds = np.array(list(Cause), object)[np.where(causes.any(0), causes.argmax(0), PLACE[Cause.EMPTY])]
+        bounds[refused] = None
         return Estimates(
-            cycles.reshape(extent),
-            np.array(list(Cause), object)[bounds].reshape(extent),
+            (np.where(refused, np.nan, cycles) if refused.any() else cycles).reshape(extent),
+            bounds.reshape(extent),
             {cause: row.reshape(extent) for cause, row in zip(Cause, causes, strict=True) if row.any()},
+            reasons.reshape(extent),
         )
 
 

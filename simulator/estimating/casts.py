@@ -157,8 +157,8 @@ def estimate(
             always suffices (docs/reference/a2a3.md section 3.5), or what is left of the buffer.
 
     Raises:
-        ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Of arrays, the first shape that is
-        refused.
+        ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Given arrays, a shape that does not
+            fit raises nothing: its cycles are NaN, and `reasons` says why.
     """
     estimator = estimator_of(target, format_name(src), format_name(dst), rounding, saturation, scratch)
     extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)

@@ -38,12 +38,15 @@ class Estimate:
 class Estimates:
     """Estimates of many shapes: `cycles` and every array of `causes` are int64, `bound_by` holds `Cause`s.
 
-    All have the shape to which the arguments broadcast. A cause that no shape has is missing.
+    All have the shape to which the arguments broadcast. A cause that no shape has is missing. Where a shape is refused
+    `reasons` says why (elsewhere None), `bound_by` is None and its causes are 0; `cycles` are then float64, NaN where
+    refused.
     """
 
-    cycles: NDArray[np.int64]
+    cycles: NDArray[np.int64] | NDArray[np.float64]
     bound_by: NDArray[np.object_]
     causes: Mapping[Cause, NDArray[np.int64]]
+    reasons: NDArray[np.object_]
 
 
 def timed_alone(chip: Target, lowered: LoweredInstruction, text: str) -> Estimate:

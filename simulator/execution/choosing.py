@@ -75,11 +75,15 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
 
 
 def entries(parsed: pto.Program) -> list[pto.Function]:
-    """Return the functions that can be meant without a name: those marked as entries, else those that nobody calls."""
+    """Return the functions that can be meant without a name.
+
+    Those marked as entries; without any those that nobody calls, of these the ones marked as for a core.
+    """
     functions = [function for function in parsed.functions if function.body is not None]
     marked = [function for function in functions if function.is_entry]
     called = {call.callee for function in functions for call in calls(function.body or ())}
-    return marked or [function for function in functions if function.name not in called]
+    free = [function for function in functions if function.name not in called]
+    return marked or [function for function in free if function.is_for_core] or free
 
 
 def _shown(names: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
     from castsim.machines.target_cast import CastAsked, TargetCast
@@ -27,6 +28,13 @@ class ComputeValues(Protocol):
 
     def __call__(self, tree: Tree, buffer: Bytes, arguments: Mapping[str, Bytes], *, shortcuts: bool = True) -> None:
         """See `castsim.machines.strided.values.compute`."""
+
+
+class MakeVectorUnit(Protocol):
+    """Makes a unit that executes vector instructions on a memory, changed in place."""
+
+    def __call__(self, memory: MicroMemory) -> VectorUnit:
+        """See `castsim.machines.vector_function.micro_unit.LaneUnit`."""
 
 
 class Machine(Protocol):
@@ -46,6 +54,15 @@ class Machine(Protocol):
 
         Raises:
             IllegalError: the target has no tile instructions.
+        """
+        ...
+
+    @property
+    def vector_unit(self) -> MakeVectorUnit:
+        """What makes the unit that executes vector instructions.
+
+        Raises:
+            IllegalError: programs cannot name the target's.
         """
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.machine import ComputeValues, Machine
+from castsim.machines.machine import ComputeValues, Machine, MakeVectorUnit
 from castsim.machines.registry import Parts
 from castsim.targets import Target, TileTarget
 
@@ -62,3 +62,17 @@ def compute_of(target: Target) -> ComputeValues:
         IllegalError: the target has no tile instructions.
     """
     return machine_of(target).compute
+
+
+def vector_unit_of(target: Target) -> MakeVectorUnit:
+    """Return what makes the unit that executes the target's vector instructions.
+
+    Raises:
+        IllegalError: the target has none that programs can name.
+    """
+    return machine_of(target).vector_unit
+
+
+def no_vector_instructions(target: Target) -> IllegalError:
+    """Return (not raise) the refusal of a program of vector instructions."""
+    return IllegalError(f"{target.name} does not run programs of vector instructions (vecscope)", legal=("a5",))

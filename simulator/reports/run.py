@@ -45,10 +45,14 @@ def run_document(report: RunReport) -> Document:
     """
     found: Document = {}
     for name in (*DOCUMENTED, *report.further):
-        found |= section(name).data(report)
+        part = section(name)
+        keys = part.data(report)
+        found |= dict.fromkeys(keys) if part.of_time and report.result.untimed else keys
     return found
 
 
 def run_text(report: RunReport, width: int) -> RenderableType:
     """Return the text of the report for a terminal of `width` columns."""
-    return Group(*(part for name in (*PRINTED, *report.further) for part in section(name).text(report, width)))
+    sections = [section(name) for name in (*PRINTED, *report.further)]
+    shown = (each for each in sections if not (each.of_time and report.result.untimed))
+    return Group(*(part for each in shown for part in each.text(report, width)))

@@ -36,10 +36,12 @@ class ReportSection:
     """A part of the report of a run, the constant `SECTION` of a module in `castsim.reports.sections`.
 
     `data` and `text` look at a finished run; `text` imports rich itself. `options` are those of `castsim run` that it
-    answers to. `refusal` gives, before anything runs, the reason for which a target has nothing that it could show.
+    answers to. `refusal` gives, before anything runs, the reason for which a target has nothing that it could show. One
+    `of_time` shows nothing, and has only nulls as data, where no cycles are known.
     """
 
     text: Lines
     data: Data = no_data
     options: tuple[str, ...] = ()
     refusal: Callable[[Target], str | None] = no_refusal
+    of_time: bool = False

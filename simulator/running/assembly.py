@@ -57,6 +57,11 @@ class AssemblyProgram:
         """Always None: what is issued is known once it has been walked."""
         return
 
+    @property
+    def untimed(self) -> str:
+        """The empty text: its cycles are modelled."""
+        return ""
+
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Walk the program to its end."""
         if how.values:

@@ -57,6 +57,8 @@ class Loaded:
     """What was inserted into a program without flags, as the tree has it; None if the program is taken as it is."""
     source: str = ""
     """The text of the program."""
+    untimed: str = ""
+    """Why it has no cycles; the empty text if it has."""
 
     def __repr__(self) -> str:
         return f"<Loaded {self.file} @{self.entry} on {self.target.name}>"
@@ -116,6 +118,11 @@ class LoadedProgram(Protocol):
     @property
     def tree(self) -> Tree | None:
         """The operations that the machine issues, whatever the values; None if that is known only once they are."""
+        ...
+
+    @property
+    def untimed(self) -> str:
+        """Why its cycles are not modelled; the empty text if they are."""
         ...
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.walk import Lowerer
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.loaded import LoadedProgram
+from castsim.running.micro import MicroProgram
 from castsim.running.reading import load_tiles
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, walking_of
@@ -36,7 +37,10 @@ def load_program(
     source = read_source(path, lambda: False)
     if source.language is not Language.TILES:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
-    return walking_of(source, request).program()
+    walking = walking_of(source, request)
+    if isinstance(walking, MicroProgram):
+        raise IllegalError(f"@{walking.entry} of '{path}' is a program of vector instructions, not of tiles")
+    return walking.program()
 
 
 def load(

@@ -27,6 +27,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of
 from castsim.running.loaded import Inputs, Issued, Treatment
+from castsim.running.micro import MicroProgram
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, Walking, walking_of
 from castsim.synchronisation.flags import INTERLOCK
@@ -75,6 +76,11 @@ class ReadingProgram:
     def tree(self) -> None:
         """None: what is issued is known once it has been walked."""
         return
+
+    @property
+    def untimed(self) -> str:
+        """The empty text: its cycles are modelled."""
+        return ""
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Walk the program with its inputs, then do as with any other tile program."""
@@ -185,7 +191,7 @@ def _sizes(uses: Mapping[str, ArgumentUse]) -> dict[str, tuple[int, ...]]:
     return {name: use.shape for name, use in uses.items()}
 
 
-def load_tiles(source: Source, request: LoadRequest) -> TileProgram | ReadingProgram:
+def load_tiles(source: Source, request: LoadRequest) -> TileProgram | ReadingProgram | MicroProgram:
     """Read a `.pto` program, choose target and entry; walk, lower and synchronise it unless its inputs decide the path.
 
     Raises:
@@ -193,6 +199,8 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram | ReadingPro
         IllegalError, TileError, ScratchError, LimitError: whatever an instruction is refused for.
     """
     walking = walking_of(source, request)
+    if isinstance(walking, MicroProgram):
+        return walking
     body = walking.function.body or ()
     if request.sync == INTERLOCK and any(isinstance(node, pto.ScalarAccess) for node in nodes(body)):
         raise ReadError(

@@ -11,7 +11,7 @@ from castsim.engines import engine_for, simulate
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
 from castsim.isa.codes import Codes
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import EngineError, ReadError
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Treatment
@@ -22,6 +22,10 @@ from castsim.timing import Listener, PipeTiming, Timing
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.findings import StaleRead
+
+
+_NO_TIMING = Timing(0, {}, (), (), frozenset())
+"""That of programs whose cycles are not modelled; nothing is shown of it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,11 +44,23 @@ class Result:
     def __repr__(self) -> str:
         outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
         loaded = self.loaded
-        return f"<Result {loaded.file} @{loaded.entry} on {loaded.target.name}: {self.cycles} cycles{outputs}>"
+        cycles = "no cycles" if self.untimed else f"{self.cycles} cycles"
+        return f"<Result {loaded.file} @{loaded.entry} on {loaded.target.name}: {cycles}{outputs}>"
+
+    @property
+    def untimed(self) -> str:
+        """Why the run has no cycles; the empty text if it has."""
+        return self.loaded.untimed
 
     @property
     def cycles(self) -> int:
-        """Cycles from the first instruction until every pipe is empty."""
+        """Cycles from the first instruction until every pipe is empty.
+
+        Raises:
+            EngineError: the program's cycles are not modelled.
+        """
+        if self.untimed:
+            raise EngineError(self.untimed)
         return self.timing.total
 
     @property
@@ -150,6 +166,8 @@ def run_loaded(
     issued = loaded.issue(inputs, how)
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded
+    if ready.untimed:
+        return Result(ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, issued.races)
     timing = simulate(ready.tree, ready.target, observer, engine=name, max_cycles=max_cycles, skip=skip)
     return Result(ready, name, issued.outputs, timing, issued.stale_reads, issued.races)
 

@@ -28,6 +28,7 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.running.micro import MicroProgram, is_micro, micro_program
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
@@ -127,8 +128,8 @@ class Walking:
         )
 
 
-def walking_of(source: Source, request: LoadRequest) -> Walking:
-    """Read a `.pto` program, and choose its target and entry.
+def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
+    """Read a `.pto` program, and choose its target and entry; one of vector instructions is ready with that.
 
     Raises:
         ReadError: it cannot be read, or has no such entry. IllegalError: the target runs no such programs.
@@ -146,6 +147,8 @@ def walking_of(source: Source, request: LoadRequest) -> Walking:
     function = inlined(parsed, function)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
     scalars, elements = split_arguments(function, request.args)
+    if is_micro(function):
+        return micro_program(file, text, function, chosen, scalars, parsed)
     chip = tile_target(chosen)
     flagged = has_flags(function.body or ())
     plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)

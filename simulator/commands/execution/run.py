@@ -30,6 +30,7 @@ from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import run_progress
 from castsim.reports.run import run_document, run_text
 from castsim.reports.run_report import RunReport
+from castsim.reports.sections import RUN
 from castsim.running import MAX_CYCLES, load, run_loaded
 from castsim.targets.options import watched, with_options
 
@@ -145,6 +146,8 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
     Raises:
         ReadError: one was given.
     """
+    if loaded.untimed:
+        _check_untimed(options, loaded)
     if loaded.language == Language.TILES.value:
         usual = {"--stale-reads": (options.stale_reads, "report"), "--pipeline": (options.pipeline, "checked")}
         for option, (value, default) in usual.items():
@@ -161,6 +164,27 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
     for option, was_given in given.items():
         if was_given:
             raise ReadError(f"{option} is about tile programs; {options.program} is assembly")
+
+
+def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
+    """Reject options about the cycles of a program that has none.
+
+    Raises:
+        ReadError: one was given.
+    """
+    given = {
+        "--timeline": options.timeline,
+        "--trace": options.trace is not None,
+        "--kanata": options.kanata is not None,
+        "--what-if": options.what_if is not None,
+        "--report": options.report != RUN,
+        "--engine": options.engine is not None,
+        "--sync": options.sync != "insert",
+        "--show-sync": options.show_sync,
+    }
+    for option, was_given in given.items():
+        if was_given:
+            raise ReadError(f"{option} has nothing to show: {loaded.untimed}")
 
 
 def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:

@@ -26,7 +26,7 @@ Run = Callable[[Namespace], "Result"]
 
 @dataclass(frozen=True, slots=True)
 class EntryOutcome:
-    """A function, and its cycles or why it has none."""
+    """A function, and its cycles, None if they are not modelled, or why it cannot be run."""
 
     name: str
     cycles: int | None
@@ -82,7 +82,8 @@ def _outcomes(options: Namespace, program: pto.Program, run: Run) -> Iterator[En
             given = [text for text in getattr(options, kind) if text.partition("=")[0] in known]
             setattr(changed, kind, given)
         try:
-            yield EntryOutcome(name, run(changed).cycles, None)
+            result = run(changed)
+            yield EntryOutcome(name, None if result.untimed else result.cycles, None)
         except (CastsimError, EngineError) as error:
             yield EntryOutcome(name, None, _one_line(error))
 
@@ -102,4 +103,6 @@ def _text(found: tuple[EntryOutcome, ...], failed: int) -> RenderableType:
 
 
 def _shown(one: EntryOutcome) -> str:
-    return f"{one.cycles} cycles" if one.error is None else f"failed: {one.error}"
+    if one.error is not None:
+        return f"failed: {one.error}"
+    return "no cycles: not modelled for vector instructions" if one.cycles is None else f"{one.cycles} cycles"

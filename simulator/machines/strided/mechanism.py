@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues
+from castsim.machines.machine import ComputeValues, MakeVectorUnit
+from castsim.machines.mechanisms import no_vector_instructions
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ class StridedMachine:
         from castsim.machines.strided.values import compute  # noqa: PLC0415
 
         return compute
+
+    @property
+    def vector_unit(self) -> MakeVectorUnit:
+        """Refuse: its programs have no vector instructions of this kind."""
+        raise no_vector_instructions(self.target)
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as a tile cast does."""

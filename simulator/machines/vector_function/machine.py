@@ -12,7 +12,7 @@ from castsim.execution.dataflow.values import Bytes, pack_nibbles, unpack_nibble
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format
-from castsim.machines.vector_function.lanes import convert_map, interleave_maps, lane_starts, load_maps, store_map
+from castsim.machines.vector_function.byte_maps import convert_map, interleave_maps, lane_starts, load_maps, store_map
 from castsim.machines.vector_function.operations import (
     Ascend,
     Bitwise,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues
+from castsim.machines.machine import ComputeValues, MakeVectorUnit
 from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ class VectorFunctionMachine:
         from castsim.machines.vector_function.values import compute  # noqa: PLC0415
 
         return compute
+
+    @property
+    def vector_unit(self) -> MakeVectorUnit:
+        """What makes the unit that computes on registers of bytes."""
+        from castsim.machines.vector_function.micro_unit import LaneUnit  # noqa: PLC0415
+
+        return partial(LaneUnit, target=self.target)
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as a tile cast does."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.formats import Format
-from castsim.machines.vector_function.lanes import convert_map, interleave_maps, lane_starts, load_maps, store_map
+from castsim.machines.vector_function.byte_maps import convert_map, interleave_maps, lane_starts, load_maps, store_map
 from castsim.machines.vector_function.machine import RegisterState
 from castsim.machines.vector_function.operations import (
     Bitwise,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues
-from castsim.machines.mechanisms import no_tiles
+from castsim.machines.machine import ComputeValues, MakeVectorUnit
+from castsim.machines.mechanisms import no_tiles, no_vector_instructions
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ class VliwMachine:
     def compute(self) -> ComputeValues:
         """Refuse: values of assembly are computed as it is walked."""
         raise no_tiles(self.target)
+
+    @property
+    def vector_unit(self) -> MakeVectorUnit:
+        """Refuse: its programs have no vector instructions of this kind."""
+        raise no_vector_instructions(self.target)
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as one CONVERT does."""

@@ -5,6 +5,7 @@ found.kind, found.plan.verdict, found.settings   # OPTIONS, CONFORMS, (("ctrl_48
 """
 
 from castsim.planning.lowering_answers.answer import Alternative, Answer, answer, answer_through
+from castsim.planning.lowering_answers.lower import lower
 from castsim.planning.lowering_answers.settings import Choice, Setting, changed, choices, settable, setting_of
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "answer_through",
     "changed",
     "choices",
+    "lower",
     "settable",
     "setting_of",
 ]

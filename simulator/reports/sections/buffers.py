@@ -24,4 +24,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text("buffers: none touched")
 
 
-SECTION = ReportSection(_text)
+SECTION = ReportSection(_text, of_time=True)

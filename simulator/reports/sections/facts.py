@@ -36,4 +36,4 @@ def shortened(text: str, limit: int = _SHORT) -> str:
     return text if len(text) <= limit else text[: limit - 3].rstrip() + "..."
 
 
-SECTION = ReportSection(_text, _data)
+SECTION = ReportSection(_text, _data, of_time=True)

@@ -15,6 +15,9 @@ from castsim.reports.section import ReportSection
 
 def _data(report: RunReport) -> Document:
     result = report.result
+    if result.untimed:
+        shown = document(result.loaded, "file", "entry", "target", file="program")
+        return {**shown, "engine": None, "total_cycles": None, "seconds": None, "untimed": result.untimed}
     return {
         **document(result.loaded, "file", "entry", "target", file="program"),
         **document(result, "engine", "cycles", cycles="total_cycles"),
@@ -27,6 +30,11 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     result = report.result
     target = result.loaded.target
     yield Text.assemble((f"{result.loaded.file} @{result.loaded.entry}", "bold"))
+    if result.untimed:
+        yield Text(f"target {target.name} ({target.title})")
+        yield Text(f"no cycles: {result.untimed}", style="bold yellow")
+        yield Text()
+        return
     yield Text(f"target {target.name} ({target.title}), engine {result.engine}")
     time = duration(report.seconds)
     clock = f"{target.frequency.megahertz} MHz"

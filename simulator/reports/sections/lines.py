@@ -93,4 +93,4 @@ def _line_table(report: RunReport, width: int) -> Table:
     return made
 
 
-SECTION = ReportSection(_text, _data)
+SECTION = ReportSection(_text, _data, of_time=True)

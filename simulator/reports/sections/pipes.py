@@ -53,4 +53,4 @@ def _style(cause: Cause) -> str:
     return "dim" if cause in WAITING else "yellow"
 
 
-SECTION = ReportSection(_text, _data)
+SECTION = ReportSection(_text, _data, of_time=True)

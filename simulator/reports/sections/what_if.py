@@ -46,4 +46,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield indented(Text(f"no gain: {', '.join(idle)}"))
 
 
-SECTION = ReportSection(_text, _data, options=("--what-if",))
+SECTION = ReportSection(_text, _data, options=("--what-if",), of_time=True)

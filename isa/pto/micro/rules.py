@@ -1,0 +1,192 @@
+"""What the verifier asks of a micro operation beyond its operands: elements, distribution modes, types of results.
+
+Source: docs/reference/micro.md sections 2 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.pto.micro.conversions import (
+    check_attributes,
+    check_mask,
+    check_truncation,
+    conversion,
+    undocumented_rounding,
+)
+from castsim.isa.pto.micro.distributions import OF_OPERATION
+from castsim.isa.pto.micro.form import Form
+from castsim.isa.pto.micro.forms import BURSTS, COPIES, ROWS
+from castsim.isa.pto.micro.nodes import MicroOperation
+from castsim.isa.pto.micro.types import lane_bits
+from castsim.isa.pto.reader import PtoReader
+from castsim.isa.pto.types import format_type
+from castsim.isa.pto.value_types import MaskType, PointerType, ScalarType, VectorType
+from castsim.isa.warning_text import WarningKind
+
+Where = Mapping[str, int]
+"""Tokens of words, by what these tell."""
+
+
+def check(reader: PtoReader, node: MicroOperation, form: Form, where: Where) -> None:
+    """Reject what the vector unit does not have.
+
+    Raises:
+        IllegalError: an element, a mode or a result that the operation does not take.
+    """
+    register = _register(node)
+    elements = ROWS[node.mnemonic].elements
+    if elements and register is not None and register.element not in elements:
+        _refuse(node, f"does not take elements of {register.element}", elements)
+    if "dist" in form.words or "dist" in form.keys:
+        _check_distribution(reader, node, where)
+    rule = _RULES.get(node.mnemonic)
+    if rule is not None:
+        try:
+            rule(node)
+        except IllegalError as error:
+            raise error.at(node.span) from None
+    if node.mnemonic == "vcvt":
+        _note_rounding(reader, node)
+
+
+def _register(node: MicroOperation) -> VectorType | None:
+    kinds = (*node.operand_types, *node.result_types)
+    return next((kind for kind in kinds if isinstance(kind, VectorType)), None)
+
+
+def _refuse(node: MicroOperation, text: str, legal: tuple[str, ...] = ()) -> NoReturn:
+    raise IllegalError(f"pto.{node.mnemonic} {text}", span=node.span, legal=legal)
+
+
+def _check_distribution(reader: PtoReader, node: MicroOperation, where: Where) -> None:
+    """Reject a mode whose width neither value nor pointer has, and a mask of another width than the mode's."""
+    modes = OF_OPERATION[node.mnemonic]
+    name = node.word("dist") or "NORM"
+    mode = modes[name]
+    span = reader.span(where["dist"]) if "dist" in where else node.span
+    if not mode.supported:
+        legal = tuple(each for each, found in modes.items() if found.supported)
+        raise IllegalError(f"{name} is not supported by the vector unit of the A5", span=span, legal=legal)
+    register = _register(node)
+    if register is None:
+        return
+    pointer = next(kind for kind in node.operand_types if isinstance(kind, PointerType))
+    widths = {lane_bits(register.element), lane_bits(pointer.element)}
+    if mode.lanes and not widths & set(mode.lanes):
+        legal = tuple(each for each, found in modes.items() if found.supported and widths & set(found.lanes))
+        shown = f"{name} is for elements of {' or '.join(map(str, mode.lanes))} bits"
+        raise IllegalError(
+            f"{shown}; {format_type(register)} has {lane_bits(register.element)}", span=span, legal=legal
+        )
+    if node.mnemonic == "vsts" and name == "NORM" and lane_bits(register.element) == 64:
+        raise IllegalError("elements of 64 bits have no default mode", span=span, legal=('{dist = "NORM_B32"}',))
+    if node.mnemonic == "vsts" and mode.masked:
+        _check_mask(node, mode.mask or lane_bits(register.element), name)
+
+
+def _check_mask(node: MicroOperation, bits: int, name: str) -> None:
+    mask = next(kind for kind in node.operand_types if isinstance(kind, MaskType))
+    if mask.bits != bits:
+        _refuse(node, f"with {name} takes a mask of b{bits}, not of b{mask.bits}", (f"!pto.mask<b{bits}>",))
+
+
+def _check_castptr(node: MicroOperation) -> None:
+    source, result = node.operand_types[0], node.result_types[0]
+    for kind in (source, result):
+        if isinstance(kind, ScalarType) and kind.name != "i64":
+            _refuse(node, f"takes addresses of i64, not of {kind.name}", ("i64",))
+    if isinstance(source, ScalarType) and isinstance(result, PointerType) and result.space != "ub":
+        _refuse(node, "makes UB pointers of addresses; global memory is reached through arguments", ("ub",))
+    spaces = {kind.space == "ub" for kind in (source, result) if isinstance(kind, PointerType)}
+    if len(spaces) > 1:
+        _refuse(node, "keeps the memory that a pointer points to")
+
+
+_PACKED = {"i32": "u16", "u32": "u16", "i16": "u8", "u16": "u8"}
+_UNPACKED = {"i8": "i16", "i16": "i32", "u8": "u16", "u16": "u32"}
+
+
+def _check_pack(node: MicroOperation) -> None:
+    source, result = node.operand_types[0], node.result_types[0]
+    assert isinstance(source, VectorType) and isinstance(result, VectorType)
+    if result.element != _PACKED[source.element]:
+        wide = 2 * source.lanes
+        _refuse(node, f"packs {source.element} to {_PACKED[source.element]}", (f"{wide}x{_PACKED[source.element]}",))
+
+
+def _check_unpack(node: MicroOperation) -> None:
+    source, result = node.operand_types[0], node.result_types[0]
+    assert isinstance(source, VectorType) and isinstance(result, VectorType)
+    if lane_bits(result.element) != 2 * lane_bits(source.element):
+        half = source.lanes // 2
+        _refuse(node, f"makes lanes of twice the width of {source.element}", (f"{half}x{_UNPACKED[source.element]}",))
+
+
+def _check_same_width(node: MicroOperation) -> None:
+    one, other = (kind for kind in node.operand_types[:2] if isinstance(kind, VectorType))
+    if one.lanes != other.lanes or other.element[0] not in "iu":
+        _refuse(node, f"takes integers of {lane_bits(one.element)} bits beside {format_type(one)}")
+
+
+def _check_half_mask(node: MicroOperation) -> None:
+    source, result = node.operand_types[0], node.result_types[0]
+    assert isinstance(source, MaskType) and isinstance(result, MaskType)
+    wanted = source.bits // 2 if node.mnemonic == "ppack" else source.bits * 2
+    if result.bits not in (wanted, source.bits):
+        _refuse(node, f"of b{source.bits} gives b{wanted}, not b{result.bits}", (f"!pto.mask<b{wanted}>",))
+
+
+def _check_conversion(node: MicroOperation) -> None:
+    source, mask = node.operand_types
+    result = node.result_types[0]
+    assert isinstance(source, VectorType) and isinstance(result, VectorType) and isinstance(mask, MaskType)
+    pair = conversion(source.element, result.element)
+    check_attributes(pair, dict(node.attributes))
+    check_mask(pair, mask.bits)
+
+
+def _note_rounding(reader: PtoReader, node: MicroOperation) -> None:
+    """Warn of a rounding that the verifier lets through and no text gives a meaning for the pair."""
+    source, result, rounding = node.operand_types[0], node.result_types[0], node.word("rnd")
+    assert isinstance(source, VectorType) and isinstance(result, VectorType)
+    reason = rounding and undocumented_rounding(conversion(source.element, result.element), rounding)
+    if reason:
+        reader.warn(WarningKind.ROUNDING, f"vcvt {source.element} -> {result.element}: {reason}", node.span)
+
+
+def _check_truncation(node: MicroOperation) -> None:
+    source, rounding = node.operand_types[0], node.word("rnd")
+    assert isinstance(source, VectorType) and rounding is not None
+    check_truncation(source.element, rounding)
+
+
+def _check_transfer(node: MicroOperation) -> None:
+    """Reject a transfer between elements of different widths, and groups that it lacks or has twice."""
+    source, destination = node.operand_types[:2]
+    assert isinstance(source, PointerType) and isinstance(destination, PointerType)
+    if lane_bits(source.element) != lane_bits(destination.element):
+        _refuse(node, "moves elements of one width", (format_type(source),))
+    names = [name for name, _ in node.groups]
+    if node.mnemonic in BURSTS and names.count("nburst") != 1:
+        _refuse(node, "needs nburst, once", ("nburst(%count, %source_stride, %destination_stride)",))
+    if names.count("pad") > 1:
+        _refuse(node, "pads once", ("pad(%value)",))
+
+
+_RULES: Mapping[str, Callable[[MicroOperation], None]] = {
+    "castptr": _check_castptr,
+    "vcvt": _check_conversion,
+    "vtrc": _check_truncation,
+    **dict.fromkeys((*BURSTS, *COPIES), _check_transfer),
+    "vpack": _check_pack,
+    "vsunpack": _check_unpack,
+    "vzunpack": _check_unpack,
+    "vselr": _check_same_width,
+    "vshl": _check_same_width,
+    "vshr": _check_same_width,
+    "ppack": _check_half_mask,
+    "punpack": _check_half_mask,
+}

@@ -1,0 +1,60 @@
+"""What may stand inside of a vecscope and what outside (docs/reference/micro.md section 1.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.pto.micro.forms import ROWS, Place
+from castsim.isa.pto.micro.nodes import MicroOperation
+from castsim.isa.pto.program import Barrier, CacheOperation, For, If, Operation, Section, SetFlag, WaitFlag
+
+SCOPES = ("vecscope", "strict_vecscope")
+"""Kinds of sections that are one launch of a vector function."""
+
+_SYNCHRONISATION: dict[type[Operation], str] = {
+    SetFlag: "set_flag",
+    WaitFlag: "wait_flag",
+    Barrier: "barrier",
+    CacheOperation: "a fence",
+}
+
+
+def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
+    """Reject vector operations outside of vecscopes, and synchronisation and transfers inside.
+
+    Raises:
+        IllegalError: one stands there.
+    """
+    for node in body:
+        if isinstance(node, MicroOperation):
+            place = ROWS[node.mnemonic].place
+            if place is (Place.OUTSIDE if inside else Place.SCOPE):
+                _refuse(node, f"pto.{node.mnemonic}", inside=inside)
+        elif inside and type(node) in _SYNCHRONISATION:
+            _refuse(node, _SYNCHRONISATION[type(node)], inside=True)
+        elif isinstance(node, Section):
+            check_scopes(node.body, inside=inside or node.kind in SCOPES)
+        elif isinstance(node, For):
+            check_scopes(node.body, inside=inside)
+        elif isinstance(node, If):
+            check_scopes(node.then_body, inside=inside)
+            check_scopes(node.else_body, inside=inside)
+
+
+def _refuse(node: Operation, what: str, *, inside: bool) -> None:
+    where = "inside of" if inside else "outside of"
+    legal = ("behind the vecscope",) if inside else ("pto.vecscope { ... }",)
+    raise IllegalError(f"{what} cannot stand {where} a vecscope", span=node.span, legal=legal)
+
+
+def micro_operations(body: Sequence[Operation]) -> Iterator[MicroOperation]:
+    """Yield the micro operations of a region and of the regions in it."""
+    for node in body:
+        if isinstance(node, MicroOperation):
+            yield node
+        elif isinstance(node, For | Section):
+            yield from micro_operations(node.body)
+        elif isinstance(node, If):
+            yield from micro_operations(node.then_body)
+            yield from micro_operations(node.else_body)

@@ -1,0 +1,88 @@
+"""The types of vector registers, masks and alignment states: reading and writing.
+
+Source: docs/reference/micro.md section 1.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS
+from castsim.isa.pto.lexer import PtoSource
+from castsim.isa.pto.tile_types import FieldText
+from castsim.isa.pto.value_types import REGISTER_BITS, AlignType, MaskType, VectorType
+
+_VECTOR = re.compile(r"(\d{1,9})x(\S+)")
+_MASKS = {f"b{bits}": bits for bits in (8, 16, 32)}
+
+
+def lane_bits(element: str) -> int:
+    """Return the bits that an element takes in a register and in memory: two of 4 bits make one of 8."""
+    return max(8, FORMATS[element].bits)
+
+
+def read_vector(
+    fields: list[FieldText], read_element: Callable[[FieldText], str], spelling: Callable[[FieldText, str], str]
+) -> VectorType:
+    """Read the parameters of `!pto.vreg<64xf32>`.
+
+    Raises:
+        ReadError: malformed, an unknown element, or not 2048 bits.
+    """
+    if len(fields) > 1:
+        raise fields[1].error("a vector register has a number of lanes with its element type and nothing more")
+    match = _VECTOR.fullmatch(fields[0].text)
+    if match is None:
+        raise fields[0].error(f"'{fields[0].text[:40]}' is not LANESxTYPE", ("64xf32", "128xf16", "256xi8"))
+    field = fields[0].part(match.start(2), match.group(2))
+    element = read_element(field)
+    if element in ("i4", "f64"):
+        raise field.error(f"{field.text} is not an element of a vector register", ("f32", "f16", "i8"))
+    lanes, wanted = int(match.group(1)), REGISTER_BITS // lane_bits(element)
+    if lanes != wanted:
+        given = f"{lanes} lanes of {field.text} have {lanes * lane_bits(element)}"
+        legal = (f"!pto.vreg<{wanted}x{field.text}>",)
+        raise fields[0].error(f"a vector register has {REGISTER_BITS} bits, {given}", legal)
+    return VectorType(lanes, element, spelling(field, element))
+
+
+def read_mask(fields: list[FieldText]) -> MaskType:
+    """Read the parameter of `!pto.mask<b32>`.
+
+    Raises:
+        ReadError: no such mask.
+    """
+    text = fields[0].text
+    if len(fields) > 1 or text not in _MASKS:
+        raise fields[-1].error(f"a mask is for lanes of 8, 16 or 32 bits, not '{text[:40]}'", _MASKS)
+    return MaskType(_MASKS[text])
+
+
+def read_align(source: PtoSource, start: int, text: str) -> AlignType:
+    """Read `!pto.align`.
+
+    Raises:
+        ReadError: it has parameters.
+    """
+    if text != "!pto.align":
+        raise source.error("type '!pto.align' has no parameters", start, len(text), ("!pto.align",))
+    return AlignType()
+
+
+def format_micro(kind: VectorType | MaskType | AlignType, spellings: Mapping[str, str]) -> str:
+    """Return the canonical spelling; `spellings` are those of elements, by their formats.
+
+    Raises:
+        ReadError: the element format has no spelling in `.pto`.
+    """
+    if isinstance(kind, AlignType):
+        return "!pto.align"
+    if isinstance(kind, MaskType):
+        return f"!pto.mask<b{kind.bits}>"
+    if kind.element not in spellings:
+        raise ReadError(f"format '{kind.element}' has no spelling in .pto", legal=spellings)
+    spelling = kind.spelling or spellings[kind.element]
+    known = spelling.startswith("!") or spelling not in ("hif8", "f4E2M1x2", "f4E1M2x2")
+    return f"!pto.vreg<{kind.lanes}x{spelling if known else f'!pto.{spelling}'}>"

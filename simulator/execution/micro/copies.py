@@ -1,0 +1,270 @@
+"""Transfers between global memory and the buffer: what their operands and the loop registers make of them.
+
+All lengths and strides are in bytes, from start to start. Source: docs/reference/micro.md section 1.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from castsim.execution.micro.memory import Bytes, MicroMemory
+from castsim.execution.micro.unit import Pointer
+from castsim.isa.errors import TileError
+from castsim.isa.pto.micro.forms import LOOP_REGISTERS
+from castsim.isa.pto.micro.nodes import MicroOperation
+
+_Kind = TypeVar("_Kind", np.uint8, np.bool_)
+
+BLOCK = 32
+"""Bytes of a block of the buffer."""
+
+Level = tuple[int, int, int]
+"""Count, and the distances of sources and of destinations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """What is written around each row in the buffer: `left` and `right` bytes, then up to the end of a block."""
+
+    pattern: bytes
+    left: int = 0
+    right: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Rows of `length` bytes; `levels` repeat them, outermost first."""
+
+    source: Pointer
+    destination: Pointer
+    length: int
+    levels: tuple[Level, ...]
+    padding: Padding | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Repetitions and the bytes of a row."""
+        return (*(count for count, _, _ in self.levels), self.length)
+
+    def reach(self, side: int, more: int = 0) -> tuple[int, int]:
+        """Return the first byte of the sources (side 0) or destinations (1), and the first behind the last."""
+        start = (self.source, self.destination)[side].address
+        steps = [(level[0] - 1) * level[1 + side] for level in self.levels]
+        low, high = sum(min(0, step) for step in steps), sum(max(0, step) for step in steps)
+        return start + low, start + high + self.length + more
+
+
+@dataclass(slots=True)
+class CopyRegisters:
+    """What the older form of transfers takes from registers: loop counts, strides, the value of padding."""
+
+    numbers: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    pad: bytes = bytes(1)
+
+    def set(self, mnemonic: str, first: int, second: int) -> None:
+        """Take in `set_loop_size_...` and `set_loopN_stride_...`."""
+        self.numbers[LOOP_REGISTERS[mnemonic]] = first, second
+
+    def loops(self, way: str) -> tuple[Level, ...]:
+        """Return the loops around a transfer, outermost first."""
+        inner, outer = self.numbers.get(("_size", way), (1, 1))
+        near, far = (self.numbers.get((f"{loop}_stride", way), (0, 0)) for loop in "12")
+        levels = ((outer, *far), (inner, *near))
+        return tuple(level for level in levels if level[0] != 1)
+
+
+def resolve(
+    node: MicroOperation,
+    pointer: Callable[[str], Pointer],
+    number: Callable[[str], int],
+    pattern: Callable[[str], bytes],
+    registers: CopyRegisters,
+) -> Copy:
+    """Return what a transfer copies; operands are found by their names.
+
+    Raises:
+        TileError: a length or count below zero, or an address that the transfer cannot use.
+    """
+    source, destination = pointer(node.operands[0]), pointer(node.operands[1])
+    start = len(node.operands) - sum(count for _, count in node.groups)
+    plain = [number(name) for name in node.operands[2:start]]
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for name, count in node.groups:
+        groups.setdefault(name, []).append(node.operands[start : start + count])
+        start += count
+    make = _OLDER.get(node.mnemonic)
+    if make is not None:
+        copy = make(source, destination, plain, registers)
+    else:
+        bursts = [tuple(map(number, names)) for names in groups.get("nburst", [])]
+        loops = [tuple(map(number, names)) for names in groups.get("loop", [])]
+        pads = [(pattern(names[0]), [number(name) for name in names[1:]]) for names in groups.get("pad", [])]
+        copy = _newer(node.mnemonic, source, destination, plain[-1], bursts, loops, pads)
+    _check(copy)
+    return copy
+
+
+def _newer(
+    mnemonic: str,
+    source: Pointer,
+    destination: Pointer,
+    length: int,
+    bursts: Sequence[tuple[int, ...]],
+    loops: Sequence[tuple[int, ...]],
+    pads: Sequence[tuple[bytes, list[int]]],
+) -> Copy:
+    levels: list[Level] = [(each[0], each[1], each[2]) for each in (*reversed(loops), *bursts)]
+    if mnemonic == "mte_ub_ub":
+        length *= BLOCK
+        levels = [(count, gap * BLOCK + length, other * BLOCK + length) for count, gap, other in levels]
+    padding = None
+    for code, sides in pads:
+        left, right = (side * destination.size for side in (sides or (0, 0)))
+        padding = Padding(code, left, right)
+    return Copy(source, destination, length, tuple(levels), padding)
+
+
+def _into_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+    _, count, length, left, right, pads, _, far, near = plain
+    size = destination.size
+    padding = Padding(registers.pad, left * size, right * size) if pads else None
+    levels = (*registers.loops("outtoub"), (count, far, near))
+    return Copy(source, destination, length, levels, padding)
+
+
+def _out_of_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+    _, count, length, _, far, near = plain
+    return Copy(source, destination, length, (*registers.loops("ubtoout"), (count, near, far)))
+
+
+def _within_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+    del registers
+    _, count, blocks, near, far = plain
+    length = blocks * BLOCK
+    return Copy(source, destination, length, ((count, near * BLOCK + length, far * BLOCK + length),))
+
+
+_OLDER = {
+    "copy_gm_to_ubuf": _into_buffer,
+    "copy_ubuf_to_gm": _out_of_buffer,
+    "copy_ubuf_to_ubuf": _within_buffer,
+}
+
+
+def _check(copy: Copy) -> None:
+    """Refuse what the transfer engine cannot do."""
+    for what, value in (("length", copy.length), *(("count", level[0]) for level in copy.levels)):
+        if value < 0:
+            raise TileError(f"a {what} of {value} in a transfer")
+    for side, pointer in enumerate((copy.source, copy.destination)):
+        if pointer.argument is not None:
+            continue
+        starts = [pointer.address, *(level[1 + side] for level in copy.levels if level[0] > 1)]
+        if any(start % BLOCK for start in starts):
+            wrong = next(start for start in starts if start % BLOCK)
+            what = "address" if wrong == pointer.address else "stride"
+            raise TileError(
+                f"{what} {wrong} of a transfer in the buffer is not a multiple of {BLOCK}",
+                legal=(str(wrong // BLOCK * BLOCK), str((wrong // BLOCK + 1) * BLOCK)),
+            )
+
+
+def padded_length(copy: Copy) -> int:
+    """Return the bytes that a row takes in the buffer, padding included."""
+    if copy.padding is None:
+        return copy.length
+    whole = copy.padding.left + copy.length + copy.padding.right
+    return -(-whole // BLOCK) * BLOCK
+
+
+def check_buffer(copy: Copy, capacity: int) -> None:
+    """Refuse bytes outside of the buffer.
+
+    Raises:
+        TileError: some are.
+    """
+    if 0 in copy.shape:
+        return
+    for side, pointer in enumerate((copy.source, copy.destination)):
+        more = padded_length(copy) - copy.length if side else 0
+        start, end = copy.reach(side, more)
+        if pointer.argument is None and (start < 0 or end > capacity):
+            raise TileError(f"a transfer reaches bytes {start} .. {end - 1} of the buffer, which has {capacity}")
+        if start < 0:
+            raise TileError(f"a transfer begins {-start} bytes before %{pointer.argument}")
+
+
+def run(copy: Copy, memory: MicroMemory) -> None:
+    """Copy the bytes, and with them whether they are defined; where rows fall on each other the later stays."""
+    if 0 in copy.shape:
+        return
+    if copy.levels and _overlaps(copy):
+        (count, near, far), *inner = copy.levels
+        for number in range(count):
+            source, destination = copy.source.shifted(number * near), copy.destination.shifted(number * far)
+            run(replace(copy, source=source, destination=destination, levels=tuple(inner)), memory)
+        return
+    _run(copy, memory)
+
+
+def _overlaps(copy: Copy) -> bool:
+    """Whether rows may fall on each other where they go to; loops whose steps interleave are taken to."""
+    span = padded_length(copy)
+    for step, count in sorted((abs(far), count) for count, _, far in copy.levels if count > 1):
+        if step < span:
+            return True
+        span += (count - 1) * step
+    return False
+
+
+def _run(copy: Copy, memory: MicroMemory) -> None:
+    """Copy all rows at once."""
+    source, destination = (_bytes(memory, pointer) for pointer in (copy.source, copy.destination))
+    left = copy.padding.left if copy.padding else 0
+    rows = _rows(source, copy, 0)
+    known = np.ones(1, np.bool_)
+    if copy.source.argument is None:
+        known = _rows(memory.defined, copy, 0)
+    if copy.destination.argument is None:
+        _rows(memory.defined, copy, 1, left)[...] = known
+    else:
+        _rows(memory.marks(copy.destination.argument), copy, 1)[...] = ~known
+    _rows(destination, copy, 1, left)[...] = rows
+    if copy.padding is not None:
+        _pad(copy, copy.padding, memory)
+
+
+def _bytes(memory: MicroMemory, pointer: Pointer) -> Bytes:
+    return memory.buffer if pointer.argument is None else memory.arguments[pointer.argument]
+
+
+def _rows(
+    memory: NDArray[_Kind], copy: Copy, side: int, left: int = 0, span: tuple[int, int] | None = None
+) -> NDArray[_Kind]:
+    """Return the rows of one side as a view of memory, or `span` of each row: its first byte and its length."""
+    first, length = (left, copy.length) if span is None else span
+    start = (copy.source, copy.destination)[side].address + first
+    shape = (*copy.shape[:-1], length)
+    strides = (*(level[1 + side] for level in copy.levels), 1)
+    low = start + sum(min(0, (count - 1) * step) for count, step in zip(shape[:-1], strides, strict=False))
+    high = start + sum(max(0, (count - 1) * step) for count, step in zip(shape[:-1], strides, strict=False)) + length
+    if low < 0 or high > memory.size:
+        raise TileError(f"a transfer reaches bytes {low} .. {high - 1} of {memory.size}")
+    return as_strided(memory[start:], shape, strides, writeable=True)
+
+
+def _pad(copy: Copy, padding: Padding, memory: MicroMemory) -> None:
+    whole = padded_length(copy)
+    behind = padding.left + copy.length
+    for first, length in ((0, padding.left), (behind, whole - behind)):
+        if length:
+            _rows(memory.buffer, copy, 1, span=(first, length))[...] = np.resize(
+                np.frombuffer(padding.pattern, np.uint8), length
+            )
+            _rows(memory.defined, copy, 1, span=(first, length))[...] = True

@@ -1,0 +1,73 @@
+"""A micro program walked from its entry: arguments bound, walked, and what they are used for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from castsim.execution.micro.memory import MicroMemory
+from castsim.execution.micro.unit import Pointer, VectorUnit
+from castsim.execution.micro.walker import MicroWalker
+from castsim.execution.walk.arguments import bind_arguments
+from castsim.execution.walk.budget import Budget
+from castsim.execution.walk.places import ArgumentUse
+from castsim.execution.walk.places import Pointer as GlobalPointer
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format
+from castsim.isa.pto import program as pto
+from castsim.isa.warning_text import Warnings
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk leaves: the uses of arguments, and warnings."""
+
+    arguments: Mapping[str, ArgumentUse]
+    warnings: Warnings
+
+
+def argument_format(element: str) -> Format:
+    """Return the format of an argument's arrays: pairs of 4-bit elements are bytes."""
+    found = FORMATS[element]
+    return FORMATS["u8"] if found.bits == 4 else found
+
+
+def walk_function(
+    function: pto.Function,
+    scalars: Mapping[str, int | float],
+    unit: VectorUnit,
+    capacity: int,
+    max_walk: int,
+    memory: MicroMemory | None = None,
+) -> Walked:
+    """Walk a function of vector instructions.
+
+    Args:
+        function: the entry.
+        scalars: values of scalar arguments by name.
+        unit: what executes vector instructions.
+        capacity: bytes of the buffer.
+        max_walk: trips and statements inside loops that are walked.
+        memory: what transfers move; None: nothing is computed.
+
+    Raises:
+        ReadError: an argument without a value, a step that never ends a loop.
+        IllegalError, TileError: whatever an instruction is refused for; each carries its place.
+        LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
+    """
+    walker = MicroWalker(unit, capacity, Budget(max_walk), memory)
+    for name, value in bind_arguments(function, scalars).items():
+        if not isinstance(value, GlobalPointer):
+            walker.environment[name] = value
+            continue
+        kind = next(each for each in function.arguments if each.name == name)
+        assert isinstance(kind.type, pto.PointerType)
+        if kind.type.space == "ub":
+            raise IllegalError(f"argument %{name} points into the buffer of a core", span=kind.span, legal=("gm",))
+        walker.environment[name] = Pointer(name, 0, kind.type.element)
+        use = ArgumentUse(argument_format(kind.type.element))
+        use.follows_reads = True  # pointers have no extent: arrays may be longer than what is used of them
+        walker.arguments[name] = use
+    walker.walk(function.body or ())
+    walker.check_flags()
+    return Walked(walker.arguments, tuple(walker.warnings))

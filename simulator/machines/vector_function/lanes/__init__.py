@@ -1,0 +1,49 @@
+"""Vector instructions of the micro level as functions on registers and masks; nothing here knows programs or time.
+
+`Register` and `Mask` are values; `convert` and `truncate` are `vcvt` and `vtrc`; `load` and `store` move registers by
+distribution; `OPERATIONS` holds a row for every other instruction, and `execute` runs one. Meaning of each:
+docs/reference/micro.md sections 3 to 5.
+"""
+
+from castsim.machines.vector_function.lanes.conversion import convert, truncate
+from castsim.machines.vector_function.lanes.memory import (
+    gather,
+    load,
+    load_blocks,
+    load_predicate,
+    load_unaligned,
+    scatter,
+    store,
+    store_blocks,
+    store_predicate,
+    store_unaligned,
+)
+from castsim.machines.vector_function.lanes.operands import Operands, Value
+from castsim.machines.vector_function.lanes.operations import OPERATIONS, Operation, execute
+from castsim.machines.vector_function.lanes.rearranging import squeezed_bytes
+from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, unwritten
+
+__all__ = [
+    "OPERATIONS",
+    "Mask",
+    "Operands",
+    "Operation",
+    "Register",
+    "Value",
+    "convert",
+    "every_lane",
+    "execute",
+    "gather",
+    "load",
+    "load_blocks",
+    "load_predicate",
+    "load_unaligned",
+    "scatter",
+    "squeezed_bytes",
+    "store",
+    "store_blocks",
+    "store_predicate",
+    "store_unaligned",
+    "truncate",
+    "unwritten",
+]

@@ -1,0 +1,281 @@
+"""Loads and stores of registers and predicates (docs/reference/micro.md section 4).
+
+Memory is an array of bytes; `defined`, where it is given, marks those that the program has written. An address is a
+byte of that array. Post-update of pointers is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from castsim.execution.dataflow.values import Bytes
+from castsim.isa.errors import IllegalError, TileError
+from castsim.machines.vector_function.byte_maps import Index
+from castsim.machines.vector_function.lanes.distributions import BLOCK_BYTES, load_distribution, store_distribution
+from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, Mask, Register, every_of_row, masked
+
+BLOCKS = REGISTER_BYTES // BLOCK_BYTES
+PREDICATE_BYTES = REGISTER_BYTES // 8
+
+
+def load(
+    memory: Bytes,
+    address: int,
+    dist: str,
+    element: str | None = None,
+    *,
+    registers: int = 1,
+    defined: Bits | None = None,
+) -> tuple[Register, ...]:
+    """Load the register of `vlds`, or both of `vldsx2` (`registers` 2), by a distribution.
+
+    Args:
+        memory: where from.
+        address: first byte.
+        dist: `NORM`, `UNPK_B16`, `DINTLV_B32` ...
+        element: format of the elements; no distribution depends on it.
+        registers: how many the instruction fills.
+        defined: which bytes of memory have a value.
+
+    Raises:
+        IllegalError: no such distribution. TileError: the address is not aligned, or the access leaves the memory.
+    """
+    mode = load_distribution(dist, registers)
+    check_address(f"a load {dist}", memory, address, mode.size, mode.alignment)
+    return tuple(_picked(memory, address, places, defined) for places in mode.places)
+
+
+def load_blocks(memory: Bytes, address: int, block_stride: int, mask: Mask, *, defined: Bits | None = None) -> Register:
+    """Load eight blocks of 32 bytes, `block_stride` blocks apart (`vsldb`).
+
+    A block of which no predicate bit is set is zero and not read.
+
+    Raises:
+        TileError: as `load`.
+    """
+    offsets, enabled = _block_offsets(block_stride, mask)
+    active = np.repeat(enabled, BLOCK_BYTES)
+    _check_blocks("a block load", memory, address, offsets[active])
+    base = address + min(7 * block_stride * BLOCK_BYTES, 0)  # so that no place of a block that is read is negative
+    loaded = _picked(memory, base, np.where(active, offsets + (address - base), -1), defined)
+    return Register(loaded.data.copy(), loaded.defined & _known_blocks(mask))
+
+
+def store(
+    sources: Sequence[Register],
+    memory: Bytes,
+    address: int,
+    dist: str,
+    mask: Mask,
+    element: str | None = None,
+    *,
+    defined: Bits | None = None,
+) -> None:
+    """Store one register (`vsts`) or two (`vstsx2`); memory of inactive lanes stays as it is.
+
+    `1PT` and `INTLV` ignore the mask. Bytes that a mask of unknown bits may have written are no longer defined.
+
+    Raises:
+        IllegalError, TileError: as `load`; what no lane writes may lie beyond the memory.
+    """
+    mode = store_distribution(dist, len(sources))
+    size = mode.source.size
+    written = np.arange(size) if mode.governor is None else np.flatnonzero(mask.bits[mode.governor])
+    check_address(f"a store {dist}", memory, address, int(written[-1]) + 1 if written.size else 0, mode.alignment)
+    data = np.concatenate([each.data for each in sources])
+    marks = np.concatenate([each.defined for each in sources])
+    memory[address + written] = data[mode.source[written]]
+    if defined is None:
+        return
+    defined[address + written] = marks[mode.source[written]]
+    if mode.governor is not None:
+        _forget(defined, address + np.flatnonzero(~mask.defined[mode.governor]))
+
+
+def store_blocks(
+    source: Register, memory: Bytes, address: int, block_stride: int, mask: Mask, *, defined: Bits | None = None
+) -> None:
+    """Store eight blocks of 32 bytes, `block_stride` blocks apart (`vsstb`).
+
+    A block of which no predicate bit is set is not written.
+
+    Raises:
+        TileError: as `load`.
+    """
+    offsets, enabled = _block_offsets(block_stride, mask)
+    active = np.repeat(enabled, BLOCK_BYTES)
+    _check_blocks("a block store", memory, address, offsets[active])
+    memory[address + offsets[active]] = source.data[active]
+    if defined is not None:
+        defined[address + offsets[active]] = source.defined[active]
+        _forget(defined, address + offsets[~_known_blocks(mask)])
+
+
+def load_unaligned(memory: Bytes, address: int, *, defined: Bits | None = None) -> Register:
+    """Load 256 bytes from any address (`vldus` after `vldas`).
+
+    Raises:
+        TileError: the access leaves the memory.
+    """
+    check_address("an unaligned load", memory, address, REGISTER_BYTES, 1)
+    return _picked(memory, address, np.arange(REGISTER_BYTES), defined)
+
+
+def store_unaligned(source: Register, memory: Bytes, address: int, count: int, *, defined: Bits | None = None) -> None:
+    """Store the first `count` bytes of a register at any address (`vstus`, `vstur`; the flush then adds nothing).
+
+    The chip keeps the bytes of the last, incomplete block until `vstas` or `vstar`; a program that ends without one
+    has not stored them (docs/reference/micro.md section 4.4).
+
+    Raises:
+        TileError: the access leaves the memory. IllegalError: more bytes than a register has.
+    """
+    if not 0 <= count <= REGISTER_BYTES:
+        raise IllegalError(f"an unaligned store of {count} bytes", legal=(f"0 to {REGISTER_BYTES}",))
+    check_address("an unaligned store", memory, address, count, 1)
+    memory[address : address + count] = source.data[:count]
+    if defined is not None:
+        defined[address : address + count] = source.defined[:count]
+
+
+_PREDICATE_LOADS = ("NORM", "US", "DS")
+_PREDICATE_STORES = ("NORM", "PK")
+
+
+def load_predicate(memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None) -> Mask:
+    """Load a predicate (`plds`, `pldi`): its 32 bytes, or every bit of 16 twice (US), or every second bit of 64 (DS).
+
+    Raises:
+        IllegalError: no such mode. TileError: as `load`.
+    """
+    if dist not in _PREDICATE_LOADS:
+        raise IllegalError(f"plds has no distribution {dist}", legal=_PREDICATE_LOADS)
+    bits = np.arange(REGISTER_BYTES)
+    places = {"NORM": bits, "US": bits // 2, "DS": bits * 2}[dist]
+    size = (int(places[-1]) + 8) // 8
+    check_address(f"a predicate load {dist}", memory, address, size, min(size, BLOCK_BYTES))
+    image = memory[address : address + size]
+    known = None if defined is None else np.repeat(defined[address : address + size], 8)[places]
+    loaded = np.unpackbits(image, bitorder="little")[places].astype(np.bool_)
+    return Mask(loaded) if known is None else Mask(loaded, known)
+
+
+def store_predicate(
+    mask: Mask, memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None
+) -> None:
+    """Store a predicate (`psts`, `psti`): its 32 bytes, or every second bit of it in 16 (PK).
+
+    Raises:
+        IllegalError: no such mode. TileError: as `load`.
+    """
+    if dist not in _PREDICATE_STORES:
+        raise IllegalError(f"psts has no distribution {dist}", legal=_PREDICATE_STORES)
+    step = 1 if dist == "NORM" else 2
+    image = np.packbits(mask.bits[::step], bitorder="little")
+    check_address(f"a predicate store {dist}", memory, address, image.size, image.size)
+    memory[address : address + image.size] = image
+    if defined is not None:
+        defined[address : address + image.size] = every_of_row(mask.defined[::step].reshape(-1, 8))
+
+
+def gather(
+    memory: Bytes, address: int, offsets: Register, offset_bits: int, bits: int, mask: Mask,
+    *, defined: Bits | None = None,
+) -> Register:  # fmt: skip
+    """Load the elements that lanes name (`vgather2`); inactive lanes are 0 and not read.
+
+    Args:
+        memory: where from.
+        address: byte of element 0.
+        offsets: an element's number in each lane, unsigned.
+        offset_bits: bits of those lanes, and of the lanes of the result.
+        bits: bits of an element in memory; narrower ones are extended by zero.
+        mask: lanes of `offset_bits`.
+        defined: which bytes of memory have a value.
+
+    Raises:
+        TileError: an active lane names an element outside the memory.
+    """
+    size, active = bits // 8, mask.lanes(offset_bits)
+    starts = address + offsets.lanes(offset_bits)[active].astype(np.int64) * size
+    _check_elements("a gather", memory, starts, size)
+    places = starts[:, None] + np.arange(size)
+    codes = np.zeros(active.size, f"<u{offset_bits // 8}")
+    codes[active] = np.ascontiguousarray(memory[places]).view(f"<u{size}")[:, 0]
+    marks = offsets.defined_lanes(offset_bits).copy()
+    if defined is not None:
+        marks[active] &= every_of_row(defined[places])
+    return masked(codes, marks, mask)
+
+
+def scatter(
+    source: Register, memory: Bytes, address: int, offsets: Register, bits: int, mask: Mask,
+    *, defined: Bits | None = None,
+) -> None:  # fmt: skip
+    """Write active lanes to the elements that lanes of the same width name; of two with one element the later stays.
+
+    Raises:
+        TileError: as `gather`.
+    """
+    size, active = bits // 8, mask.lanes(bits)
+    starts = address + offsets.lanes(bits)[active].astype(np.int64) * size
+    _check_elements("a scatter", memory, starts, size)
+    places = (starts[:, None] + np.arange(size)).ravel()
+    chosen = np.repeat(active, size)
+    memory[places] = source.data[chosen]
+    if defined is not None:
+        defined[places] = source.defined[chosen]
+
+
+def check_address(what: str, memory: Bytes, address: int, size: int, alignment: int) -> None:
+    """Reject an access that is not aligned or leaves the memory.
+
+    Raises:
+        TileError: as said; names what would be legal.
+    """
+    if address % alignment:
+        raise TileError(f"{what} at byte {address} is not aligned", legal=(f"multiples of {alignment} bytes",))
+    if address < 0 or address + size > memory.size:
+        last = max(memory.size - size, 0)
+        raise TileError(
+            f"{what} reaches bytes {address} .. {address + max(size, 1) - 1} of a memory of {memory.size}",
+            legal=(f"addresses 0 to {last}",),
+        )
+
+
+def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) -> Register:
+    """Return the register whose bytes lie at `places` beyond the address; -1 is zero."""
+    none = places < 0
+    where = np.where(none, 0, address + places)
+    data = np.where(none, np.uint8(0), memory[where])
+    if defined is None:
+        return Register(data)
+    return Register(data, none | defined[where])
+
+
+def _block_offsets(block_stride: int, mask: Mask) -> tuple[Index, Bits]:
+    """Return the place of every register byte beyond the address, and which blocks have a predicate bit."""
+    block, inside = np.divmod(np.arange(REGISTER_BYTES), BLOCK_BYTES)
+    return block * block_stride * BLOCK_BYTES + inside, ~every_of_row(~mask.bits.reshape(BLOCKS, BLOCK_BYTES))
+
+
+def _known_blocks(mask: Mask) -> Bits:
+    return np.repeat(every_of_row(mask.defined.reshape(BLOCKS, BLOCK_BYTES)), BLOCK_BYTES)
+
+
+def _check_blocks(what: str, memory: Bytes, address: int, offsets: Index) -> None:
+    first, last = (int(offsets.min()), int(offsets.max()) + 1) if offsets.size else (0, 0)
+    check_address(what, memory, address + first, last - first, BLOCK_BYTES)
+
+
+def _check_elements(what: str, memory: Bytes, starts: Index, size: int) -> None:
+    outside = starts[(starts < 0) | (starts + size > memory.size)]
+    if outside.size:
+        raise TileError(f"{what} names byte {int(outside[0])} of a memory of {memory.size}")
+
+
+def _forget(defined: Bits, places: Index) -> None:
+    """Mark bytes as no longer defined, as far as they exist."""
+    defined[places[(places >= 0) & (places < defined.size)]] = False

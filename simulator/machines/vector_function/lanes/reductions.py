@@ -1,0 +1,57 @@
+"""Reductions of a register to one lane, and of its 32-byte blocks to one lane each.
+
+Source: docs/reference/micro.md section 3.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from castsim.execution.vector_operations.elements import numbers
+from castsim.execution.vector_operations.reductions import neutral_code, reduce_rows
+from castsim.isa.codes import Codes
+from castsim.isa.formats import IntFormat
+from castsim.machines.vector_function.lanes.arithmetic import behaviour
+from castsim.machines.vector_function.lanes.distributions import BLOCK_BYTES
+from castsim.machines.vector_function.lanes.operands import Operands, Value
+from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, every_of_row, register_of
+
+
+def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...]]:
+    """A reduction (`add`, `max`, `min`) of `groups` equal parts of a register to as many leading lanes; the rest is 0.
+
+    Inactive lanes take no part. Sums are rounded step by step in the result's format, in the order of option
+    `lane_order`.
+    """
+
+    def run(operands: Operands) -> tuple[Value, ...]:
+        (source,), (mask,), bits = operands.registers, operands.masks, operands.bits
+        fmt = operands.result
+        codes = _widened(source.lanes(bits), operands)
+        active = mask.lanes(bits)
+        neutral = codes.dtype.type(neutral_code(function, fmt))
+        rows = np.where(active, codes, neutral).reshape(groups, -1)
+        names = ("maximum_of_nan", "lane_order") if function != "add" else ("lane_order",)
+        totals = reduce_rows(function, rows, fmt, behaviour(function, fmt, operands, *names))
+        lanes = REGISTER_BYTES // codes.dtype.itemsize
+        result, defined = np.zeros(lanes, codes.dtype), np.ones(lanes, np.bool_)
+        result[:groups] = totals
+        known = (source.defined_lanes(bits) | ~active) & mask.defined_lanes(bits)
+        defined[:groups] = every_of_row(known.reshape(groups, -1))
+        return (register_of(result, defined),)
+
+    return run
+
+
+def _widened(codes: Codes, operands: Operands) -> Codes:
+    """Return lanes as codes of the result's format, which may be a wider integer."""
+    fmt = operands.result
+    if not isinstance(operands.element, IntFormat) or fmt.bits == operands.element.bits:
+        return codes
+    wide: Codes = numbers(codes, operands.element).astype(np.int64).astype(f"<u{fmt.bits // 8}")
+    return wide
+
+
+BLOCKS = REGISTER_BYTES // BLOCK_BYTES

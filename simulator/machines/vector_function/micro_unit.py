@@ -1,0 +1,344 @@
+"""The vector unit of micro programs, computing values: every executed instruction on registers of bytes.
+
+Source: docs/reference/micro.md sections 3 to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from castsim.execution.micro import Issue, MicroMemory, Value
+from castsim.execution.micro.path import GATHERS
+from castsim.execution.walk.dependence import Scalar
+from castsim.execution.walk.scalar_floats import FLOATS, bits_of
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format
+from castsim.isa.pto.micro.conversions import conversion
+from castsim.isa.pto.micro.forms import ROWS
+from castsim.isa.pto.micro.nodes import MicroOperation
+from castsim.isa.pto.micro.types import lane_bits
+from castsim.isa.pto.program import For, Section
+from castsim.isa.pto.value_types import (
+    REGISTER_BITS,
+    AlignType,
+    MaskType,
+    PointerType,
+    ScalarType,
+    VectorType,
+)
+from castsim.machines.vector_function import lanes
+from castsim.machines.vector_function.lanes import memory as access
+from castsim.machines.vector_function.lanes.operands import Operands
+from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
+from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
+from castsim.targets.vector_function import VectorFunctionTarget
+
+_NO_FORMAT = FORMATS["u8"]
+"""What stands for the element of instructions on masks alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The state of an unaligned store: bytes behind its base that have been stored."""
+
+    stored: int = 0
+
+
+@dataclass(slots=True)
+class LaneUnit:
+    """Executes instructions on the buffer of `memory`; see `castsim.execution.micro.VectorUnit`."""
+
+    memory: MicroMemory
+    target: VectorFunctionTarget
+    counted: int = 0
+    """Bytes that the last `vsqz` kept: the register AR."""
+    _plans: dict[int, _Plan] = field(default_factory=dict)
+
+    def enter(self, scope: Section) -> None:
+        """Do nothing: values do not depend on launches."""
+
+    def leave(self) -> None:
+        """Do nothing."""
+
+    def loop(self, loop: For, trips: int) -> None:
+        """Do nothing."""
+
+    def trip(self, loop: For) -> None:
+        """Do nothing."""
+
+    def execute(self, issue: Issue) -> tuple[Value, ...]:
+        """Execute an instruction.
+
+        Raises:
+            IllegalError: it is known and not modelled. TileError: it reaches beyond the buffer.
+        """
+        run = _OWN.get(issue.node.mnemonic)
+        return run(self, issue) if run is not None else self._on_registers(issue)
+
+    def _on_registers(self, issue: Issue) -> tuple[Value, ...]:
+        node = issue.node
+        plan = self._plans.get(id(node))
+        if plan is None:
+            plan = self._plans[id(node)] = _planned(node, self.target)
+        given = issue.operands
+        operands = replace(
+            plan.operands,
+            registers=tuple(each for each in given if isinstance(each, Register)),
+            masks=tuple(each for each in given if isinstance(each, Mask)) or plan.operands.masks,
+            scalars=tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
+        )
+        if node.mnemonic == "vsqz":
+            active = operands.masks[0].lanes(operands.width)
+            self.counted = int(np.count_nonzero(active)) * operands.width // 8
+        found = execute(operands)
+        return tuple(each for each in found if not isinstance(each, int))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What all executions of an instruction of the text have in common; `codes` makes the numbers of scalars.
+
+    The masks of its operands are those of an instruction that is written without any: all lanes.
+    """
+
+    operands: Operands
+    codes: tuple[Callable[[Value], int] | None, ...]
+
+
+def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _Plan:
+    name = node.mnemonic
+    row = ROWS[name]
+    plain = row.family or name
+    if plain not in OPERATIONS:
+        raise _unmodelled(name)
+    sources = [kind for kind in node.operand_types if isinstance(kind, VectorType)]
+    results = [kind for kind in node.result_types if isinstance(kind, VectorType)]
+    element = _element(sources or results)
+    result = _element(results) if results else element
+    masks = [kind for kind in (*node.operand_types, *node.result_types) if isinstance(kind, MaskType)]
+    width = row.width or (masks[0].bits if masks else min(32, element.storage_bits))
+    words = tuple(word for _, word in node.attributes)
+    unmasked = (every_lane(width),) if all("m" in form for form in OPERATIONS[plain].operands) else ()
+    operands = Operands(plain, element, result, width, target, masks=unmasked, words=words)
+    return _Plan(operands, tuple(_coder(kind) for kind in node.operand_types))
+
+
+def _element(kinds: list[VectorType]) -> Format:
+    return FORMATS[kinds[0].element] if kinds else _NO_FORMAT
+
+
+def _coder(kind: object) -> Callable[[Value], int] | None:
+    """Return what makes a number of a scalar operand: the code of a float, an integer as it is."""
+    if not isinstance(kind, ScalarType):
+        return None
+    name = kind.name
+    if name in FLOATS:
+        return lambda value: bits_of(_number(value), name)
+    return lambda value: int(_number(value))
+
+
+def _number(value: Value) -> int | float:
+    assert isinstance(value, Scalar)
+    return value.value
+
+
+def _unmodelled(name: str) -> IllegalError:
+    return IllegalError(f"pto.{name}: known, not modelled: its values", legal=sorted(OPERATIONS))
+
+
+# ------------------------------------------------------------------------------------------------- own ways to run
+
+
+def _registers(issue: Issue) -> list[Register]:
+    return [each for each in issue.operands if isinstance(each, Register)]
+
+
+def _mask(issue: Issue) -> Mask:
+    return next(each for each in issue.operands if isinstance(each, Mask))
+
+
+def _address(issue: Issue) -> int:
+    assert issue.address is not None
+    return issue.address
+
+
+def _stride(issue: Issue) -> int:
+    """Return the first number of a block access."""
+    return int(next(each.value for each in issue.operands if isinstance(each, Scalar)))
+
+
+def _vector_types(issue: Issue) -> list[VectorType]:
+    kinds = (*issue.node.operand_types, *issue.node.result_types)
+    return [kind for kind in kinds if isinstance(kind, VectorType)]
+
+
+def _distribution(issue: Issue) -> str:
+    """Return the mode with the width that the text leaves to the type."""
+    name = issue.node.word("dist") or "NORM"
+    bits = lane_bits(_vector_types(issue)[0].element)
+    if name == "NORM" and issue.node.mnemonic == "vsts":
+        return f"NORM_B{min(32, bits)}"
+    if name in ("SPLT2CHN", "SPLT4CHN"):
+        return f"{name}_B{bits}"
+    return "BDINTLV" if name == "BDINTLV_BLK" else name
+
+
+def _load(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory, count = unit.memory, 2 if issue.node.mnemonic == "vldsx2" else 1
+    return access.load(
+        memory.buffer, _address(issue), _distribution(issue), registers=count, defined=memory.defined
+    )  # fmt: skip
+
+
+def _store(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory = unit.memory
+    access.store(
+        _registers(issue), memory.buffer, _address(issue), _distribution(issue), _mask(issue), defined=memory.defined
+    )
+    return ()
+
+
+def _load_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory = unit.memory
+    found = access.load_blocks(
+        memory.buffer, _address(issue), _stride(issue), _mask(issue), defined=memory.defined
+    )  # fmt: skip
+    return (found,)
+
+
+def _store_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory = unit.memory
+    access.store_blocks(
+        _registers(issue)[0], memory.buffer, _address(issue), _stride(issue), _mask(issue), defined=memory.defined
+    )
+    return ()
+
+
+def _load_mask(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory, name = unit.memory, issue.node.word("dist") or "NORM"
+    return (access.load_predicate(memory.buffer, _address(issue), name, defined=memory.defined),)
+
+
+def _store_mask(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory, name = unit.memory, issue.node.word("dist") or "NORM"
+    access.store_predicate(_mask(issue), memory.buffer, _address(issue), name, defined=memory.defined)
+    return ()
+
+
+def _gather(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory, offsets = unit.memory, lane_bits(_vector_types(issue)[0].element)
+    bits, index, mask = _pointed_bits(issue), _registers(issue)[0], _lanes_taken(issue, offsets)
+    return (access.gather(memory.buffer, _address(issue), index, offsets, bits, mask, defined=memory.defined),)
+
+
+def _scatter(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory, (value, index) = unit.memory, _registers(issue)[:2]
+    bits = _pointed_bits(issue)
+    mask = _lanes_taken(issue, bits)
+    access.scatter(value, memory.buffer, _address(issue), index, bits, mask, defined=memory.defined)
+    return ()
+
+
+def _pointed_bits(issue: Issue) -> int:
+    """Return the bits of the elements that the pointer of an instruction points to."""
+    return lane_bits(next(kind for kind in issue.node.operand_types if isinstance(kind, PointerType)).element)
+
+
+def _lanes_taken(issue: Issue, width: int) -> Mask:
+    """Return the mask of an instruction that has one, or says how many of the first lanes are active."""
+    mask = next((each for each in issue.operands if isinstance(each, Mask)), None)
+    if mask is not None:
+        return mask
+    return mask_of(np.arange(REGISTER_BITS // width) < _stride(issue), width)
+
+
+def _convert(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    source, result = _vector_types(issue)[:2]
+    node = issue.node
+    pair = conversion(source.element, result.element)
+    part, rounding, saturation = (node.word(key) for key in ("part", "rnd", "sat"))
+    found = lanes.convert(
+        _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target
+    )  # fmt: skip
+    return (found,)
+
+
+def _truncate(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    del unit
+    rounding = issue.node.word("rnd")
+    assert rounding is not None
+    return (lanes.truncate(_registers(issue)[0], _vector_types(issue)[0].element, _mask(issue), rounding),)
+
+
+def _move(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    del unit
+    source, mask = _registers(issue)[0], next((each for each in issue.operands if isinstance(each, Mask)), None)
+    if mask is None:
+        return (source,)
+    width = min(64, lane_bits(_vector_types(issue)[0].element))
+    return (masked(source.lanes(width), source.defined_lanes(width), mask),)
+
+
+def _align(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    del unit
+    return tuple(Alignment() for kind in issue.node.result_types if isinstance(kind, AlignType))
+
+
+def _load_unaligned(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    found = access.load_unaligned(unit.memory.buffer, _address(issue), defined=unit.memory.defined)
+    return (found, Alignment())
+
+
+def _store_unaligned(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    """Store as many elements as an operand says (`vstus`), or as many bytes as AR says (`vstur`)."""
+    state = next(each for each in issue.operands if isinstance(each, Alignment))
+    by_register = issue.node.mnemonic == "vstur"
+    count = unit.counted if by_register else _stride(issue) * _pointed_bits(issue) // 8
+    start = _address(issue) + (state.stored if by_register or not issue.updates else 0)
+    access.store_unaligned(
+        _registers(issue)[0], unit.memory.buffer, start, count, defined=unit.memory.defined
+    )  # fmt: skip
+    moves = issue.node.word("mode") != "NO_POST_UPDATE"
+    return (Alignment(state.stored + (count if moves else 0)),)
+
+
+def _clear_counted(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    del issue
+    unit.counted = 0
+    return ()
+
+
+def _nothing(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    del unit, issue
+    return ()
+
+
+def _refused(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    del unit
+    raise _unmodelled(issue.node.mnemonic)
+
+
+_Run = Callable[[LaneUnit, Issue], tuple[Value, ...]]
+_OWN: Mapping[str, _Run] = {
+    **dict.fromkeys(("vlds", "vldsx2"), _load),
+    **dict.fromkeys(("vsts", "vstsx2"), _store),
+    **dict.fromkeys(("plds", "pldi"), _load_mask),
+    **dict.fromkeys(("psts", "psti"), _store_mask),
+    **dict.fromkeys(GATHERS, _refused),
+    "vsldb": _load_blocks,
+    "vsstb": _store_blocks,
+    "vgather2": _gather,
+    "vscatter": _scatter,
+    "vcvt": _convert,
+    "vtrc": _truncate,
+    "vmov": _move,
+    **dict.fromkeys(("vldas", "init_align"), _align),
+    "vldus": _load_unaligned,
+    **dict.fromkeys(("vstus", "vstur"), _store_unaligned),
+    **dict.fromkeys(("vstas", "vstar", "mem_bar"), _nothing),
+    "sprclr": _clear_counted,
+}
+"""Instructions that are no rows of `OPERATIONS`."""

@@ -1,0 +1,151 @@
+"""Programs of vector instructions: walked once for what they use, and once more for their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from castsim.execution.filling import check_elements, filled_memory
+from castsim.execution.inputs import check_known, from_memory
+from castsim.execution.micro import MicroMemory, Walked, walk_function
+from castsim.execution.micro.executed import argument_format
+from castsim.execution.micro.unit import PathOnly, VectorUnit
+from castsim.execution.tree import Block, Tree
+from castsim.execution.walk import ArgumentUse, Executed
+from castsim.isa import pto
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError
+from castsim.isa.pto.micro.scopes import micro_operations
+from castsim.isa.sources import Language
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.machine import MakeVectorUnit
+from castsim.machines.mechanisms import vector_unit_of
+from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.targets import Target
+
+UNTIMED = "cycles of programs of vector instructions (micro level) are not modelled yet"
+
+
+def is_micro(function: pto.Function) -> bool:
+    """Whether a function is one of vector instructions."""
+    return next(micro_operations(function.body or ()), None) is not None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MicroProgram:
+    """A program of vector instructions; see `castsim.running.loaded.LoadedProgram`."""
+
+    file: str
+    function: pto.Function
+    target: Target
+    scalars: Mapping[str, int | float]
+    warnings: Warnings
+    text: str
+    make_unit: MakeVectorUnit
+
+    def __repr__(self) -> str:
+        return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
+
+    @property
+    def entry(self) -> str:
+        """The function that is run."""
+        return self.function.name
+
+    @property
+    def language(self) -> str:
+        """The word for its language in descriptions of targets."""
+        return Language.TILES.value
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentUse]:
+        """The tensor arguments; how much of them is used is known once the program has been walked."""
+        return {
+            each.name: ArgumentUse(argument_format(each.type.element))
+            for each in self.function.arguments
+            if isinstance(each.type, pto.PointerType)
+        }
+
+    @property
+    def tree(self) -> None:
+        """None: what is issued is known once it has been walked."""
+        return
+
+    @property
+    def untimed(self) -> str:
+        """Why its cycles are not modelled."""
+        return UNTIMED
+
+    def lint(self) -> None:
+        """Return None: there are no issue rules."""
+        return
+
+    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+        """Walk the program for what it uses, then with values."""
+        for name in inputs:
+            check_known(name, self.arguments)
+        how.stage("path")
+        walked = self._walk(PathOnly(), how)
+        if not how.values:
+            return Issued(self._loaded(walked, ()))
+        check_elements(walked.arguments, how.limits.max_elements)
+        how.stage("values")
+        buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
+        memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
+        done = self._walk(self.make_unit(memory), how, memory)
+        outputs: dict[str, Codes] = {
+            name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
+        }
+        return Issued(self._loaded(done, _undefined(memory)), outputs)
+
+    def _walk(self, unit: VectorUnit, how: Treatment, memory: MicroMemory | None = None) -> Walked:
+        capacity = self.target.memories["ub"].capacity_bytes
+        return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, memory)
+
+    def _loaded(self, walked: Walked, further: Warnings) -> Loaded:
+        executed = Executed(
+            Tree(Block(()), (), interlocked=False), walked.arguments, (*self.warnings, *walked.warnings, *further)
+        )
+        return Loaded(self.file, self.entry, self.target, executed, source=self.text, untimed=UNTIMED)
+
+
+def micro_program(
+    file: str,
+    text: str,
+    function: pto.Function,
+    target: Target,
+    scalars: Mapping[str, int | float],
+    parsed: pto.Program,
+) -> MicroProgram:
+    """Return a function of vector instructions, ready to run.
+
+    Raises:
+        IllegalError: the target has no such instructions, or the program is for the matrix unit.
+    """
+    for key, value in (*parsed.attributes, *function.attributes):
+        if key == "pto.kernel_kind" and "cube" in value:
+            raise IllegalError(
+                f"@{function.name} is for the matrix unit ({value})", span=function.span,
+                legal=("#pto.kernel_kind<vector>",),
+            )  # fmt: skip
+    try:
+        make_unit = vector_unit_of(target)
+    except IllegalError as error:
+        raise error.at(function.span) from None
+    return MicroProgram(file, function, target, scalars, parsed.warnings, text, make_unit)
+
+
+def _undefined(memory: MicroMemory) -> Warnings:
+    """Say which outputs hold bytes that nothing has defined."""
+    found = []
+    for name, marks in memory.undefined.items():
+        count = int(np.count_nonzero(marks))
+        if count:
+            first = int(np.argmax(marks))
+            text = (
+                f"output {name}: {count} of its {marks.size} bytes are not defined, the first is byte {first}: "
+                "they come from lanes or bytes of the buffer that nothing has written"
+            )
+            found.append(WarningText(WarningKind.UNDEFINED, text))
+    return tuple(found)

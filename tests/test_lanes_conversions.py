@@ -1,0 +1,268 @@
+"""`vcvt` and `vtrc` on registers: every pair, rounding, saturation, part and mask against the naive model."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import boundaries
+import lanes_model as model
+import numpy as np
+import pytest
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.pto.micro import conversions
+from castsim.isa.pto.micro.conversions import CONVERSIONS, TRUNCATED, TRUNCATIONS, conversion
+from castsim.machines.vector_function.lanes import Mask, Register, convert, every_lane, truncate, unwritten
+from castsim.machines.vector_function.lanes.conversion import documented_target
+from castsim.targets.options import with_options
+
+PAIRS = model.pairs()
+A5 = documented_target()
+
+
+@cache
+def registers(src: str, dst: str) -> tuple[bytes, ...]:
+    """Registers that between them hold the codes at which a conversion changes, specials, and random ones."""
+    bits = model.bits_of(src)
+    rng = np.random.default_rng(7)
+    if bits == 8:
+        pool = np.arange(256)
+    elif src == dst:
+        pool = np.array([*boundaries.own_edges(src), *boundaries.random_codes(src, "i16", rng, 120)])
+    else:
+        pool = boundaries.hard_codes(src, dst, points=60, reach=1, random=40, seed=5)
+    lanes = 2048 // bits
+    shuffled = rng.permutation(np.asarray(pool, np.uint64))
+    count = max(2, min(4, -(-shuffled.size // lanes)))
+    filled = np.resize(shuffled, count * lanes).astype(f"<u{bits // 8}")
+    return tuple(filled[k * lanes : (k + 1) * lanes].tobytes() for k in range(count))
+
+
+def without_subnormals(data: bytes) -> bytes:
+    lanes = np.frombuffer(data, "<u2")
+    return np.where(lanes & 0x7C00, lanes, lanes & 0x8000).astype("<u2").tobytes()
+
+
+def test_the_table_of_pairs_is_the_sheets() -> None:
+    assert len(PAIRS) == len(CONVERSIONS) == 51
+    for pair, (letters, saturates, parts) in PAIRS.items():
+        row = CONVERSIONS[pair]
+        assert sorted(row.roundings) == sorted(letters), pair
+        assert row.saturations == (("SAT", "NOSAT") if saturates else ()), pair
+        assert row.parts == parts, pair
+        assert row.mask_width == min(model.bits_of(pair[0]), 32)
+        assert row.source_lanes * model.bits_of(pair[0]) == row.destination_lanes * model.bits_of(pair[1]) == 2048
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_every_mode_and_part(pair: tuple[str, str]) -> None:
+    letters, saturates, parts = PAIRS[pair]
+    row = conversion(*pair)
+    masks = model.masks(row.mask_width, 3)
+    for turn, letter in enumerate(letters or (None,)):
+        for sat in ("SAT", "NOSAT") if saturates else (None,):
+            for place, part in enumerate(parts or (None,)):
+                for index, data in enumerate(registers(*pair)):
+                    if (letter, *pair) == ("H", "f16", "hif8"):
+                        data = without_subnormals(data)  # noqa: PLW2901 - the sources are silent on them
+                    mask = masks[0] if index == 0 else masks[(turn + place + index) % len(masks)]
+                    got = convert(model.register(data), row, part, model.predicate(mask), letter, sat)
+                    want = model.vcvt(data, *pair, part, mask, letter, sat)
+                    assert got.data.tobytes() == want, (letter, sat, part, index)
+                    assert got.is_defined
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_every_mask(pair: tuple[str, str]) -> None:
+    letters, saturates, parts = PAIRS[pair]
+    row, data = conversion(*pair), registers(*pair)[-1]
+    letter, sat = (letters or (None,))[0], "SAT" if saturates else None
+    for part in parts or (None,):
+        for mask in model.masks(row.mask_width, 11):
+            got = convert(model.register(data), row, part, model.predicate(mask), letter, sat)
+            assert got.data.tobytes() == model.vcvt(data, *pair, part, mask, letter, sat), part
+
+
+@pytest.mark.parametrize("name", TRUNCATED)
+def test_truncation(name: str) -> None:
+    for letter in TRUNCATIONS:
+        for data, mask in zip(registers(name, name), model.masks(model.bits_of(name), 5), strict=False):
+            got = truncate(model.register(data), name, model.predicate(mask), letter)
+            assert got.data.tobytes() == model.vtrc(data, name, mask, letter), letter
+
+
+GOLDEN = [
+    ("f32", "e4m3fn", "R", "SAT", {1000.0: 0x7E, np.inf: 0x7E, -np.inf: 0xFE, np.nan: 0x00, -0.0: 0x80}),
+    ("f32", "e4m3fn", "A", "SAT", {1.0625: 0x39, 1.1875: 0x3A, 500.0: 0x7E}),
+    ("f32", "e5m2", "R", "SAT", {1e10: 0x7B, -1e10: 0xFB, np.nan: 0x00}),
+    ("f32", "f16", "R", "SAT", {1e6: 0x7BFF, -np.inf: 0xFBFF, np.nan: 0}),
+    ("f32", "f16", "R", "NOSAT", {1e6: 0x7C00, -np.inf: 0xFC00, np.nan: 0x7E00}),
+    ("f32", "hif8", "A", "NOSAT", {np.inf: 0x6F, -np.inf: 0xEF, np.nan: 0x80, -0.0: 0x00}),
+    ("f32", "hif8", "A", "SAT", {1e6: 0x6E, -1e6: 0xEE, np.nan: 0x00}),
+    ("f32", "i32", "R", "SAT", {np.inf: 0x7FFFFFFF, -np.inf: 0x80000000, np.nan: 0, 2.5: 2}),
+    ("f16", "u8", "R", "SAT", {255.5: 255, -3.0: 0, np.inf: 255}),
+    ("bf16", "e2m1", "R", None, {100.0: 7, -100.0: 15, np.nan: 0, -0.1: 8}),
+    ("f16", "i32", "R", None, {np.inf: 0x7FFFFFFF, np.nan: 0, 65504.0: 65504}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("src", "dst", "rnd", "sat", "cells"), GOLDEN)
+def test_special_values_of_the_sheet(src: str, dst: str, rnd: str, sat: str | None, cells: dict[float, int]) -> None:
+    """docs/reference/micro.md section 3.4, typed by hand."""
+    row = conversion(src, dst)
+    narrow = {"f32": "<f4", "f16": "<f2"}
+    for value, code in cells.items():
+        if src == "bf16":
+            lanes = np.full(128, (np.array([value], "<f4").view("<u4") >> 16)[0], "<u2")
+        else:
+            lanes = np.full(2048 // model.bits_of(src), value, narrow[src])
+        part = row.parts[0] if row.parts else None
+        got = convert(Register(lanes.view(np.uint8).copy()), row, part, every_lane(row.mask_width), rnd, sat)
+        nibble = 0xF if dst in ("e1m2", "e2m1") else (1 << model.bits_of(dst)) - 1
+        assert model.lane(got.data.tobytes(), 0, model.bits_of(dst)) & nibble == code, value
+
+
+def test_what_is_not_defined_spreads() -> None:
+    row = conversion("f32", "f16")
+    defined = np.ones(256, np.bool_)
+    defined[[9, 60]] = False  # lanes 2 and 15
+    source = Register(np.zeros(256, np.uint8), defined)
+    got = convert(source, row, "ODD", every_lane(32), "R", "SAT")
+    assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [5, 31]
+    none = convert(unwritten(), row, "ODD", Mask(np.zeros(256, np.bool_)), "R", "SAT")
+    assert none.is_defined
+    unknown = Mask(np.ones(256, np.bool_), np.arange(256) != 8)
+    got = convert(Register(np.zeros(256, np.uint8)), row, "EVEN", unknown, "R", "SAT")
+    assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [4]
+    pairs = conversion("bf16", "e2m1")
+    got = convert(Register(np.zeros(256, np.uint8), np.arange(256) != 2), pairs, "P1", every_lane(16), "R", None)
+    assert np.flatnonzero(~got.defined).tolist() == [1]
+    got = convert(Register(np.zeros(256, np.uint8), np.arange(256) != 1), conversion("e2m1", "bf16"), "P1",
+                  every_lane(8), None, None)  # fmt: skip
+    assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [0, 1]
+
+
+def one(src: str, dst: str, code: int, rnd: str | None, sat: str | None, **options: str) -> int:
+    """Convert one code with options changed."""
+    row, bits = conversion(src, dst), model.bits_of(src)
+    lanes = np.full(2048 // bits, code, f"<u{bits // 8}")
+    part = row.parts[0] if row.parts else None
+    target = with_options(A5, options)
+    got = convert(Register(lanes.view(np.uint8).copy()), row, part, every_lane(row.mask_width), rnd, sat, target=target)
+    return model.lane(got.data.tobytes(), 0, model.bits_of(dst))
+
+
+def f32(value: float) -> int:
+    return int(np.array([value], "<f4").view("<u4")[0])
+
+
+def test_recorded_overflow_is_an_option() -> None:
+    cases = {
+        ("e4m3fn", "A"): (0x7E, 0x78), ("e5m2", "A"): (0x7B, 0x7D), ("e5m2", "H"): (0x7B, 0x7C),
+        ("e5m2", "Z"): (0x7B, 0x7C), ("e4m3fn", "Z"): (0x7E, 0x7E), ("e4m3fn", "H"): (0x7E, 0x7E),
+        ("e4m3fn", "R"): (0x7E, 0x7E), ("e5m2", "R"): (0x7B, 0x7B),
+    }  # fmt: skip
+    for (dst, letter), (clamped, recorded) in cases.items():
+        for value, sign in ((1e9, 0), (-np.inf, 0x80)):
+            assert one("f32", dst, f32(value), letter, "SAT") == clamped | sign
+            assert one("f32", dst, f32(value), letter, "SAT", micro_fp8_overflow="recorded") == recorded | sign
+    for value, code in ((448.0, 0x7E), (463.9, 0x7E), (464.0, 0x78)):
+        assert one("f32", "e4m3fn", f32(value), "A", "SAT", micro_fp8_overflow="recorded") == code
+    assert one("f32", "e5m2", f32(np.nan), "A", "SAT", micro_fp8_overflow="recorded") == 0
+    assert one("f32", "e4m3fn", f32(1e9), "A", "NOSAT", micro_fp8_overflow="recorded") == 0x7F
+
+
+def test_hybrid_elsewhere_is_an_option() -> None:
+    assert one("f32", "e4m3fn", f32(1.1875), "H", "SAT") == 0x39
+    with pytest.raises(IllegalError, match="rounding H has no documented meaning"):
+        one("f32", "e4m3fn", f32(1.1875), "H", "SAT", micro_hybrid_elsewhere="refuse")
+    assert one("f32", "hif8", f32(1.0), "H", "SAT", micro_hybrid_elsewhere="refuse") == 0x08
+
+
+def test_integers_whose_handling_the_sources_leave_open() -> None:
+    assert one("i16", "u32", 0xFFFE, None, None) == 0
+    assert one("i16", "u32", 0xFFFE, None, None, micro_negative_to_unsigned="sign_extend") == 0xFFFFFFFE
+    assert one("i32", "f32", 0x7FFFFFFF, "Z", None) == f32(2147483520.0)
+    assert one("i32", "f32", 0x7FFFFFFF, "Z", None, micro_integer_to_float="nearest_even") == f32(2147483648.0)
+    assert one("f32", "i16", f32(np.inf), "R", "NOSAT") == 0
+    assert one("f32", "i16", f32(np.inf), "R", "NOSAT", native_off_intermediate="int64") == 0xFFFF
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_ctrl_that_holds_for_all(pair: tuple[str, str]) -> None:
+    """With CTRL[60] set, bits 48 (float results) and 59 (integer results) say what `sat` otherwise does."""
+    row, data = conversion(*pair), model.register(registers(*pair)[0])
+    part, mask = (row.parts or (None,))[0], every_lane(row.mask_width)
+    letter = "A" if pair[1] == "hif8" else row.roundings[0] if row.roundings else None
+    clamped, kept = (convert(data, row, part, mask, letter, sat).data for sat in ("SAT", "NOSAT"))
+    for sat in row.saturations or (None,):
+        own = convert(data, row, part, mask, letter, sat).data
+        for ctrl in (0, 1 << 48 | 1 << 59):  # bit 60 is clear: the instruction's own word
+            assert (convert(data, row, part, mask, letter, sat, ctrl=ctrl).data == own).all()
+        assert (convert(data, row, part, mask, letter, sat, ctrl=1 << 60).data == clamped).all()
+        assert (convert(data, row, part, mask, letter, sat, ctrl=1 << 60 | 1 << 48 | 1 << 59).data == kept).all()
+
+
+def test_mask_bit_of_a_widening_conversion_is_an_option() -> None:
+    row = conversion("f16", "f32")
+    lanes = np.full(128, 0x3C00, "<u2").view(np.uint8).copy()
+    bits = np.zeros(256, np.bool_)
+    bits[2] = True  # source lane 1, which ODD reads for lane 0
+    source = Register(lanes)
+    assert model.lane(convert(source, row, "ODD", Mask(bits.copy()), None, None).data.tobytes(), 0, 32) == f32(1.0)
+    other = with_options(A5, {"micro_widening_mask": "result_lane"})
+    assert not convert(source, row, "ODD", Mask(bits.copy()), None, None, target=other).data.any()
+
+
+@pytest.mark.parametrize(
+    ("pair", "attributes", "message", "legal"),
+    [
+        (("f32", "f16"), {"sat": "SAT", "part": "EVEN"}, "needs rnd", ("R", "A", "F", "C", "Z", "O", "H")),
+        (("f32", "f16"), {"rnd": "R", "part": "EVEN"}, "needs sat", ("SAT", "NOSAT")),
+        (("f32", "f16"), {"rnd": "R", "sat": "SAT"}, "needs part", ("EVEN", "ODD")),
+        (("f32", "f16"), {"rnd": "R", "sat": "SAT", "part": "P0"}, "no part = P0", ("EVEN", "ODD")),
+        (("f32", "e5m2"), {"rnd": "R", "sat": "SAT", "part": "EVEN"}, "no part = EVEN", ("P0", "P1", "P2", "P3")),
+        (("f32", "e5m2"), {"rnd": "F", "sat": "SAT", "part": "P0"}, "no rnd = F", ("R", "A", "H", "Z")),
+        (("f16", "f32"), {"rnd": "R", "part": "EVEN"}, "takes no rnd", ("part = EVEN | ODD",)),
+        (("f16", "i32"), {"rnd": "R", "sat": "SAT", "part": "EVEN"}, "takes no sat", None),
+        (("f32", "i32"), {"rnd": "R", "sat": "SAT", "mode": "x"}, "no attribute 'mode'", ("rnd", "sat", "part")),
+    ],
+)
+def test_attributes_that_a_pair_refuses(
+    pair: tuple[str, str], attributes: dict[str, str], message: str, legal: tuple[str, ...] | None
+) -> None:
+    with pytest.raises(IllegalError, match=message) as refused:
+        conversions.check_attributes(conversion(*pair), attributes)
+    assert legal is None or refused.value.legal == legal
+
+
+def test_aliases_and_masks() -> None:
+    row = conversion("f32", "f16")
+    conversions.check_attributes(row, {"rnd": "ROUND_R", "sat": "RS_ENABLE", "part": "PART_ODD"})
+    data = registers("f32", "f16")[0]
+    long = convert(model.register(data), row, "PART_ODD", every_lane(32), "ROUND_Z", "RS_DISABLE")
+    assert long.data.tobytes() == model.vcvt(data, "f32", "f16", "ODD", model.masks(32, 0)[0], "Z", "NOSAT")
+    with pytest.raises(IllegalError, match="is b16") as refused:
+        conversions.check_mask(row, 16)
+    assert refused.value.legal == ("!pto.mask<b32>",)
+    conversions.check_mask(conversion("i64", "f32"), 32)
+
+
+def test_pairs_that_do_not_exist() -> None:
+    names = {name for pair in PAIRS for name in pair}
+    for src in names:
+        for dst in names - {dst for first, dst in PAIRS if first == src}:
+            with pytest.raises(IllegalError, match="no conversion") as refused:
+                conversion(src, dst)
+            assert set(refused.value.legal) == {other for first, other in PAIRS if first == src}
+    with pytest.raises(IllegalError, match="vtrc rounds"):
+        conversion("f32", "f32")
+    with pytest.raises(IllegalError, match="by way of f32"):
+        conversion("f16", "bf16")
+    with pytest.raises(IllegalError, match="vtrc does not take i32"):
+        conversions.check_truncation("i32", "R")
+    with pytest.raises(IllegalError, match="no rounding O"):
+        conversions.check_truncation("f32", "O")
+    assert conversions.undocumented_rounding(conversion("f32", "bf16"), "O")
+    assert conversions.undocumented_rounding(conversion("f32", "f16"), "ROUND_O") is None
+    assert conversions.undocumented_rounding(conversion("f32", "e5m2"), "H")

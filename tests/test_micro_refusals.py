@@ -1,0 +1,143 @@
+"""What the micro level refuses: the reason, the place, and what would be legal."""
+
+from __future__ import annotations
+
+import pytest
+
+from castsim.isa.errors import CastsimError
+from castsim.isa.pto import parse
+
+F32, F16, I8 = "!pto.vreg<64xf32>", "!pto.vreg<128xf16>", "!pto.vreg<256xi8>"
+B8, B16, B32 = "!pto.mask<b8>", "!pto.mask<b16>", "!pto.mask<b32>"
+UB = "!pto.ptr<f32, ub>"
+ARGUMENTS = (
+    f"%v: {F32}, %w: {F32}, %h: {F16}, %b: {I8}, %m: {B32}, %n: {B16}, %k: {B8}, %p: {UB}, %g: !pto.ptr<f32, gm>, "
+    "%i: index, %x: f32, %y: f16, %a: i64, %s: i32, %q: !pto.vreg<32xi64>, %l: !pto.align"
+)
+VCVT = f"{F32}, {B32} -> {F16}"
+
+IN_SCOPE = [
+    # part, rounding, saturation of a conversion
+    (f'%r = pto.vcvt %v, %m {{rnd = "R", sat = "SAT"}} : {VCVT}', "needs part", "EVEN"),
+    (f'%r = pto.vcvt %v, %m {{rnd = "R", sat = "SAT", part = "P0"}} : {VCVT}', "no part = P0", "ODD"),
+    (f'%r = pto.vcvt %v, %m {{sat = "SAT", part = "EVEN"}} : {VCVT}', "needs rnd", "R"),
+    (f'%r = pto.vcvt %v, %m {{rnd = "R", part = "EVEN"}} : {VCVT}', "needs sat", "NOSAT"),
+    (f'%r = pto.vcvt %v, %m {{rnd = "Q", sat = "SAT", part = "EVEN"}} : {VCVT}', "unknown rnd 'Q'", "R"),
+    (f'%r = pto.vcvt %h, %n {{rnd = "R", part = "EVEN"}} : {F16}, {B16} -> {F32}', "takes no rnd", "part = EVEN | ODD"),
+    (f'%r = pto.vcvt %h, %n {{mode = "R"}} : {F16}, {B16} -> {F32}', "no attribute 'mode'", "rnd"),
+    (f"%r = pto.vcvt %v, %m : {F32}, {B32} -> {F32}", "f32 -> f32; vtrc", "f16"),
+    (f"%r = pto.vcvt %h, %n : {F16}, {B16} -> !pto.vreg<128xbf16>", "no conversion f16 -> bf16", "f32"),
+    (f'%r = pto.vcvt %h, %m {{part = "EVEN"}} : {F16}, {B32} -> {F32}', "mask of b32 for lanes of b16", B16),
+    (f'%r = pto.vtrc %v, %m, "O" : {F32}, {B32} -> {F32}', "no rounding O", "Z"),
+    (f'%r = pto.vtrc %b, %k, "R" : {I8}, {B8} -> {I8}', "does not take elements of i8", "bf16"),
+    # masks
+    (f"%r = pto.vadd %v, %w, %n : {F32}, {F32}, {B16} -> {F32}", "mask of b16 for lanes of b32", B32),
+    (f"%r = pto.pand %m, %n, %m : {B32}, {B16}, {B32} -> {B32}", "of one kind have one type", B32),
+    (f'%r = pto.pset_b16 "PAT_ALL" : {B32}', "mask of b32 for lanes of b16", B16),
+    (f'%r = pto.pset_b32 "PAT_VL5" : {B32}', "unknown pattern 'PAT_VL5'", "PAT_VL4"),
+    (f'%r = pto.ppack %m, "LOWER" : {B32} -> {B8}', "gives b16", B16),
+    ("%r = pto.pset_b8 : !pto.mask<b8>", "needs its pattern", '%r = pto.pset_b8 "PATTERN" : !pto.mask<..>'),
+    # loads and stores
+    (f'%r = pto.vlds %p[%i] {{dist = "BRC_B64"}} : {UB} -> {F32}', "unknown distribution mode 'BRC_B64'", "BRC_B32"),
+    (f'%r = pto.vlds %p[%i] {{dist = "US_B8"}} : {UB} -> {F32}', "US_B8 is for elements of 8 bits", "UNPK_B32"),
+    (f"%r = pto.vlds %g[%i] : !pto.ptr<f32, gm> -> {F32}", "expected a UB pointer", None),
+    (f"%r = pto.vlds %p[%x] : {UB} -> {F32}", "expected an index", None),
+    (f'%r = pto.vldsx2 %p[%i], "DINTLV_B32" : {UB}, index -> {F32}', "2 or 3 results, not 1", None),
+    (f"pto.vsts %v, %p[%i], %n : {F32}, {UB}, {B16}", "takes a mask of b32", B32),
+    (f'pto.vsts %h, %p[%i], %n {{dist = "PK_B32"}} : {F16}, {UB}, {B16}', "takes a mask of b32", B32),
+    (f'pto.vsts %b, %p[%i], %k {{dist = "MRG4CHN_B8"}} : {I8}, {UB}, {B8}', "not supported", "PK_B16"),
+    (f"pto.vsts %q, %p[%i], %m : !pto.vreg<32xi64>, {UB}, {B32}", "no default mode", '{dist = "NORM_B32"}'),
+    ('pto.mem_bar "VST"', "unknown barrier 'VST'", "VST_VLD"),
+    # operands and types
+    (f"%r = pto.vadd %v, %m : {F32}, {B32} -> {F32}", "3 operands, not 2", None),
+    (f"%r = pto.vadd %v, %h, %m : {F32}, {F16}, {B32} -> {F32}", "of one kind have one type", F32),
+    (f"%r = pto.vadds %v, %y, %m : {F32}, f16, {B32} -> {F32}", "scalar is of the element type f32", "f32"),
+    (f"%r = pto.vshls %v, %s, %m : {F32}, i32, {B32} -> {F32}", "does not take elements of f32", "i32"),
+    (f'%r = pto.vcmp %v, %w, %m, "less" : {F32}, {F32}, {B32} -> {B32}', "unknown cmp 'less'", "lt"),
+    (f'%r = pto.vpack %v, "LOWER" : {F32} -> !pto.vreg<128xui16>', "does not take elements of f32", "u32"),
+    (f"%r = pto.vselr %v, %w : {F32}, {F32} -> {F32}", "takes integers of 32 bits", None),
+    (f"%r = pto.vexp %b, %k : {I8}, {B8} -> {I8}", "does not take elements of i8", "f16"),
+    (f"%r = pto.vabs %v, %m : {F32}, {B32} -> {F16}", "of one kind have one type", F32),
+    (f"%r = pto.vabs %v, %zz : {F32}, {B32} -> {F32}", "%zz is not defined here", None),
+    (f"pto.vabs %v, %m : {F32}, {B32} -> {F32}", "1 result, 0 named", None),
+    (f"%r = pto.vabs %v, %m : {F32} -> {F32}", "2 operands with 1 types", None),
+    (f"%r = pto.vabs %v, %m : {F16}, {B32} -> {F16}", "is defined as !pto.vreg<64xf32>", F32),
+    (f"%r = pto.vbas %v, %m : {F32}, {B32} -> {F32}", "unknown operation 'pto.vbas'", "pto.vabs"),
+    ("%r = pto.castptr %s : i32 -> !pto.ptr<f32, ub>", "takes addresses of i64", "i64"),
+    ("%r = pto.castptr %p : !pto.ptr<f32, ub> -> !pto.ptr<f32, gm>", "keeps the memory", None),
+    ("%r = pto.castptr %a : i64 -> !pto.ptr<f32, gm>", "global memory is reached through arguments", "ub"),
+    # scopes
+    ('pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]', "set_flag cannot stand inside of a vecscope", None),
+    ("pto.barrier #pto.pipe<PIPE_ALL>", "barrier cannot stand inside of a vecscope", None),
+    ('pto.dsb "DDR"', "pto.dsb cannot stand inside of a vecscope", None),
+    (
+        f"pto.mte_gm_ub %g, %p, %a, %a nburst(%a, %a, %a) : !pto.ptr<f32, gm>, {UB}, i64, i64, i64, i64, i64",
+        "cannot stand inside of a vecscope", None,
+    ),
+    # types
+    ("%r = pto.vbr %x : f32 -> !pto.vreg<128xf32>", "2048 bits, 128 lanes of f32 have 4096", F32),
+    (f"%r = pto.pbitcast %m : {B32} -> !pto.mask<b64>", "lanes of 8, 16 or 32 bits", "b32"),
+    ("%r = pto.vbr %x : f32 -> !pto.vreg<f32>", "not LANESxTYPE", "64xf32"),
+    ("%r = pto.init_align : !pto.align<8>", "no parameters", "!pto.align"),
+    ("%r = pto.vbr %x : f32 -> !pto.vreg<32xf64>", "f64 is not an element", "f32"),
+]  # fmt: skip
+
+OUTSIDE = [
+    (f"%r = pto.vabs %v, %m : {F32}, {B32} -> {F32}", "cannot stand outside of a vecscope", "pto.vecscope { ... }"),
+    (f'%r = pto.pset_b32 "PAT_ALL" : {B32}', "cannot stand outside of a vecscope", "pto.vecscope { ... }"),
+    (f"pto.mte_gm_ub %g, %p, %a, %a : !pto.ptr<f32, gm>, {UB}, i64, i64", "needs nburst", None),
+    (
+        f"pto.mte_gm_ub %g, %p, %a, %a nburst(%a, %a) : !pto.ptr<f32, gm>, {UB}, i64, i64, i64, i64",
+        "nburst has 3 operands, not 2", None,
+    ),
+    (
+        f"pto.mte_gm_ub %p, %g, %a, %a nburst(%a, %a, %a) : {UB}, !pto.ptr<f32, gm>, i64, i64, i64, i64, i64",
+        "expected a pointer to global memory", None,
+    ),
+    (
+        "pto.mte_ub_gm %p, %h2, %a nburst(%a, %a, %a) : !pto.ptr<f32, ub>, !pto.ptr<f16, gm>, i64, i64, i64, i64",
+        "elements of one width", None,
+    ),
+    ('pto.get_buf "PIPE_X", %a, %a : i64, i64', "unknown pipe 'PIPE_X'", "PIPE_V"),
+    ("pto.strict_vecscope(%x) { ^bb0(%z: f16): } : (f16) -> ()", "is defined as f32 and used as f16", "f32"),
+    ("pto.strict_vecscope(%x) { ^bb0(): } : () -> ()", "1 values for 0 names", None),
+]  # fmt: skip
+
+
+def refused(statement: str, *, inside: bool) -> CastsimError:
+    """The refusal of a program of one statement, which stands in line 3."""
+    lines = ["pto.vecscope {" if inside else "", statement, "}" if inside else "", "return"]
+    arguments = f"{ARGUMENTS}, %h2: !pto.ptr<f16, gm>"
+    with pytest.raises(CastsimError) as caught:
+        parse("\n".join((f"func.func @f({arguments}) {{", *lines, "}")), "kernel.pto")
+    return caught.value
+
+
+ROWS = [*((True, each) for each in IN_SCOPE), *((False, each) for each in OUTSIDE)]
+
+
+@pytest.mark.parametrize(("inside", "row"), ROWS)
+def test_refusals_name_the_reason_the_place_and_what_is_legal(inside: bool, row: tuple[str, str, str | None]) -> None:
+    statement, reason, legal = row
+    error = refused(statement, inside=inside)
+    assert reason in error.message
+    assert legal is None or legal in error.legal, error.legal
+    assert error.span is not None
+    assert (error.span.file, error.span.line) == ("kernel.pto", 3)
+    assert error.exit_code in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        (f'%r = pto.vlds %p[%i] {{dist = "BRC_B64"}} : {UB} -> {F32}', '"BRC_B64"'),
+        (f"%r = pto.vadd %v, %w, %n : {F32}, {F32}, {B16} -> {F32}", f"{B16} -> {F32}"),
+        (f'%r = pto.vcmp %v, %w, %m, "less" : {F32}, {F32}, {B32} -> {B32}', '"less"'),
+        (f"%r = pto.vabs %v, %m : {F32}, {B32} -> {F16}", F16),
+        ("%r = pto.vbr %x : f32 -> !pto.vreg<128xf32>", "128xf32>"),
+    ],
+)
+def test_the_caret_is_at_what_is_wrong(statement: str, shown: str) -> None:
+    span = refused(statement, inside=True).span
+    assert span is not None
+    assert span.text[span.column - 1 :].startswith(shown)

@@ -1,0 +1,234 @@
+"""Running programs of vector instructions: control flow, transfers, what is not defined, what stops a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from micro_text import runnable
+from numpy.typing import NDArray
+
+from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.pto.micro.forms import ROWS, Place
+from castsim.isa.sources import Language, Source
+from castsim.isa.warning_text import WarningKind
+from castsim.running import run
+from castsim.running.loaded import Issued, Treatment
+from castsim.running.reading import load_tiles
+from castsim.running.request import LoadRequest
+
+Array = NDArray[np.generic]
+F32, B32, UB = "!pto.vreg<64xf32>", "!pto.mask<b32>", "!pto.ptr<f32, ub>"
+LOAD = (
+    f"pto.mte_gm_ub %x, %u, %l0, %l1024 nburst(%l1, %l1024, %l1024) : !pto.ptr<f32, gm>, {UB}, i64, i64, i64, i64, i64"
+)
+STORE = f"pto.mte_ub_gm %u, %y, %l1024 nburst(%l1, %l1024, %l1024) : {UB}, !pto.ptr<f32, gm>, i64, i64, i64, i64"
+HEAD = "\n".join(
+    [f"%l{n} = arith.constant {n} : i64" for n in (0, 1, 32, 1024)]
+    + [f"%c{n} = arith.constant {n} : index" for n in (0, 1, 4, 16, 64)]
+    + [f"%u = pto.castptr %l0 : i64 -> {UB}"]
+)
+
+
+def program(body: str, arguments: str = "%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>") -> str:
+    """An entry of this body behind some constants, `%u` pointing to the buffer."""
+    return f"func.func @f({arguments}) attributes {{pto.kernel}} {{\n{HEAD}\n{body}\nreturn\n}}\n"
+
+
+def issued(text: str, inputs: Mapping[str, Array] | None = None, args: Mapping[str, int] | None = None) -> Issued:
+    """Run a program of the A5."""
+    loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args or {}))
+    return loaded.issue(dict(inputs or {}), Treatment())
+
+
+def ramp(count: int = 256) -> NDArray[np.float32]:
+    return np.arange(1, count + 1, dtype=np.float32)
+
+
+def refusal(body: str) -> CastsimError:
+    with pytest.raises(CastsimError) as caught:
+        issued(program(body), {"x": ramp()})
+    return caught.value
+
+
+def test_loops_carry_registers_masks_and_counts() -> None:
+    body = f"""{LOAD}
+    pto.vecscope {{
+      %all = pto.pset_b32 "PAT_ALL" : {B32}
+      %n = arith.constant 150 : i32
+      %first = pto.vlds %u[%c0] : {UB} -> {F32}
+      %r:3 = scf.for %i = %c0 to %c4 step %c1 iter_args(%left = %n, %sum = %first, %last = %all)
+          -> (i32, {F32}, {B32}) {{
+        %m, %less = pto.plt_b32 %left : i32 -> {B32}, i32
+        %next = pto.vadd %sum, %first, %m : {F32}, {F32}, {B32} -> {F32}
+        scf.yield %less, %next, %m : i32, {F32}, {B32}
+      }}
+      %none = scf.for %i = %c4 to %c0 step %c1 iter_args(%v = %first) -> ({F32}) {{ scf.yield %v : {F32} }}
+      pto.vsts %r#1, %u[%c0], %all : {F32}, {UB}, {B32}
+      pto.vsts %none, %u[%c64], %all : {F32}, {UB}, {B32}
+    }}
+    {STORE}"""
+    found = issued(program(body), {"x": ramp()}).outputs["y"]
+    first = ramp()[:64]
+    lane = np.arange(64)
+    # 150 is 64, 64, 22, 0: a lane that a mask leaves out becomes 0, and stays 0 as nothing is added to it any more.
+    sums = first
+    for count in (64, 64, 22, 0):
+        sums = np.where(lane < count, sums + first, np.float32(0))
+    assert np.array_equal(found[:64], sums)
+    assert np.array_equal(found[64:128], first)
+    assert np.array_equal(found[128:], ramp()[128:])
+
+
+def test_conditions_calls_and_scalar_arguments() -> None:
+    callee = f"""func.func private @scale(%p: {UB}, %s: f32) -> {UB} {{
+      %c0 = arith.constant 0 : index
+      pto.vecscope {{
+        %m = pto.pset_b32 "PAT_ALL" : {B32}
+        %v = pto.vlds %p[%c0] : {UB} -> {F32}
+        %r = pto.vmuls %v, %s, %m : {F32}, f32, {B32} -> {F32}
+        pto.vsts %r, %p[%c0], %m : {F32}, {UB}, {B32}
+      }}
+      return %p : {UB}
+    }}\n"""
+    body = f"""{LOAD}
+    %two = arith.constant 2.0 : f32
+    %three = arith.constant 3.0 : f32
+    %zero = arith.constant 0 : i32
+    %big = arith.cmpi sgt, %k, %zero : i32
+    %s = arith.select %big, %two, %three : f32
+    %r = scf.if %big -> ({UB}) {{
+      %t = func.call @scale(%u, %s) : ({UB}, f32) -> {UB}
+      scf.yield %t : {UB}
+    }} else {{ scf.yield %u : {UB} }}
+    {STORE.replace("%u, %y", "%r, %y")}"""
+    text = callee + program(body, "%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>, %k: i32")
+    for k, factor in ((1, 2), (-1, 1)):
+        found = issued(text, {"x": ramp()}, {"k": k}).outputs["y"]
+        assert np.array_equal(found[:64], ramp()[:64] * factor)
+
+
+def test_stores_follow_the_pointer_that_a_store_hands_on() -> None:
+    body = f"""{LOAD}
+    %b = pto.castptr %l1024 : i64 -> {UB}
+    pto.vecscope {{
+      %m = pto.pset_b32 "PAT_ALL" : {B32}
+      %end = scf.for %i = %c0 to %c4 step %c1 iter_args(%p = %b) -> ({UB}) {{
+        %o = arith.muli %i, %c64 : index
+        %v = pto.vlds %u[%o] : {UB} -> {F32}
+        %q = pto.vsts %v, %p[%c64], %m : {F32}, {UB}, {B32} -> {UB}
+        scf.yield %q : {UB}
+      }}
+      %back = pto.castptr %end : {UB} -> i64
+    }}
+    {STORE.replace("%u, %y", "%b, %y")}"""
+    found = issued(program(body), {"x": ramp()}).outputs["y"]
+    assert np.array_equal(found, ramp())
+
+
+def test_bytes_that_nothing_defines_are_reported() -> None:
+    body = f"""pto.vecscope {{
+      %x8 = arith.constant 1.0 : f32
+      %m = pto.pset_b32 "PAT_VL8" : {B32}
+      %v = pto.vbr %x8 : f32 -> {F32}
+      pto.vsts %v, %u[%c0], %m : {F32}, {UB}, {B32}
+    }}
+    {STORE}"""
+    found = issued(program(body, "%y: !pto.ptr<f32, gm>"))
+    (warning,) = found.loaded.executed.warnings
+    assert warning.kind is WarningKind.UNDEFINED
+    assert "output y: 992 of its 1024 bytes are not defined, the first is byte 32" in warning
+    assert np.array_equal(found.outputs["y"][:8], np.ones(8, np.float32))
+
+
+def test_a_whole_program_defines_its_outputs() -> None:
+    assert not issued(program(f"{LOAD}\n{STORE}"), {"x": ramp()}).loaded.executed.warnings
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (f"pto.vecscope {{ %v = pto.vlds %u[%c1] : {UB} -> {F32} }}", "at byte 4 is not aligned"),
+        (
+            "%b = arith.constant 65537 : index\n"
+            f'pto.vecscope {{ %v = pto.vlds %u[%b] {{dist = "BRC_B32"}} : {UB} -> {F32} }}',
+            "reaches bytes 262148",
+        ),
+        (f"%far = arith.constant 262144 : i64\n%p = pto.castptr %far : i64 -> {UB}", "outside of the buffer"),
+        (LOAD.replace("nburst(%l1, %l1024, %l1024)", "nburst(%l1024, %l1024, %l1024)"), "which has 262144"),
+        (f"%p = pto.addptr %u, %c1 : {UB} -> {UB}\n{LOAD.replace('%u', '%p')}", "address 4 of a transfer"),
+        (f"{LOAD}\n%e = arith.constant -1 : index\n%p = pto.addptr %u, %e : {UB} -> {UB}\n"
+         f"pto.vecscope {{ %v = pto.vlds %p[%c0] : {UB} -> {F32} }}", "byte -4 is not aligned"),
+        ("%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>\n" + LOAD, "known, not modelled"),
+    ],
+)  # fmt: skip
+def test_what_the_unit_cannot_reach_is_refused_at_its_place(body: str, reason: str) -> None:
+    error = refusal(body)
+    assert reason in error.message, error.message
+    assert error.span is not None
+    assert error.span.file == "k.pto"
+    assert error.exit_code == 1
+
+
+def test_inputs_that_are_too_short_or_missing_are_refused() -> None:
+    text = program(f"{LOAD}\n{STORE}")
+    with pytest.raises(CastsimError, match="uses 256 or more"):
+        issued(text, {"x": ramp(255)})
+    with pytest.raises(CastsimError, match="no input given"):
+        issued(text)
+    assert issued(text, {"x": ramp(300)}).outputs["y"].size == 256
+
+
+def test_a_wait_for_a_flag_that_nothing_sets_never_ends() -> None:
+    wait = 'pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]'
+    with pytest.raises(EngineError, match="deadlock: V waits for flag 0 of MTE2"):
+        issued(program(wait))
+    issued(program(f'pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]\n{wait}'))
+
+
+@pytest.mark.parametrize("kind", ["module", "function"])
+def test_programs_of_the_matrix_unit_are_refused(kind: str) -> None:
+    mark = "pto.kernel_kind = #pto.kernel_kind<cube>"
+    text = program(LOAD)
+    if kind == "module":
+        text = f"module attributes {{{mark}}} {{\n{text}}}\n"
+    else:
+        text = text.replace("{pto.kernel}", f"{{pto.kernel, {mark}}}")
+    with pytest.raises(CastsimError, match="matrix unit"):
+        issued(text, {"x": ramp()})
+
+
+def test_other_targets_have_no_vector_instructions() -> None:
+    with pytest.raises(CastsimError, match="a2a3 does not run programs of vector instructions"):
+        load_tiles(Source("k.pto", Language.TILES, program(LOAD)), LoadRequest("a2a3"))
+
+
+ADDRESSES = ("vgather2", "vscatter")
+"""Their offsets would have to be chosen: random ones leave the buffer."""
+WITHOUT_VALUES = ("vgather2_bc", "vgatherb")
+INSIDE = sorted(name for name, row in ROWS.items() if row.place is Place.SCOPE)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_every_vector_instruction_runs(name: str) -> None:
+    data = np.random.default_rng(len(name)).integers(0, 256, 65536, dtype=np.uint8)
+    for seed in range(6):
+        text = runnable(name, seed)
+        try:
+            issued(text, {"x": data if name not in ADDRESSES else np.zeros_like(data)})
+        except CastsimError as error:
+            assert name in WITHOUT_VALUES, text
+            assert "known, not modelled" in error.message
+
+
+def test_a_result_has_no_cycles(tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text('module attributes {pto.target_arch = "a5"} {\n' + program(f"{LOAD}\n{STORE}") + "}\n")
+    result = run(file, inputs={"x": "random:1"})
+    assert "not modelled yet" in result.untimed
+    assert "no cycles" in repr(result)
+    with pytest.raises(EngineError, match="not modelled yet"):
+        assert result.cycles
+    assert not run(file, timing_only=True).outputs
