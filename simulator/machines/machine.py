@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from castsim.execution.micro import MicroMemory, VectorUnit
+    from castsim.execution.micro.unit import Recording
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
     from castsim.machines.target_cast import CastAsked, TargetCast
@@ -60,6 +61,14 @@ class Machine(Protocol):
     @property
     def vector_unit(self) -> MakeVectorUnit:
         """What makes the unit that executes vector instructions.
+
+        Raises:
+            IllegalError: programs cannot name the target's.
+        """
+        ...
+
+    def recorder(self) -> Recording:
+        """Return what records the vector instructions of a program, with all around them.
 
         Raises:
             IllegalError: programs cannot name the target's.

@@ -11,6 +11,7 @@ from castsim.machines.registry import Parts
 from castsim.targets import Target, TileTarget
 
 if TYPE_CHECKING:
+    from castsim.execution.micro.unit import Recording
     from castsim.execution.walk import Lowerer
 
 MACHINES: Parts[Callable[[Target], Machine]] = Parts(
@@ -71,6 +72,15 @@ def vector_unit_of(target: Target) -> MakeVectorUnit:
         IllegalError: the target has none that programs can name.
     """
     return machine_of(target).vector_unit
+
+
+def recorder_of(target: Target) -> Recording:
+    """Return what records the vector instructions of a program, with all around them.
+
+    Raises:
+        IllegalError: the target has none that programs can name.
+    """
+    return machine_of(target).recorder()
 
 
 def no_vector_instructions(target: Target) -> IllegalError:

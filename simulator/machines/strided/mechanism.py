@@ -11,6 +11,7 @@ from castsim.machines.mechanisms import no_vector_instructions
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
+    from castsim.execution.micro.unit import Recording
     from castsim.machines.strided.lowerer import StridedLowerer
     from castsim.machines.target_cast import CastAsked, TargetCast
 
@@ -37,6 +38,10 @@ class StridedMachine:
     @property
     def vector_unit(self) -> MakeVectorUnit:
         """Refuse: its programs have no vector instructions of this kind."""
+        raise no_vector_instructions(self.target)
+
+    def recorder(self) -> Recording:
+        """Refuse, too."""
         raise no_vector_instructions(self.target)
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:

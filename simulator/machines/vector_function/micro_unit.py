@@ -12,6 +12,7 @@ import numpy as np
 
 from castsim.execution.micro import Issue, MicroMemory, Value
 from castsim.execution.micro.path import GATHERS
+from castsim.execution.micro.unit import Followed
 from castsim.execution.walk.dependence import Scalar
 from castsim.execution.walk.scalar_floats import FLOATS, bits_of
 from castsim.isa.errors import IllegalError
@@ -20,7 +21,6 @@ from castsim.isa.pto.micro.conversions import conversion
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.program import For, Section
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,
@@ -48,7 +48,7 @@ class Alignment:
 
 
 @dataclass(slots=True)
-class LaneUnit:
+class LaneUnit(Followed):
     """Executes instructions on the buffer of `memory`; see `castsim.execution.micro.VectorUnit`."""
 
     memory: MicroMemory
@@ -56,18 +56,6 @@ class LaneUnit:
     counted: int = 0
     """Bytes that the last `vsqz` kept: the register AR."""
     _plans: dict[int, _Plan] = field(default_factory=dict)
-
-    def enter(self, scope: Section) -> None:
-        """Do nothing: values do not depend on launches."""
-
-    def leave(self) -> None:
-        """Do nothing."""
-
-    def loop(self, loop: For, trips: int) -> None:
-        """Do nothing."""
-
-    def trip(self, loop: For) -> None:
-        """Do nothing."""
 
     def execute(self, issue: Issue) -> tuple[Value, ...]:
         """Execute an instruction.

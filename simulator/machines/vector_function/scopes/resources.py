@@ -14,7 +14,6 @@ from castsim.execution.dataflow.timing import TICKS
 from castsim.machines.vector_function.timing import group_has_room
 from castsim.targets.vector_function import FunctionBufferPorts
 
-
 _LONG = 1000 * TICKS
 """Longer than any special function holds its port."""
 
