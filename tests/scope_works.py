@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from random import Random
 
 from castsim.machines.vector_function.operations import (
     Bitwise,
@@ -24,7 +25,7 @@ from castsim.machines.vector_function.operations import (
 )
 from castsim.machines.vector_function.profile import mnemonic
 from castsim.machines.vector_function.scopes import Instruction, Kind, Scope
-from castsim.machines.vector_function.trip_shape import trip_shape
+from castsim.machines.vector_function.trip_shape import LoadStep, StoreStep, trip_shape
 from castsim.targets.register_text import Mode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -73,7 +74,15 @@ class Kernel:
             if nest.row_loop:
                 self.scope.end_trip()
 
-    def _issue(self, items: Iterable[RegisterOperation], nest: Nest, row: int, trip: int, loads, stores) -> None:
+    def _issue(
+        self,
+        items: Iterable[RegisterOperation],
+        nest: Nest,
+        row: int,
+        trip: int,
+        loads: Iterable[LoadStep],
+        stores: Iterable[StoreStep],
+    ) -> None:
         loads, stores = iter(loads), iter(stores)
         function = self.function
         for item in items:
@@ -126,3 +135,47 @@ class Kernel:
         known = [self.names[name] for name in reads if name in self.names]
         made = self.scope.issue(kind, known, len(writes), address)
         self.names.update(zip(writes, made, strict=True))
+
+
+def random_scope(rng: Random) -> Scope:
+    """A launch of random instructions in random loops, whose accesses lie anywhere in the buffer."""
+    scope = Scope()
+    _random_items(scope, rng, [], 0)
+    return scope
+
+
+_COMPUTES = (
+    *("vadd", "vmul", "vmax", "vabs", "vdup", "vsel", "vand", "vexp", "vdiv", "vcvt", "vtrc", "vintlv", "vcadd"),
+    *("vmuls", "vbr", "vselr", "vor", "vshls"),
+)
+
+
+def _random_items(scope: Scope, rng: Random, known: list[int], depth: int) -> None:
+    for _ in range(rng.randint(1, 9 if depth else 5)):
+        place = rng.randrange(0, 8192, 32)
+        match rng.choice("LLCCCCCCSSSBPUTO"):
+            case "L":
+                size = rng.choice((32, 64, 128, 256, 512))
+                load = Instruction("vlds", Kind.LOAD, size=size, updates=rng.random() < 0.1)
+                known += scope.issue(load, (), rng.choice((1, 1, 2)), place)
+            case "U":
+                known += scope.issue(Instruction("vlds", Kind.LOAD, size=128, unpacks=True), (), 1, place)
+            case "C":
+                reads = rng.sample(known, min(len(known), rng.randint(0, 3)))
+                known += scope.issue(compute(rng.choice(_COMPUTES), rng.choice((16, 32))), reads, 1)
+            case "S":
+                word = rng.choice(("", "", "INTLV_B32"))
+                store = Instruction("vsts", Kind.STORE, size=rng.choice((0, 32, 256)), word=word)
+                scope.issue(store, rng.sample(known, min(len(known), 2)), 0, place)
+            case "B":
+                scope.issue(barrier(rng.choice(("VST_VST", "VST_VLD", "VLD_VST", "VV_ALL"))))
+            case "P":
+                known += scope.issue(Instruction("plt", Kind.PREDICATE), rng.sample(known, min(len(known), 1)), 1)
+            case "T":
+                scope.issue(Instruction("select", Kind.SELECT))
+            case _ if depth < 3:
+                trips = rng.choice((0, 1, 2, 3, 7))
+                scope.begin_loop(trips)
+                for _ in range(trips):
+                    _random_items(scope, rng, known, depth + 1)
+                    scope.end_trip()

@@ -87,7 +87,11 @@ class FunctionRows:
         timing = time_scope(operation.scope, self.target)
         numbers = [number for span in timing.spans for number in (CAUSES.index(span.cause), span.until)]
         first = places.add("numbers", numbers)
-        function = function_state.FunctionRow(*([0] * 14), first_span=first, spans=len(timing.spans))
+        function = function_state.FunctionRow(
+            startup=0, setup=0, drain=0, store_interval=0, store_barrier=0, store_latency=0, branch=0, load_use=0,
+            second_load=0, forwarding=0, special_ports=0, registers=0, first_nest=0, nests=0,
+            first_span=first, spans=len(timing.spans),
+        )  # fmt: skip
         places.make_room(trips=1, pending=1, registers=1, special=1)
         return Work(FUNCTION, places.add("functions", [function]), (*FACTS, *timing.facts))
 

@@ -137,7 +137,8 @@ class Board:
         passed = self._groups.grant(asked, issue.address, instruction.size, write=False)
         wait = (passed - asked) * TICKS
         function = self.facts.function
-        there = loaded(begun, self._loads, function.second_load, wait, function.load_use)
+        number = self._loads if begun == sent else 0
+        there = loaded(begun, number, function.second_load, wait, function.load_use)
         self._loads += 1
         self._arrival = max(self._arrival, there)
         number = self._note(Cause.BARRIER if begun > sent else Cause.BANK_CONFLICT, instruction.line)

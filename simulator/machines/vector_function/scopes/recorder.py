@@ -145,6 +145,7 @@ class Recorder:
         pipes = self.target.pipes
         known = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
         operation: Operation
+        names: tuple[str, ...]
         match node:
             case pto.SetFlag():
                 names, operation = (node.src.name, node.dst.name), SetFlag(node.src.name, node.dst.name, node.event)
