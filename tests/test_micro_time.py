@@ -23,13 +23,13 @@ FRAME = """module attributes {pto.target_arch = "a5"} {
     %step = arith.constant 64 : index
     %in = pto.castptr %o : i64 -> !pto.ptr<f32, ub>
     %out = pto.castptr %p : i64 -> !pto.ptr<f32, ub>
-    pto.mte_gm_ub %x, %in, %o, %length nburst(%one, %length, %length) 
+    pto.mte_gm_ub %x, %in, %o, %length nburst(%one, %length, %length)
       : !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
     pto.vecscope {
       %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
 BODY
     }
-    pto.mte_ub_gm %out, %y, %length nburst(%one, %length, %length) 
+    pto.mte_ub_gm %out, %y, %length nburst(%one, %length, %length)
       : !pto.ptr<f32, ub>, !pto.ptr<f32, gm>, i64, i64, i64, i64
 MORE
     return

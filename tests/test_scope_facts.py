@@ -111,6 +111,17 @@ def test_the_latency_of_an_instruction_changes_cycles(mnemonic: str, width: int)
     assert time_scope(scope, target).cycles - time_scope(scope, A5).cycles == expected
 
 
+@pytest.mark.parametrize("mnemonic", [name for name in SPECIAL_LATENCIES if A5.arithmetic[name].held is not None])
+def test_the_time_for_which_the_port_is_held_changes_cycles(mnemonic: str) -> None:
+    row = A5.arithmetic[mnemonic].model_copy(update={"held": Decimal(9)})
+    target = A5.model_copy(update={"arithmetic": {**A5.arithmetic, mnemonic: row}})
+    scope = Scope()
+    (name,) = scope.issue(LOAD, (), 1)
+    names = [scope.issue(compute(mnemonic), (name,), 1)[0] for _ in range(2)]
+    scope.issue(STORE, (names[-1],), 0, 8192)
+    assert time_scope(scope, target).cycles == time_scope(scope, A5).cycles + 9 - int(A5.arithmetic[mnemonic].held or 0)
+
+
 def test_a_launch_names_the_facts_it_rests_on() -> None:
     used = set()
     for seed in range(60):
