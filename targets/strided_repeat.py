@@ -176,13 +176,20 @@ class StridedOperation(TileOperationFacts):
         "row_expansion",
         "row_broadcast",
         "column_reduction",
+        "column_argument",
+        "row_argument",
         "column_expansion",
         "column_broadcast",
         "part",
         "ramp",
         "gather",
+        "merge",
+        "compare_gather",
+        "sort",
+        "pattern_gather",
         "transposition",
         "concatenation",
+        "counted_concatenation",
     ]
     lines: Literal["never", "whole_repeats", "always"] = "never"
 
@@ -200,13 +207,20 @@ STRUCTURES = {
     "row_expansion": StructureOf((Kind.ROW_EXPAND,)),
     "row_broadcast": StructureOf((Kind.ROW_BROADCAST,), 1, MANY),
     "column_reduction": StructureOf((Kind.COLUMN_REDUCE,), 1, 1),
+    "row_argument": StructureOf((Kind.ROW_ARGUMENT,), 2, 2),
+    "column_argument": StructureOf((Kind.COLUMN_ARGUMENT,), 2, 2),
     "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
     "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
     "part": StructureOf((Kind.PART,), 2, 2),
     "ramp": StructureOf((Kind.RAMP,), 7, 7),
     "gather": StructureOf((Kind.GATHER,), 2, 2),
+    "pattern_gather": StructureOf((Kind.PATTERN_GATHER,), 1, 1),
+    "compare_gather": StructureOf((Kind.COMPARE_GATHER,), 2, 2),
+    "sort": StructureOf((Kind.SORT,), 1, 1),
+    "merge": StructureOf((Kind.MERGE,), 1, 1),
     "transposition": StructureOf((Kind.TRANSPOSE,), 2, 2),
     "concatenation": StructureOf((Kind.CONCATENATE,)),
+    "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,)),
 }
 """The purposes of the structures of kernels."""
 

@@ -151,5 +151,9 @@ class TileArithmetic(Fact):
     """A gather turns numbers into byte offsets in its tmp tile, which it needs."""
     concatenation_fills: bool = False
     """The columns of both parts must be as many as are valid in the result."""
+    sort_pads_in_tmp: bool = False
+    """A sort of rows that are no whole groups pads them in its tmp tile, which it then needs."""
+    sums_in_steps: bool = False
+    """A sum of three adds the first two into its destination, then the third."""
     transposes_through_tmp: bool = False
     """A transposition in blocks copies its source to tmp before it writes, and then whole blocks of its result."""

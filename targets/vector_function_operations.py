@@ -31,6 +31,8 @@ Structure = Literal[
     "column_reduction",
     "row_expansion",
     "row_broadcast",
+    "column_argument",
+    "row_argument",
     "column_expansion",
     "column_broadcast",
     "move",
@@ -38,8 +40,13 @@ Structure = Literal[
     "part",
     "ramp",
     "gather",
+    "merge",
+    "compare_gather",
+    "sort",
+    "pattern_gather",
     "transposition",
     "concatenation",
+    "counted_concatenation",
 ]
 """Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
 
@@ -88,6 +95,8 @@ STRUCTURES = {
     "column_reduction": StructureOf((Kind.COLUMN_REDUCE,), 1, 1),
     "row_expansion": StructureOf((Kind.ROW_EXPAND,)),
     "row_broadcast": StructureOf((Kind.ROW_BROADCAST,), 1, MANY),
+    "row_argument": StructureOf((Kind.ROW_ARGUMENT,), 3, 3),
+    "column_argument": StructureOf((Kind.COLUMN_ARGUMENT,), 2, 2),
     "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
     "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
     "move": StructureOf((Kind.MOVE,)),
@@ -95,8 +104,13 @@ STRUCTURES = {
     "part": StructureOf((Kind.PART,), 1, 1),
     "ramp": StructureOf((Kind.RAMP,), 1, 1),
     "gather": StructureOf((Kind.GATHER,), 1, 1),
+    "pattern_gather": StructureOf((Kind.PATTERN_GATHER,), 1, 1),
+    "compare_gather": StructureOf((Kind.COMPARE_GATHER,), 2, 2),
+    "sort": StructureOf((Kind.SORT,), 1, 1),
+    "merge": StructureOf((Kind.MERGE,), 1, 1),
     "transposition": StructureOf((Kind.TRANSPOSE,), 2, MANY),
     "concatenation": StructureOf((Kind.CONCATENATE,), 1, MANY),
+    "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,), 1, MANY),
 }
 """The purposes of the structures of kernels."""
 

@@ -81,7 +81,11 @@ def example(mnemonic: str, element: str = "f32", rows: int = 20, cols: int = 192
     if kind is Kind.COLUMN_BROADCAST:
         return work(mnemonic, dst, one, tile(element, 1, cols, 2 * BANK))
     return _rearranging(mnemonic, element, rows, cols) or (
-        work(mnemonic, dst, one, two) if "aa" in _forms(mnemonic) else work(mnemonic, dst, one)
+        work(mnemonic, dst, one, two, tmp)
+        if "aaa" in _forms(mnemonic)
+        else work(mnemonic, dst, one, two)
+        if "aa" in _forms(mnemonic)
+        else work(mnemonic, dst, one)
     )
 
 
@@ -90,12 +94,29 @@ def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork 
     one, two, dst, tmp = (tile(*shape, at * BANK // 2) for at in range(4))
     if kind is Kind.RAMP:
         return work(mnemonic, tile("i32", 1, cols, BANK), scalars=((0, dst.format),), tmp=tmp, names_tmp=True)
+    if kind is Kind.PATTERN_GATHER:
+        return work(mnemonic, tile(element, rows, cols // 2, BANK), one, pattern="0101")
+    if kind is Kind.COMPARE_GATHER:
+        counts, scalars = tile("i32", rows, 8, 2 * BANK, valid=(rows, 1)), ((0, one.format),)
+        return work(mnemonic, tile("i32", rows, cols, BANK), one, tmp=tmp, counts=counts, scalars=scalars, mode="gt")
+    if kind is Kind.SORT:
+        pairs = tile(element, rows, cols * 64 // one.element_bits, BANK)
+        return work(mnemonic, pairs, one, tile("u32", rows, cols, 2 * BANK), tmp=tmp)
+    if kind is Kind.MERGE:
+        return work(mnemonic, dst, one, scalars=((cols // 4, tile("i32", 1, 8).format),))
     if kind is Kind.GATHER:
         return work(mnemonic, dst, one, tile("i32", rows, cols, BANK // 2), tmp=tile("i32", rows, cols, 2 * BANK))
+    if kind is Kind.ROW_ARGUMENT:
+        return work(mnemonic, column("i32", rows, BANK), one, tmp=tmp)
+    if kind is Kind.COLUMN_ARGUMENT:
+        return work(mnemonic, tile("i32", 1, cols, BANK), one, tmp=tmp)
     if kind is Kind.TRANSPOSE:
         return work(mnemonic, tile(element, cols, 32, BANK), one, tmp=tmp)
     if kind is Kind.CONCATENATE:
         return work(mnemonic, tile(element, rows, 2 * cols, BANK), one, two)
+    if kind is Kind.COUNTED_CONCATENATE:
+        counts = [tile("i32", rows, 8, at, valid=(rows, 1)) for at in (2 * BANK, 2 * BANK + 4096)]
+        return work(mnemonic, dst, one, two, *counts)
     return None
 
 

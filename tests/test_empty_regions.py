@@ -53,10 +53,10 @@ def written(name: str, form: tuple[Role, ...], rows: int, cols: int) -> str:
         else:
             operands.append(add(tile()))
     match kind:
-        case Kind.ROW_REDUCE:
-            dst = add(COLUMN, "%r", "%c1")
-        case Kind.COLUMN_REDUCE:
-            dst = add(tile(), "%c1", "%q")
+        case Kind.ROW_REDUCE | Kind.ROW_ARGUMENT:
+            dst = add(COLUMN.replace("f32", "i32") if kind.gives_places else COLUMN, "%r", "%c1")
+        case Kind.COLUMN_REDUCE | Kind.COLUMN_ARGUMENT:
+            dst = add(tile("i32" if kind.gives_places else "f32"), "%c1", "%q")
         case Kind.COMPARE:
             dst = add(tile("i8"))
         case _:
@@ -66,7 +66,8 @@ def written(name: str, form: tuple[Role, ...], rows: int, cols: int) -> str:
     return "\n".join([*lines, f"pto.{name} ins({names}{flag} : {types}) outs({dst[0]} : {dst[1]})"])
 
 
-REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE)
+REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE)
+REARRANGING += (Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE)
 """Operations whose operands have shapes of their own; `test_rearranging_work` has them without elements too."""
 
 # A fill has work to do where its source is empty; its rows are those of the destination.
@@ -90,8 +91,9 @@ def test_no_element_no_work(name: str, form: tuple[Role, ...], target: str, tmp_
         found = load_program(file, target, None, {})
         assert not touched(found.executed), (rows, cols)
         nothing = of_kind(found.executed.warnings, WarningKind.OPERATION)
-        reduces = VECTOR_OPERATIONS[name].kind in (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE)
-        kept = reduces and (rows if VECTOR_OPERATIONS[name].kind is Kind.ROW_REDUCE else cols)
+        by_rows = VECTOR_OPERATIONS[name].kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
+        reduces = by_rows or VECTOR_OPERATIONS[name].kind in (Kind.COLUMN_REDUCE, Kind.COLUMN_ARGUMENT)
+        kept = reduces and (rows if by_rows else cols)
         assert ("stays as it is" in "".join(nothing)) is bool(kept)
 
 

@@ -10,16 +10,12 @@ from pathlib import Path
 import fast_programs
 import pytest
 from engine_outcome import outcome
+from sample_arguments import scalars
 
-from castsim.running import load
+from castsim.running import load_program
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SEEDS = 3000 if os.environ.get("CASTSIM_THOROUGH") else 160
-SCALARS = {
-    "rms_norm": {"eps": 1e-6},
-    "rotary_cache": {"position": 1},
-    "softmax_prepare": {"scale": 0.5},
-}
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -33,9 +29,7 @@ def test_random_programs_take_the_same_cycles_for_the_same_reasons(part: int) ->
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.rglob("*.pto")), ids=lambda path: path.stem)
 def test_sample_programs_take_the_same_cycles(path: Path) -> None:
-    scalars = next((given for name, given in SCALARS.items() if path.stem.startswith(name)), {})
-    loaded = load(path, None, None, scalars)
-    assert loaded.tree is not None
+    loaded = load_program(path, None, None, scalars(path))
     expected = outcome(loaded.tree, loaded.target, engine="event")
     assert outcome(loaded.tree, loaded.target, engine="fast") == expected
     assert outcome(loaded.tree, loaded.target, engine="fast", skip=False) == expected

@@ -77,6 +77,11 @@ USERS |= {
     "sdiv": lanewise("tdivs", "i32", 1, 64),
     "vci": replace(work_of("tci", tile("i32", 1, 64)), names_tmp=True),
     "vgather2": work_of("tgather", tile("f32", 1, 64), tile("f32", 1, 64), tile("i32", 1, 64)),
+    "vsqz": replace(work_of("tgather.mask", tile("f32", 1, 64), tile("f32", 1, 128)), pattern="0101"),
+    "vbitsort": work_of("tsort32", tile("f32", 1, 128), tile("f32", 1, 64), tile("u32", 1, 64)),
+    "vmrgsort4": replace(
+        work_of("tmrgsort", tile("f32", 1, 512), tile("f32", 1, 512)), scalars=((16, tile("i32", 1, 8).format),)
+    ),
     "vscatter": work_of("tconcat", tile("f32", 1, 128), tile("f32", 1, 64), tile("f32", 1, 64)),
 }
 

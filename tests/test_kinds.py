@@ -32,6 +32,7 @@ from castsim.targets.vliw import VliwTarget
 READERS = {
     "isa/pto/attributes.py": "reads attributes of program text",
     "isa/pto/control.py": "reads names of operations, some of which are refused by their beginnings",
+    "isa/pto/lexer.py": "takes the text apart",
     "isa/pto/micro/reading.py": "reads words of program text",
     "isa/pto/micro/types.py": "reads types of program text",
     "isa/pto/scalar_memory.py": "reads names of operations",
@@ -46,6 +47,8 @@ READERS = {
     "targets/inheritance.py": "reads keys of descriptions",
     "targets/loader.py": "reads names of files, and messages of the library that checks descriptions",
     "targets/register_text.py": "reads kernels, and checks what is no instruction at all",
+    "simulator/__init__.py": "reads names of its own",
+    "simulator/casting.py": "reads names of formats as users type them",
     "simulator/commands/assembly_files.py": "reads names of files",
     "simulator/commands/execution/builtin_call.py": "reads words of the command line",
     "simulator/commands/execution/cast_values.py": "reads numbers of the command line",

@@ -132,6 +132,9 @@ def test_refusals_name_the_reason_the_place_and_what_is_legal(inside: bool, row:
     [
         (f'%r = pto.vlds %p[%i] {{dist = "BRC_B64"}} : {UB} -> {F32}', '"BRC_B64"'),
         (f"%r = pto.vadd %v, %w, %n : {F32}, {F32}, {B16} -> {F32}", f"{B16} -> {F32}"),
+        (f'%r = pto.vcvt %v, %m {{rnd = "R", sat = "SAT", part = "P0"}} : {VCVT}', '"P0"'),
+        (f'%r = pto.vcvt %v, %m {{rnd = "R", sat = "SAT"}} : {VCVT}', "pto.vcvt"),
+        (f'%r = pto.vcvt %h, %n {{rnd = "R", part = "EVEN"}} : {F16}, {B16} -> {F32}', '"R"'),
         (f'%r = pto.vcmp %v, %w, %m, "less" : {F32}, {F32}, {B32} -> {B32}', '"less"'),
         (f"%r = pto.vabs %v, %m : {F32}, {B32} -> {F16}", F16),
         ("%r = pto.vbr %x : f32 -> !pto.vreg<128xf32>", "128xf32>"),

@@ -110,6 +110,27 @@ def test_conditions_calls_and_scalar_arguments() -> None:
         assert np.array_equal(found[:64], ramp()[:64] * factor)
 
 
+def test_loops_may_end_by_a_condition() -> None:
+    body = f"""{LOAD}
+    %twelve = arith.constant 12 : index
+    %end:2 = scf.while (%i = %c0) : (index) -> (index, index) {{
+      %more = arith.cmpi slt, %i, %twelve : index
+      scf.condition(%more) %i, %i : index, index
+    }} do {{
+    ^bb0(%k: index, %j: index):
+      pto.vecscope {{
+        %m = pto.pset_b32 "PAT_ALL" : {B32}
+        %v = pto.vlds %u[%c0] : {UB} -> {F32}
+        %s = pto.vadd %v, %v, %m : {F32}, {F32}, {B32} -> {F32}
+        pto.vsts %s, %u[%c0], %m : {F32}, {UB}, {B32}
+      }}
+      %next = arith.addi %k, %c4 : index
+      scf.yield %next : index
+    }}
+    {STORE}"""
+    assert np.array_equal(issued(program(body), {"x": ramp()}).outputs["y"][:64], 8 * ramp()[:64])
+
+
 def test_stores_follow_the_pointer_that_a_store_hands_on() -> None:
     body = f"""{LOAD}
     %b = pto.castptr %l1024 : i64 -> {UB}
@@ -225,7 +246,33 @@ def test_every_vector_instruction_runs(name: str) -> None:
 
 def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:
     file = tmp_path / "k.pto"
-    file.write_text('module attributes {pto.target_arch = "a5"} {\n' + program(f"{LOAD}\n{STORE}") + "}\n")
+    file.write_text(program(f"{LOAD}\n{STORE}"))
     result = run(file, inputs={"x": "random:1"})
     assert result.cycles == run(file, engine="event", timing_only=True).cycles
+    assert result.loaded.target.name == "a5"  # whose instructions these are, if the file names no chip
     assert not run(file, timing_only=True).outputs
+
+
+@pytest.mark.parametrize(("bit", "expected"), [(None, np.inf), (60, 65504.0), (48, np.inf)])
+def test_a_program_may_set_the_control_register(bit: int | None, expected: float) -> None:
+    change = (
+        ""
+        if bit is None
+        else f"""%k = arith.constant {bit} : i64
+    %before = pto.get_ctrl : i64
+    %after = pto.sbitset1 %before, %k : i64, i64 -> i64
+    pto.set_ctrl %after : i64"""
+    )
+    kinds = f"{F32}, {B32} -> !pto.vreg<128xf16>"
+    body = f"""{LOAD}
+    {change}
+    pto.vecscope {{
+      %m = pto.pset_b32 "PAT_ALL" : {B32}
+      %v = pto.vlds %u[%c0] : {UB} -> {F32}
+      %h = pto.vcvt %v, %m {{rnd = "R", sat = "NOSAT", part = "EVEN"}} : {kinds}
+      %f = pto.vbitcast %h : !pto.vreg<128xf16> -> {F32}
+      pto.vsts %f, %u[%c0], %m : {F32}, {UB}, {B32}
+    }}
+    {STORE}"""
+    found = issued(program(body), {"x": np.full(256, 1e6, np.float32)}).outputs["y"]
+    assert found.view(np.float16)[0] == np.float16(expected)

@@ -70,7 +70,11 @@ WRITTEN = {name: statement for name, statement in statements().items() if parses
 
 
 def test_every_operation_has_a_statement():
-    assert {name.split()[0] for name in WRITTEN} >= {*OTHERS, *VECTOR_OPERATIONS} - {"tcmp", "tcmps", "tsel", "tsels"}
+    apart = {"tcmp", "tcmps", "tsel", "tsels"}
+    assert {name.split()[0] for name in WRITTEN} >= {
+        *OTHERS,
+        *(each.name for each in VECTOR_OPERATIONS.values()),
+    } - apart
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])

@@ -142,7 +142,6 @@ def test_bad_synchronisation(text: str, message: str, legal: str | None) -> None
         ("pto.tpop_from_aic", "pto.tpop_from_aic"),
         ("^bb1:", "^bb1"),
         ('%q = "pto.other"(%p) : (!pto.ptr<f32>) -> ()', '"pto.other"'),
-        ("scf.while", "scf.while"),
         ("%d = arith.constant dense<0> : vector<4xi32>", "dense"),
         ("%v = pto.vcvt %p : !pto.ptr<f32>", "pto.vcvt"),
     ],

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import sample_arguments
 from expected_files import PROGRAMS
 
 from castsim.__main__ import main
-from castsim.commands.option_values import assignments, scalar
 from castsim.isa.errors import EngineError, RaceError
 from castsim.running import load_program
 from castsim.synchronisation.races import Finding, RaceKind, find_races
@@ -21,10 +20,7 @@ NAMES = sorted(str(path.relative_to(PROGRAMS).with_suffix("")) for path in PROGR
 
 
 def scalars(name: str) -> dict[str, int | float]:
-    """Return the scalar arguments of the command line that heads an expected report."""
-    words = (PROGRAMS / f"{name}.expected").read_text().splitlines()[0].split()
-    texts = [value for word, value in pairwise(words) if word == "--arg"]
-    return {argument: scalar(argument, value) for argument, value in assignments("--arg", texts).items()}
+    return sample_arguments.scalars(PROGRAMS / f"{name}.pto")
 
 
 def synchronising_lines(name: str) -> list[int]:

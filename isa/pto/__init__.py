@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         CacheOperation,
         Call,
         Compare,
+        Condition,
         Constant,
         Convert,
         For,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         Type,
         ViewType,
         WaitFlag,
+        While,
         Yield,
     )
     from castsim.isa.pto.types import format_type, parse_type
@@ -64,6 +66,7 @@ __all__ = [
     "CacheOperation",
     "Call",
     "Compare",
+    "Condition",
     "Constant",
     "Convert",
     "For",
@@ -92,6 +95,7 @@ __all__ = [
     "Type",
     "ViewType",
     "WaitFlag",
+    "While",
     "Yield",
     "format_type",
     "parse",

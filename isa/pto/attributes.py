@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.lexer import TokenKind
@@ -45,7 +46,7 @@ _BARE_KEY = re.compile(r"[A-Za-z_][\w.$]*", re.ASCII)
 _INTEGER = re.compile(r"-?(?:0x[0-9A-Fa-f]+|\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attribute:
     """One entry: its canonical value text (empty for a unit attribute) and the tokens of key and value."""
 
@@ -66,7 +67,12 @@ def read_attributes(reader: PtoReader, into: Attributes | None = None) -> Attrib
     found: Attributes = {} if into is None else into
     if reader.take("{"):
         reader.nest()
-        reader.listed(lambda: _read_entry(reader, found), "}")
+        if not reader.take("}"):
+            _read_entry(reader, found)
+            while reader.take(","):
+                _read_entry(reader, found)
+            if not reader.take("}"):
+                reader.unexpected("',' or '}'", (",", "}"))
         reader.unnest()
     return found
 
@@ -105,6 +111,7 @@ def enum_word(reader: PtoReader, attribute: Attribute, name: str, legal: Collect
     raise reader.error(f"unknown {name} '{word}'", attribute.value_index, legal)
 
 
+@lru_cache(1024)
 def enum_value(text: str) -> str:
     """Return VALUE of the text `#pto<NAME VALUE>` of an attribute that has been read."""
     match = _DIALECT.fullmatch(text)
@@ -187,6 +194,7 @@ def _read_nested(reader: PtoReader) -> str:
     return text
 
 
+@lru_cache(1024)
 def _canonical(text: str) -> str:
     """Bring both spellings of a dialect attribute to one."""
     match = _DIALECT.fullmatch(text)

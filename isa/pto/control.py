@@ -5,15 +5,25 @@ Source: docs/reference/pto.md sections 3 and 7.6.
 
 from __future__ import annotations
 
-from castsim.isa.pto import scalar_memory, scalars, synchronisation, tcvt, tile_alias_forms, tile_operations
+from castsim.isa.pto import (
+    index_forms,
+    print_form,
+    scalar_memory,
+    scalars,
+    synchronisation,
+    tcvt,
+    tile_alias_forms,
+    tile_operations,
+)
 from castsim.isa.pto.attributes import check_keys, read_attributes
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro import reading
-from castsim.isa.pto.program import Call, For, If, Operation, Return, ScalarType, Section, Type, Yield
+from castsim.isa.pto.program import Call, Condition, For, If, Operation, Return, ScalarType, Section, Type, Yield
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement, read_results
 from castsim.isa.pto.tile_operations import Use
+from castsim.isa.pto.while_loops import read_condition, read_while
 
 _INDEX = ScalarType("index")
 _I1 = ScalarType("i1")
@@ -24,8 +34,6 @@ _REFUSED: dict[str, str] = {
     "pto.reserve_buffer": "known, not modelled: bytes that kernels of several cores share",
     "pto.import_reserved_buffer": "known, not modelled: bytes that kernels of several cores share",
     "pto.get_block_idx": "one core is modelled; pass the block index as an argument",
-    "scf.while": "only counted loops (scf.for) are modelled",
-    "scf.condition": "only counted loops (scf.for) are modelled",
 }
 _REFUSED_PREFIXES: dict[str, str] = {
     "memref.": "memory goes through views and tiles",
@@ -43,6 +51,10 @@ def read_operation(reader: PtoReader) -> Operation:
         TileError: shapes, valid regions or views that do not fit each other.
     """
     reader.count_statement()
+    known = reader.forms.read(reader.position, reader.scope, reader.span)
+    if known is not None:
+        reader.position = known[1]
+        return known[0]
     results = read_results(reader)
     index = reader.position
     name = reader.texts[index]
@@ -50,10 +62,16 @@ def read_operation(reader: PtoReader) -> Operation:
     if handler is None:
         handler = _generic_handler(reader)
     reader.position = index + 1
-    return handler(reader, Statement(name, index, reader.span(index), results))
+    operation = handler(reader, Statement(name, index, reader.span(index), results))
+    if not results:
+        reader.forms.note(index, reader.position, reader.scope, operation)
+    return operation
 
 
-def read_region(reader: PtoReader, terminator: type[Yield] | type[Return] | None) -> tuple[Operation, ...]:
+_Terminator = type[Yield] | type[Return] | type[Condition] | None
+
+
+def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, ...]:
     """Read `{ ... }`. Only the given kind of terminator may stand in it, and only at its end.
 
     A `scf.yield` of nothing says nothing and is dropped. The caller opens and closes the scope, as it may have values
@@ -63,8 +81,8 @@ def read_region(reader: PtoReader, terminator: type[Yield] | type[Return] | None
     return _read_rest(reader, terminator)
 
 
-def _read_rest(reader: PtoReader, terminator: type[Yield] | type[Return] | None = None) -> tuple[Operation, ...]:
-    """Read what follows the opening brace of a region, its closing one included."""
+def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Operation, ...]:
+    """Read what follows the opening brace of a region, the closing one included."""
     reader.nest()
     body: list[Operation] = []
     while not reader.take("}"):
@@ -72,7 +90,7 @@ def _read_rest(reader: PtoReader, terminator: type[Yield] | type[Return] | None 
         if reader.kinds[start] is TokenKind.END:
             reader.unexpected("an operation or '}'", ("}",))
         operation = read_operation(reader)
-        if isinstance(operation, Yield | Return):
+        if isinstance(operation, Yield | Return | Condition):
             if terminator is None or not isinstance(operation, terminator):
                 raise reader.error(f"{reader.texts[start]} cannot stand in this region", start)
             if reader.kinds[reader.position] is TokenKind.END:
@@ -213,6 +231,10 @@ def _read_branch(reader: PtoReader, kinds: tuple[Type, ...], statement: Statemen
     return body
 
 
+def _read_while(reader: PtoReader, statement: Statement) -> Operation:
+    return read_while(reader, statement, _read_rest)
+
+
 def _read_section(reader: PtoReader, statement: Statement) -> Operation:
     statement.no_result(reader)
     reader.scope.enter()
@@ -310,8 +332,10 @@ def _read_return(reader: PtoReader, statement: Statement) -> Operation:
 
 HANDLERS: dict[str, Handler] = {
     **scalars.HANDLERS,
+    **index_forms.HANDLERS,
     **scalar_memory.HANDLERS,
     **tile_operations.HANDLERS,
+    **print_form.HANDLERS,
     **tile_alias_forms.HANDLERS,
     **tcvt.HANDLERS,
     **synchronisation.HANDLERS,
@@ -320,6 +344,8 @@ HANDLERS: dict[str, Handler] = {
     **{f"pto.{section}": _read_section for section in SECTIONS},
     "scf.for": _read_for,
     "scf.if": _read_if,
+    "scf.while": _read_while,
+    "scf.condition": read_condition,
     "func.call": _read_call,
     "call": _read_call,
     "scf.yield": _read_yield,

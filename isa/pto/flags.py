@@ -12,12 +12,14 @@ from castsim.isa.pto.names import Pipe
 class SetFlag(Located):
     """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished.
 
-    `inserted` tells one that the text does not have; so do those of waits and barriers.
+    `inserted` tells one that the text does not have; so do those of waits and barriers. `number` is the value that
+    holds the id in `pto.set_flag_dyn[src, dst, %n]`, as in waits; `event` is then -1.
     """
 
     src: Pipe
     dst: Pipe
     event: int
+    number: str | None = None
     inserted: bool = field(default=False, compare=False, repr=False)
 
 
@@ -28,6 +30,7 @@ class WaitFlag(Located):
     src: Pipe
     dst: Pipe
     event: int
+    number: str | None = None
     inserted: bool = field(default=False, compare=False, repr=False)
 
 

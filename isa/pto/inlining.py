@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from castsim.isa.errors import IllegalError, LimitError, ReadError, Span
-from castsim.isa.pto.program import Call, For, Function, If, Operation, Program, Return, Section, Type
+from castsim.isa.pto.program import Call, For, Function, If, Operation, Program, Return, Section, Type, While
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.types import format_type
 
@@ -19,12 +19,12 @@ _VALUES = frozenset(
         "result", "results", "operand", "operands", "source", "slot", "offset", "offsets", "sizes", "valid", "address",
         "valid_row", "valid_col", "pointer", "shape", "strides", "view", "inputs", "outputs", "dst", "src", "tmp",
         "tile", "rows", "cols", "variable", "lower", "upper", "step", "carried", "initial", "condition", "values",
-        "base", "value",
+        "base", "value", "arguments", "number",
     )
 )  # fmt: skip
 """Fields of operations that hold names of values, where they hold text."""
 
-_REGIONS = frozenset(("body", "then_body", "else_body"))
+_REGIONS = frozenset(("body", "then_body", "else_body", "before", "after"))
 _DEEPEST = 64
 _MOST = 1_000_000
 """Operations that calls may become: calls within calls multiply."""
@@ -39,6 +39,9 @@ def calls(body: Sequence[Operation]) -> Iterator[Call]:
             yield node
         elif isinstance(node, For | Section):
             yield from calls(node.body)
+        elif isinstance(node, While):
+            yield from calls(node.before)
+            yield from calls(node.after)
         elif isinstance(node, If):
             yield from calls(node.then_body)
             yield from calls(node.else_body)

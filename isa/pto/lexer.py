@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
+from itertools import accumulate, islice, repeat
+from operator import sub
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.limits import too_many_statements
@@ -53,10 +54,14 @@ _PATTERNS: tuple[tuple[TokenKind, str], ...] = (
 )
 # Possessive, so that a file that ends in white space or a comment is not scanned again from every character of it.
 _SKIP = r"(?:\s++|//[^\n]*+)*+"
-_TOKEN = re.compile(f"{_SKIP}(?:{'|'.join(f'({pattern})' for _, pattern in _PATTERNS)})", re.ASCII)
+_SKIPPED = re.compile(_SKIP, re.ASCII)
+_TOKEN = re.compile("|".join(f"({pattern})" for _, pattern in _PATTERNS), re.ASCII)
+_PIECE = re.compile(f"{_SKIP}(?:{'|'.join(pattern for _, pattern in _PATTERNS)})", re.ASCII)
+"""A token and what is skipped before it: the pieces of a text leave nothing of it out."""
+_BLANKS = " \t\n\r\f\v"
 _PER_STATEMENT = 40  # a cast has about 20 tokens, a partition of a view of five dimensions 50
 _AROUND = 100_000  # arguments and attributes of functions
-_KINDS: tuple[TokenKind | None, ...] = (None, *(kind for kind, _ in _PATTERNS))
+_KINDS = tuple(kind for kind, _ in _PATTERNS)
 
 
 class PtoSource(SourceText):
@@ -105,24 +110,40 @@ def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
         LimitError: more tokens than so many statements can have; no statement is near that long.
     """
     most = None if most_statements is None else _PER_STATEMENT * most_statements + _AROUND
-    kinds: list[TokenKind] = []
-    texts: list[str] = []
-    starts: list[int] = []
-    unknown: list[int] = []
-    for match in islice(_TOKEN.finditer(source.text), most):
-        index = match.lastindex or 0
-        kind = _KINDS[index]
-        assert kind is not None  # one alternative always matches
-        if kind is TokenKind.UNKNOWN:
-            unknown.append(len(kinds))
-        kinds.append(kind)
-        texts.append(match[index])
-        starts.append(match.start(index))
-        if kind is TokenKind.END:
-            break
-    else:
+    pieces = _pieces(source.text, most)
+    bare = list(map(str.lstrip, pieces, repeat(_BLANKS)))
+    # Most tokens of a program are there many times: what differs is looked at once, and equal texts become one object.
+    texts_of = {text: _without_comments(text) for text in set(bare)}
+    texts = list(map(texts_of.__getitem__, bare))
+    starts = list(map(sub, accumulate(map(len, pieces)), map(len, texts)))
+    if "" not in texts_of.values():
         raise too_many_statements(most_statements or 0, source.span(starts[-1]), "statements' words and signs")
+    count = texts.index("") + 1  # behind a text that ends in blanks the end is found twice
+    del texts[count:], starts[count:]
+    kind_of = {text: _kind(text) for text in set(texts_of.values())}
+    kinds = list(map(kind_of.__getitem__, texts))
+    unknown: list[int] = []
+    if TokenKind.UNKNOWN in kind_of.values():
+        unknown = [index for index, kind in enumerate(kinds) if kind is TokenKind.UNKNOWN]
     return Tokens(kinds, texts, starts, unknown)
+
+
+def _pieces(text: str, most: int | None) -> list[str]:
+    """Return all pieces of a text, the end among them, or `most` if there are more."""
+    if most is None or len(text) < most:
+        return _PIECE.findall(text)
+    return [match[0] for match in islice(_PIECE.finditer(text), most)]
+
+
+def _without_comments(text: str) -> str:
+    skipped = _SKIPPED.match(text) if text.startswith("//") else None
+    return text[skipped.end() :] if skipped else text
+
+
+def _kind(text: str) -> TokenKind:
+    match = _TOKEN.match(text)
+    assert match is not None and match.lastindex is not None  # one alternative always matches
+    return _KINDS[match.lastindex - 1]
 
 
 def unknown_character(source: PtoSource, start: int) -> ReadError:

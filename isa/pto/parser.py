@@ -17,12 +17,11 @@ from castsim.isa.pto.inlining import calls
 from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
 from castsim.isa.pto.micro.scopes import check_scopes
 from castsim.isa.pto.program import ENTRY_MARKS, Argument, Function, Program, RefusedFunction, Return, Type
-from castsim.isa.pto.reader import PtoReader
+from castsim.isa.pto.reader import CLOSING, PtoReader
 from castsim.isa.pto.scope import Scope
 from castsim.isa.pto.spelling import closest
 
 _TOP_LEVEL = ("module", "func.func")
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def parse(
@@ -189,19 +188,19 @@ def _end_of_function(reader: PtoReader, start: int) -> int | None:
 
     None: the brackets do not match, so that the end of the function is unknown.
     """
-    kinds, texts = reader.kinds, reader.texts
+    texts, marks = reader.texts, reader.marks
     opened: list[str] = []
-    for index in range(start, len(kinds)):
+    for number in range(bisect_left(marks, start), len(marks)):
+        index = marks[number]
         text = texts[index]
-        if not opened and index > start and (text in ("func.func", "}") or kinds[index] is TokenKind.END):
+        if not opened and index > start and text in ("func.func", "}", ""):
             return index
-        if text == "func.func" and index > start:
-            return None
-        if kinds[index] is not TokenKind.PUNCTUATION:
-            continue
-        if text in _CLOSING:
-            opened.append(_CLOSING[text])
-        elif text in _CLOSING.values() and (not opened or opened.pop() != text):
+        if text == "func.func":
+            if index > start:
+                return None
+        elif text in CLOSING:
+            opened.append(CLOSING[text])
+        elif text and (not opened or opened.pop() != text):
             return None
     return None
 

@@ -22,6 +22,7 @@ from castsim.isa.pto.program import (
     CacheOperation,
     Call,
     Compare,
+    Condition,
     Constant,
     Convert,
     For,
@@ -43,11 +44,12 @@ from castsim.isa.pto.program import (
     TileOperation,
     Type,
     WaitFlag,
+    While,
     Yield,
 )
 from castsim.isa.pto.scalars import FLOATS, bits_of
 from castsim.isa.pto.types import format_type
-from castsim.isa.pto.vector_operations import ALIASES
+from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
 
 _INDENT = "  "
 _Lines = list[str]
@@ -90,13 +92,13 @@ def _print_function(function: Function, lines: _Lines, depth: int) -> None:
 
 def _print_body(body: Iterable[Operation], lines: _Lines, depth: int) -> None:
     for operation in body:
-        if isinstance(operation, For | If | Section):
+        if isinstance(operation, For | If | While | Section):
             _print_nested(operation, lines, depth)
         else:
             lines.append(_INDENT * depth + _FORMS[type(operation)](operation))
 
 
-def _print_nested(operation: For | If | Section, lines: _Lines, depth: int) -> None:
+def _print_nested(operation: For | If | While | Section, lines: _Lines, depth: int) -> None:
     margin = _INDENT * depth
     if isinstance(operation, Section):
         if operation.kind == "strict_vecscope":
@@ -104,6 +106,8 @@ def _print_nested(operation: For | If | Section, lines: _Lines, depth: int) -> N
             return
         lines.append(f"{margin}pto.{operation.kind} {{")
         _print_body(operation.body, lines, depth + 1)
+    elif isinstance(operation, While):
+        _print_while(operation, lines, depth)
     elif isinstance(operation, For):
         lines.append(f"{margin}{_results(operation.results)}{_loop_head(operation)} {{")
         _print_body(operation.body, lines, depth + 1)
@@ -127,6 +131,21 @@ def _print_strict_scope(scope: Section, lines: _Lines, depth: int) -> None:
 
 def _micro(node: MicroOperation) -> str:
     return _results(node.results) + micro_text(node)
+
+
+def _print_while(loop: While, lines: _Lines, depth: int) -> None:
+    """Write all but the last brace."""
+    margin = _INDENT * depth
+    pairs = ", ".join(f"%{name} = %{initial}" for name, initial in zip(loop.carried, loop.initial, strict=True))
+    types = f"{_parenthesised(loop.carried_types)} -> {_parenthesised(loop.result_types)}"
+    given = f" ({pairs})" if pairs else ""
+    lines.append(f"{margin}{_results(loop.results)}scf.while{given} : {types} {{")
+    _print_body(loop.before, lines, depth + 1)
+    lines.append(f"{margin}}} do {{")
+    if loop.arguments:
+        own = zip(loop.arguments, loop.result_types, strict=True)
+        lines.append(f"{margin}^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):")
+    _print_body(loop.after, lines, depth + 1)
 
 
 def _loop_head(loop: For) -> str:
@@ -244,11 +263,28 @@ def _tile_operation(node: TileOperation) -> str:
     if node.mnemonic in ALIASES:
         types = f"{_types(node.input_types)} -> {_types(node.output_types)}"
         return f"{_values(node.outputs)} = pto.{node.mnemonic} {_values(node.inputs)}{attributes} : {types}"
+    if node.mnemonic not in VECTOR_OPERATIONS or "." not in node.mnemonic:
+        return _plain(node, node.mnemonic, attributes)
+    entries = dict(node.attributes)
+    if "maskPattern" not in entries:
+        ins = f"ins({_values(node.inputs)} : {_types(node.input_types)})"
+        outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
+        return f"pto.{text_name(node.mnemonic)} {ins} {outs}{attributes}"
+    direction = entries.pop("direction", "")
+    pattern = format_attributes(tuple(entries.items()))
+    types = _types(node.input_types) + (f", {direction}" if direction else "")
+    outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
+    return f"pto.{text_name(node.mnemonic)} ins({_values(node.inputs)}, {pattern} : {types}) {outs}"
+
+
+def _plain(node: TileOperation, name: str, attributes: str) -> str:
+    if not node.outputs:
+        return f"pto.{name} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)})"
     outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
     if not node.inputs:
-        return f"pto.{node.mnemonic} {outs}{attributes}"
+        return f"pto.{name} {outs}{attributes}"
     # The operations with attributes of their own want them before the types of their inputs.
-    return f"pto.{node.mnemonic} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)}) {outs}"
+    return f"pto.{name} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)}) {outs}"
 
 
 def _tcvt(node: Tcvt) -> str:
@@ -271,7 +307,10 @@ def _tcvt(node: Tcvt) -> str:
 
 def _flag(node: SetFlag | WaitFlag) -> str:
     name = "set_flag" if isinstance(node, SetFlag) else "wait_flag"
-    return f"pto.{name}[<{node.src.value}>, <{node.dst.value}>, <EVENT_ID{node.event}>]"
+    ends = f"<{node.src.value}>, <{node.dst.value}>"
+    if node.number is not None:
+        return f"pto.{name}_dyn[{ends}, %{node.number}]"
+    return f"pto.{name}[{ends}, <EVENT_ID{node.event}>]"
 
 
 def _barrier(node: Barrier) -> str:
@@ -304,6 +343,11 @@ def _cache_operation(node: CacheOperation) -> str:
     return f"pto.{node.mnemonic}{_spaced(node.text)}"
 
 
+def _condition(node: Condition) -> str:
+    values = f" {_values(node.values)} : {_types(node.types)}" if node.values else ""
+    return f"scf.condition(%{node.condition}){values}"
+
+
 def _terminator(node: Yield | Return) -> str:
     name = "scf.yield" if isinstance(node, Yield) else "return"
     return f"{name} {_values(node.values)} : {_types(node.types)}" if node.values else name
@@ -331,6 +375,7 @@ _FORMS: dict[type, Callable[[Any], str]] = {
     AddPointer: _add_pointer,
     CacheOperation: _cache_operation,
     MicroOperation: _micro,
+    Condition: _condition,
     Yield: _terminator,
     Return: _terminator,
 }

@@ -15,6 +15,7 @@ from castsim.isa.modes import Saturation
 from castsim.isa.pto.flags import Barrier, SetFlag, WaitFlag
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.names import Pipe, RoundMode
+from castsim.isa.pto.scalar_nodes import AddPointer, CacheOperation, ScalarAccess
 from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
 from castsim.isa.pto.value_types import (
     AlignType,
@@ -31,9 +32,11 @@ from castsim.isa.pto.value_types import (
 from castsim.isa.warning_text import Warnings
 
 __all__ = [
+    "AddPointer",
     "AlignType",
     "AllocTiles",
     "Barrier",
+    "CacheOperation",
     "GetTile",
     "MaskType",
     "MicroOperation",
@@ -42,6 +45,7 @@ __all__ = [
     "Pipe",
     "PointerType",
     "RoundMode",
+    "ScalarAccess",
     "ScalarType",
     "SetFlag",
     "Subview",
@@ -183,44 +187,6 @@ class SetValidShape(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class AddPointer(Located):
-    """`%q = pto.addptr %p, %n : type -> type`: a pointer `offset` elements further on."""
-
-    result: str
-    pointer: str
-    offset: str
-    type: PointerType
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarAccess(Located):
-    """One element that the scalar unit reads or writes: `load_scalar`, `store_scalar`, `tgetval`, `tsetval`.
-
-    `base` is a pointer or a tile, `offset` counts elements; `value` is the result of a read, the operand of a write.
-    """
-
-    mnemonic: str
-    base: str
-    base_type: PointerType | TileType
-    offset: str
-    value: str
-    type: ScalarType
-
-    @property
-    def reads(self) -> bool:
-        """Whether it is a read."""
-        return self.mnemonic in ("load_scalar", "tgetval")
-
-
-@dataclass(frozen=True, slots=True)
-class CacheOperation(Located):
-    """`pto.fence.barrier_all` or `pto.cmo.cacheinvalid` with its operands as `text`."""
-
-    mnemonic: str
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class For(Located):
     """`scf.for %i = %lo to %hi step %s [iter_args(%x = %init) -> (types)] [: type] { ... }`; bounds of one type."""
 
@@ -245,6 +211,33 @@ class If(Located):
     else_body: tuple[Operation, ...] = ()
     results: tuple[str, ...] = ()
     result_types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Located):
+    """`scf.condition(%c) %a, %b : types`: ends the first region of a `While`."""
+
+    condition: str
+    values: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class While(Located):
+    """`scf.while (%x = %a) : (T) -> (U) { ... } do { ^bb0(%y: U): ... }`.
+
+    `before` runs first and ends with a `Condition`, whose values are `arguments` of `after`, or the results where it
+    does not hold; what `after` yields goes to `carried` of the next trip.
+    """
+
+    carried: tuple[str, ...]
+    initial: tuple[str, ...]
+    before: tuple[Operation, ...]
+    arguments: tuple[str, ...]
+    after: tuple[Operation, ...]
+    results: tuple[str, ...]
+    carried_types: tuple[Type, ...]
+    result_types: tuple[Type, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +302,8 @@ Operation = (
     | CacheOperation
     | For
     | If
+    | While
+    | Condition
     | Call
     | Yield
     | Return

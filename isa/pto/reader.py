@@ -7,12 +7,16 @@ from typing import NoReturn, TypeVar
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
+from castsim.isa.pto.forms import Forms
 from castsim.isa.pto.lexer import PtoSource, TokenKind, scan
 from castsim.isa.pto.program import Type
 from castsim.isa.pto.scope import Definition, Scope
 from castsim.isa.pto.types import format_type, read_type
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+"""Opening bracket -> the one that closes it."""
+_MARKS = frozenset(("func.func", "", *CLOSING, *CLOSING.values()))
 _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
 
@@ -25,8 +29,8 @@ class PtoReader:
     """
 
     __slots__ = (
-        "_depth", "_left", "_limit", "_types", "_warnings", "kinds", "position", "scope", "source", "starts", "texts",
-        "unknown",
+        "_depth", "_left", "_limit", "_marks", "_types", "_warnings", "forms", "kinds", "position", "scope", "source",
+        "starts", "texts", "unknown",
     )  # fmt: skip
 
     def __init__(self, source: PtoSource, max_statements: int = MAX_STATEMENTS) -> None:
@@ -36,18 +40,20 @@ class PtoReader:
         self.texts = tokens.texts
         self.starts = tokens.starts
         self.unknown = tokens.unknown
+        self.forms = Forms(tokens.kinds, tokens.texts)
         self.position = 0
         self.scope = Scope(source)
         self._depth = 0
         self._limit = self._left = max_statements
         self._types: dict[str, Type] = {}
         self._warnings: dict[str, WarningText] = {}
+        self._marks: list[int] = []
 
     # ------------------------------------------------------------------------------------------------- refusing
 
     def span(self, index: int) -> Span:
         """Return the place of a token."""
-        return self.source.span(self.starts[index], len(self.texts[index]))
+        return Span.within(self.source, self.starts[index], len(self.texts[index]))
 
     def error(self, message: str, index: int | None = None, legal: Iterable[str] = ()) -> ReadError:
         """Return (not raise) the refusal of a token, by default the next one."""
@@ -69,6 +75,13 @@ class PtoReader:
         return tuple(self._warnings.values())
 
     # --------------------------------------------------------------------------------------------------- tokens
+
+    @property
+    def marks(self) -> list[int]:
+        """The tokens that tell where functions end: brackets, `func.func` and the end of the file."""
+        if not self._marks:
+            self._marks = [index for index, text in enumerate(self.texts) if text in _MARKS]
+        return self._marks
 
     def at(self, text: str) -> bool:
         """Whether the next token is this word or sign."""
@@ -143,6 +156,10 @@ class PtoReader:
     def operand(self) -> tuple[str, int]:
         """Take the use of a value, which must be defined; return its name and its index."""
         index = self.position
+        known = self.scope.named(self.texts[index])
+        if known is not None:
+            self.position = index + 1
+            return known, index
         text = self.next_of(TokenKind.VALUE, "a value such as %x")
         if ":" in text:
             raise self.error(f"'{text}': a result count may stand only where the results are defined", index)
@@ -160,8 +177,8 @@ class PtoReader:
 
     def check_use(self, use: tuple[str, int], kind: Type, type_index: int | None = None) -> None:
         """Reject a use under another type than the definition's; the type's token is shown if there is one."""
-        defined = self.definition(use).type
-        if defined != kind:
+        defined = self.scope.find(use[0], self.starts[use[1]]).type
+        if defined is not kind and defined != kind:
             index = use[1] if type_index is None else type_index
             raise self.error(
                 f"%{use[0]} is defined as {format_type(defined)} and used as {format_type(kind)}",
@@ -190,12 +207,13 @@ class PtoReader:
 
     def types(self) -> list[tuple[Type, int]]:
         """Take types separated by commas, each with its index."""
-        found = []
-        while True:
+        index = self.position
+        found = [(self.type(), index)]
+        while self.texts[self.position] == ",":
+            self.position += 1
             index = self.position
             found.append((self.type(), index))
-            if not self.take(","):
-                return found
+        return found
 
     def type_list(self) -> tuple[Type, ...]:
         """Take the types of results: one, or any number in parentheses."""

@@ -48,6 +48,8 @@ FLOAT_UNARY = (
     "negf", "math.absf", "math.ceil", "math.floor", "math.trunc", "math.round", "math.roundeven", "math.sqrt",
 )  # fmt: skip
 FLOAT_TERNARY = ("math.fma",)
+FLOAT_TESTS = ("math.isnan", "math.isinf", "math.isfinite", "math.isnormal")
+"""Operations that give a truth value of a float."""
 INTEGER_UNARY = ("math.absi", "math.ctlz", "math.cttz", "math.ctpop")
 _INEXACT = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "erf", "powf", "rsqrt",
@@ -124,7 +126,7 @@ def _read_constant(reader: PtoReader, statement: Statement) -> Operation:
         value: int | float = _float_value(reader, index, kind)
         statement.define_one(reader, kind)
     elif kind.name in _SIGNLESS:
-        value = _integer_value(reader, index, kind)
+        value = constant_value(reader, index, kind)
         statement.define_one(reader, kind, value)
         value = bool(value) if kind == _I1 else value
     else:
@@ -148,7 +150,8 @@ def _float_value(reader: PtoReader, index: int, kind: ScalarType) -> int | float
     return value
 
 
-def _integer_value(reader: PtoReader, index: int, kind: ScalarType) -> int:
+def constant_value(reader: PtoReader, index: int, kind: ScalarType) -> int:
+    """Return the number of a token as one of an integer type; ReadError if it is none."""
     text, bits = reader.texts[index], bits_of(kind)
     negative_hex = "x" in text and text.startswith("-")
     if negative_hex or not re.fullmatch(r"-?\d+|0x[0-9A-Fa-f]+", text):
@@ -157,6 +160,15 @@ def _integer_value(reader: PtoReader, index: int, kind: ScalarType) -> int:
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise reader.error(f"{text} does not fit the {bits} bits of {kind.name}", index)
     return value & 1 if bits == 1 else _wrapped(value, bits)
+
+
+def folded(operation: str, a: int | None, b: int | None, kind: ScalarType) -> int | None:
+    """Return the result of an operation on constants if checks may rest on it, None if it or they are not known."""
+    fold = _FOLDS[operation]
+    if fold is None or a is None or b is None:
+        return None
+    known = fold(a, b)
+    return known & 1 if kind == _I1 else _wrapped(known, bits_of(kind))
 
 
 def _read_binary(reader: PtoReader, statement: Statement) -> Operation:
@@ -169,11 +181,7 @@ def _read_binary(reader: PtoReader, statement: Statement) -> Operation:
     operation = statement.operation
     reader.check_use(first, kind)
     reader.check_use(second, kind)
-    a, b = reader.definition(first).constant, reader.definition(second).constant
-    fold = _FOLDS[operation]
-    known = None if fold is None or a is None or b is None else fold(a, b)
-    if known is not None:
-        known = known & 1 if kind == _I1 else _wrapped(known, bits_of(kind))
+    known = folded(operation, reader.definition(first).constant, reader.definition(second).constant, kind)
     result = statement.define_one(reader, kind, known)
     return Arith(result, operation, (first[0], second[0]), kind, span=statement.span)
 
@@ -203,6 +211,15 @@ def _read_unary(reader: PtoReader, statement: Statement) -> Operation:
     kind = read(reader, statement.name)
     reader.check_use(operand, kind)
     return Arith(statement.define_one(reader, kind), operation, (operand[0],), kind, span=statement.span)
+
+
+def _read_test(reader: PtoReader, statement: Statement) -> Operation:
+    operand = reader.operand()
+    _skip_flags(reader)
+    reader.expect(":")
+    kind = _float_type(reader, statement.name)
+    reader.check_use(operand, kind)
+    return Arith(statement.define_one(reader, _I1), statement.name, (operand[0],), kind, span=statement.span)
 
 
 def _refuse_inexact(reader: PtoReader, statement: Statement) -> Operation:
@@ -308,6 +325,7 @@ HANDLERS: dict[str, Handler] = {
     **{f"arith.{operation}": _read_conversion for operation in (*CONVERSIONS, *FLOAT_CONVERSIONS)},
     **{name if "." in name else f"arith.{name}": _read_floats for name in (*FLOAT_BINARY, *FLOAT_TERNARY)},
     **{name if "." in name else f"arith.{name}": _read_unary for name in (*FLOAT_UNARY, *INTEGER_UNARY)},
+    **dict.fromkeys(FLOAT_TESTS, _read_test),
     **{f"math.{operation}": _refuse_inexact for operation in _INEXACT},
 }
 """Reader of every scalar operation."""

@@ -6,6 +6,7 @@ Names in a region may not repeat a name visible around it, and are forgotten at 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.isa.pto.lexer import PtoSource
@@ -69,6 +70,29 @@ class Scope:
         self._groups[base] = len(kinds)
         self._regions[-1].append(base)
         return names
+
+    def named(self, token: str) -> str | None:
+        """Return the name of the visible value that a token spells out, None if it needs a closer look."""
+        name = token[1:]
+        return name if name in self._visible and token[0] == "%" else None
+
+    def types_of(self, tokens: Sequence[str]) -> tuple[Type, ...] | None:
+        """Return the types of the visible values that tokens spell out, None if one needs a closer look."""
+        found = []
+        for token in tokens:
+            defined = self._visible.get(token[1:])
+            if defined is None or token[0] != "%":
+                return None
+            found.append(defined.type)
+        return tuple(found)
+
+    def are(self, tokens: Sequence[str], kinds: Sequence[Type]) -> bool:
+        """Whether tokens spell out visible values of these types, in this order."""
+        for token, kind in zip(tokens, kinds, strict=True):
+            defined = self._visible.get(token[1:])
+            if defined is None or token[0] != "%" or (defined.type is not kind and defined.type != kind):
+                return False
+        return True
 
     def resolve(self, written: str) -> str:
         """Return the name that a use means: `%r#0` is `%r` for a single value, `%r` is `%r#0` for a group."""

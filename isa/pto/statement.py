@@ -20,7 +20,7 @@ class ResultItem:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Statement:
     """An operation whose name has been read: `index` is the token of the name."""
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from castsim.isa.pto.attributes import ENDPOINTS, EVENTS, PIPES, Attribute, enum_word
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.program import Barrier, Operation, Pipe, SetFlag, WaitFlag
+from castsim.isa.pto.program import Barrier, Operation, Pipe, ScalarType, SetFlag, WaitFlag
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.statement import Handler, Statement
 
@@ -69,6 +69,20 @@ def _read_flag(
     return node(src, dst, event, span=statement.span)
 
 
+def _read_numbered(node: type[SetFlag | WaitFlag], reader: PtoReader, statement: Statement) -> Operation:
+    """Read `[SOURCE, DESTINATION, %number]`."""
+    statement.no_result(reader)
+    reader.expect("[")
+    src = _read_pipe(reader)
+    reader.expect(",")
+    dst = _read_pipe(reader)
+    reader.expect(",")
+    number = reader.operand()
+    reader.check_use(number, ScalarType("index"))
+    reader.expect("]")
+    return node(src, dst, -1, number[0], span=statement.span)
+
+
 def _read_barrier(reader: PtoReader, statement: Statement) -> Operation:
     statement.no_result(reader)
     return Barrier(_read_pipe(reader), span=statement.span)
@@ -85,6 +99,8 @@ def _read_barrier_sync(reader: PtoReader, statement: Statement) -> Operation:
 HANDLERS: dict[str, Handler] = {
     "pto.set_flag": partial(_read_flag, SetFlag, _read_pipe),
     "pto.wait_flag": partial(_read_flag, WaitFlag, _read_pipe),
+    "pto.set_flag_dyn": partial(_read_numbered, SetFlag),
+    "pto.wait_flag_dyn": partial(_read_numbered, WaitFlag),
     "pto.record_event": partial(_read_flag, SetFlag, _read_endpoint),
     "pto.wait_event": partial(_read_flag, WaitFlag, _read_endpoint),
     "pto.barrier": _read_barrier,

@@ -55,11 +55,8 @@ def _read_ins_outs(reader: PtoReader, statement: Statement) -> Operation:
     if len(outputs.uses) > 1:
         raise reader.error("tcvt writes one tile", outputs.uses[1][1])
     read_attributes(reader, attributes)
-    typed: list[Typed] = [
-        *zip(inputs.uses, inputs.types, inputs.type_indices, strict=True),
-        *zip(outputs.uses, outputs.types, outputs.type_indices, strict=True),
-    ]
-    return _build(reader, statement, typed[0], typed[-1], typed[1] if len(typed) == 3 else None, attributes)
+    dst, tmp = outputs.typed(0), inputs.typed(1) if len(inputs.uses) == 2 else None
+    return _build(reader, statement, inputs.typed(0), dst, tmp, attributes)
 
 
 def _read_ssa(reader: PtoReader, statement: Statement) -> Operation:

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.isa.pto.attributes import Attributes, check_keys, enum_word, layout_from, read_attributes, sorted_texts
+from castsim.isa.pto.attributes import (
+    Attributes,
+    check_keys,
+    enum_word,
+    layout_from,
+    read_attributes,
+    sorted_texts,
+)
 from castsim.isa.pto.checks import (
     check_alias,
     check_layout,
@@ -17,6 +24,7 @@ from castsim.isa.pto.checks import (
     check_valid_operand,
     check_view,
 )
+from castsim.isa.pto.gather_forms import DIRECTION, OFFSET, check_comparison, types_by_pattern, variant_of
 from castsim.isa.pto.program import (
     AllocTile,
     MakeView,
@@ -34,25 +42,38 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
-from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, MATRIX, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.pto.vector_operations import (
+    ALIASES,
+    COMPARISONS,
+    MATRIX,
+    PATTERNS,
+    VECTOR_OPERATIONS,
+    Kind,
+    Role,
+    VectorOperation,
+)
 from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
-_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending")
+_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern")
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
 
 Use = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OperandList:
     """The content of the parentheses of `ins` or `outs`: uses, their types, and the tokens of those."""
 
     uses: tuple[Use, ...]
     types: tuple[Type, ...]
     type_indices: tuple[int, ...]
+
+    def typed(self, number: int) -> tuple[Use, Type, int]:
+        """One of the uses with its type and the token of that."""
+        return self.uses[number], self.types[number], self.type_indices[number]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,22 +97,29 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
         ReadError: values and types differ in number, or a type is not that of the definition.
     """
     reader.expect("(")
+    texts = reader.texts
     uses = [reader.operand()]
-    while reader.take(","):
+    while texts[reader.position] == ",":
+        reader.position += 1
+        if attributes is not None and reader.at("{"):
+            break
         uses.append(reader.operand())
     if attributes is not None:
         read_attributes(reader, attributes)
-    if not reader.at(":"):
+    if texts[reader.position] != ":":
         reader.unexpected("',' or ':'" if attributes is None else "',', '{' or ':'", (":",))
     reader.position += 1
-    types = reader.types()
+    by_pattern = attributes is not None and "maskPattern" in attributes and len(uses) == 1
+    types = types_by_pattern(reader, attributes) if attributes is not None and by_pattern else reader.types()
     if len(types) != len(uses):
         raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
-    if not reader.take(")"):
+    if texts[reader.position] != ")":
         reader.unexpected("',' or ')'", (")",))
+    reader.position += 1
     for use, (kind, index) in zip(uses, types, strict=True):
         reader.check_use(use, kind, index)
-    return OperandList(tuple(uses), tuple(kind for kind, _ in types), tuple(index for _, index in types))
+    kinds, indices = zip(*types, strict=True)
+    return OperandList(tuple(uses), kinds, indices)
 
 
 def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
@@ -110,7 +138,13 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         near = closest(key, _KNOWN_ATTRIBUTES, everything_up_to=0)
         if key not in _KNOWN_ATTRIBUTES and near:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index, near)
+    mnemonic = variant_of(mnemonic, attributes, inputs.types, outputs.types)
     known = VECTOR_OPERATIONS.get(mnemonic)
+    if known is not None and known.name != statement.operation:
+        raise reader.error(f"unknown operation '{statement.name}'", statement.index, (f"pto.{known.name}",))
+    if known is None and "maskPattern" in attributes:
+        index = attributes["maskPattern"].key_index
+        raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
     if known is not None:
         _check_operands(reader, statement, known, inputs, outputs)
         _check_attributes(reader, statement, known, inputs, attributes)
@@ -136,8 +170,11 @@ def _check_operands(
     for kind, index in typed:
         if not isinstance(kind, TileType | ScalarType):
             raise reader.error(f"{statement.name} works on tiles and scalars", index, known.spellings)
-    if len(outputs.types) != 1 or not isinstance(outputs.types[0], TileType):
-        raise reader.error(f"{statement.name} writes one tile", outputs.type_indices[-1], ("outs(%tile : T)",))
+    if len(outputs.types) != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
+        words = (
+            ("one tile", "outs(%tile : T)") if known.destinations == 1 else ("two tiles", "outs(%tile, %counts : T, T)")
+        )
+        raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
     if not any(_fits(form, inputs.types) for form in known.forms):
         index = inputs.type_indices[0] if inputs.type_indices else statement.index
         raise reader.error(f"{statement.name} is not written with these operands", index, known.spellings)
@@ -158,14 +195,20 @@ def _check_attributes(
 ) -> None:
     """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
+        if key == {Kind.PATTERN_GATHER: DIRECTION, Kind.COMPARE_GATHER: OFFSET}.get(known.kind):
+            continue
         if key not in _KNOWN_ATTRIBUTES:
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
         elif key != known.attribute:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index)
     given = None if known.attribute is None else attributes.get(known.attribute)
-    if known.attribute == "cmpMode" and given is not None:
+    if known.kind is Kind.COMPARE_GATHER:
+        check_comparison(reader, attributes)
+    elif known.attribute == "cmpMode" and given is not None:
         enum_word(reader, given, "cmp", COMPARISONS)
+    if known.attribute == "maskPattern" and given is not None:
+        enum_word(reader, given, "mask_pattern", PATTERNS)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
         raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
     if known.attribute == "isBinary" and (given is not None) != (len(inputs.types) > 1):

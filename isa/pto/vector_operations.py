@@ -45,6 +45,10 @@ class Kind(StrEnum):
     """A tile and a vector with one element, or one block, per row."""
     COLUMN_REDUCE = "column reduction"
     """One element per column."""
+    ROW_ARGUMENT = "row arg-reduction"
+    """The column of one element per row."""
+    COLUMN_ARGUMENT = "column arg-reduction"
+    """The row of one element per column."""
     COLUMN_EXPAND = "column expansion"
     """The first row, in all rows."""
     COLUMN_BROADCAST = "column broadcast"
@@ -53,12 +57,27 @@ class Kind(StrEnum):
     """No source: numbers that ascend or descend from a scalar, in one row."""
     GATHER = "gather"
     """The elements of a tile that a tile of numbers names, one for each element of the destination."""
+    PATTERN_GATHER = "gather by pattern"
+    """Every so many-th column, or row, of a tile."""
+    COMPARE_GATHER = "gather by comparison"
+    """The numbers of the columns whose elements compare so with a scalar, and how many they are."""
+    SORT = "sort"
+    """Pairs of an element and its number, sorted by elements within groups."""
+    MERGE = "merge"
+    """Sorted lists of such pairs merged to one."""
     TRANSPOSE = "transposition"
     """Rows become columns."""
     PART = "part"
     """Both operands where both are valid, the one that is valid elsewhere."""
     CONCATENATE = "concatenation"
     """The rows of two tiles side by side."""
+    COUNTED_CONCATENATE = "concatenation by counts"
+    """As many elements of the rows of two tiles side by side as two tiles of counts say."""
+
+    @property
+    def gives_places(self) -> bool:
+        """Whether the results are numbers of rows or columns, whatever the elements of the sources are."""
+        return self in (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.COMPARE_GATHER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +111,10 @@ class VectorOperation:
 
     `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary` or `descending`. `tmp_like_source` says
-    that the text wants a scratch tile of the source's type and valid region. Of a fill, `in_place` says that source and
-    destination are the same bytes, `enlarges` that the destination may have more rows and columns than the source.
+    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending` or `maskPattern`.
+    `tmp_like_source` says that the text wants a scratch tile of the source's type and valid region. Of a fill,
+    `in_place` says that source and destination are the same bytes, `enlarges` that the destination may have more rows
+    and columns than the source.
     `scalar_unit` says that the vendor's tool takes it for work of the scalar unit when it inserts flags, whichever unit
     does it. `accumulates` says that what the destination holds takes part, as the last operand.
     """
@@ -112,9 +132,24 @@ class VectorOperation:
     accumulates: bool = False
 
     @property
+    def destinations(self) -> int:
+        """How many tiles it writes."""
+        return 2 if self.kind is Kind.COMPARE_GATHER else 1
+
+    @property
+    def name(self) -> str:
+        """The name in the text, which several operations may share."""
+        return text_name(self.mnemonic)
+
+    @property
     def spellings(self) -> tuple[str, ...]:
         """The legal operand lists as a reader of messages knows them."""
         return tuple(f"ins({', '.join(_WORDS[role] for role in form)})" for form in self.forms)
+
+    @property
+    def may_widen(self) -> bool:
+        """Whether f16 elements may give f32 results."""
+        return self.accumulates
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -142,13 +177,33 @@ class VectorOperation:
         return {"div", "rem", "fmod", "shl", "shr"}.isdisjoint(self.parts)
 
 
+def text_name(mnemonic: str) -> str:
+    """Return the name that the text has for an operation: mnemonics of its further forms have a point in them."""
+    return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS else mnemonic
+
+
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
+
+PATTERNS = ("P0101", "P1010", "P0001", "P0010", "P0100", "P1000", "P1111")
+"""Values of `maskPattern`: the last digit stands for the first column, and the digits repeat."""
+
+DIRECTIONS = ('"row"', '"col"')
+"""What a gather by pattern takes elements along; the first is the default."""
+
+PAIR_BYTES = 8
+"""Bytes of a pair of an element and its number in a sorted list; numbers are in the upper four."""
+
+CHOOSING = ("eq", "gt")
+"""Values of `cmpMode` of a gather; the first is the default."""
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 """Values of `cmpMode`; the first is the default."""
 
 ALIASES = ("treshape", "bitcast")
 """Mnemonics that give existing bytes a new type: written `%r = pto.NAME %a : T0 -> T1`, no movement."""
+
+PRINT = "tprint"
+"""The operation that prints a tile and changes nothing."""
 
 MATRIX = ("tmatmul", "tgemv", "textract", "tinsert", "timg2col")
 """Beginnings of the names of operations that belong to the matrix unit."""
@@ -218,6 +273,7 @@ _ALL = (
     _row("tprelu", Kind.ELEMENTWISE, "prelu", "aa aat", "7.3"),
     _row("tlrelu", Kind.ELEMENTWISE, "prelu", "as", "7.3"),
     _row("taxpy", Kind.ELEMENTWISE, "axpy", "as", "7.3", accumulates=True),
+    _row("taddc", Kind.ELEMENTWISE, "addc", "aaa", "7.3"),
     _row("tpartadd", Kind.PART, "add", "aa", "7.3"),
     _row("tpartmul", Kind.PART, "mul", "aa", "7.3"),
     _row("tpartmax", Kind.PART, "max", "aa", "7.3"),
@@ -230,6 +286,8 @@ _ALL = (
     _row("trowmax", Kind.ROW_REDUCE, "max", "at", "7.4"),
     _row("trowmin", Kind.ROW_REDUCE, "min", "at", "7.4", tmp_like_source=True),
     _row("trowprod", Kind.ROW_REDUCE, "mul", "at", "7.4", tmp_like_source=True),
+    _row("trowargmax", Kind.ROW_ARGUMENT, "max", "at", "7.4"),
+    _row("trowargmin", Kind.ROW_ARGUMENT, "min", "at", "7.4"),
     _row("trowexpand", Kind.ROW_EXPAND, "move", "a", "7.4"),
     _row("trowexpandmul", Kind.ROW_BROADCAST, "mul", "aa aat", "7.4"),
     _row("trowexpandsub", Kind.ROW_BROADCAST, "sub", "aa aat", "7.4"),
@@ -242,6 +300,8 @@ _ALL = (
     _row("tcolmax", Kind.COLUMN_REDUCE, "max", "a", "7.5"),
     _row("tcolmin", Kind.COLUMN_REDUCE, "min", "a", "7.5"),
     _row("tcolprod", Kind.COLUMN_REDUCE, "mul", "a", "7.5"),
+    _row("tcolargmax", Kind.COLUMN_ARGUMENT, "max", "at", "7.5"),
+    _row("tcolargmin", Kind.COLUMN_ARGUMENT, "min", "at", "7.5"),
     _row("tcolexpand", Kind.COLUMN_EXPAND, "move", "a", "7.5"),
     _row("tcolexpandmul", Kind.COLUMN_BROADCAST, "mul", "aa", "7.5"),
     _row("tcolexpandadd", Kind.COLUMN_BROADCAST, "add", "aa", "7.5"),
@@ -252,8 +312,13 @@ _ALL = (
     _row("tcolexpandexpdif", Kind.COLUMN_BROADCAST, "expdif", "aa", "7.5"),
     _row("tci", Kind.RAMP, "ramp", "s st", "7.7", "descending", scalar_unit=True),
     _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
+    _row("tgather.mask", Kind.PATTERN_GATHER, "move", "a", "7.7", "maskPattern"),
+    _row("tgather.compare", Kind.COMPARE_GATHER, "compare", "ast as", "7.7", "cmpMode"),
+    _row("tsort32", Kind.SORT, "move", "aa aat", "7.7"),
+    _row("tmrgsort", Kind.MERGE, "move", "as aa aaa aaaa", "7.7"),
     _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),
     _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
+    _row("tconcatidx", Kind.COUNTED_CONCATENATE, "move", "aaaa", "7.7"),
 )
 
 VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}

@@ -12,7 +12,15 @@ from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.spelling import closest
-from castsim.isa.pto.vector_operations import COMPARISONS, VECTOR_OPERATIONS, Kind, Role, VectorOperation
+from castsim.isa.pto.vector_operations import (
+    COMPARISONS,
+    PAIR_BYTES,
+    PATTERNS,
+    VECTOR_OPERATIONS,
+    Kind,
+    Role,
+    VectorOperation,
+)
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.targets import Target, load_target
 
@@ -104,13 +112,27 @@ class _Operands:
             dst=dst,
             sources=sources,
             span=_HERE,
-            scalars=((0, self.format),) * form.count(Role.SCALAR),
+            scalars=self._scalars(form.count(Role.SCALAR)),
             tmp=self._scratch() if Role.TMP in form else None,
             mask=self._bits("mask") if Role.MASK in form else None,
             mode=COMPARISONS[0] if compares else None,
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
             names_tmp=Role.TMP in form,
+            counts=self._counts(),
+            pattern=PATTERNS[-1][1:] if self.operation.kind is Kind.PATTERN_GATHER else None,
         )
+
+    def _counts(self) -> Tile | None:
+        """Place the counts of a gather by comparison."""
+        if self.operation.kind is not Kind.COMPARE_GATHER:
+            return None
+        return self._place("counts", format_named("i32"), (self.shape[0], BLOCK // 4), (self.region[0], 1))
+
+    def _scalars(self, count: int) -> tuple[tuple[int, Format], ...]:
+        """Return zeros of the element type; a merge is one of quarters of a row."""
+        if self.operation.kind is Kind.MERGE:
+            return ((self.region[1] // 4, format_named("i32")),)
+        return ((0, self.format),) * count
 
     def _source(self, number: int) -> Tile:
         (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
@@ -119,6 +141,10 @@ class _Operands:
         if spread and kind in (Kind.ROW_BROADCAST, Kind.ROW_EXPAND):
             per_block = self._per_block()
             return self._place(f"src{number}", self.format, (rows, per_block), (valid_rows, per_block))
+        if kind is Kind.COUNTED_CONCATENATE and number > 1:
+            return self._place(f"src{number}", format_named("i32"), (rows, BLOCK // 4), (valid_rows, 1))
+        if kind is Kind.SORT and number:
+            return self._place("src1", format_named("i32"), self.shape, self.region)
         if kind is Kind.GATHER and number:
             return self._numbers("src1")
         if spread and kind in (Kind.COLUMN_BROADCAST, Kind.COLUMN_EXPAND):
@@ -132,11 +158,16 @@ class _Operands:
                 return self._bits("dst")
             case Kind.ROW_REDUCE:
                 return self._place("dst", self.format, (rows, self._per_block()), (valid_rows, 1))
+            case kind if kind.gives_places:
+                return self._places()
             case Kind.COLUMN_REDUCE:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
             case Kind.TRANSPOSE:
                 return self._place("dst", self.format, *self._turned())
-            case Kind.CONCATENATE:
+            case Kind.SORT:
+                pairs = PAIR_BYTES * 8 // self.lowerer.element_bits(self.format)
+                return self._place("dst", self.format, (rows, pairs * cols), (valid_rows, pairs * valid_cols))
+            case Kind.CONCATENATE | Kind.COUNTED_CONCATENATE:
                 return self._place("dst", self.format, (rows, 2 * cols), (valid_rows, 2 * valid_cols))
             case Kind.GATHER:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)
@@ -146,6 +177,18 @@ class _Operands:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
             case _:
                 return self._place("dst", self.format, self.shape, self.region)
+
+    def _places(self) -> Tile:
+        """Place a result that numbers elements."""
+        (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
+        per_block = BLOCK // 4
+        wide = -(-cols // per_block) * per_block
+        shapes = {
+            Kind.ROW_ARGUMENT: ((rows, per_block), (valid_rows, 1)),
+            Kind.COLUMN_ARGUMENT: ((1, wide), (1, valid_cols)),
+            Kind.COMPARE_GATHER: ((rows, wide), (valid_rows, valid_cols)),
+        }
+        return self._place("dst", format_named("i32"), *shapes[self.operation.kind])
 
     def _turned(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return shape and valid region of the transposed source, its rows whole blocks."""

@@ -125,6 +125,8 @@ class TileWork:
     `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text
     without mask and tmp, `scalars` the scalar operands as codes of their formats. `scalar_first` tells `s, a` from
     `a, s`; `mode` is the comparison (`lt`), `binary` the flag `isBinary` of column sums, `descending` that of ramps.
+    `pattern` (`0101` of P0101) says which columns a gather keeps, rows where `by_columns`;
+    `counts` gets how many numbers one by comparison finds in each row, to which it adds `offset`.
     `names_tmp` says that the text has a scratch tile, also where `tmp` is forgotten because the target ignores it.
     """
 
@@ -140,3 +142,7 @@ class TileWork:
     binary: bool = False
     descending: bool = False
     names_tmp: bool = False
+    pattern: str | None = None
+    by_columns: bool = False
+    counts: Tile | None = None
+    offset: int = 0

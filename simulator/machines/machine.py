@@ -31,11 +31,16 @@ class ComputeValues(Protocol):
         """See `castsim.machines.strided.values.compute`."""
 
 
-class MakeVectorUnit(Protocol):
-    """Makes a unit that executes vector instructions on a memory, changed in place."""
+class VectorUnits(Protocol):
+    """What a target has for programs of vector instructions."""
 
-    def __call__(self, memory: MicroMemory) -> VectorUnit:
-        """See `castsim.machines.vector_function.micro_unit.LaneUnit`."""
+    def unit(self, memory: MicroMemory) -> VectorUnit:
+        """Return a unit that executes instructions on a memory, changed in place."""
+        ...
+
+    def control_at_start(self, *, saturating: bool) -> int:
+        """Return the CTRL register with which a function begins; `saturating` ones have conversions with `sat`."""
+        ...
 
 
 class Machine(Protocol):
@@ -59,8 +64,8 @@ class Machine(Protocol):
         ...
 
     @property
-    def vector_unit(self) -> MakeVectorUnit:
-        """What makes the unit that executes vector instructions.
+    def vector_units(self) -> VectorUnits:
+        """What executes vector instructions.
 
         Raises:
             IllegalError: programs cannot name the target's.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.machine import ComputeValues, Machine, MakeVectorUnit
+from castsim.machines.machine import ComputeValues, Machine, VectorUnits
 from castsim.machines.registry import Parts
 from castsim.targets import Target, TileTarget
 
@@ -65,13 +65,13 @@ def compute_of(target: Target) -> ComputeValues:
     return machine_of(target).compute
 
 
-def vector_unit_of(target: Target) -> MakeVectorUnit:
-    """Return what makes the unit that executes the target's vector instructions.
+def vector_units_of(target: Target) -> VectorUnits:
+    """Return what executes the target's vector instructions.
 
     Raises:
         IllegalError: the target has none that programs can name.
     """
-    return machine_of(target).vector_unit
+    return machine_of(target).vector_units
 
 
 def recorder_of(target: Target) -> Recording:

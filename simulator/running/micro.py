@@ -19,11 +19,24 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+<<<<<<< HEAD
 from castsim.machines.machine import MakeVectorUnit
 from castsim.machines.mechanisms import recorder_of, vector_unit_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.targets import Target
 
+=======
+from castsim.machines.machine import VectorUnits
+from castsim.machines.mechanisms import vector_units_of
+from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.targets import Target
+
+MICRO_ARCHITECTURE = "a5"
+"""What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""
+
+UNTIMED = "cycles of programs of vector instructions (micro level) are not modelled yet"
+
+>>>>>>> micro
 
 def is_micro(function: pto.Function) -> bool:
     """Whether a function is one of vector instructions."""
@@ -40,7 +53,7 @@ class MicroProgram:
     scalars: Mapping[str, int | float]
     warnings: Warnings
     text: str
-    make_unit: MakeVectorUnit
+    units: VectorUnits
 
     def __repr__(self) -> str:
         return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
@@ -91,7 +104,7 @@ class MicroProgram:
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
-        done = self._walk(self.make_unit(memory), how, memory)
+        done = self._walk(self.units.unit(memory), how, memory)
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
@@ -99,7 +112,9 @@ class MicroProgram:
 
     def _walk(self, unit: VectorUnit, how: Treatment, memory: MicroMemory | None = None) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes
-        return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, memory)
+        saturating = any(node.word("sat") for node in micro_operations(self.function.body or ()))
+        control = self.units.control_at_start(saturating=saturating)
+        return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, control, memory)
 
     def _loaded(self, walked: Walked, recorder: Recording, further: Warnings = ()) -> Loaded:
         executed = Executed(recorder.tree, walked.arguments, (*self.warnings, *walked.warnings, *further))
@@ -126,10 +141,10 @@ def micro_program(
                 legal=("#pto.kernel_kind<vector>",),
             )  # fmt: skip
     try:
-        make_unit = vector_unit_of(target)
+        units = vector_units_of(target)
     except IllegalError as error:
         raise error.at(function.span) from None
-    return MicroProgram(file, function, target, scalars, parsed.warnings, text, make_unit)
+    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units)
 
 
 def _undefined(memory: MicroMemory) -> Warnings:

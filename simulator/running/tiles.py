@@ -28,7 +28,7 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
-from castsim.running.micro import MicroProgram, is_micro, micro_program
+from castsim.running.micro import MICRO_ARCHITECTURE, MicroProgram, is_micro, micro_program
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
@@ -138,7 +138,7 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
     text, file = source.text, source.file
     parsed = _parsed(text, file, request)
-    chosen = request.prepare(choose_target(parsed.target_arch, request.target))
+    chosen = request.prepare(choose_target(_architecture(parsed, file, request), request.target))
     if Language.TILES.value not in chosen.languages:
         raise IllegalError(
             f"{chosen.name} does not run .{Language.TILES.value} programs", legal=targets_running(Language.TILES.value)
@@ -153,6 +153,14 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
     flagged = has_flags(function.body or ())
     plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)
     return Walking(file, text, parsed, function, chip, request, scalars, elements, plan)
+
+
+def _architecture(parsed: pto.Program, file: str, request: LoadRequest) -> str | None:
+    """Return what the file is for; one that does not say and has an entry of vector instructions is for their chip."""
+    if parsed.target_arch is not None or not any(map(is_micro, parsed.functions)):
+        return parsed.target_arch
+    function, _ = choose_entry(parsed, Path(file), request.entry)
+    return MICRO_ARCHITECTURE if is_micro(function) else None
 
 
 def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:

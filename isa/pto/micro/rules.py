@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.conversions import (
+    CONVERSIONS,
     check_attributes,
     check_mask,
     check_truncation,
@@ -47,7 +48,8 @@ def check(reader: PtoReader, node: MicroOperation, form: Form, where: Where) -> 
         try:
             rule(node)
         except IllegalError as error:
-            raise error.at(node.span) from None
+            wrong = _wrong_word(node, where) if node.mnemonic == "vcvt" else None
+            raise error.at(node.span if wrong is None else reader.span(wrong)) from None
     if node.mnemonic == "vcvt":
         _note_rounding(reader, node)
 
@@ -146,6 +148,15 @@ def _check_conversion(node: MicroOperation) -> None:
     pair = conversion(source.element, result.element)
     check_attributes(pair, dict(node.attributes))
     check_mask(pair, mask.bits)
+
+
+def _wrong_word(node: MicroOperation, where: Where) -> int | None:
+    """Return the token of the first word that the pair of a conversion does not take."""
+    kinds = (node.operand_types[0], node.result_types[0])
+    source, result = (kind.element for kind in kinds if isinstance(kind, VectorType))
+    pair = CONVERSIONS.get((source, result))
+    words = {} if pair is None else pair.words
+    return next((where[key] for key, legal in words.items() if key in where and node.word(key) not in legal), None)
 
 
 def _note_rounding(reader: PtoReader, node: MicroOperation) -> None:

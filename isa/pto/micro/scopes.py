@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.forms import ROWS, Place
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.program import Barrier, CacheOperation, For, If, Operation, Section, SetFlag, WaitFlag
+from castsim.isa.pto.program import Barrier, CacheOperation, For, If, Operation, Section, SetFlag, WaitFlag, While
 
 SCOPES = ("vecscope", "strict_vecscope")
 """Kinds of sections that are one launch of a vector function."""
@@ -35,11 +35,9 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
             _refuse(node, _SYNCHRONISATION[type(node)], inside=True)
         elif isinstance(node, Section):
             check_scopes(node.body, inside=inside or node.kind in SCOPES)
-        elif isinstance(node, For):
-            check_scopes(node.body, inside=inside)
-        elif isinstance(node, If):
-            check_scopes(node.then_body, inside=inside)
-            check_scopes(node.else_body, inside=inside)
+        else:
+            for region in _regions(node):
+                check_scopes(region, inside=inside)
 
 
 def _refuse(node: Operation, what: str, *, inside: bool) -> None:
@@ -53,8 +51,17 @@ def micro_operations(body: Sequence[Operation]) -> Iterator[MicroOperation]:
     for node in body:
         if isinstance(node, MicroOperation):
             yield node
-        elif isinstance(node, For | Section):
-            yield from micro_operations(node.body)
-        elif isinstance(node, If):
-            yield from micro_operations(node.then_body)
-            yield from micro_operations(node.else_body)
+        for region in _regions(node):
+            yield from micro_operations(region)
+
+
+def _regions(node: Operation) -> tuple[Sequence[Operation], ...]:
+    """Return the regions of an operation."""
+    match node:
+        case For() | Section():
+            return (node.body,)
+        case While():
+            return node.before, node.after
+        case If():
+            return node.then_body, node.else_body
+    return ()

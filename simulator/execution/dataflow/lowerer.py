@@ -156,15 +156,18 @@ class DataflowLowerer:
             raise IllegalError(f"{self._chip.name} has no pipe {pipe}", span=span, legal=[f"PIPE_{p}" for p in legal])
 
 
+_REDUCTIONS = (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE, Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT)
+
+
 def reduces_nothing(work: TileWork) -> TileWork | None:
     """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
 
     It does nothing (docs/reference/pto.md section 7.8), and is legal where the other one is.
     """
     kind = VECTOR_OPERATIONS[work.mnemonic].kind if work.mnemonic in VECTOR_OPERATIONS else None
-    if kind not in (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE) or 0 in (work.dst.valid_rows, work.dst.valid_cols):
+    if kind not in _REDUCTIONS or 0 in (work.dst.valid_rows, work.dst.valid_cols):
         return None
-    by_rows = kind is Kind.ROW_REDUCE
+    by_rows = kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
 
     def with_element(tile: Tile) -> Tile:
         return replace(tile, valid_cols=1) if by_rows else replace(tile, valid_rows=1)

@@ -39,6 +39,7 @@ def walk_function(
     unit: VectorUnit,
     capacity: int,
     max_walk: int,
+    control: int = 0,
     memory: MicroMemory | None = None,
 ) -> Walked:
     """Walk a function of vector instructions.
@@ -49,6 +50,7 @@ def walk_function(
         unit: what executes vector instructions.
         capacity: bytes of the buffer.
         max_walk: trips and statements inside loops that are walked.
+        control: the CTRL register at the start.
         memory: what transfers move; None: nothing is computed.
 
     Raises:
@@ -56,7 +58,7 @@ def walk_function(
         IllegalError, TileError: whatever an instruction is refused for; each carries its place.
         LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
     """
-    walker = MicroWalker(unit, capacity, Budget(max_walk), memory)
+    walker = MicroWalker(unit, capacity, Budget(max_walk), control, memory)
     for name, value in bind_arguments(function, scalars).items():
         if not isinstance(value, GlobalPointer):
             walker.environment[name] = value

@@ -21,13 +21,14 @@ class Issue:
     """One executed vector instruction: its operands in the order of the text, registers as the unit gave them.
 
     `address` is the first byte of the buffer that it reads or writes, None if it does neither. `updates` tells that it
-    also hands on a pointer.
+    also hands on a pointer. `control` is the CTRL register.
     """
 
     node: MicroOperation
     operands: tuple[Value, ...]
     address: int | None = None
     updates: bool = False
+    control: int = 0
 
 
 class VectorUnit(Protocol):

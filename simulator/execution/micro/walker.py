@@ -24,7 +24,7 @@ from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadErro
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS
 from castsim.isa.pto.micro.scopes import SCOPES
-from castsim.isa.warning_text import WarningKind, WarningText
+from castsim.isa.warning_text import WarningText
 
 _TRANSFERS = frozenset((*BURSTS, *COPIES))
 _NO_EFFECT = frozenset(("get_buf", "rls_buf", "dsb"))
@@ -38,13 +38,14 @@ class MicroWalker:
     unit: VectorUnit
     capacity: int
     budget: Budget
+    control: int = 0
+    """The CTRL register."""
     memory: MicroMemory | None = None
     environment: dict[str, Value] = field(default_factory=dict)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     warnings: dict[WarningText, None] = field(default_factory=dict)
     _loops: Loops = field(default_factory=Loops)
     _copies: CopyRegisters = field(default_factory=CopyRegisters)
-    _ctrl: int = 0
     _depth: int = 0
     _flags: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     _waits: dict[tuple[str, str, int], Span] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class MicroWalker:
     def walk(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
         """Walk a region and return what it yields."""
         for node in body:
-            if isinstance(node, pto.Yield | pto.Return):
+            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.environment[name] for name in node.values)
             try:
                 self._step(node)
@@ -98,6 +99,8 @@ class MicroWalker:
                 pass
             case pto.For():
                 self._loop(node)
+            case pto.While():
+                self._while(node)
             case pto.If():
                 self.unit.branch(node)
                 taken_body = node.then_body if self._number(node.condition) else node.else_body
@@ -134,7 +137,7 @@ class MicroWalker:
     def _vector(self, node: pto.MicroOperation) -> None:
         operands = tuple(self.environment[name] for name in node.operands)
         address, updates, further = buffer_access(node, operands)
-        given = iter(self.unit.execute(Issue(node, operands, address, updates)))
+        given = iter(self.unit.execute(Issue(node, operands, address, updates, self.control)))
         for name, kind in zip(node.results, node.result_types, strict=True):
             if isinstance(kind, pto.PointerType):
                 assert further is not None
@@ -185,13 +188,11 @@ class MicroWalker:
             use.stored |= side == 1
 
     def _control(self, node: pto.MicroOperation) -> None:
-        """Keep the CTRL register; conversions of this level say themselves whether they saturate."""
+        """Read or write the CTRL register, or compute a value for it."""
         if node.mnemonic == "get_ctrl":
-            self.environment[node.results[0]] = Scalar(self._ctrl)
+            self.environment[node.results[0]] = Scalar(self.control)
         elif node.mnemonic == "set_ctrl":
-            self._ctrl = self._number(node.operands[0])
-            text = "the CTRL register has no effect here: conversions carry their saturation"
-            self.warnings[WarningText(WarningKind.SATURATION, text, node.span)] = None
+            self.control = self._number(node.operands[0])
         else:
             value, bit = (self._number(name) for name in node.operands)
             mask = 1 << bit % 64
@@ -231,9 +232,29 @@ class MicroWalker:
                     self.unit.trip(node)
         self._bind(node.results, carried)
 
+    def _while(self, node: pto.While) -> None:
+        state = tuple(self.environment[name] for name in node.initial)
+        last = node.before[-1]
+        assert isinstance(last, pto.Condition)
+        with self.budget.inside(node):
+            while True:
+                self.budget.spend()
+                self._bind(node.carried, state)
+                state = self.walk(node.before)
+                if not self._number(last.condition):
+                    break
+                self._bind(node.arguments, state)
+                state = self.walk(node.after)
+        self._bind(node.results, state)
+
     def _flag(self, node: pto.SetFlag | pto.WaitFlag) -> None:
+<<<<<<< HEAD
         self.unit.synchronise(node)
         flag = bare(node.src), bare(node.dst), node.event
+=======
+        event = node.event if node.number is None else self._number(node.number)
+        flag = bare(node.src), bare(node.dst), event
+>>>>>>> micro
         self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
         if isinstance(node, pto.WaitFlag):
             self._waits[flag] = node.span

@@ -7,11 +7,10 @@ from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.movement import kept_columns
-from castsim.execution.vector_operations.rearranging import read_bytes, written_bytes
+from castsim.execution.vector_operations.rearranging import REARRANGING, read_bytes, written_bytes
 from castsim.execution.vector_operations.shapes import BUFFER, compared_bytes, is_column, moved_columns, padded_rows
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-
-_REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE)
+from castsim.execution.vector_operations.sorting import pairs_of
+from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 
 
 def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
@@ -25,6 +24,8 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
         found += [Access(BUFFER, work.tmp.address, work.tmp.end, write) for write in (False, True)]
     if work.mask is not None:
         found.append(_rows(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
+    if work.counts is not None:
+        found.append(count_bytes(work, work.counts))
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
         found.append(tile_bytes(work.dst, write=False))
     if float_route(work, behaviour.facts) is not None:
@@ -32,6 +33,14 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
     if behaviour.window is not None:
         found += [Access(BUFFER, *behaviour.window, write) for write in (False, True)]
     return tuple(found)
+
+
+def count_bytes(work: TileWork, counts: Tile) -> Access:
+    """Return the bytes of the counts of a gather by comparison: one element per row, in a column or in one row."""
+    rows, size = work.dst.valid_rows, counts.element_bits // 8
+    if is_column(counts) or (counts.valid_rows, counts.valid_cols) == (1, rows):
+        return Access(BUFFER, counts.address, counts.address + rows * size, write=True)
+    return _rows(counts, rows, size, write=True)
 
 
 def tile_bytes(tile: Tile, *, write: bool) -> Access:
@@ -64,9 +73,13 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
             if facts.inverts_whole_mask and work.mode == "ne":
                 return Access(BUFFER, dst.address, dst.end, write=True)
             return _rows(dst, dst.valid_rows, compared_bytes(work, facts.compare_bytes)[1], write=True)
-        case Kind.COLUMN_REDUCE:
+        case Kind.COLUMN_REDUCE | Kind.COLUMN_ARGUMENT:
             return _rows(dst, 1, dst.valid_cols * dst.element_bits // 8, write=True)
-        case kind if kind in _REARRANGING:
+        case Kind.SORT:
+            return _rows(dst, dst.valid_rows, work.sources[0].valid_cols * PAIR_BYTES, write=True)
+        case Kind.MERGE:
+            return _rows(dst, dst.valid_rows, sum(map(pairs_of, work.sources)) * PAIR_BYTES, write=True)
+        case kind if kind in REARRANGING:
             return written_bytes(work, behaviour)
         case _:
             return tile_bytes(dst, write=True)
@@ -74,7 +87,7 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
 
 def _read(work: TileWork, behaviour: Behaviour) -> list[Access]:
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
-    if kind in _REARRANGING:
+    if kind in REARRANGING:
         return read_bytes(work, behaviour)
     found = [tile_bytes(source, write=False) for source in work.sources]
     first = work.sources[0] if work.sources else None

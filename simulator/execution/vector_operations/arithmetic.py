@@ -146,6 +146,11 @@ def _accumulated(_function: str, operands: Sequence[Codes], fmt: Format, behavio
     return encoded(result, fmt, saturates=behaviour.saturates)
 
 
+def _sum_of_three(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
+    """Add the first two operands, then the third, each sum rounded."""
+    return apply("add", (apply("add", operands[:2], fmt, behaviour), operands[2]), fmt, behaviour)
+
+
 def _odd_sum(one: Numbers, two: Numbers) -> Numbers:
     """Return sums rounded to odd: a narrower rounding of them is the only one that shows."""
     total = one + two
@@ -173,5 +178,6 @@ _FUNCTIONS: dict[str, Callable[[str, Sequence[Codes], Format, Behaviour], Codes]
     "fmod": remainder,
     "prelu": _leaky,
     "axpy": _accumulated,
+    "addc": _sum_of_three,
 }
 """Functions that are more than a result rounded to the element type."""

@@ -62,8 +62,12 @@ def float_route(work: TileWork, facts: TileArithmetic) -> str | None:
 def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
     """Return the options that decide something about an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
+    if operation.kind is Kind.COMPARE_GATHER:
+        return ()
     if operation.kind is Kind.COMPARE:
         return ("spare_mask_bits",) if facts.compare_bytes is None else ()
+    if operation.kind.gives_places:  # a comparison has been dealt with
+        return () if isinstance(work.sources[0].format, IntFormat) else ("maximum_of_nan",)
     read = _OF_FUNCTION.get(operation.function)
     if read is not None:
         needed = operation.function in ("shl", "shr", "axpy") or isinstance(work.dst.format, IntFormat)

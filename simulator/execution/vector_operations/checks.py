@@ -10,7 +10,14 @@ from castsim.execution.vector_operations.behaviour import behaviour_of, compared
 from castsim.execution.vector_operations.overlaps import check_overlaps
 from castsim.execution.vector_operations.regions import check_regions
 from castsim.execution.vector_operations.scratch import check_scratch
-from castsim.execution.vector_operations.shapes import as_rows, is_column, moves_columns, transposes_by_blocks
+from castsim.execution.vector_operations.shapes import (
+    as_rows,
+    expands_column,
+    is_column,
+    moves_columns,
+    transposes_by_blocks,
+    widens,
+)
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.spelling import closest
@@ -29,7 +36,7 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
         ScratchError: a scratch tile that is too small.
     """
     operation, rule = _known(target, work)
-    for tile in (work.dst, *work.sources, work.tmp, work.mask):
+    for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts):
         if tile is not None:
             check_tile(target, tile, work.span)
     _check_types(target, work, operation, rule)
@@ -112,10 +119,16 @@ def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperat
     )
 
 
+_ALIKE = {Kind.GATHER: 1, Kind.SORT: 1, Kind.COUNTED_CONCATENATE: 2}
+"""How many sources have the element type that is computed in, where not all have; the others hold numbers."""
+
+
 def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
-    wanted = compared_format(work)
-    others = () if operation.kind is Kind.GATHER else work.sources[1:]
-    named = [(source.name, source.format.name) for source in others]
+    wanted, alike = compared_format(work), _ALIKE.get(operation.kind, len(work.sources))
+    if operation.kind is not Kind.GATHER:
+        for tile in work.sources[alike:]:
+            _check_counting(work, tile, "takes numbers from")
+    named = [(source.name, source.format.name) for source in work.sources[1:alike]]
     if operation.kind is Kind.COMPARE:
         fmt = work.dst.format
         if not isinstance(fmt, IntFormat) or fmt.bits != 8:
@@ -124,9 +137,15 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
                 span=work.span,
                 legal=("i8", "ui8"),
             )
-    else:
+    elif operation.kind.gives_places:
+        for tile in (work.dst, *((work.counts,) if work.counts is not None else ())):
+            _check_counting(work, tile, "writes numbers of elements into")
+    elif not widens(work, operation):
         named.append((work.dst.name, work.dst.format.name))
-    named += [("the scalar", fmt.name) for _, fmt in work.scalars]
+    if operation.kind is Kind.MERGE:
+        named += [("the scalar", "no integer") for _, fmt in work.scalars if not isinstance(fmt, IntFormat)]
+    else:
+        named += [("the scalar", fmt.name) for _, fmt in work.scalars]
     for name, found in named:
         if found != wanted:
             shown = name if name == "the scalar" else f"%{name}"
@@ -135,6 +154,17 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
                 span=work.span,
                 legal=(wanted,),
             )
+
+
+def _check_counting(work: TileWork, tile: Tile, what: str) -> None:
+    """Refuse numbers of elements that are no integers of 32 bits."""
+    fmt = tile.format
+    if not isinstance(fmt, IntFormat) or fmt.bits != 32:
+        raise ReadError(
+            f"{work.mnemonic} {what} a tile of 32-bit integers, %{tile.name} holds {fmt.name}",
+            span=work.span,
+            legal=("i32", "ui32"),
+        )
 
 
 def _check_widths(target: DataflowTarget, work: TileWork) -> None:
@@ -155,10 +185,12 @@ def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
     if moves_columns(work):
         return
     tiles: list[Tile] = list(work.sources)
+    if expands_column(work):
+        tiles = []
     if operation.kind is Kind.ROW_BROADCAST:
         columns = [tile for tile in work.sources if is_column(tile)]
         tiles = columns if len(columns) == len(work.sources) else []
-    if operation.kind is not Kind.ROW_REDUCE:
+    if operation.kind not in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT):
         tiles.append(work.dst)
     if work.mask is not None:
         tiles.append(work.mask)

@@ -12,10 +12,16 @@ from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.elements import Bytes, tile_view, valid_codes
 from castsim.execution.vector_operations.movement import fill, move
-from castsim.execution.vector_operations.rearranging import rearrange
-from castsim.execution.vector_operations.reductions import reduce_columns, reduce_columns_by_pairs, reduce_rows
-from castsim.execution.vector_operations.selection import compare, select
-from castsim.execution.vector_operations.shapes import BLOCK, is_column, vector_operand
+from castsim.execution.vector_operations.rearranging import REARRANGING, rearrange
+from castsim.execution.vector_operations.reductions import (
+    places_of_extremes,
+    reduce_columns,
+    reduce_columns_by_pairs,
+    reduce_rows,
+)
+from castsim.execution.vector_operations.selection import choose, compare, select
+from castsim.execution.vector_operations.shapes import BLOCK, is_column, vector_operand, widens
+from castsim.execution.vector_operations.sorting import merge_lists, sort_groups
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
@@ -46,13 +52,15 @@ class TileEffect:
 
         dst = shifted(work.dst)
         sources = tuple(shifted(source) for source in work.sources)
-        tmp = mask = None
+        tmp = mask = counts = None
         if work.tmp is not None:
             tmp = shifted(work.tmp)
             next(remaining)  # tmp is read and written: two accesses that move together
         if work.mask is not None:
             mask = shifted(work.mask)
-        return replace(self, work=replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask))
+        if work.counts is not None:
+            counts = shifted(work.counts)
+        return replace(self, work=replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask, counts=counts))
 
     def apply(self, buffer: Bytes) -> None:
         """Run the operation on the unified buffer; every source is read before anything is written."""
@@ -66,11 +74,19 @@ class TileEffect:
                 compare(buffer, work, behaviour)
             case Kind.ROW_REDUCE | Kind.COLUMN_REDUCE:
                 _reduce(buffer, work, behaviour)
+            case Kind.ROW_ARGUMENT | Kind.COLUMN_ARGUMENT:
+                _locate(buffer, work, behaviour)
             case Kind.SELECT:
                 select(buffer, work, behaviour)
             case Kind.PART:
                 _in_part(buffer, work, behaviour)
-            case Kind.RAMP | Kind.GATHER | Kind.TRANSPOSE | Kind.CONCATENATE:
+            case Kind.COMPARE_GATHER:
+                choose(buffer, work)
+            case Kind.SORT:
+                sort_groups(buffer, work)
+            case Kind.MERGE:
+                merge_lists(buffer, work)
+            case kind if kind in REARRANGING:
                 rearrange(buffer, work, behaviour)
             case _:
                 _per_element(buffer, work, behaviour)
@@ -82,6 +98,8 @@ def _per_element(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         result = _routed_quotient(buffer, work, behaviour)
     else:
         operands = _operands(buffer, work, operation.kind)
+        if widens(work, operation):
+            operands = [_widened(codes, work.sources[0].format, work.dst.format) for codes in operands]
         if operation.accumulates:
             operands.append(valid_codes(buffer, work.dst))
         if _divides_by_reciprocal(work, behaviour):
@@ -94,6 +112,10 @@ def _per_element(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         count = BLOCK // ones.itemsize
         buffer[work.tmp.address : work.tmp.address + BLOCK] = np.repeat(ones, count).view(np.uint8)
     tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = result
+
+
+def _widened(codes: Codes, narrow: Format, wide: Format) -> Codes:
+    return convert_codes(np.ascontiguousarray(codes), narrow, wide, abstract_policy(narrow, wide))
 
 
 def _in_part(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
@@ -172,3 +194,13 @@ def _reduce(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     else:
         result = reduce_columns(operation.function, codes, fmt, behaviour)
     tile_view(buffer, dst, 1, codes.shape[1])[0] = result
+
+
+def _locate(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+    """Write the number of the column, or row, of the first extreme element of every row, or column."""
+    operation, dst, (source,) = VECTOR_OPERATIONS[work.mnemonic], work.dst, work.sources
+    codes = valid_codes(buffer, source)
+    by_rows = operation.kind is Kind.ROW_ARGUMENT
+    places = places_of_extremes(operation.function, codes if by_rows else codes.T, source.format, behaviour)
+    shape = (len(places), 1) if by_rows else (1, len(places))
+    tile_view(buffer, dst, *shape)[...] = places.reshape(shape)

@@ -51,6 +51,11 @@ def check_overlaps(
         others = [(work.dst, written), *zip(work.sources, read, strict=True)]
         _check_apart(work, "tmp", work.tmp, rest[0], others)
         rest = rest[2:]
+    if work.counts is not None:
+        held = work.tmp, accesses[1 + len(work.sources)]
+        others = [(work.dst, written), *zip(work.sources, read, strict=True)]
+        others += [(held[0], held[1])] if held[0] is not None else []
+        _check_apart(work, "counts", work.counts, rest[0], others)
     if work.mask is not None:
         others = [(work.dst, written)] + ([(work.tmp, accesses[1 + len(work.sources)])] if work.tmp else [])
         _check_apart(work, "mask", work.mask, rest[0], others)
@@ -77,6 +82,8 @@ def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation
         return False  # its first row is read for every row
     if operation.kind is Kind.ROW_BROADCAST and number == vector_operand(work):
         return source.valid_cols == dst.valid_cols
+    if operation.function == "addc" and number == 2 and target.tile_arithmetic.sums_in_steps:
+        return False  # the sum of the first two is written over it
     if operation.divides_constant or work.scalar_first:
         return target.tile_arithmetic.scalar_dividend_in_place
     return True

@@ -6,6 +6,7 @@ Source: docs/reference/pto.md section 7.7.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import strided
 from castsim.execution.tiles import Tile, TileWork
@@ -16,6 +17,9 @@ from castsim.execution.vector_operations.shapes import BUFFER, block_end, transp
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+
+REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE, Kind.PATTERN_GATHER)
+"""The kinds of operations that are all of this module."""
 
 
 def rearrange(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
@@ -33,6 +37,14 @@ def rearrange(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
             (source,) = work.sources
             codes = valid_codes(buffer, source)
             tile_view(buffer, work.dst, source.valid_cols, source.valid_rows)[...] = codes.T
+        case Kind.PATTERN_GATHER:
+            (source,) = work.sources
+            chosen = pattern_places(work)
+            codes = valid_codes(buffer, source)
+            kept = codes[chosen] if work.by_columns else codes[:, chosen]
+            tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = kept
+        case Kind.COUNTED_CONCATENATE:
+            _concatenate_counted(buffer, work)
         case _:
             _concatenate(buffer, work, behaviour)
 
@@ -72,7 +84,12 @@ def read_bytes(work: TileWork, behaviour: Behaviour) -> list[Access]:
             _rows(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False),
             _rows(places, work.dst.valid_rows, length, write=False),
         ]
-    if kind is Kind.TRANSPOSE:
+    if kind is Kind.COUNTED_CONCATENATE:
+        rows = work.dst.valid_rows
+        lengths = [source.valid_cols * source.element_bits // 8 for source in work.sources[:2]]
+        lengths += [source.element_bits // 8 for source in work.sources[2:]]
+        return [_rows(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)]
+    if kind in (Kind.TRANSPOSE, Kind.PATTERN_GATHER):
         (source,) = work.sources
         return [_rows(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False)]
     lengths = [source.valid_cols * source.element_bits // 8 for source in work.sources]
@@ -133,6 +150,32 @@ def _concatenate(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     whole = tile_view(buffer, dst, rows, dst.cols)
     for start, part in zip((0, first.valid_cols), parts, strict=True):
         whole[:, start : start + part.shape[1]] = part
+
+
+def _concatenate_counted(buffer: Bytes, work: TileWork) -> None:
+    """Copy as much of each row as the counts in column 0 say, no more than source and result have; the rest stays.
+
+    What neither part reaches is not written; a count below 0 is one of 0.
+    """
+    dst, (first, second, *counting) = work.dst, work.sources
+    counts = [numbers(tile_view(buffer, tile, dst.valid_rows, 1).copy(), tile.format)[:, 0] for tile in counting]
+    rows = [valid_codes(buffer, source) for source in (first, second)]
+    whole = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
+    for row, (one, two) in enumerate(zip(*counts, strict=True)):
+        here = max(0, min(int(one), first.valid_cols, dst.valid_cols))
+        there = max(0, min(int(two), second.valid_cols, dst.valid_cols - here))
+        whole[row, :here] = rows[0][row, :here]
+        whole[row, here : here + there] = rows[1][row, :there]
+
+
+def pattern_places(work: TileWork) -> NDArray[np.intp]:
+    """Return the columns, or rows, that a gather by pattern keeps."""
+    assert work.pattern is not None
+    (source,) = work.sources
+    bits = [digit == "1" for digit in reversed(work.pattern)]
+    places = np.arange(source.valid_rows if work.by_columns else source.valid_cols)
+    kept: NDArray[np.intp] = places[np.array(bits)[places % len(bits)]]
+    return kept
 
 
 def _by_blocks(work: TileWork, unit: int) -> bool:

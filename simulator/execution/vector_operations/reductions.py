@@ -9,6 +9,7 @@ import numpy as np
 
 from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.elements import numbers
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 
@@ -48,6 +49,31 @@ def reduce_columns_by_pairs(function: str, codes: Codes, fmt: Format, behaviour:
         rows = sums
     total: Codes = rows[0]
     return total
+
+
+def places_of_extremes(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
+    """Return the column of the first greatest or least element of every row, int64 of shape (rows,).
+
+    Zeros of either sign are equal; what NaN is worth option `maximum_of_nan` says.
+    """
+    values = numbers(codes, fmt)
+    found: Codes
+    if isinstance(fmt, IntFormat):
+        found = values.argmax(axis=1) if function == "max" else values.argmin(axis=1)
+        return found
+    if function == "min":
+        values = -values
+    missing, choice = np.isnan(values), behaviour.choice("maximum_of_nan")
+    ranks = np.where(missing, values.dtype.type(-np.inf), values)
+    found = ranks.argmax(axis=1)
+    if choice == "number":  # a NaN is worth less than minus infinity
+        known = (ranks == ranks.max(axis=1, keepdims=True)) & ~missing
+        found = np.where(missing.all(axis=1), 0, known.argmax(axis=1))
+    elif choice == "nan":
+        found = np.where(missing.any(axis=1), missing.argmax(axis=1), found)
+    else:  # nothing is found beyond a NaN in the first column
+        found = np.where(missing[:, 0], 0, found)
+    return found
 
 
 def neutral_code(function: str, fmt: Format) -> int:

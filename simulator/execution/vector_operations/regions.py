@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
+from castsim.execution.vector_operations.sorting import GROUP, block_elements, pairs_of
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
-from castsim.isa.pto.vector_operations import Kind, VectorOperation
+from castsim.isa.pto.vector_operations import PAIR_BYTES, Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget
 
 
@@ -134,6 +135,10 @@ def _check_row_reduction(_target: DataflowTarget, work: TileWork, _operation: Ve
     _not_empty(work)
 
 
+def _check_row_argument(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+    _check_row_reduction(target, work, operation)
+
+
 def _check_row_broadcast(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     place = vector_operand(work)
     full, vector = work.sources[1 - place], work.sources[place]
@@ -232,6 +237,82 @@ def _check_gather(target: DataflowTarget, work: TileWork, _operation: VectorOper
         )
 
 
+def _check_pattern(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    assert work.pattern is not None
+    (source,), dst = work.sources, work.dst
+    times = 4 // work.pattern.count("1")
+    wanted = (dst.valid_rows * times, dst.valid_cols) if work.by_columns else (dst.valid_rows, dst.valid_cols * times)
+    if region(source) != wanted:
+        raise TileError(
+            f"{work.mnemonic} by P{work.pattern}: valid region of %{source.name} is {_extent(region(source))}, "
+            f"%{dst.name} with {_extent(region(dst))} takes {_extent(wanted)}",
+            span=work.span,
+        )
+
+
+def _check_comparison(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    (source,), counts = work.sources, work.counts
+    assert counts is not None
+    _rows(work, source)
+    if counts.valid_rows != source.valid_rows and region(counts) != (1, source.valid_rows):
+        raise _refusal(work, "valid region", counts, _extent(region(counts)), source, _extent(region(source)))
+    if target.tile_arithmetic.gather_scales_in_tmp and work.tmp is None:
+        raise TileError(
+            f"{work.mnemonic} on {target.name} needs a tmp tile",
+            span=work.span,
+            legal=(f"ins(%{source.name}, %scalar, %tmp)",),
+        )
+    if source.format.name in target.tile_arithmetic.equality_only and work.mode not in (None, "eq"):
+        raise TileError(
+            f"{work.mnemonic} of {source.format.name} compares for equality only on {target.name}",
+            span=work.span,
+            legal=("cmpMode = #pto<cmp eq>",),
+        )
+
+
+def _check_sort(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    source, places = work.sources
+    _rows(work, source)
+    if region(places) != region(source):
+        raise _refusal(work, "valid region", places, _extent(region(places)), source, _extent(region(source)))
+    _holds_pairs(work, source.valid_cols)
+    ragged = source.valid_cols % GROUP
+    if ragged and target.tile_arithmetic.sort_pads_in_tmp and work.tmp is None and source.valid_rows:
+        raise TileError(
+            f"{work.mnemonic} on {target.name} pads rows of {source.valid_cols} elements, no multiple of {GROUP}, in "
+            f"tmp",
+            span=work.span,
+            legal=(f"ins(%{source.name}, %{places.name}, %tmp)",),
+        )
+
+
+def _holds_pairs(work: TileWork, count: int) -> None:
+    if work.dst.valid_rows and work.dst.row_pitch < count * PAIR_BYTES:
+        raise TileError(
+            f"{work.mnemonic}: {count} pairs are {count * PAIR_BYTES} bytes, a row of %{work.dst.name} has "
+            f"{work.dst.row_pitch}",
+            span=work.span,
+        )
+
+
+def _check_merge(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    for source in work.sources:
+        _rows(work, source)
+        if source.valid_cols * source.element_bits // 8 % PAIR_BYTES:
+            raise TileError(
+                f"{work.mnemonic}: {source.valid_cols} elements of %{source.name} are no whole pairs", span=work.span
+            )
+    _holds_pairs(work, sum(map(pairs_of, work.sources)))
+    if work.scalars:
+        length, (source,) = block_elements(work), work.sources
+        if length <= 0 or length * source.element_bits // 8 % PAIR_BYTES or source.valid_cols % (4 * length):
+            raise TileError(
+                f"{work.mnemonic}: four blocks of {length} elements, whole pairs, do not divide the "
+                f"{source.valid_cols} valid ones of a row of %{source.name}",
+                span=work.span,
+            )
+
+
 def _check_part(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     """One source covers the destination, the other one no more than that."""
     dst = work.dst
@@ -270,6 +351,14 @@ def _check_concatenation(target: DataflowTarget, work: TileWork, _operation: Vec
         )
 
 
+def _check_counted_concatenation(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    for source in work.sources:
+        _rows(work, source)
+    for counts in work.sources[2:]:
+        if not counts.valid_cols and work.dst.valid_rows:
+            raise TileError(f"{work.mnemonic}: %{counts.name} has no valid column of counts", span=work.span)
+
+
 _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], None]] = {
     Kind.MOVE: _check_move,
     Kind.FILL: _check_fill,
@@ -280,12 +369,19 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], Non
     Kind.ROW_EXPAND: _check_row_expansion,
     Kind.ROW_BROADCAST: _check_row_broadcast,
     Kind.COLUMN_REDUCE: _check_column_reduction,
+    Kind.ROW_ARGUMENT: _check_row_argument,
+    Kind.COLUMN_ARGUMENT: _check_column_reduction,
     Kind.COLUMN_EXPAND: _check_columns_broadcast,
     Kind.COLUMN_BROADCAST: _check_columns_broadcast,
     Kind.PART: _check_part,
     Kind.RAMP: _check_ramp,
     Kind.GATHER: _check_gather,
     Kind.TRANSPOSE: _check_transposition,
+    Kind.PATTERN_GATHER: _check_pattern,
+    Kind.COMPARE_GATHER: _check_comparison,
+    Kind.SORT: _check_sort,
+    Kind.MERGE: _check_merge,
     Kind.CONCATENATE: _check_concatenation,
+    Kind.COUNTED_CONCATENATE: _check_counted_concatenation,
 }
 """What is asked of the operands of each kind; a scalar everywhere asks nothing."""

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from castsim.execution.tiles import Tile, TileWork
-from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
+from castsim.execution.vector_operations.shapes import BLOCK, block_end, is_column, transposes_by_blocks
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.pto.vector_operations import Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.tile_operations import TileOperationFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ExtremeScratch:
+    """Where the steps of a row arg-reduction lie in its tmp tile, in bytes; pairs of value and place come first.
+
+    `values` and `places` are those of the pairs, `second` the pairs of the second stage, `size` is all of it.
+    """
+
+    values: int
+    places: int
+    second: int
+    size: int
+
+
+def extreme_scratch(source: Tile, piece_bytes: int) -> ExtremeScratch:
+    """Return the layout of the scratch of a row arg-reduction whose instructions take so many bytes of a row."""
+    size = source.element_bits // 8
+    rows, pieces = source.valid_rows, -(-source.valid_cols * size // piece_bytes)
+    values = rows * pieces * 2 * size
+    if pieces == 1:
+        return ExtremeScratch(values, values, values, values + rows * size)
+    places = values + rows * pieces * size
+    second = places + rows * pieces * size
+    return ExtremeScratch(values, places, second, second + rows * 2 * size)
 
 
 def check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperationFacts) -> None:
@@ -74,6 +101,15 @@ def _scratch_need(target: DataflowTarget, work: TileWork, operation: VectorOpera
     if work.binary:
         source = work.sources[0]
         return (source.valid_rows + 1) // 2 * source.row_pitch
+    if operation.kind is Kind.ROW_ARGUMENT:
+        return extreme_scratch(work.sources[0], target.tile_arithmetic.piece_bytes).size
+    if operation.kind is Kind.COLUMN_ARGUMENT:
+        line = block_end(work.sources[0].valid_cols * work.sources[0].element_bits // 8, BLOCK)
+        bits = block_end(-(-work.sources[0].valid_cols // 8), BLOCK)
+        return line + bits if work.sources[0].valid_rows > 1 else 0
+    if operation.kind is Kind.SORT:
+        first = work.sources[0]
+        return first.valid_rows * block_end(first.valid_cols * first.element_bits // 8, BLOCK)
     if operation.function == "xor":
         return work.dst.valid_rows * work.dst.row_pitch
     if operation.function == "rem":

@@ -12,6 +12,7 @@ from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.elements import Bytes, numbers, tile_view, valid_codes
 from castsim.execution.vector_operations.shapes import compared_bytes
 from castsim.isa.codes import Codes
+from castsim.isa.errors import TileError
 from castsim.isa.formats import Format, IntFormat
 
 _COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
@@ -50,6 +51,36 @@ def select(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         if behaviour.uses_tmp and work.tmp is not None:
             tile_view(buffer, work.tmp, 1, 1)[...] = scalar
     tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = np.where(bits, operands[0], operands[1])
+
+
+def choose(buffer: Bytes, work: TileWork) -> None:
+    """Write, packed to the left, the numbers of the columns whose elements compare so with the scalar; count them.
+
+    What of a row of the result they do not fill stays.
+
+    Raises:
+        TileError: a row has more of them than the result has columns.
+    """
+    dst, (source,), counts = work.dst, work.sources, work.counts
+    assert counts is not None
+    fmt = source.format
+    wanted = numbers(np.array([work.scalars[0][0]], _dtype(fmt)), fmt)
+    found = _COMPARISONS[work.mode or "eq"](numbers(valid_codes(buffer, source), fmt), wanted)
+    result = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
+    for row, chosen in enumerate(found):
+        places = np.flatnonzero(chosen) + work.offset
+        if places.size > dst.valid_cols:
+            raise TileError(
+                f"{work.mnemonic}: {places.size} elements of row {row} of %{source.name} compare so, a row of "
+                f"%{dst.name} has {dst.valid_cols} valid columns",
+                span=work.span,
+            )
+        result[row, : places.size] = places.astype(result.dtype)
+    totals = found.sum(axis=1)
+    across = (counts.valid_rows, counts.valid_cols) == (1, len(totals))
+    tile_view(buffer, counts, *((1, len(totals)) if across else (len(totals), 1)))[...] = (
+        totals[None, :] if across else totals[:, None]
+    )
 
 
 def mask_bits(buffer: Bytes, mask: Tile, rows: int, cols: int) -> NDArray[np.bool_]:

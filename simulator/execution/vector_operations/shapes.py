@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.tiles import Tile, TileWork
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import BLOCK_BYTES
 
 BLOCK = BLOCK_BYTES
@@ -30,12 +30,25 @@ def moves_columns(work: TileWork) -> bool:
     return VECTOR_OPERATIONS[work.mnemonic].kind is Kind.MOVE and all(map(is_column, (work.dst, *work.sources)))
 
 
+def expands_column(work: TileWork) -> bool:
+    """Whether an operation spreads the elements of a dense column over rows."""
+    if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_EXPAND:
+        return False
+    (source,) = work.sources
+    return is_column(source) and source.cols == 1
+
+
 def as_rows(work: TileWork) -> TileWork:
     """Return the same operation on the same bytes, its tiles seen as row-major ones.
 
     A copy of column-major tiles is one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
-    section 7.2); no other operation takes them where that could matter.
+    section 7.2). The source of a row expansion that is one dense column is rows of one element, one behind the other.
+    No other operation takes them where that could matter.
     """
+    if expands_column(work):
+        (source,) = work.sources
+        row = replace(source.type, cols=1, valid_cols=1, block_layout="row_major")
+        return replace(work, sources=(replace(source, type=row),))
     if not moves_columns(work):
         return work
     return replace(work, dst=_exchanged(work.dst), sources=tuple(map(_exchanged, work.sources)))
@@ -66,6 +79,11 @@ def vector_operand(work: TileWork) -> int:
     if is_column(first) != is_column(second):
         return 0 if is_column(first) else 1
     return 0 if region(second) == region(work.dst) != region(first) else 1
+
+
+def widens(work: TileWork, operation: VectorOperation) -> bool:
+    """Whether an operation takes f16 elements and gives f32 ones."""
+    return operation.may_widen and (work.sources[0].format.name, work.dst.format.name) == ("f16", "f32")
 
 
 def compared_bytes(work: TileWork, unit: int | None) -> tuple[int, int]:

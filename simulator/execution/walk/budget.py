@@ -18,7 +18,7 @@ class Budget:
 
     limit: int
     left: int = field(init=False)
-    loops: list[tuple[pto.For, int]] = field(default_factory=list)
+    loops: list[tuple[pto.For | pto.While, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.left = self.limit
@@ -47,11 +47,11 @@ class Budget:
             raise self._spent(node)
 
     @contextmanager
-    def inside(self, node: pto.For) -> Iterator[None]:
+    def inside(self, node: pto.For | pto.While) -> Iterator[None]:
         """Count what is walked as that of a loop."""
         self.loops.append((node, self.left))
         yield
         self.loops.pop()
 
-    def _spent(self, node: pto.For) -> LimitError:
+    def _spent(self, node: pto.For | pto.While) -> LimitError:
         return walk_limit(self.limit, "trips and statements of this loop that have to be walked one by one", node.span)

@@ -44,7 +44,9 @@ def order_label(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> Label:
         name, text = "barrier", f"barrier {bare(node.pipe)}"
     else:
         name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
-        text = f"{name} {bare(node.src)} -> {bare(node.dst)} id {node.event}"
+        text = (
+            f"{name} {bare(node.src)} -> {bare(node.dst)} id {node.event if node.number is None else f'%{node.number}'}"
+        )
     return Label(text, name, inserted=node.inserted, spelling=order_text(node) if node.inserted else "")
 
 

@@ -71,14 +71,21 @@ class _Reader:
                 self._use((*node.inputs, *node.outputs))
             case pto.ScalarAccess():
                 self._use((node.base,))
+            case pto.Yield() | pto.Condition():
+                self._use(node.values)
+            case _:
+                self._control(node)
+
+    def _control(self, node: pto.Operation) -> None:
+        match node:
             case pto.For():
-                self._loop(node)
+                self._loop(node, (node.body,))
+            case pto.While():
+                self._loop(node, (node.before, node.after))
             case pto.If():
                 self._branch(node)
             case pto.Section():
                 self.region(node.body)
-            case pto.Yield():
-                self._use(node.values)
 
     def _create(self, name: str, node: TileNode) -> None:
         lifetime = Lifetime(node, len(self.loops))
@@ -93,14 +100,15 @@ class _Reader:
             else:
                 lifetime.use(self.number, self.number)
 
-    def _loop(self, node: pto.For) -> None:
+    def _loop(self, node: pto.For | pto.While, bodies: Sequence[Sequence[pto.Operation]]) -> None:
         start = self.number
         carried = tuple(one for name in node.initial for one in self.held.get(name, ()))
         self._use(node.initial)
         self.loops.append(start)
-        for name in node.carried:
+        for name in (*node.carried, *(node.arguments if isinstance(node, pto.While) else ())):
             self.held[name] = carried
-        self.region(node.body)
+        for body in bodies:
+            self.region(body)
         self.loops.pop()
         self.number += 1
         ended = [lifetime for lifetime, loop in self.pending if loop == start]

@@ -231,3 +231,17 @@ _OPERATIONS: dict[str, Callable[..., float]] = {
     "math.round": _whole(_half_away),
     "math.roundeven": _whole(round),
 }
+
+
+def is_of_class(operation: str, value: int | float, kind: str) -> bool:
+    """Return what `math.isnan`, `isinf`, `isfinite` or `isnormal` says of a value of a float type."""
+    match operation:
+        case "math.isnan":
+            return math.isnan(value)
+        case "math.isinf":
+            return math.isinf(value)
+        case "math.isfinite":
+            return math.isfinite(value)
+        case _:
+            least = {"f16": -14, "f32": -126, "bf16": -126, "f64": -1022}[kind]
+            return math.isfinite(value) and abs(value) >= math.ldexp(1.0, least)

@@ -21,6 +21,7 @@ from castsim.execution.walk.scalar_floats import (
     float_comparison,
     float_conversion,
     from_bits,
+    is_of_class,
     width_of,
 )
 from castsim.isa.errors import ReadError, Span
@@ -29,6 +30,7 @@ from castsim.isa.pto.scalars import (
     FLOAT_BINARY,
     FLOAT_CONVERSIONS,
     FLOAT_TERNARY,
+    FLOAT_TESTS,
     FLOAT_UNARY,
     INTEGER_UNARY,
     UNSIGNED,
@@ -115,6 +117,8 @@ def _evaluated(node: Node, operands: list[Scalar], loops: Loops, beyond: Beyond)
         return compare(node.predicate, operands[0], operands[1], width_of(kind), loops)
     if node.operation in _OF_FLOATS:
         return _of(float_arithmetic(node.operation, [each.value for each in operands], kind), operands)
+    if node.operation in FLOAT_TESTS:
+        return _of_one(int(is_of_class(node.operation, operands[0].value, kind)), operands[0])
     width = width_of(kind) if kind not in FLOATS else 0
     if node.operation in INTEGER_UNARY:
         return _of_one(signed(_counted(node.operation, int(operands[0].value), width), width), operands[0])

@@ -14,6 +14,9 @@ def nodes(body: Sequence[pto.Operation]) -> Iterator[pto.Operation]:
         yield node
         if isinstance(node, pto.For | pto.Section):
             yield from nodes(node.body)
+        elif isinstance(node, pto.While):
+            yield from nodes(node.before)
+            yield from nodes(node.after)
         elif isinstance(node, pto.If):
             yield from nodes(node.then_body)
             yield from nodes(node.else_body)

@@ -39,7 +39,7 @@ from castsim.execution.walk.works import (
 )
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.vector_operations import ALIASES
+from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.isa.warning_text import WarningKind, WarningText
 
 Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
@@ -76,7 +76,7 @@ class Walker:
     def walk(self, body: Sequence[pto.Operation], out: list[Node]) -> tuple[Value, ...]:
         """Walk a region, append what it issues to `out`, return what it yields."""
         for node in body:
-            if isinstance(node, pto.Yield | pto.Return):
+            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.environment[name] for name in node.values)
             try:
                 self._step(node, out)
@@ -134,10 +134,8 @@ class Walker:
                 self._issue(node, Label(node.mnemonic, node.mnemonic, Role.BOOKKEEPING), operation, out)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
                 self._synchronise(node, out)
-            case pto.For():
-                self._loop(node, out)
-            case pto.If():
-                self._branch(node, out)
+            case pto.For() | pto.While() | pto.If():
+                self._control(node, out)
             case pto.Section(kind="section.cube") if not self.opaque:
                 raise IllegalError("a cube section runs on another core", span=node.span, legal=("section.vector",))
             case pto.Section():
@@ -196,9 +194,13 @@ class Walker:
         self._emit(node, cast_label(cast), self.lowerer.cast(cast), out)
 
     def _tile_operation(self, node: pto.TileOperation, out: list[Node]) -> None:
-        if node.mnemonic not in SUPPORTED or is_matrix_work(node):
+        if text_name(node.mnemonic) not in SUPPORTED or is_matrix_work(node):
             raise unsupported(node)
-        if node.mnemonic in TRANSFERS:
+        if node.mnemonic == PRINT:
+            text = f"pto.{PRINT} is not modelled: nothing is printed, and no cycles are counted for it"
+            warning = WarningText(WarningKind.UNTIMED, text)
+            self._emit(node, Label(PRINT, PRINT), LoweredInstruction(Block(()), warnings=(warning,)), out)
+        elif node.mnemonic in TRANSFERS:
             self._transfer(node, out)
         elif node.mnemonic in ALIASES:
             check_dense(node, self._tile(node.inputs[0]))
@@ -257,10 +259,19 @@ class Walker:
             operation = self.lowerer.barrier(bare(node.pipe), node.span)
         else:
             make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
-            operation = make(bare(node.src), bare(node.dst), node.event, node.span)
+            event = node.event if node.number is None else self._constant(node.number)
+            operation = make(bare(node.src), bare(node.dst), event, node.span)
         self._issue(node, order_label(node), operation, out)
 
     # ---------------------------------------------------------------------------------------------- control flow
+
+    def _control(self, node: pto.For | pto.While | pto.If, out: list[Node]) -> None:
+        if isinstance(node, pto.If):
+            self._branch(node, out)
+        elif isinstance(node, pto.For):
+            self._loop(node, out)
+        else:
+            self._while(node, out)
 
     def _branch(self, node: pto.If, out: list[Node]) -> None:
         taken = node.then_body if self._constant(node.condition) else node.else_body
@@ -277,6 +288,29 @@ class Walker:
             else:
                 self.budget.foresee(node, trips)
                 self._one_by_one(node, range(lower, upper, step), out)
+
+    def _while(self, node: pto.While, out: list[Node]) -> None:
+        """Walk every trip, as its condition is known only then; the last time the first region alone."""
+        state = [tuple(self.environment[name] for name in node.initial)]
+        with self.budget.inside(node):
+            out += fold(self._trips_while(node, state))
+        self._bind(node.results, state[0])
+
+    def _trips_while(self, node: pto.While, state: list[tuple[Value, ...]]) -> Iterator[Block]:
+        goes_on = True
+        while goes_on:
+            self.budget.spend()
+            self._bind(node.carried, state[0])
+            trip: list[Node] = []
+            self._keep_books(node, "loop", "loop", trip)
+            state[0] = self.walk(node.before, trip)
+            last = node.before[-1]
+            assert isinstance(last, pto.Condition)
+            goes_on = bool(self._constant(last.condition))
+            if goes_on:
+                self._bind(node.arguments, state[0])
+                state[0] = self.walk(node.after, trip)
+            yield Block(tuple(trip))
 
     def _one_by_one(self, node: pto.For, values: Sequence[int], out: list[Node]) -> None:
         """Walk every trip, as each gets what the one before it hands on."""

@@ -11,11 +11,21 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import enum_value
+from castsim.isa.pto.gather_forms import OFFSET, offset_of
 from castsim.isa.pto.spelling import closest
-from castsim.isa.pto.vector_operations import ALIASES, COMPARISONS, VECTOR_OPERATIONS, Role, VectorOperation
+from castsim.isa.pto.vector_operations import (
+    ALIASES,
+    COMPARISONS,
+    DIRECTIONS,
+    PRINT,
+    VECTOR_OPERATIONS,
+    Role,
+    VectorOperation,
+)
 
 TRANSFERS = ("tload", "tstore")
-SUPPORTED = (*TRANSFERS, "tcvt", *VECTOR_OPERATIONS, *ALIASES)
+_SPELLED = tuple(name for name in VECTOR_OPERATIONS if "." not in name)
+SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *ALIASES, PRINT)
 """Tile operations that programs may use."""
 
 
@@ -52,6 +62,10 @@ def resolve_work(
         binary=attributes.get("isBinary") == "true",
         descending=attributes.get("descending") == "true",
         names_tmp=bool(tiles[Role.TMP]),
+        pattern=enum_value(attributes["maskPattern"])[1:] if operation.attribute == "maskPattern" else None,
+        counts=tile_of(node.outputs[1]) if operation.destinations > 1 else None,
+        offset=offset_of(attributes.get(OFFSET, "0")) or 0,
+        by_columns=attributes.get("direction") == DIRECTIONS[1],
     )
 
 

@@ -13,6 +13,7 @@ from castsim.execution.tiles import TileWork
 from castsim.execution.tree import Block
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernel_sequence import KernelSequence
+from castsim.machines.strided.kernels_arguments import lower_column_argument, lower_row_argument
 from castsim.machines.strided.kernels_columns import (
     lower_column_broadcast,
     lower_column_expansion,
@@ -27,12 +28,19 @@ from castsim.machines.strided.kernels_elementwise import (
 from castsim.machines.strided.kernels_movement import lower_fill, lower_move
 from castsim.machines.strided.kernels_rearranging import (
     lower_concatenation,
+    lower_counted_concatenation,
     lower_gather,
     lower_ramp,
     lower_transposition,
 )
 from castsim.machines.strided.kernels_rows import lower_row_broadcast, lower_row_expansion, lower_row_reduction
 from castsim.machines.strided.kernels_selection import lower_comparison, lower_scalar_selection, lower_selection
+from castsim.machines.strided.kernels_sorting import (
+    lower_comparing_gather,
+    lower_merge,
+    lower_pattern_gather,
+    lower_sort,
+)
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _Lowering = Callable[[KernelSequence, TileWork, StridedOperation], None]
@@ -50,13 +58,20 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "row_expansion": lower_row_expansion,
     "row_broadcast": lower_row_broadcast,
     "column_reduction": lower_column_reduction,
+    "row_argument": lower_row_argument,
+    "column_argument": lower_column_argument,
     "column_expansion": lower_column_expansion,
     "column_broadcast": lower_column_broadcast,
     "part": lower_part,
     "ramp": lower_ramp,
     "gather": lower_gather,
+    "pattern_gather": lower_pattern_gather,
+    "compare_gather": lower_comparing_gather,
+    "sort": lower_sort,
+    "merge": lower_merge,
     "transposition": lower_transposition,
     "concatenation": lower_concatenation,
+    "counted_concatenation": lower_counted_concatenation,
 }
 """What lays out a kernel of each structure."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from castsim.execution.tiles import TileWork
+from castsim.execution.vector_operations.shapes import widens
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of, words
 from castsim.machines.strided.operations import Stream
@@ -21,18 +22,25 @@ _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16",
 
 
 def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
-    """Append a kernel whose instructions run one behind the other: the first on the sources, the others in place."""
+    """Append a kernel whose instructions run one behind the other: the first on the sources, the others in place.
+
+    A third source joins the others.
+    """
     fmt = words(work.dst.format)
     region, dst = region_of(work.dst), operand_of(work.dst, fmt)
     if fmt != work.dst.format:
         region = Region(region.lines, -(-region.length * work.dst.element_bits // fmt.storage_bits))
+    if widens(work, VECTOR_OPERATIONS[work.mnemonic]):
+        sequence.columns(kernel.instructions[0], region, dst, (operand_of(work.sources[0]), dst))
+        return
     sources = [operand_of(source, fmt) for source in work.sources]
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
         sources.append(dst)
+    third = sources.pop() if len(work.sources) > 2 else None
     for number, instruction in enumerate(kernel.instructions):
         if number:
             sequence.barrier()
-            sources = [dst]
+            sources = [dst] if third is None else [dst, third]
         sequence.cover(instruction, region, dst, sources, merges=MERGES[kernel.lines])
 
 

@@ -174,6 +174,25 @@ def lower_concatenation(sequence: KernelSequence, work: TileWork, _kernel: Strid
         _between_flags(sequence, rows * second.valid_cols)
 
 
+def lower_counted_concatenation(sequence: KernelSequence, work: TileWork, _kernel: StridedOperation) -> None:
+    """Append, for every row, the reads of its counts and the copy of the first part; the second one by elements.
+
+    Source: none; that both parts take as long as if the counts asked for all of them is assumed.
+    """
+    rows, dst = work.dst.valid_rows, operand_of(work.dst)
+    first, second, *_ = work.sources
+    src, length = operand_of(first), min(first.valid_cols, work.dst.valid_cols) * dst.size
+    counts = (sequence.scalar("read"), sequence.scalar("read"), sequence.scalar("arithmetic"))
+    sequence.await_vector()
+
+    def row(number: int) -> Block:
+        copied = (sequence.copy(dst.at(number), src.at(number), length),) if length else ()
+        return Block((*counts, *copied))
+
+    sequence.add(loop_of(rows, row))
+    _between_flags(sequence, rows * second.valid_cols)
+
+
 def _copies(sequence: KernelSequence, dst: Operand, source: Tile, rows: int) -> None:
     src, length = operand_of(source), source.valid_cols * dst.size
     if length:

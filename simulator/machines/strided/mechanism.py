@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues, MakeVectorUnit
+from castsim.machines.machine import ComputeValues, VectorUnits
 from castsim.machines.mechanisms import no_vector_instructions
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -36,7 +36,7 @@ class StridedMachine:
         return compute
 
     @property
-    def vector_unit(self) -> MakeVectorUnit:
+    def vector_units(self) -> VectorUnits:
         """Refuse: its programs have no vector instructions of this kind."""
         raise no_vector_instructions(self.target)
 

@@ -107,6 +107,53 @@ def column_reduction(operands: Operands, region: Region, source: Tile, destinati
     )
 
 
+def row_argument(
+    operands: Operands, region: Region, source: Tile, destination: Tile, mnemonics: tuple[str, ...]
+) -> Nest:
+    """Per trip a reduction to value and place, a comparison with the best so far, the choice of both; a store per row.
+
+    Source: none; assumed, on the structure of a row reduction.
+    """
+    reduce, compare, choose = mnemonics
+    width = region.width
+    loads, _ = loads_of(operands, region, (source,))
+    steps = (
+        Compute(reduce, ("r",), ("v0",), width),
+        Compute(compare, ("q",), ("r", "best"), width),
+        Compute(choose, ("best",), ("r", "best", "q"), width),
+        Compute(choose, ("place",), ("r", "place", "q"), width),
+    )
+    return region.nest(
+        (*loads, region.predicate, *steps),
+        element_steps(destination),
+        close=(Store("place", "one", "ONEPT_B32"),),
+        close_bytes=destination.element_bits // 8,
+    )
+
+
+def column_argument(
+    operands: Operands, region: Region, source: Tile, destination: Tile, mnemonics: tuple[str, ...]
+) -> Nest:
+    """Vector by vector: per row a load, a comparison, the choice of value and row number; then the row numbers stored.
+
+    Source: none; assumed, on the structure of a column reduction. Numbers of narrower elements take several stores.
+    """
+    compare, choose = mnemonics
+    size = region.trip_bytes
+    load = operands.load("v0", "NORM", source.address, (size, source.row_pitch))
+    vectors = -(-region.cols // region.elements)
+    down = Region(region.width, region.width // 8, vectors, region.rows)  # as many trips as rows
+    wide = size * destination.element_bits // region.width
+    parts = tuple(Store("place", "p", "NORM_B32", offset) for offset in range(0, wide, size))
+    trip: Trip = (
+        load,
+        Compute(compare, ("q",), ("v0", "best"), region.width),
+        Compute(choose, ("best",), ("v0", "best", "q"), region.width),
+        Compute(choose, ("place",), ("v0", "place", "q"), region.width),
+    )
+    return down.nest(trip, (wide, 0), close=parts, close_bytes=wide)
+
+
 def column_halving(
     operands: Operands, region: Region, source: Tile, destination: Tile, tmp: Tile, mnemonic: str
 ) -> tuple[Nest, ...]:

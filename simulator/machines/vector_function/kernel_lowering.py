@@ -16,10 +16,12 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.kernel_axes import (
+    column_argument,
     column_broadcast,
     column_halving,
     column_reduction,
     fill,
+    row_argument,
     row_broadcast,
     row_product,
     row_reduction,
@@ -134,6 +136,11 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
     match context.kernel.structure:
         case "elementwise" | "compare" | "select":
             return _lane_by_lane(context)
+        case "row_argument" | "column_argument":
+            (source,) = work.sources
+            region = context.region(source, source.valid_rows, source.valid_cols)
+            laid_out = row_argument if context.kernel.structure == "row_argument" else column_argument
+            return (laid_out(context.operands, region, source, work.dst, context.kernel.instructions),)
         case "row_reduction" | "row_product" | "column_reduction":
             return _reductions(context)
         case "row_expansion" | "row_broadcast":
@@ -152,7 +159,7 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
             return fill(context.operands, region, source, work.dst, copies=copies, branches=context.branches)
         case "part":
             return _in_part(context)
-        case "ramp" | "gather" | "transposition" | "concatenation":
+        case _:
             return rearranging_nests(context.operands, work, context.kernel, context.target.registers.register_bytes)
 
 

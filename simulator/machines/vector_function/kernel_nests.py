@@ -129,8 +129,15 @@ def chain(mnemonics: tuple[str, ...], sources: tuple[str, ...], width: int) -> t
 def loads_of(operands: Operands, region: Region, sources: tuple[Tile, ...]) -> tuple[tuple[Load, ...], tuple[str, ...]]:
     """Return a full load of every source, and the registers they fill."""
     names = tuple(f"v{number}" for number in range(len(sources)))
-    loads = (operands.load(name, "NORM", s.address, region.steps(s)) for name, s in zip(names, sources, strict=True))
-    return tuple(loads), names
+    return tuple(_whole(operands, region, name, s) for name, s in zip(names, sources, strict=True)), names
+
+
+def _whole(operands: Operands, region: Region, name: str, source: Tile) -> Load:
+    """Return a full load; elements of half the width are spread on the way."""
+    if source.element_bits >= region.width:
+        return operands.load(name, "NORM", source.address, region.steps(source))
+    steps = source.row_pitch, region.trip_bytes * source.element_bits // region.width
+    return operands.load(name, f"UNPK_B{source.element_bits}", source.address, steps)
 
 
 def elementwise(

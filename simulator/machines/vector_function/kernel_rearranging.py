@@ -6,9 +6,13 @@ scattered onto the same rows takes no time of its own here: the parts are nests 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from castsim.execution.dataflow.operations import ScalarWork
 from castsim.execution.tiles import TileWork
 from castsim.execution.tree import Block, loop_of
+from castsim.execution.vector_operations.sorting import GROUP, block_pairs
+from castsim.isa.pto.vector_operations import PAIR_BYTES
 from castsim.machines.vector_function.kernel_nests import Operands, Region, Trip, chain, move, region_of
 from castsim.machines.vector_function.operations import Compute, Nest
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -35,6 +39,14 @@ def rearranging_nests(
             return (_ramp(work, kernel, register_bytes),)
         case "gather":
             return (_gather(operands, work, kernel, register_bytes),)
+        case "pattern_gather":
+            return (_squeezed(operands, work, kernel, register_bytes),)
+        case "compare_gather":
+            return (_chosen(operands, work, kernel, register_bytes),)
+        case "sort":
+            return (_sorted(operands, work, kernel),)
+        case "merge":
+            return (_merged(operands, work, kernel),)
         case "transposition":
             return (_transposition(operands, work, kernel, register_bytes),)
         case _:
@@ -60,6 +72,60 @@ def _gather(operands: Operands, work: TileWork, kernel: VectorFunctionOperation,
     return region.nest((load, region.predicate, *fetched, region.store(fetched[-1].results[0])), stored)
 
 
+def _squeezed(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+    """Loaded, squeezed under the pattern and stored; rows that are kept whole are copied."""
+    (source,), dst = work.sources, work.dst
+    if work.by_columns:
+        times = source.valid_rows // dst.valid_rows
+        region = region_of(dst, dst.valid_rows, dst.valid_cols, register_bytes)
+        load = operands.load("v0", "NORM", source.address, (times * source.row_pitch, region.trip_bytes))
+        return region.nest((load, region.predicate, region.store("v0")), region.steps(dst))
+    times = source.valid_cols // dst.valid_cols
+    region = region_of(source, source.valid_rows, source.valid_cols, register_bytes)
+    load = operands.load("v0", "NORM", source.address, region.steps(source))
+    (kept,) = chain(kernel.instructions, ("v0",), region.width)
+    trip: Trip = (load, region.predicate, kept, region.store(kept.results[0]))
+    return region.nest(trip, (dst.row_pitch, region.trip_bytes // times))
+
+
+def _chosen(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+    """Loaded, compared, the numbers squeezed and stored; the count of each row behind its last trip: assumed."""
+    (source,), dst, counts = work.sources, work.dst, work.counts
+    region = region_of(source, source.valid_rows, source.valid_cols, register_bytes)
+    load = operands.load("v0", "NORM", source.address, region.steps(source))
+    steps = chain(kernel.instructions, ("v0",), region.width)
+    trip: Trip = (load, region.predicate, *steps, region.store(steps[-1].results[0]))
+    if counts is not None:
+        operands.add(counts.address)
+    return region.nest(trip, (dst.row_pitch, 0))
+
+
+def _sorted(operands: Operands, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
+    """32 elements and their numbers per trip; what is loaded and stored is as long as the pairs."""
+    source, places = work.sources
+    step = GROUP * source.element_bits // 8
+    region = Region(source.element_bits, step, source.valid_rows, source.valid_cols)
+    elements = operands.load("v0", "NORM", source.address, (source.row_pitch, step))
+    numbers = operands.load("v1", "NORM", places.address, (places.row_pitch, GROUP * 4))
+    (made,) = chain(kernel.instructions, ("v0", "v1"), region.width)
+    trip: Trip = (elements, numbers, region.predicate, made, region.store(made.results[0]))
+    return region.nest(trip, (work.dst.row_pitch, GROUP * PAIR_BYTES))
+
+
+def _merged(operands: Operands, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
+    """Four blocks per trip; the first vector of each stands for all of it."""
+    first, dst = work.sources[0], work.dst
+    length = 4 * block_pairs(work) * PAIR_BYTES if work.scalars else first.valid_cols * first.element_bits // 8
+    region = Region(first.element_bits, length, dst.valid_rows, first.valid_cols)
+    names = tuple(f"v{number}" for number in range(len(work.sources)))
+    loads = tuple(
+        operands.load(name, "NORM", tile.address, (tile.row_pitch, length))
+        for name, tile in zip(names, work.sources, strict=True)
+    )
+    (made,) = chain(kernel.instructions, names, region.width)
+    return region.nest((*loads, region.predicate, made, region.store(made.results[0])), (dst.row_pitch, length))
+
+
 def _transposition(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
     """Rows that are shorter than columns are scattered; else the columns are gathered, by addresses made on the way."""
     (source,), dst = work.sources, work.dst
@@ -80,13 +146,19 @@ def _transposition(operands: Operands, work: TileWork, kernel: VectorFunctionOpe
 def _concatenation(
     operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int
 ) -> tuple[Nest, ...]:
-    """The first part loaded and stored, the second scattered to addresses made on the way."""
-    first, second = work.sources
+    """The first part loaded and stored, the second scattered to addresses made on the way.
+
+    Counts are loaded once per row; that they change nothing else is assumed.
+    """
+    first, second, *counts = work.sources
     rows, dst = work.dst.valid_rows, work.dst
+    ahead: Trip = tuple(
+        operands.load(f"n{number}", "BRC_B32", tile.address, (tile.row_pitch, 0)) for number, tile in enumerate(counts)
+    )
     nests: list[Nest] = []
     if first.valid_cols:
         region = region_of(first, rows, first.valid_cols, register_bytes)
-        nests.append(move(operands, region, first, dst))
+        nests.append(replace(move(operands, region, first, dst), row=ahead))
     if second.valid_cols:
         region = region_of(second, rows, second.valid_cols, register_bytes)
         nests.append(_scattered(operands, region, work, kernel))
@@ -94,7 +166,7 @@ def _concatenation(
 
 
 def _scattered(operands: Operands, region: Region, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
-    first, second = work.sources
+    first, second, *_ = work.sources
     load = operands.load("v0", "NORM", second.address, region.steps(second))
     *places, scatter = kernel.instructions
     made = Compute("vci", ("c",), (), region.width)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues, MakeVectorUnit
+from castsim.machines.machine import ComputeValues, VectorUnits
 from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
@@ -36,11 +35,11 @@ class VectorFunctionMachine:
         return compute
 
     @property
-    def vector_unit(self) -> MakeVectorUnit:
-        """What makes the unit that computes on registers of bytes."""
-        from castsim.machines.vector_function.micro_unit import LaneUnit  # noqa: PLC0415
+    def vector_units(self) -> VectorUnits:
+        """What computes on registers of bytes."""
+        from castsim.machines.vector_function.micro_unit import LaneUnits  # noqa: PLC0415
 
-        return partial(LaneUnit, target=self.target)
+        return LaneUnits(self.target)
 
     def recorder(self) -> Recording:
         """Return what records a program of vector instructions."""

@@ -34,6 +34,7 @@ from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
 from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
+from castsim.machines.vector_function.plan import start_ctrl
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _NO_FORMAT = FORMATS["u8"]
@@ -45,6 +46,24 @@ class Alignment:
     """The state of an unaligned store: bytes behind its base that have been stored."""
 
     stored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneUnits:
+    """The vector units of a chip; see `castsim.machines.machine.VectorUnits`."""
+
+    target: VectorFunctionTarget
+
+    def unit(self, memory: MicroMemory) -> LaneUnit:
+        """Return a unit that computes values."""
+        return LaneUnit(memory, self.target)
+
+    def control_at_start(self, *, saturating: bool) -> int:
+        """Return CTRL as the options have it; the tool chain clears the bit that holds for all conversions at the head
+        of functions with a `sat` (docs/reference/micro.md section 3.4).
+        """
+        start = start_ctrl(self.target)
+        return start & ~(1 << self.target.control.saturation_global) if saturating else start
 
 
 @dataclass(slots=True)
@@ -74,6 +93,7 @@ class LaneUnit(Followed):
         given = issue.operands
         operands = replace(
             plan.operands,
+            ctrl=issue.control,
             registers=tuple(each for each in given if isinstance(each, Register)),
             masks=tuple(each for each in given if isinstance(each, Mask)) or plan.operands.masks,
             scalars=tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
@@ -249,7 +269,7 @@ def _convert(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     pair = conversion(source.element, result.element)
     part, rounding, saturation = (node.word(key) for key in ("part", "rnd", "sat"))
     found = lanes.convert(
-        _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target
+        _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target, ctrl=issue.control
     )  # fmt: skip
     return (found,)
 

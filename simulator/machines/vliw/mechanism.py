@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues, MakeVectorUnit
+from castsim.machines.machine import ComputeValues, VectorUnits
 from castsim.machines.mechanisms import no_tiles, no_vector_instructions
 from castsim.targets.vliw import VliwTarget
 
@@ -32,7 +32,7 @@ class VliwMachine:
         raise no_tiles(self.target)
 
     @property
-    def vector_unit(self) -> MakeVectorUnit:
+    def vector_units(self) -> VectorUnits:
         """Refuse: its programs have no vector instructions of this kind."""
         raise no_vector_instructions(self.target)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from castsim.synchronisation.flags.elements import Buffer, Element, ElementKind
@@ -15,10 +15,14 @@ ACCUMULATOR = "acc"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the tool goes by: the pipes, and from how many bytes on a dense result needs no vector barrier."""
+    """What the tool goes by: the pipes, and from how many bytes on a dense result needs no vector barrier.
+
+    `literal` keeps all that was seen in a region that may not be executed (option `flags_past_regions`).
+    """
 
     pipes: Pipes
     exempt_bytes: int | None = None
+    literal: bool = False
 
 
 def dependences(now: Element, front: Element, rules: Rules) -> list[tuple[Buffer, Buffer]]:
@@ -56,34 +60,47 @@ def needs_no_barrier(pairs: Sequence[tuple[Buffer, Buffer]], now: Element, front
     )
 
 
+Places = dict[str, list[int]]
+"""Numbers of operations, in order, by their pipe."""
+
+
 @dataclass(slots=True)
 class Uses:
-    """Where each buffer is used: numbers of operations by pipe, in order."""
+    """Where each buffer is read and where it is written."""
 
     elements: Sequence[Element]
     rules: Rules
-    _places: dict[Buffer, dict[str, list[int]]] = field(default_factory=dict)
+    _readers: dict[Buffer, Places] = field(default_factory=dict)
+    _writers: dict[Buffer, Places] = field(default_factory=dict)
     _near: dict[Buffer, tuple[Buffer, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for number, element in enumerate(self.elements):
             if element.kind is ElementKind.OPERATION:
-                for buffer in {*element.reads, *element.writes}:
-                    self._places.setdefault(buffer, {}).setdefault(element.pipe, []).append(number)
+                for places, buffers in ((self._readers, element.reads), (self._writers, element.writes)):
+                    for buffer in dict.fromkeys(buffers):
+                        places.setdefault(buffer, {}).setdefault(element.pipe, []).append(number)
 
     def of(self, now: Element) -> Touching:
-        """Return the operations that touch what an operation touches; some may only read what it reads."""
-        found: dict[str, list[list[int]]] = {}
-        for buffer in {*now.reads, *now.writes}:
+        """Return the operations that an operation depends on wherever they come before it, as `dependences` has it."""
+        pipes, found = self.rules.pipes, Touching({})
+        alone = frozenset((now.pipe,)) if now.pipe == pipes.scalar else frozenset[str]()
+        rewriting = alone | ({now.pipe} if now.pipe == pipes.load else frozenset[str]())
+        for buffer in dict.fromkeys(now.reads):
             for other in self._overlapping(buffer):
-                for pipe, places in self._places[other].items():
-                    if not now.pipe == pipe == self.rules.pipes.scalar:
-                        found.setdefault(pipe, []).append(places)
-        return Touching(found)
+                found.add(self._writers.get(other), alone)
+                if buffer.space == ACCUMULATOR:
+                    found.add(self._readers.get(other), {now.pipe})
+        for buffer in dict.fromkeys(now.writes):
+            for other in self._overlapping(buffer):
+                found.add(self._readers.get(other), alone)
+                found.add(self._writers.get(other), rewriting)
+        return found
 
     def _overlapping(self, buffer: Buffer) -> tuple[Buffer, ...]:
         if buffer not in self._near:
-            self._near[buffer] = tuple(other for other in self._places if buffer.overlaps(other))
+            known = dict.fromkeys((*self._readers, *self._writers))
+            self._near[buffer] = tuple(other for other in known if buffer.overlaps(other))
         return self._near[buffer]
 
 
@@ -93,19 +110,21 @@ class Touching:
 
     places: dict[str, list[list[int]]]
 
-    def last_before(self, position: int, ordered: set[str]) -> int:
+    def add(self, places: Places | None, without: Set[str]) -> None:
+        """Add operations, but for those on some pipes."""
+        for pipe, numbers in (places or {}).items():
+            if pipe not in without:
+                self.places.setdefault(pipe, []).append(numbers)
+
+    def last_before(self, position: int, ordered: Set[str]) -> int:
         """Return the last of them before a position, but for those on pipes that are `ordered`; -1 for none."""
         return max((self._before(places, position) for places in self._lists(ordered)), default=-1)
 
-    def any_within(self, start: int, end: int) -> bool:
-        """Whether one of them is among the elements from `start` to before `end`."""
-        return any(self._before(places, end) >= start for places in self._lists(set()))
+    def any_within(self, start: int, end: int, ordered: Set[str] = frozenset()) -> bool:
+        """Whether one of them, on a pipe that is not `ordered`, is among the elements from `start` to before `end`."""
+        return any(self._before(places, end) >= start for places in self._lists(ordered))
 
-    def any_before(self, position: int, ordered: set[str]) -> bool:
-        """Whether one of them, on a pipe that is not `ordered`, comes before a position."""
-        return any(places[0] < position for places in self._lists(ordered))
-
-    def _lists(self, ordered: set[str]) -> Iterator[list[int]]:
+    def _lists(self, ordered: Set[str]) -> Iterator[list[int]]:
         for pipe, lists in self.places.items():
             if pipe not in ordered:
                 yield from lists

@@ -75,7 +75,8 @@ def plan(listing: Listing, target: DataflowTarget, tail: tuple[Order, ...] = (DR
     elements: list[Element] = listing.elements
     facts = target.synchronisation
     if len(elements) > 1:
-        pairs = place_flags(listing, Rules(target.pipes, facts.unordered_bytes))
+        literal = target.option("flags_past_regions") == "literal"
+        pairs = place_flags(listing, Rules(target.pipes, facts.unordered_bytes, literal))
         move_flags(elements)
         assign_events(elements, remove_needless(elements, pairs), lambda pipes: _ids(target, pipes))
     return emit(elements, target, tail if elements else ())
@@ -122,6 +123,8 @@ class _Writer:
         match node:
             case pto.For() | pto.Section():
                 return replace(node, body=self._region(node.body))
+            case pto.While():
+                return replace(node, before=self._region(node.before), after=self._region(node.after))
             case pto.If():
                 return replace(node, then_body=self._region(node.then_body), else_body=self._region(node.else_body))
             case _:

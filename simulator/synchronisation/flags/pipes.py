@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from castsim.execution.walk.structure import bare
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, text_name
 from castsim.targets.dataflow import Pipes
 
 _GATHERS = ("tgather", "tgatherb", "tscatter", "mgather", "mscatter")
@@ -23,7 +23,7 @@ _MOVES = {
 
 def gathers(node: pto.Operation) -> bool:
     """Whether an operation is a gather or scatter."""
-    return isinstance(node, pto.TileOperation) and node.mnemonic in _GATHERS
+    return isinstance(node, pto.TileOperation) and text_name(node.mnemonic) in _GATHERS
 
 
 def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:

@@ -74,7 +74,7 @@ class _Reader:
     def region(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
         """Read a region; return what it yields."""
         for node in body:
-            if isinstance(node, pto.Yield | pto.Return):
+            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.values.get(name, ()) for name in node.values)
             self._operation(node)
         return ()
@@ -97,6 +97,8 @@ class _Reader:
                 self._access(node)
             case pto.For():
                 self._loop(node)
+            case pto.While():
+                self._while(node)
             case pto.If():
                 self._branch(node)
             case pto.Section():
@@ -242,6 +244,19 @@ class _Reader:
             if wider == found:
                 return found
             found = wider
+
+    def _while(self, node: pto.While) -> None:
+        """Both regions are one loop; whatever goes in or is handed on may be any of the values."""
+        carried = _union(*(self.values.get(name, ()) for name in node.initial))
+        if any(isinstance(kind, pto.TileType) for kind in (*node.carried_types, *node.result_types)):
+            carried = _union(carried, *self.values.values())
+        loop = self.listing.begin_loop()
+        self.values.update(dict.fromkeys((*node.carried, *node.arguments), carried))
+        self.region(node.before)
+        self.region(node.after)
+        self.listing.end_loop(loop)
+        self.places[id(node)] = loop.begin, loop.end
+        self.values.update(dict.fromkeys(node.results, carried))
 
     def _branch(self, node: pto.If) -> None:
         branch = self.listing.begin_branch()

@@ -51,9 +51,9 @@ class _State:
 
 @dataclass(slots=True)
 class _Scan:
-    """One operation, what touches the same bytes, and the loop whose trip before is looked at, if any.
+    """One operation, what it depends on, and the loop whose trip before is looked at, if any.
 
-    `alone` tells that nothing that is learnt matters once everything it shares bytes with is ordered.
+    `start` is the first element that is looked at; `nested` tells that what is learnt matters to another scan.
     """
 
     number: int
@@ -61,11 +61,20 @@ class _Scan:
     touching: Touching
     state: _State
     loop: LoopSpan | None = None
-    alone: bool = False
+    start: int = 0
+    nested: bool = False
+    again: tuple[int, int] = (0, 0)
+    """Elements that are looked at, with the same state, when this scan is done."""
+
+    def matters(self, position: int) -> bool:
+        """Whether a flag or barrier may still be needed for elements before a position, or for those of `again`."""
+        ordered = self.state.ordered
+        touching = self.touching
+        return touching.any_within(self.start, position, ordered) or touching.any_within(*self.again, ordered)
 
     def inside(self) -> _Scan:
         """Return the scan of a region that may not be executed, with a state of its own."""
-        return _Scan(self.number, self.element, self.touching, self.state.copy(), self.loop)
+        return _Scan(self.number, self.element, self.touching, self.state.copy(), self.loop, nested=True)
 
 
 @dataclass(slots=True)
@@ -86,7 +95,7 @@ class _Scanner:
     def order(self, number: int) -> None:
         """Look at everything before an operation."""
         element = self.elements[number]
-        self._scan_from(_Scan(number, element, self.uses.of(element), _State(), alone=True), number, 0)
+        self._scan_from(_Scan(number, element, self.uses.of(element), _State()), number, 0)
 
     def close(self, loop: LoopSpan) -> None:
         """Look, for every operation of a loop, at the trip before."""
@@ -96,9 +105,11 @@ class _Scanner:
                 continue
             touching = self.uses.of(element)
             if touching.any_within(loop.begin, loop.end):
-                state = _State()
-                self._scan_from(_Scan(number, element, touching, state), number, loop.begin + 1)
-                self._scan_from(_Scan(number, element, touching, state, loop), loop.end, number)
+                state, start = _State(), loop.begin + 1
+                # Of a branch around the operation, the trip before is looked at as a whole.
+                first = _Scan(number, element, touching, state, start=start, again=(start, loop.end))
+                self._scan_from(first, number, start)
+                self._scan_from(_Scan(number, element, touching, state, loop, start), loop.end, number)
 
     def _scan_from(self, scan: _Scan, end: int, start: int) -> None:
         self._update(scan, self.elements[end].before)
@@ -126,7 +137,7 @@ class _Scanner:
     def _next(self, scan: _Scan, position: int) -> int:
         """Return the last element before a position that can matter, -1 for none."""
         ordered, pipe = scan.state.ordered, scan.element.pipe
-        if scan.alone and not scan.touching.any_before(position, ordered):
+        if not scan.nested and not scan.matters(position):
             return -1
         hold = -1 if pipe in ordered else _last(self.holds.get(pipe, ()), position)
         return max(_last(self.stops, position), hold, scan.touching.last_before(position, ordered))
@@ -155,6 +166,9 @@ class _Scanner:
 
     def _remember(self, scan: _Scan, seen: set[int]) -> None:
         """Keep what was seen in a region that may not be executed, if it holds although none of it was."""
+        if self.rules.literal:
+            scan.state.seen |= seen
+            return
         pipes = {scan.element.pipe, *scan.state.ordered}
         scan.state.seen |= {number for number in seen if self.pairs[number].waiter in pipes}
 

@@ -1,0 +1,58 @@
+"""What the forms of gathers other than that by numbers have in the text (docs/reference/pto.md section 7.7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from castsim.isa.pto.attributes import Attribute, Attributes, enum_word
+from castsim.isa.pto.lexer import TokenKind
+from castsim.isa.pto.program import ScalarType, Type
+from castsim.isa.pto.reader import PtoReader
+from castsim.isa.pto.vector_operations import CHOOSING, DIRECTIONS
+
+_WHOLE = re.compile(r"-?\d{1,10}")
+
+DIRECTION = "direction"
+"""Key under which the direction of a gather by pattern, which has none in the text, stands with the attributes."""
+
+
+OFFSET = "offset"
+"""Attribute of a gather by comparison: what is added to the numbers."""
+
+
+def variant_of(mnemonic: str, attributes: Attributes, inputs: Sequence[Type], outputs: Sequence[Type]) -> str:
+    """Return the mnemonic of the form that an operation is written in: of a gather there are three."""
+    if "maskPattern" in attributes:
+        return f"{mnemonic}.mask"
+    if mnemonic == "tgather" and (len(outputs) > 1 or any(isinstance(kind, ScalarType) for kind in inputs)):
+        return f"{mnemonic}.compare"
+    return mnemonic
+
+
+def check_comparison(reader: PtoReader, attributes: Attributes) -> None:
+    """Reject attributes that a gather by comparison cannot have: another comparison, an offset that is no i32."""
+    mode, offset = attributes.get("cmpMode"), attributes.get(OFFSET)
+    if mode is not None:
+        enum_word(reader, mode, "cmp", CHOOSING)
+    if offset is not None and offset_of(offset.text) is None:
+        raise reader.error(f"{OFFSET} is a number of type i32, not {offset.text}", offset.value_index, ("0 : i32",))
+
+
+def offset_of(text: str) -> int | None:
+    """Return the number of `5 : i32` or `5`, None if that is none."""
+    number, _, kind = text.partition(" : ")
+    return int(number) if kind in ("", "i32") and _WHOLE.fullmatch(number) and abs(int(number)) < 1 << 31 else None
+
+
+def types_by_pattern(reader: PtoReader, attributes: Attributes) -> list[tuple[Type, int]]:
+    """Read `type [, "row"]`, what stands behind the colon of a gather by pattern."""
+    index = reader.position
+    types = [(reader.type(), index)]
+    if reader.take(","):
+        index = reader.position
+        text = reader.next_of(TokenKind.STRING, "a direction", DIRECTIONS)
+        if text not in DIRECTIONS:
+            raise reader.error(f"unknown direction {text}", index, DIRECTIONS)
+        attributes[DIRECTION] = Attribute(text, index, index)
+    return types

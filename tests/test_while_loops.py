@@ -1,0 +1,301 @@
+"""scf.while and the index dialect: text, values, flags, limits (docs/reference/pto.md sections 7.6 and 7.10)."""
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from work_programs import synchronised, target, walked
+
+from castsim import run
+from castsim.engines import simulate
+from castsim.isa import pto
+from castsim.isa.errors import CastsimError, LimitError
+from castsim.isa.pto.printer import print_program
+from castsim.machines.mechanisms import lowerer_of, tile_target
+from castsim.synchronisation.flags import insert
+from castsim.synchronisation.races.detector import find_races
+
+TARGETS = ("a2a3", "a5")
+TILE = "!pto.tile_buf<vec, 1x64xf32>"
+VIEW, PART = "!pto.tensor_view<?x?xf32>", "!pto.partition_tensor_view<1x64xf32>"
+
+
+def kernel(body: str, arguments: str) -> str:
+    constants = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 8, 64))
+    return f"func.func @k({arguments}) attributes {{pto.entry}} {{\n{constants}\n{body}\nreturn\n}}\n"
+
+
+COUNTED = kernel(
+    f"""%vx = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : {VIEW}
+%vy = pto.make_tensor_view %y, shape = [%c8, %c64], strides = [%c64, %c1] : {VIEW}
+%two = arith.constant 2.0 : f32
+%a = pto.alloc_tile : {TILE}
+%end = scf.while (%i = %c0) : (index) -> (index) {{
+  %more = index.cmp slt(%i, %n)
+  scf.condition(%more) %i : index
+}} do {{
+^bb0(%j: index):
+  %px = pto.partition_view %vx, offsets = [%j, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
+  %py = pto.partition_view %vy, offsets = [%j, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
+  pto.tload ins(%px : {PART}) outs(%a : {TILE})
+  pto.tmuls ins(%a, %two : {TILE}, f32) outs(%a : {TILE})
+  pto.tstore ins(%a : {TILE}) outs(%py : {PART})
+  %k = index.add %j, %s
+  scf.yield %k : index
+}}
+%code = arith.index_cast %end : index to i32
+pto.store_scalar %code, %z[%c0] : !pto.ptr<i32>, i32""",
+    "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %z: !pto.ptr<i32>, %n: index, %s: index",
+)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(("end", "step"), [(0, 1), (1, 1), (8, 1), (7, 3), (8, 5)])
+def test_a_loop_that_counts(name: str, end: int, step: int, tmp_path: Path) -> None:
+    """Its trips, its result and its cycles by both engines; the flags that the tool inserts leave no race."""
+    path = tmp_path / "k.pto"
+    path.write_text(COUNTED)
+    x = np.random.default_rng(1).standard_normal((8, 64)).astype("<f4")
+    arguments = {"n": end, "s": step}
+    made = run(path, name, inputs={"x": x}, args=arguments)
+    wanted = np.zeros((8, 64), "<f4")
+    reached = 0
+    while reached < end:
+        wanted[reached] = 2 * x[reached]
+        reached += step
+    if end:
+        assert np.array_equal(made.outputs["y"].view("<f4").reshape(8, 64), wanted)
+    assert made.outputs["z"].view("<i4")[0] == reached
+    assert made.cycles == run(path, name, inputs={"x": x}, args=arguments, engine="event").cycles
+    assert not made.races
+
+
+def test_flags_of_a_loop_are_those_of_a_counted_one() -> None:
+    """Both regions stand between the beginning and the end of a loop: three pairs are carried over."""
+    counted = f"""scf.for %j = %c0 to %n step %s {{
+{COUNTED[COUNTED.index("  %px") : COUNTED.index("  %k")]}}}
+%end = arith.addi %n, %c0 : index"""
+    start, end = COUNTED.index("%end = scf.while"), COUNTED.index("%code")
+    other = COUNTED[:start] + counted + "\n" + COUNTED[end:]
+
+    def texts(text: str) -> list[str]:
+        parsed, chip = pto.parse(text, "k.pto"), target("a2a3")
+        plan = insert(parsed.functions[0], lowerer_of(chip), tile_target(chip))
+        return [repr(each.node) for each in plan.inserts]
+
+    assert texts(COUNTED) == texts(other)
+    assert len(texts(other)) > 8
+
+
+def test_it_is_printed_as_it_is_read() -> None:
+    parsed = pto.parse(COUNTED, "k.pto")
+    assert pto.parse(print_program(parsed), "k.pto") == parsed
+    empty = kernel(
+        "scf.while : () -> () {\n%t = index.bool.constant false\nscf.condition(%t)\n} do {\nscf.yield\n}", ""
+    )
+    parsed = pto.parse(empty, "k.pto")
+    assert pto.parse(print_program(parsed), "k.pto") == parsed
+    assert walked(empty, target("a5")).tree
+
+
+def test_a_loop_that_tests_at_its_end_hands_on_other_types() -> None:
+    """Newton's root of a number of the argument, until it no longer falls."""
+    body = """%d = arith.index_cast %n : index to i64
+%one = arith.constant 1 : i64
+%two = arith.constant 2 : i64
+%root, %fits = scf.while (%r = %d, %q = %one) : (i64, i64) -> (i64, i1) {
+  %sum = arith.addi %r, %q : i64
+  %half = arith.divsi %sum, %two : i64
+  %falls = arith.cmpi slt, %half, %r : i64
+  %same = arith.cmpi eq, %half, %r : i64
+  scf.condition(%falls) %half, %same : i64, i1
+} do {
+^bb0(%h: i64, %e: i1):
+  %p = arith.divsi %d, %h : i64
+  scf.yield %h, %p : i64, i64
+}
+%shown = arith.trunci %root : i64 to i32
+pto.store_scalar %shown, %z[%c0] : !pto.ptr<i32>, i32"""
+    text = kernel(body, "%z: !pto.ptr<i32>, %n: index")
+    for number in (2, 9, 10, 12345678):
+        (found,) = stored(text, arguments={"n": number})
+        r, q = number, 1
+        while True:
+            half = (r + q) // 2
+            if not half < r:
+                break
+            r, q = half, number // half
+        assert found == half
+
+
+def stored(text: str, name: str = "a5", arguments: dict[str, int | float] | None = None) -> list[int]:
+    """What a program writes to %z."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "k.pto"
+        path.write_text(text)
+        return [int(value) for value in run(path, name, args=arguments or {}).outputs["z"].view("<i4")]
+
+
+def test_a_loop_that_does_not_end_is_stopped() -> None:
+    text = kernel("scf.while : () -> () {\n%t = arith.constant true\nscf.condition(%t)\n} do {\nscf.yield\n}", "")
+    with pytest.raises(LimitError, match="trips and statements of this loop") as caught:
+        walked(text, target("a5"))
+    assert caught.value.span is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("scf.while %c { }", "expected ':'"),
+        ("scf.condition(%c)", "scf.condition cannot stand in this region"),
+        ("scf.while : () -> () {\n} do {\n}", "ends with scf.condition"),
+        ("scf.while : () -> () {\nscf.condition(%n)\n} do {\n}", "used as i1"),
+        ("scf.while (%i = %n) : (i32) -> (i32) {\nscf.condition(%c) %i : i32\n} do {\n}", "%n is defined as index"),
+        (
+            "scf.while (%i = %n) : (index) -> () {\nscf.condition(%c) %i : index\n} do {\n}",
+            "0 values of other types than its scf.condition",
+        ),
+        (
+            "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\nscf.yield\n}",
+            "the 1 values that scf.condition hands on",
+        ),
+        (
+            "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n^bb0(%j: i32):\nscf.yield\n}",
+            "not of the types",
+        ),
+        (
+            "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n^bb0(%j: index):\nscf.yield %j : index\n}",
+            "0 values of other types than its scf.yield",
+        ),
+        (
+            "scf.while (%i = %n, %j = %n) : (index) -> () {\nscf.condition(%c)\n} do {\n}",
+            "2 values carried with 1 types",
+        ),
+        ("scf.while : () -> () {\nscf.condition(%c)\n}", "expected 'do'"),
+        ("%v = index.add %n, %c", "used as index"),
+        ("%v = index.cmp olt(%n, %n)", "unknown predicate 'olt'"),
+        ("%v = index.casts %n : index to index", "between index and another integer"),
+        ("%v = index.constant 1.5", "whole number"),
+        ("%v = index.plus %n, %n", "unknown operation 'index.plus'"),
+        ("%v = math.isnan %n : index", "works on floats"),
+    ],
+)
+def test_refusals(text: str, message: str) -> None:
+    with pytest.raises(CastsimError) as caught:
+        pto.parse(f"func.func @k(%n: index, %c: i1) attributes {{pto.entry}} {{\n{text}\nreturn\n}}\n", "k.pto")
+    assert message in str(caught.value), caught.value
+    assert caught.value.span is not None
+
+
+def signed(value: int, bits: int = 64) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def unsigned(value: int) -> int:
+    return value & (2**64 - 1)
+
+
+def toward_zero(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+MEANING = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "divs": toward_zero,
+    "divu": lambda a, b: unsigned(a) // unsigned(b),
+    "ceildivs": lambda a, b: -(-a // b),
+    "ceildivu": lambda a, b: -(-unsigned(a) // unsigned(b)),
+    "floordivs": lambda a, b: a // b,
+    "rems": lambda a, b: a - b * toward_zero(a, b),
+    "remu": lambda a, b: unsigned(a) % unsigned(b),
+    "maxs": max,
+    "maxu": lambda a, b: max(unsigned(a), unsigned(b)),
+    "mins": min,
+    "minu": lambda a, b: min(unsigned(a), unsigned(b)),
+    "shl": lambda a, b: a << (b & 31),
+    "shrs": lambda a, b: a >> (b & 31),
+    "shru": lambda a, b: unsigned(a) >> (b & 31),
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+COMPARED = {"eq": 0, "ne": 0, "slt": 0, "sle": 0, "sgt": 0, "sge": 0, "ult": 1, "ule": 1, "ugt": 1, "uge": 1}
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9))
+def test_every_operation_on_indices(a: int, b: int) -> None:
+    """Against Python's integers: the low 32 bits of each result, stored one behind the other."""
+    b = b or 1
+    lines, wanted = (
+        ["%m = index.constant 31", f"%a = index.constant {a}", f"%b = index.constant {b}", "%s = index.and %b, %m"],
+        [],
+    )
+    for number, (name, meaning) in enumerate(MEANING.items()):
+        right = "%s" if name.startswith("sh") else "%b"
+        lines.append(f"%r{number} = index.{name} %a, {right}")
+        wanted.append(signed(meaning(a, b), 32))
+        lines.append(f"%t{number} = index.casts %r{number} : index to i32")
+    for number, (name, is_unsigned) in enumerate(COMPARED.items(), len(MEANING)):
+        x, y = (unsigned(a), unsigned(b)) if is_unsigned else (a, b)
+        truth = {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}[
+            name.removeprefix("s" if not is_unsigned else "u")
+        ]
+        lines += [f"%q{number} = index.cmp {name}(%a, %b)", f"%t{number} = arith.extui %q{number} : i1 to i32"]
+        wanted.append(int(truth))
+    count = len(MEANING) + len(COMPARED)
+    for number in range(count):
+        lines += [
+            f"%o{number} = index.constant {number}",
+            f"pto.store_scalar %t{number}, %z[%o{number}] : !pto.ptr<i32>, i32",
+        ]
+    assert stored(kernel("\n".join(lines), "%z: !pto.ptr<i32>"), "a2a3") == wanted
+
+
+@pytest.mark.parametrize(
+    "value", [0.0, -0.0, 1.0, 65504.0, 6e-5, 6.2e-5, 1e-40, 1.2e-38, math.inf, -math.inf, math.nan]
+)
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_classes_of_floats(value: float, kind: str) -> None:
+    held = np.array([value], {"f16": "<f2", "f32": "<f4", "f64": "<f8"}[kind])[0]
+    text = kernel(
+        "\n".join(
+            [
+                *(
+                    f"%t{n} = math.{name} %v : {kind}\n%s{n} = arith.extui %t{n} : i1 to i32\n%o{n} = index.constant {n}\npto.store_scalar %s{n}, %z[%o{n}] : !pto.ptr<i32>, i32"
+                    for n, name in enumerate(("isnan", "isinf", "isfinite", "isnormal"))
+                ),
+            ]
+        ),
+        f"%z: !pto.ptr<i32>, %v: {kind}",
+    )
+    found = stored(text, arguments={"v": float(held)})
+    normal = np.isfinite(held) and abs(held) >= np.finfo(held.dtype).tiny
+    assert found == [int(np.isnan(held)), int(np.isinf(held)), int(np.isfinite(held)), int(normal)]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_engines_and_races(name: str) -> None:
+    """A loop without arguments of the kernel: folded trips and their flags."""
+    text = COUNTED.replace("%n: index, %s: index", "%u: index").replace(
+        "%vx =", "%n = index.constant 8\n%s = index.constant 1\n%vx =", 1
+    )
+    text = text.replace(", %u: index", "")
+    made = synchronised(text, target(name))
+    fast, event = (
+        simulate(made.tree, target(name), None, engine=engine, max_cycles=10**7) for engine in ("fast", "event")
+    )
+    assert fast.total == event.total
+    assert not find_races(made.tree, target(name))
