@@ -38,6 +38,10 @@ class VectorUnits(Protocol):
         """Return a unit that executes instructions on a memory, changed in place."""
         ...
 
+    def recorder(self) -> Recording:
+        """Return what records the vector instructions of a program, with all around them."""
+        ...
+
     def control_at_start(self, *, saturating: bool) -> int:
         """Return the CTRL register with which a function begins; `saturating` ones have conversions with `sat`."""
         ...
@@ -66,14 +70,6 @@ class Machine(Protocol):
     @property
     def vector_units(self) -> VectorUnits:
         """What executes vector instructions.
-
-        Raises:
-            IllegalError: programs cannot name the target's.
-        """
-        ...
-
-    def recorder(self) -> Recording:
-        """Return what records the vector instructions of a program, with all around them.
 
         Raises:
             IllegalError: programs cannot name the target's.

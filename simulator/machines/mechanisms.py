@@ -11,7 +11,6 @@ from castsim.machines.registry import Parts
 from castsim.targets import Target, TileTarget
 
 if TYPE_CHECKING:
-    from castsim.execution.micro.unit import Recording
     from castsim.execution.walk import Lowerer
 
 MACHINES: Parts[Callable[[Target], Machine]] = Parts(
@@ -72,15 +71,6 @@ def vector_units_of(target: Target) -> VectorUnits:
         IllegalError: the target has none that programs can name.
     """
     return machine_of(target).vector_units
-
-
-def recorder_of(target: Target) -> Recording:
-    """Return what records the vector instructions of a program, with all around them.
-
-    Raises:
-        IllegalError: the target has none that programs can name.
-    """
-    return machine_of(target).recorder()
 
 
 def no_vector_instructions(target: Target) -> IllegalError:

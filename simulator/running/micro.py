@@ -19,13 +19,6 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-<<<<<<< HEAD
-from castsim.machines.machine import MakeVectorUnit
-from castsim.machines.mechanisms import recorder_of, vector_unit_of
-from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
-from castsim.targets import Target
-
-=======
 from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
@@ -34,9 +27,6 @@ from castsim.targets import Target
 MICRO_ARCHITECTURE = "a5"
 """What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""
 
-UNTIMED = "cycles of programs of vector instructions (micro level) are not modelled yet"
-
->>>>>>> micro
 
 def is_micro(function: pto.Function) -> bool:
     """Whether a function is one of vector instructions."""
@@ -96,7 +86,7 @@ class MicroProgram:
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
-        recorder = recorder_of(self.target)
+        recorder = self.units.recorder()
         walked = self._walk(recorder, how)
         if not how.values:
             return Issued(self._loaded(walked, recorder))

@@ -70,8 +70,8 @@ class VectorUnit(Protocol):
         """Hear of a transfer; the walk makes it."""
         ...
 
-    def synchronise(self, node: SetFlag | WaitFlag | Barrier) -> None:
-        """Hear of a flag or barrier."""
+    def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
+        """Hear of a flag, with its event, or of a barrier."""
         ...
 
 
@@ -112,7 +112,7 @@ class Followed:
     def transfer(self, copy: Copy, node: MicroOperation) -> None:
         """Do nothing."""
 
-    def synchronise(self, node: SetFlag | WaitFlag | Barrier) -> None:
+    def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
         """Do nothing."""
 
 

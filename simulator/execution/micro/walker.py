@@ -91,10 +91,8 @@ class MicroWalker:
                 self.environment[node.result] = evaluate(node, self._scalar, self._loops, lambda *_: False)
             case pto.AddPointer():
                 self.environment[node.result] = self._pointer(node.pointer).moved(self._number(node.offset))
-            case pto.SetFlag() | pto.WaitFlag():
-                self._flag(node)
-            case pto.Barrier():
-                self.unit.synchronise(node)
+            case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
+                self._synchronise(node)
             case pto.CacheOperation():
                 pass
             case pto.For():
@@ -247,14 +245,13 @@ class MicroWalker:
                 state = self.walk(node.after)
         self._bind(node.results, state)
 
-    def _flag(self, node: pto.SetFlag | pto.WaitFlag) -> None:
-<<<<<<< HEAD
-        self.unit.synchronise(node)
-        flag = bare(node.src), bare(node.dst), node.event
-=======
+    def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> None:
+        if isinstance(node, pto.Barrier):
+            self.unit.synchronise(node, 0)
+            return
         event = node.event if node.number is None else self._number(node.number)
         flag = bare(node.src), bare(node.dst), event
->>>>>>> micro
+        self.unit.synchronise(node, event)
         self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
         if isinstance(node, pto.WaitFlag):
             self._waits[flag] = node.span

@@ -11,7 +11,6 @@ from castsim.machines.mechanisms import no_vector_instructions
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
-    from castsim.execution.micro.unit import Recording
     from castsim.machines.strided.lowerer import StridedLowerer
     from castsim.machines.target_cast import CastAsked, TargetCast
 
@@ -38,10 +37,6 @@ class StridedMachine:
     @property
     def vector_units(self) -> VectorUnits:
         """Refuse: its programs have no vector instructions of this kind."""
-        raise no_vector_instructions(self.target)
-
-    def recorder(self) -> Recording:
-        """Refuse, too."""
         raise no_vector_instructions(self.target)
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:

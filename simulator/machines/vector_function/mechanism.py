@@ -10,7 +10,6 @@ from castsim.machines.machine import ComputeValues, VectorUnits
 from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
-    from castsim.execution.micro.unit import Recording
     from castsim.machines.target_cast import CastAsked, TargetCast
     from castsim.machines.vector_function.lowerer import VectorFunctionLowerer
 
@@ -40,12 +39,6 @@ class VectorFunctionMachine:
         from castsim.machines.vector_function.micro_unit import LaneUnits  # noqa: PLC0415
 
         return LaneUnits(self.target)
-
-    def recorder(self) -> Recording:
-        """Return what records a program of vector instructions."""
-        from castsim.machines.vector_function.scopes.recorder import Recorder  # noqa: PLC0415
-
-        return Recorder(self.target)
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as a tile cast does."""

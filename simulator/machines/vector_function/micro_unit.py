@@ -35,6 +35,7 @@ from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
 from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
 from castsim.machines.vector_function.plan import start_ctrl
+from castsim.machines.vector_function.scopes.recorder import Recorder
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _NO_FORMAT = FORMATS["u8"]
@@ -57,6 +58,10 @@ class LaneUnits:
     def unit(self, memory: MicroMemory) -> LaneUnit:
         """Return a unit that computes values."""
         return LaneUnit(memory, self.target)
+
+    def recorder(self) -> Recorder:
+        """Return what records a program for the engines."""
+        return Recorder(self.target)
 
     def control_at_start(self, *, saturating: bool) -> int:
         """Return CTRL as the options have it; the tool chain clears the bit that holds for all conversions at the head

@@ -140,7 +140,7 @@ class Recorder:
         )
         self._add(node, node.mnemonic, pipe, tuple(operations), accesses)
 
-    def synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> None:
+    def synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, event: int) -> None:
         """Record a flag or a barrier."""
         pipes = self.target.pipes
         known = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
@@ -148,9 +148,9 @@ class Recorder:
         names: tuple[str, ...]
         match node:
             case pto.SetFlag():
-                names, operation = (node.src.name, node.dst.name), SetFlag(node.src.name, node.dst.name, node.event)
+                names, operation = (node.src.name, node.dst.name), SetFlag(node.src.name, node.dst.name, event)
             case pto.WaitFlag():
-                names, operation = (node.src.name, node.dst.name), WaitFlag(node.dst.name, node.src.name, node.event)
+                names, operation = (node.src.name, node.dst.name), WaitFlag(node.dst.name, node.src.name, event)
             case _:
                 names, operation = (node.pipe.name,), Barrier(node.pipe.name)
         self._flags |= not isinstance(node, pto.Barrier)
