@@ -156,6 +156,8 @@ class TargetHeader(Table):
     """Published cycles of casts; None: there are none."""
     measured_operations: Measurements | None = None
     """The same of other operations."""
+    measured_scopes: Measurements | None = None
+    """The same of programs of vector instructions."""
     accuracy_notes: tuple[AccuracyNote, ...] = ()
     what_if: dict[str, WhatIf] = Field(default_factory=dict)
 
@@ -165,7 +167,8 @@ class TargetHeader(Table):
     @property
     def measurements(self) -> tuple[Measurements, ...]:
         """All tables of published cycles."""
-        return tuple(table for table in (self.measured_casts, self.measured_operations) if table is not None)
+        tables = (self.measured_casts, self.measured_operations, self.measured_scopes)
+        return tuple(table for table in tables if table is not None)
 
     def measured_as(self, convention: str) -> Self:
         """Return the target such that its simulated cycles count what published ones of a convention count.

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from castsim.targets.dataflow import DataflowTiming
-from castsim.targets.schema import Count, Fact
+from castsim.targets.schema import Count, Fact, Table
 
 Fitted = Annotated[Decimal, Field(ge=0, decimal_places=2)]
 
@@ -123,6 +123,54 @@ class SpecialFunctionTiming(Fact):
     port_cycles: dict[str, Fitted]
 
 
+class DispatchTiming(Fact):
+    """Instructions of a micro program that are dispatched in one cycle, and the places where they wait to start."""
+
+    per_cycle: Count
+    queue: Count
+    port_queue: Count
+    """Of each execution port."""
+
+
+class RegisterTiming(Fact):
+    """Physical vector registers."""
+
+    physical: Count
+
+
+class ExecutionTiming(Fact):
+    """Execution ports, and the instructions beside the converts that only the first of them executes."""
+
+    ports: Count
+    first_port: tuple[str, ...]
+
+
+class ForwardingTiming(Fact):
+    """Cycles from the start of an instruction to that of one that computes with its result, by the first."""
+
+    cycles: dict[str, Fitted]
+
+
+class InterleavedStoreTiming(Fact):
+    """A store of two registers, issue to retire."""
+
+    store_cycles: Fitted
+
+
+class MicroTiming(Table):
+    """What micro programs rest on beside the facts of every function (docs/reference/micro.md 6).
+
+    `forwarding_to` holds the pairs whose second instruction is named, which come before those of `forwarding`.
+    """
+
+    dispatch: DispatchTiming
+    registers: RegisterTiming
+    execution: ExecutionTiming
+    forwarding: ForwardingTiming
+    forwarding_to: dict[str, ForwardingTiming]
+    interleaved_store: InterleavedStoreTiming
+
+
 class VectorFunctionTiming(DataflowTiming):
     """All timing facts."""
 
@@ -139,3 +187,4 @@ class VectorFunctionTiming(DataflowTiming):
     unpack_head: UnpackHeadTiming
     division: DivisionTiming
     special_function: SpecialFunctionTiming
+    micro: MicroTiming

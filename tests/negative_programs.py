@@ -414,7 +414,6 @@ NAMED = (
     Case("misspelt", f"§pto.tad ins(%t, %u : {T}, {T}) outs(%v : {T})", "pto.tad is not modelled"),
     Case("known", f"§pto.tpow ins(%t, %u : {T}, {T}) outs(%v : {T})", "known, not modelled"),
     Case("no operation", "§pto.tlaod %t", "unknown operation"),
-    Case("pointer arithmetic", "%a = §pto.castptr %p : !pto.ptr<f32> -> !pto.ptr<f16>", "known, not modelled"),
     Case("several cores", "%a = §pto.get_block_idx -> i64", "one core is modelled"),
 )
 GROUPS = {

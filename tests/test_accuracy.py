@@ -76,7 +76,7 @@ def test_curves_are_the_rows_of_a_pair_and_shape_class(capsys):
     errors = [
         abs(row["error_percent"])
         for row in document["rows"]
-        if (row.get("src"), row.get("dst"), row["path"]) == ("fp8_e4m3", "fp32", "2D")
+        if (row.get("src"), row.get("dst"), row.get("path")) == ("fp8_e4m3", "fp32", "2D")
     ]
     assert (one["rows"], one["mean"], one["max"]) == (4, pytest.approx(fmean(errors), abs=1e-3), max(errors))
 

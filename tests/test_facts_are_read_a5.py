@@ -25,8 +25,8 @@ GEOMETRY = {"step_bytes": 64, "line_bytes": 128, "bank_bit": 7}
 ABOUT = ("source", "status", "informational", "note")
 
 
-# Tables of operations other than casts: see test_function_work_facts.py, and test_scalar_memory.py.
-OTHER_OPERATIONS = ("loads", "division", "special_function", "memory_floor", "scalar_access")
+# Tables of operations other than casts: see test_function_work_facts.py, test_scalar_memory.py, test_scope_facts.py.
+OTHER_OPERATIONS = ("loads", "division", "special_function", "memory_floor", "scalar_access", "micro")
 
 
 def facts() -> dict[tuple[str, ...], object]:

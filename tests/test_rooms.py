@@ -25,7 +25,7 @@ PICTURE = """
  6  tpc_compiler     -> engines machines execution numerics targets isa timing
  5  casting          -> machines numerics targets isa
  5  engines          -> machines execution targets isa timing
- 4  machines         -> execution numerics targets isa
+ 4  machines         -> execution numerics targets isa timing
  4  synchronisation  -> execution targets isa
  3  execution        -> numerics targets files isa timing
  3  specifications   -> numerics targets isa

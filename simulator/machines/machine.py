@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from castsim.execution.dataflow.values import Follower
     from castsim.execution.micro import MicroMemory, VectorUnit
+    from castsim.execution.micro.unit import Recording
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
     from castsim.machines.target_cast import CastAsked, TargetCast
@@ -44,6 +45,10 @@ class VectorUnits(Protocol):
 
     def unit(self, memory: MicroMemory) -> VectorUnit:
         """Return a unit that executes instructions on a memory, changed in place."""
+        ...
+
+    def recorder(self) -> Recording:
+        """Return what records the vector instructions of a program, with all around them."""
         ...
 
     def control_at_start(self, *, saturating: bool) -> int:

@@ -39,6 +39,8 @@ def _one(accuracy: Accuracy) -> list[RenderableType]:
         shape = (
             f"{assessed.simulated_rows} x {assessed.simulated_cols}{mark}{' in place' if row.in_place else ''}{stated}"
         )
+        if row.name:
+            shape += f" {row.name}"
         if assessed.reason:
             shape += f" ({reasons.setdefault(assessed.reason, len(reasons) + 1)})"
         public = ("", "") if peer is None else (str(row.predicted), f"{peer:+.2f}")

@@ -11,8 +11,7 @@ from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.micro import MicroMemory, Walked, walk_function
 from castsim.execution.micro.executed import argument_format
-from castsim.execution.micro.unit import PathOnly, VectorUnit
-from castsim.execution.tree import Block, Tree
+from castsim.execution.micro.unit import Recording, VectorUnit
 from castsim.execution.walk import ArgumentUse, Executed
 from castsim.isa import pto
 from castsim.isa.codes import Codes
@@ -27,8 +26,6 @@ from castsim.targets import Target
 
 MICRO_ARCHITECTURE = "a5"
 """What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""
-
-UNTIMED = "cycles of programs of vector instructions (micro level) are not modelled yet"
 
 
 def is_micro(function: pto.Function) -> bool:
@@ -77,8 +74,8 @@ class MicroProgram:
 
     @property
     def untimed(self) -> str:
-        """Why its cycles are not modelled."""
-        return UNTIMED
+        """The empty text: whether all of its cycles are modelled is known once it has been walked."""
+        return ""
 
     def lint(self) -> None:
         """Return None: there are no issue rules."""
@@ -89,9 +86,10 @@ class MicroProgram:
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
-        walked = self._walk(PathOnly(), how)
+        recorder = self.units.recorder()
+        walked = self._walk(recorder, how)
         if not how.values:
-            return Issued(self._loaded(walked, ()))
+            return Issued(self._loaded(walked, recorder))
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
@@ -100,7 +98,7 @@ class MicroProgram:
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
-        return Issued(self._loaded(done, _undefined(memory)), outputs)
+        return Issued(self._loaded(done, recorder, _undefined(memory)), outputs)
 
     def _walk(self, unit: VectorUnit, how: Treatment, memory: MicroMemory | None = None) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes
@@ -108,11 +106,9 @@ class MicroProgram:
         control = self.units.control_at_start(saturating=saturating)
         return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, control, memory)
 
-    def _loaded(self, walked: Walked, further: Warnings) -> Loaded:
-        executed = Executed(
-            Tree(Block(()), (), interlocked=False), walked.arguments, (*self.warnings, *walked.warnings, *further)
-        )
-        return Loaded(self.file, self.entry, self.target, executed, source=self.text, untimed=UNTIMED)
+    def _loaded(self, walked: Walked, recorder: Recording, further: Warnings = ()) -> Loaded:
+        executed = Executed(recorder.tree, walked.arguments, (*self.warnings, *walked.warnings, *further))
+        return Loaded(self.file, self.entry, self.target, executed, source=self.text, untimed=recorder.untimed)
 
 
 def micro_program(

@@ -7,6 +7,7 @@ from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.engines.event_function.front_end import FrontEnd
 from castsim.execution.dataflow.timing import TICKS
 from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.scopes import MicroFunction, ScopeTiming, time_scope
 from castsim.machines.vector_function.timing import FunctionTicks, function_end
 from castsim.machines.vector_function.timing_facts import FACTS, check_function
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -28,11 +29,14 @@ class FunctionUnit:
         """Launch a function; returns when it has ended."""
         env = pipe.machine.env
         function = entry.operation
-        assert isinstance(function, VectorFunction)  # checked before the run
         pipe.machine.facts.update(FACTS)
         # The published cycles of a cast count from here: they leave out the control writes.
         entry.begin(int(env.now))
         entry.execution.start_at(entry.start)
+        if isinstance(function, MicroFunction):
+            yield from self._pass(pipe, entry, time_scope(function.scope, self._target))
+            return
+        assert isinstance(function, VectorFunction)  # checked before the run
         front_end = FrontEnd(pipe, entry, function, self._target, self._facts)
         stores = front_end.stores
         served = env.process(stores.serve())
@@ -45,3 +49,11 @@ class FunctionUnit:
         pipe.account.spend(Cause.DRAIN, cycle, entry)
         pipe.machine.ledger.finish(entry, cycle)
         yield env.timeout(cycle - int(env.now))
+
+    def _pass(self, pipe: PipeProcess, entry: Entry, timing: ScopeTiming) -> Steps:
+        """Let the time of a launch pass whose instructions have been placed."""
+        pipe.machine.facts.update(timing.facts)
+        for span in timing.spans:
+            pipe.account.spend(span.cause, entry.start + span.until, entry)
+        pipe.machine.ledger.finish(entry, entry.start + timing.cycles)
+        yield pipe.machine.env.timeout(timing.cycles)

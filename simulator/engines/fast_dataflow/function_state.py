@@ -16,7 +16,8 @@ from castsim.execution.dataflow.timing import NO_TICK
 class FunctionRow(Row):
     """A function: the facts it rests on (`vector_function.timing.FunctionTicks`), its registers, its nests.
 
-    `setup` is 0 if it has no loop. Its nests are `nests` rows from `first_nest` on.
+    `setup` is 0 if it has no loop. Its nests are `nests` rows from `first_nest` on. A function of `spans` has been
+    timed as a whole: `numbers` hold a cause and the cycle after the launch up to which it lasted for each.
     """
 
     startup: int
@@ -33,6 +34,8 @@ class FunctionRow(Row):
     registers: int
     first_nest: int
     nests: int
+    first_span: int = 0
+    spans: int = 0
 
 
 class NestRow(Row):

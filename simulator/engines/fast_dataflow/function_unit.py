@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from castsim.engines.fast_dataflow import function_state
-from castsim.engines.fast_dataflow.codes import FUNCTION, NONE
+from castsim.engines.fast_dataflow.codes import CAUSES, FUNCTION, NONE
 from castsim.engines.fast_dataflow.units import Banking, Places, Work
 from castsim.execution.dataflow.timing import NO_TICK
 from castsim.execution.tree import Operation
 from castsim.machines.vector_function.nest_plan import NestPlan, plan_nest
 from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.scopes import MicroFunction, time_scope
 from castsim.machines.vector_function.timing import FunctionTicks, bytes_of_row
 from castsim.machines.vector_function.timing_facts import FACTS, check_function
 from castsim.machines.vector_function.trip_shape import LoadStep, Step, StoreStep
@@ -48,6 +49,8 @@ class FunctionRows:
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
         """Put a function, with these addresses, into the tables."""
+        if isinstance(operation, MicroFunction):
+            return self._placed(operation, places)
         assert isinstance(operation, VectorFunction)  # checked before the run
         plans = [plan_nest(operation, nest, self.target) for nest in operation.timed if nest.runs]
         registers = {name: number for number, name in enumerate(sorted(_registers(plans)))}
@@ -78,6 +81,19 @@ class FunctionRows:
         )
         row = places.add("functions", [function])
         return Work(FUNCTION, row, (*FACTS, *(fact for plan in plans for fact in plan.facts)))
+
+    def _placed(self, operation: MicroFunction, places: Places) -> Work:
+        """Put a function into the tables that is timed as a whole."""
+        timing = time_scope(operation.scope, self.target)
+        numbers = [number for span in timing.spans for number in (CAUSES.index(span.cause), span.until)]
+        first = places.add("numbers", numbers)
+        function = function_state.FunctionRow(
+            startup=0, setup=0, drain=0, store_interval=0, store_barrier=0, store_latency=0, branch=0, load_use=0,
+            second_load=0, forwarding=0, special_ports=0, registers=0, first_nest=0, nests=0,
+            first_span=first, spans=len(timing.spans),
+        )  # fmt: skip
+        places.make_room(trips=1, pending=1, registers=1, special=1)
+        return Work(FUNCTION, places.add("functions", [function]), (*FACTS, *timing.facts))
 
 
 @dataclass(frozen=True, slots=True)

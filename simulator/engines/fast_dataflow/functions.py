@@ -60,10 +60,27 @@ def begin_function(m: MachineState, p: int, e: int) -> None:
         if m.pipes[q].began == entry.execution:
             m.pipes[q].began = NONE  # no other that begins in this cycle counts instead
     pipe.status = WORKING
+    function = m.functions[m.operations[entry.operation].row]
+    if function.spans:
+        _pass(m, p, e, function)
+        return
     _reset(m, now)
-    for port in range(m.functions[m.operations[entry.operation].row].special_ports):
+    for port in range(function.special_ports):
         m.special[port] = 0
     resume_function(m, p)
+
+
+def _pass(m: MachineState, p: int, e: int, function: FunctionRow) -> None:
+    """Let the time of a function pass whose instructions have been placed."""
+    pipe = m.pipes[p]
+    cycle = pipe.local
+    for number in range(function.spans):
+        place = function.first_span + 2 * number
+        cycle = pipe.local + m.numbers[place + 1]
+        spend(m, p, m.numbers[place], cycle, e)
+    finish(m, m.entries[e], cycle)
+    pipe.wake = cycle
+    pipe.request = NEVER
 
 
 def _reset(m: MachineState, now: int) -> None:

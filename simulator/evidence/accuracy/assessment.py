@@ -8,6 +8,7 @@ from statistics import fmean, median
 
 from castsim.estimating import estimate
 from castsim.estimating.load import estimate_load
+from castsim.estimating.scopes import estimate_scope
 from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.evidence.accuracy.table import CAST, LOAD, MeasuredRow, MeasuredTable
 from castsim.isa.errors import CastsimError
@@ -19,6 +20,9 @@ LABEL_SHAPE = "label shape"
 """The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""
 
 SHAPE = "shape as it stands"
+
+TRIPS = "trips of loops"
+"""The row measures a program of vector instructions: so many loops of so many trips."""
 
 IN_PLACE = "in place"
 """The row's tiles do not fit into the buffer side by side: the result lies on the first source."""
@@ -131,6 +135,12 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 
 
 def _assess(target: Target, row: MeasuredRow) -> AssessedRow:
+    if row.body is not None:
+        try:
+            cycles = estimate_scope(row.body, target)
+        except CastsimError as error:
+            raise error.at(row.span) from None
+        return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
     try:
         if row.operation == LOAD:

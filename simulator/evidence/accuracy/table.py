@@ -3,7 +3,8 @@
 Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
 `inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `in_place`; of loads `transfers` and
-`layout`. All others are carried along.
+`layout`. All others are carried along. A table with a column `program` measures programs of vector instructions
+(`castsim.evidence.accuracy.scopes`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from castsim.estimating.scopes import Body
 from castsim.evidence.accuracy.names import format_of
+from castsim.evidence.accuracy.scopes import PROGRAM, SCOPE, SCOPE_COLUMNS, body_of
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
@@ -50,6 +53,7 @@ class MeasuredRow:
     the loop trips that were profiled, None if not stated. `predicted` is what the public model says. `convention`
     names what the cycles count, None if the table does not say; `in_place` rows put the result on the first source. A
     load takes `transfers` instructions, each with an equal share of the rows (of the columns if `layout` is `dn`).
+    `body` is the program of a row that measures one; its rows are loops and its columns their trips.
     """
 
     cells: Mapping[str, str]
@@ -72,6 +76,12 @@ class MeasuredRow:
     in_place: bool = False
     transfers: int = 1
     layout: str = "nd"
+    body: Body | None = None
+
+    @property
+    def name(self) -> str:
+        """How the table calls the row, '' if it does not."""
+        return self.cells.get("case", "") if self.body is not None else ""
 
     @property
     def label(self) -> str:
@@ -138,9 +148,10 @@ def _check_columns(path: Path, lines: Sequence[str], columns: tuple[str, ...]) -
         raise ReadError(f"table '{path}' is empty", legal=NEEDED)
     span = Span(str(path), 1, 1, lines[0], max(1, len(lines[0])))
     instead = ("src", "dst") if _ONE_FORMAT in columns else ()
-    missing = [name for name in NEEDED if name not in (*columns, *instead)]
+    needed = SCOPE_COLUMNS if PROGRAM in columns else NEEDED
+    missing = [name for name in needed if name not in (*columns, *instead)]
     if missing:
-        raise ReadError(f"no column {', '.join(missing)}", span=span, legal=NEEDED)
+        raise ReadError(f"no column {', '.join(missing)}", span=span, legal=needed)
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
         raise ReadError(f"column {', '.join(twice)} twice", span=span)
@@ -161,12 +172,14 @@ class _Record:
 
     def counts(self) -> bool:
         """Whether it is a measured operation."""
-        known = self._operation in (CAST, LOAD) or self._operation in VECTOR_OPERATIONS
+        known = PROGRAM in self._columns or self._operation in (CAST, LOAD) or self._operation in VECTOR_OPERATIONS
         measured = self._cells.get("data_quality", _MEASURED) in _QUALITIES
         return known and measured and bool(self._cells["measured_cycles"])
 
     def row(self) -> MeasuredRow:
         """Return it, every cell read."""
+        if PROGRAM in self._columns:
+            return self._scope()
         rows, cols = self._count("rows"), self._count("cols")
         valid_rows, valid_cols = self._optional("valid_rows") or rows, self._optional("valid_cols") or cols
         for name, valid, extent in (("valid_rows", valid_rows, rows), ("valid_cols", valid_cols, cols)):
@@ -196,6 +209,19 @@ class _Record:
             transfers=self._optional("transfers") or 1,
             layout=self._word("layout", _LAYOUTS) or _LAYOUTS[0],
         )
+
+    def _scope(self) -> MeasuredRow:
+        """Return a program of vector instructions."""
+        element, loops, trips = self._format(_ONE_FORMAT), self._optional("loops") or 1, self._count("trips")
+        between, unroll = self._cells.get("between_loops", ""), self._optional("unroll") or 1
+        span = self._span(PROGRAM)
+        body = body_of(self._cells[PROGRAM], loops, trips, unroll, element, between, span)
+        return MeasuredRow(
+            cells=self._cells, span=span, operation=SCOPE, parameters="", variant=None, src=element, dst=element,
+            rows=loops, cols=trips, valid_rows=loops, valid_cols=trips, path="loops",
+            outer_trips=None, inner_trips=None, measured_cycles=self._count("measured_cycles"),
+            predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None), body=body,
+        )  # fmt: skip
 
     def _word(self, column: str, legal: tuple[str, ...]) -> str:
         """Return a cell in lower case; one that is missing or empty is ''."""

@@ -2,6 +2,7 @@
 
 from castsim.execution.micro.executed import Walked, walk_function
 from castsim.execution.micro.memory import MicroMemory
-from castsim.execution.micro.unit import Issue, Pointer, Value, VectorUnit
+from castsim.execution.micro.pointers import Pointer
+from castsim.execution.micro.unit import Issue, Value, VectorUnit
 
 __all__ = ["Issue", "MicroMemory", "Pointer", "Value", "VectorUnit", "Walked", "walk_function"]

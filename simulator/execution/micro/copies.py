@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.micro.memory import Bytes, MicroMemory
-from castsim.execution.micro.unit import Pointer
+from castsim.execution.micro.pointers import Pointer
 from castsim.isa.errors import TileError
 from castsim.isa.pto.micro.forms import LOOP_REGISTERS
 from castsim.isa.pto.micro.nodes import MicroOperation

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from castsim.execution.micro.memory import MicroMemory
-from castsim.execution.micro.unit import Pointer, VectorUnit
+from castsim.execution.micro.pointers import Pointer
+from castsim.execution.micro.unit import VectorUnit
 from castsim.execution.micro.walker import MicroWalker
 from castsim.execution.walk.arguments import bind_arguments
 from castsim.execution.walk.budget import Budget

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from castsim.execution.micro.unit import Pointer, Value
+from castsim.execution.micro.pointers import Pointer
+from castsim.execution.micro.unit import Value
 from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
+from castsim.execution.micro.copies import Copy
+from castsim.execution.micro.pointers import Pointer
+from castsim.execution.tree import Tree
 from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.program import For, Section
-
-
-@dataclass(frozen=True, slots=True)
-class Pointer:
-    """A byte address in the buffer, or in an argument's global memory; offsets count elements."""
-
-    argument: str | None
-    address: int
-    element: str
-
-    @property
-    def size(self) -> int:
-        """Bytes of an element; two elements of 4 bits are one of 8."""
-        return lane_bits(self.element) // 8
-
-    def moved(self, elements: int) -> Pointer:
-        """Return the pointer so many elements further on."""
-        return self.shifted(elements * self.size)
-
-    def shifted(self, count: int) -> Pointer:
-        """Return the pointer so many bytes further on."""
-        return replace(self, address=self.address + count)
-
+from castsim.isa.pto.program import Barrier, For, Operation, Section, SetFlag, WaitFlag
 
 Value = Scalar | Pointer | object
 """A scalar or pointer, which the walk computes; all else, registers and masks, is the vector unit's."""
@@ -63,7 +42,7 @@ class VectorUnit(Protocol):
         """Begin a launch of a vector function."""
         ...
 
-    def leave(self) -> None:
+    def leave(self, scope: Section) -> None:
         """End it."""
         ...
 
@@ -83,14 +62,42 @@ class VectorUnit(Protocol):
         """
         ...
 
+    def branch(self, node: Operation) -> None:
+        """Hear of a scalar select or a branch inside of a vecscope."""
+        ...
 
-class PathOnly:
-    """A unit that computes nothing: the path of a program does not rest on registers."""
+    def transfer(self, copy: Copy, node: MicroOperation) -> None:
+        """Hear of a transfer; the walk makes it."""
+        ...
+
+    def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
+        """Hear of a flag, with its event, or of a barrier."""
+        ...
+
+
+class Recording(VectorUnit, Protocol):
+    """A unit that records what the machine issues."""
+
+    @property
+    def tree(self) -> Tree:
+        """What it has recorded."""
+        ...
+
+    @property
+    def untimed(self) -> str:
+        """Why that has no cycles; the empty text if it has."""
+        ...
+
+
+class Followed:
+    """What a unit does that only executes instructions: nothing of all else."""
+
+    __slots__ = ()
 
     def enter(self, scope: Section) -> None:
         """Do nothing."""
 
-    def leave(self) -> None:
+    def leave(self, scope: Section) -> None:
         """Do nothing."""
 
     def loop(self, loop: For, trips: int) -> None:
@@ -98,6 +105,19 @@ class PathOnly:
 
     def trip(self, loop: For) -> None:
         """Do nothing."""
+
+    def branch(self, node: Operation) -> None:
+        """Do nothing."""
+
+    def transfer(self, copy: Copy, node: MicroOperation) -> None:
+        """Do nothing."""
+
+    def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
+        """Do nothing."""
+
+
+class PathOnly(Followed):
+    """A unit that computes nothing: the path of a program does not rest on registers."""
 
     def execute(self, issue: Issue) -> tuple[Value, ...]:
         """Return a result of nothing for each that there is."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from castsim.execution.micro.copies import Copy, CopyRegisters, check_buffer, resolve, run
 from castsim.execution.micro.memory import MicroMemory
 from castsim.execution.micro.path import buffer_access, hands_on_scalar, left_over
-from castsim.execution.micro.unit import Issue, Pointer, Value, VectorUnit
+from castsim.execution.micro.pointers import Pointer
+from castsim.execution.micro.unit import Issue, Value, VectorUnit
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import Loops, Scalar
 from castsim.execution.walk.places import ArgumentUse
@@ -83,21 +84,23 @@ class MicroWalker:
             case pto.Constant():
                 self.environment[node.result] = Scalar(constant(node.value, node.type.name))
             case pto.Arith() if node.operation == "select":
+                self.unit.branch(node)
                 taken = node.operands[1] if self._number(node.operands[0]) else node.operands[2]
                 self.environment[node.result] = self.environment[taken]
             case pto.Arith() | pto.Compare() | pto.Convert():
                 self.environment[node.result] = evaluate(node, self._scalar, self._loops, lambda *_: False)
             case pto.AddPointer():
                 self.environment[node.result] = self._pointer(node.pointer).moved(self._number(node.offset))
-            case pto.SetFlag() | pto.WaitFlag():
-                self._flag(node)
-            case pto.Barrier() | pto.CacheOperation():
+            case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
+                self._synchronise(node)
+            case pto.CacheOperation():
                 pass
             case pto.For():
                 self._loop(node)
             case pto.While():
                 self._while(node)
             case pto.If():
+                self.unit.branch(node)
                 taken_body = node.then_body if self._number(node.condition) else node.else_body
                 self._bind(node.results, self.walk(taken_body))
             case pto.Section():
@@ -164,6 +167,7 @@ class MicroWalker:
         )  # fmt: skip
         check_buffer(copy, self.capacity)
         self._see(copy, node.span)
+        self.unit.transfer(copy, node)
         if self.memory is not None:
             run(copy, self.memory)
 
@@ -205,7 +209,7 @@ class MicroWalker:
         self._depth += 1
         self.walk(node.body)
         self._depth -= 1
-        self.unit.leave()
+        self.unit.leave(node)
 
     def _loop(self, node: pto.For) -> None:
         lower, upper, step = (self._number(name) for name in (node.lower, node.upper, node.step))
@@ -241,9 +245,13 @@ class MicroWalker:
                 state = self.walk(node.after)
         self._bind(node.results, state)
 
-    def _flag(self, node: pto.SetFlag | pto.WaitFlag) -> None:
+    def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> None:
+        if isinstance(node, pto.Barrier):
+            self.unit.synchronise(node, 0)
+            return
         event = node.event if node.number is None else self._number(node.number)
         flag = bare(node.src), bare(node.dst), event
+        self.unit.synchronise(node, event)
         self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
         if isinstance(node, pto.WaitFlag):
             self._waits[flag] = node.span

@@ -12,6 +12,7 @@ import numpy as np
 
 from castsim.execution.micro import Issue, MicroMemory, Value
 from castsim.execution.micro.path import GATHERS
+from castsim.execution.micro.unit import Followed
 from castsim.execution.walk.dependence import Scalar
 from castsim.execution.walk.scalar_floats import FLOATS, bits_of
 from castsim.isa.errors import IllegalError
@@ -20,7 +21,6 @@ from castsim.isa.pto.micro.conversions import conversion
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.program import For, Section
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,
@@ -35,6 +35,7 @@ from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
 from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
 from castsim.machines.vector_function.plan import start_ctrl
+from castsim.machines.vector_function.scopes.recorder import Recorder
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _NO_FORMAT = FORMATS["u8"]
@@ -58,6 +59,10 @@ class LaneUnits:
         """Return a unit that computes values."""
         return LaneUnit(memory, self.target)
 
+    def recorder(self) -> Recorder:
+        """Return what records a program for the engines."""
+        return Recorder(self.target)
+
     def control_at_start(self, *, saturating: bool) -> int:
         """Return CTRL as the options have it; the tool chain clears the bit that holds for all conversions at the head
         of functions with a `sat` (docs/reference/micro.md section 3.4).
@@ -67,7 +72,7 @@ class LaneUnits:
 
 
 @dataclass(slots=True)
-class LaneUnit:
+class LaneUnit(Followed):
     """Executes instructions on the buffer of `memory`; see `castsim.execution.micro.VectorUnit`."""
 
     memory: MicroMemory
@@ -75,18 +80,6 @@ class LaneUnit:
     counted: int = 0
     """Bytes that the last `vsqz` kept: the register AR."""
     _plans: dict[int, _Plan] = field(default_factory=dict)
-
-    def enter(self, scope: Section) -> None:
-        """Do nothing: values do not depend on launches."""
-
-    def leave(self) -> None:
-        """Do nothing."""
-
-    def loop(self, loop: For, trips: int) -> None:
-        """Do nothing."""
-
-    def trip(self, loop: For) -> None:
-        """Do nothing."""
 
     def execute(self, issue: Issue) -> tuple[Value, ...]:
         """Execute an instruction.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.operations import LONG_DIVISION, Compute, VectorFunction
 from castsim.machines.vector_function.profile import mnemonic
+from castsim.machines.vector_function.scopes.operation import MicroFunction, check_scope
 from castsim.machines.vector_function.trip_shape import Computing
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -18,6 +19,9 @@ def check_function(operation: object, target: VectorFunctionTarget) -> None:
     Raises:
         IllegalError: as said; names the latencies that the target has.
     """
+    if isinstance(operation, MicroFunction):
+        check_scope(operation, target)
+        return
     if not isinstance(operation, VectorFunction):
         raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
     for nest in operation.timed:

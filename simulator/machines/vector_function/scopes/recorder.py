@@ -1,0 +1,192 @@
+"""What a micro program issues, recorded as it is walked: a tree for the engines (docs/reference/micro.md 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
+from castsim.execution.micro.copies import Copy
+from castsim.execution.micro.unit import Issue, Value
+from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro.nodes import MicroOperation
+from castsim.isa.pto.value_types import MaskType, PointerType, ScalarType, VectorType
+from castsim.machines.vector_function.scopes.facts import ScopeFacts
+from castsim.machines.vector_function.scopes.instructions import instruction_of
+from castsim.machines.vector_function.scopes.operation import MicroFunction
+from castsim.machines.vector_function.scopes.scope import Instruction as ScopeInstruction
+from castsim.machines.vector_function.scopes.scope import Kind, Scope, issues
+from castsim.targets.vector_function import VectorFunctionTarget
+
+BUFFER = "ub"
+_WORDS: Mapping[type[pto.Operation], str] = {
+    pto.SetFlag: "set_flag",
+    pto.WaitFlag: "wait_flag",
+    pto.Barrier: "barrier",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A register or mask of a program whose values nobody computes."""
+
+    number: int
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Follows a walk (`castsim.execution.micro.VectorUnit`) and computes nothing.
+
+    `untimed` says why the program has no cycles; the empty text if it has.
+    """
+
+    target: VectorFunctionTarget
+    untimed: str = ""
+    _instructions: dict[int, int] = field(default_factory=dict)
+    _nodes: list[Instruction] = field(default_factory=list)
+    _items: list[Lowered] = field(default_factory=list)
+    _known: dict[int, ScopeInstruction] = field(default_factory=dict)
+    _scope: Scope | None = None
+    _flags: bool = False
+    _facts: ScopeFacts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._facts = ScopeFacts(self.target)
+
+    @property
+    def tree(self) -> Tree:
+        """What the machine issues; without flags its instructions wait for each other's bytes."""
+        return Tree(Block(tuple(self._items)), tuple(self._nodes), interlocked=not self._flags)
+
+    # ------------------------------------------------------------------------------------------------ vector functions
+
+    def enter(self, scope: pto.Section) -> None:
+        """Begin a launch of a vector function."""
+        del scope
+        self._scope = Scope()
+
+    def leave(self, scope: pto.Section) -> None:
+        """End it."""
+        assert self._scope is not None
+        pipe = self.target.pipes.vector
+        function = MicroFunction("vecscope", self._scope, pipe)
+        accesses = _touched(self._scope)
+        self._scope = None
+        self._add(scope, "vecscope", pipe, (function,), accesses)
+
+    def loop(self, loop: pto.For, trips: int) -> None:
+        """Begin a loop of so many trips inside of a vecscope."""
+        assert self._scope is not None
+        self._scope.begin_loop(trips, loop.span.line)
+
+    def trip(self, loop: pto.For) -> None:
+        """End a trip of the innermost loop."""
+        del loop
+        assert self._scope is not None
+        self._scope.end_trip()
+
+    def branch(self, node: pto.Operation) -> None:
+        """Note a scalar select or a branch inside of a vecscope."""
+        if self._scope is not None:
+            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line))
+
+    def execute(self, issue: Issue) -> tuple[Value, ...]:
+        """Record an instruction; its results are numbered."""
+        node = issue.node
+        instruction = self._known.get(id(node))
+        if instruction is None:
+            instruction = self._known[id(node)] = instruction_of(node)
+            if instruction.kind is Kind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
+                self._refuse(f"no cycles of pto.{node.mnemonic} are known")
+        kinds = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType)]
+        if self._scope is None:
+            return (None,) * len(kinds)
+        reads = [each.number for each in issue.operands if isinstance(each, Named)]
+        numbered = [isinstance(kind, VectorType | MaskType) for kind in kinds]
+        made = iter(self._scope.issue(instruction, reads, sum(numbered), issue.address or 0))
+        return tuple(Named(next(made)) if each else None for each in numbered)
+
+    # ------------------------------------------------------------------------------------------------------ all else
+
+    def transfer(self, copy: Copy, node: MicroOperation) -> None:
+        """Record a transfer: an instruction of the transfer engine for each of its outer repetitions."""
+        load = copy.source.argument is not None
+        if load == (copy.destination.argument is not None):
+            self._refuse(f"no cycles of pto.{node.mnemonic} are known")
+            return
+        if 0 in copy.shape:
+            return
+        pipe = self.target.pipes.load if load else self.target.pipes.store
+        outside, inside = (copy.source, copy.destination) if load else (copy.destination, copy.source)
+        argument = outside.argument
+        assert argument is not None
+        *outer, (bursts, *pitches) = copy.levels or ((1, 0, 0),)
+        far, near = pitches if load else reversed(pitches)
+        operations = []
+        for index in product(*(range(count) for count, _, _ in outer)):
+            steps = [sum(i * level[1 + side] for i, level in zip(index, outer, strict=True)) for side in (0, 1)]
+            there, here = steps if load else reversed(steps)
+            operations.append(
+                Transfer(
+                    pipe, load, argument, outside.address + there, far, inside.address + here, near, bursts, copy.length
+                )
+            )
+        sides = ((copy.source, 0, False), (copy.destination, 1, True))
+        accesses = tuple(
+            Access(BUFFER if pointer.argument is None else GlobalSpace.of(pointer.argument), *copy.reach(side), write)
+            for pointer, side, write in sides
+        )
+        self._add(node, node.mnemonic, pipe, tuple(operations), accesses)
+
+    def synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, event: int) -> None:
+        """Record a flag or a barrier."""
+        pipes = self.target.pipes
+        known = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
+        operation: Operation
+        names: tuple[str, ...]
+        match node:
+            case pto.SetFlag():
+                names, operation = (node.src.name, node.dst.name), SetFlag(node.src.name, node.dst.name, event)
+            case pto.WaitFlag():
+                names, operation = (node.src.name, node.dst.name), WaitFlag(node.dst.name, node.src.name, event)
+            case _:
+                names, operation = (node.pipe.name,), Barrier(node.pipe.name)
+        self._flags |= not isinstance(node, pto.Barrier)
+        if known.issuperset(names):
+            self._add(node, _WORDS[type(node)], operation.pipe, (operation,), ())
+        else:
+            self._refuse(f"{self.target.name} has no pipe {' or '.join(sorted({*names} - known))}")
+
+    def _add(
+        self,
+        node: pto.Operation,
+        text: str,
+        pipe: str,
+        operations: tuple[Operation, ...],
+        accesses: tuple[Access, ...],
+    ) -> None:
+        number = self._instructions.get(id(node))
+        if number is None:
+            number = self._instructions[id(node)] = len(self._nodes)
+            self._nodes.append(Instruction(text, pipe, node.span, mnemonic=text))
+        self._items.append(Lowered(number, Block(operations), accesses))
+
+    def _refuse(self, why: str) -> None:
+        self.untimed = self.untimed or why
+
+
+def _touched(scope: Scope) -> tuple[Access, ...]:
+    """Return what a launch touches in the buffer: from the first byte of its loads to the last, and of its stores."""
+    found = []
+    for kind in (Kind.LOAD, Kind.STORE):
+        spans = [
+            (issue.address, issue.address + issue.instruction.size)
+            for issue in issues(scope.body)
+            if issue.instruction.kind is kind and issue.instruction.size
+        ]
+        if spans:
+            first, last = min(start for start, _ in spans), max(end for _, end in spans)
+            found.append(Access(BUFFER, first, last, kind is Kind.STORE))
+    return tuple(found)

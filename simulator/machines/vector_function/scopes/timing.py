@@ -1,0 +1,232 @@
+"""How long a launch takes: its loops as the front end walks them, its instructions as the board places them.
+
+One rule for both engines and for the closed forms. Source: docs/reference/micro.md 6.2, 6.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from castsim.execution.dataflow.timing import TICKS, ticks
+from castsim.machines.vector_function.nest_plan import head_of
+from castsim.machines.vector_function.scopes.account import Account, ScopeTiming
+from castsim.machines.vector_function.scopes.board import Board
+from castsim.machines.vector_function.scopes.facts import ScopeFacts
+from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, issues
+from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
+from castsim.machines.vector_function.trip_timing import MemoryPath
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.timing import Cause
+
+
+def time_scope(scope: Scope, target: VectorFunctionTarget) -> ScopeTiming:
+    """Time one launch; the target has a latency for every instruction that computes."""
+    return _FrontEnd(ScopeFacts(target), scope).run()
+
+
+class _FrontEnd:
+    """One launch."""
+
+    def __init__(self, facts: ScopeFacts, scope: Scope) -> None:
+        self._facts = facts
+        self._scope = scope
+        self._account = Account()
+        readers = Counter(name for issue in issues(scope.body) for name in set(issue.reads))
+        self._board = Board(facts, dict(readers), self._account)
+        self._repeats = 0
+        """Loops around this place that have more than one trip."""
+
+    def run(self) -> ScopeTiming:
+        """Walk the scope and settle when it ends."""
+        function, account, board = self._facts.function, self._account, self._board
+        account.spend(Cause.FILL, function.startup)
+        self._begun = account.now
+        if any(isinstance(item, Loop) and _repeats(item) for item in self._scope.body):
+            account.spend(Cause.LOOP_TURNAROUND, account.now + function.setup)
+        board.begin_trip()
+        straight = _straight(self._scope.body)
+        self._head(straight)
+        self._updates(straight)
+        self._walk(self._scope.body)
+        cycles = function_end(board.completed, account.now, function.drain)
+        held = board.held
+        for cause, wait in (
+            (Cause.PORT, held.port),
+            (Cause.MEMORY_BANDWIDTH, held.path),
+            (Cause.BARRIER, held.barrier),
+            (Cause.BANK_CONFLICT, held.buffer),
+        ):
+            before = account.spans[-1].until if account.spans else 0
+            account.settle(cause, min(cycles, before + wait // TICKS), held.line)
+        account.settle(Cause.DRAIN, cycles, held.line)
+        return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used))
+
+    # ---------------------------------------------------------------------------------------------------------- loops
+
+    def _walk(self, items: Sequence[Item]) -> None:
+        for item in items:
+            if isinstance(item, Loop):
+                self._loop(item)
+            else:
+                self._board.step(item)
+
+    def _loop(self, loop: Loop) -> None:
+        """Walk a loop; one with a single trip is none."""
+        repeats = len(loop.trips) > 1
+        outermost = not self._repeats
+        if outermost and repeats:
+            self._open(loop)
+        self._repeats += repeats
+        innermost = loop.innermost
+        branches = repeats and innermost and self._branches(loop)
+        if branches:
+            self._branch(loop.line)
+        for number, trip in enumerate(loop.trips):
+            if innermost:
+                self._trip(trip, loop, repeats=repeats, branches=branches)
+                continue
+            if number:
+                self._turn(trip, loop.line)
+            self._walk(trip)
+        self._repeats -= repeats
+        if outermost and repeats:
+            self._begun = self._account.now
+            self._board.path = MemoryPath(0)
+            self._board.begin_trip()
+
+    def _open(self, loop: Loop) -> None:
+        """Set up an outermost loop: what a nest costs before its first trip, and the memory path of its lines."""
+        facts, account, board = self._facts, self._account, self._board
+        timing = facts.target.timing
+        if not loop.innermost:
+            account.spend(Cause.LOOP_TURNAROUND, account.now + facts.function.row_loop, loop.line)
+        else:
+            self._head([item for trip in loop.trips for item in trip if isinstance(item, Issue)])
+        self._updates(_first_trips(loop))
+        inner = _innermost(loop)
+        lines = sum(issue.instruction.kind is Kind.LOAD for issue in inner.trips[0] if isinstance(issue, Issue))
+        stores = any(isinstance(issue, Issue) and issue.instruction.kind is Kind.STORE for issue in inner.trips[0])
+        hold, opened = 0, None
+        if stores and lines == 2:
+            floor = timing.memory_floor["two_loads"]
+            around = timing.launch.startup_cycles + timing.access.store_cycles + timing.launch.drain_cycles
+            hold, opened = ticks(floor.trip_cycles), self._begun + ticks(floor.start_cycles - around)
+            board.used.add("timing.memory_floor.two_loads")
+        elif stores and lines == 1 and not loop.innermost and len(inner.trips) > 1:
+            hold = ticks(timing.memory_path.trip_cycles)
+            board.used.add("timing.memory_path")
+        board.path = MemoryPath(hold, opened)
+
+    def _updates(self, issued: Sequence[Issue]) -> None:
+        """Loads that advance their addresses themselves take longer to set up."""
+        updating = [each.instruction for each in issued if each.instruction.updates]
+        if updating:
+            self._board.used.add("timing.loads")
+            delay = len(updating) * ticks(self._facts.target.timing.loads.post_update_cycles)
+            self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + delay, updating[0].line)
+
+    def _head(self, issued: Sequence[Issue]) -> None:
+        """Unpacking loads outside of nested loops delay the start."""
+        loads = [issue for issue in issued if issue.instruction.unpacks]
+        if loads:
+            self._board.used.add("timing.unpack_head")
+            size = sum(issue.instruction.size for issue in loads)
+            delay = head_of(self._facts.target.timing.unpack_head, size)
+            line = loads[0].instruction.line
+            self._account.spend(Cause.BANK_CONFLICT, self._account.now + delay, line)
+
+    def _turn(self, trip: Sequence[Item], line: int) -> None:
+        """Go to the next row of a nest: its inner loop starts over."""
+        inner = next((_innermost(item) for item in trip if isinstance(item, Loop)), None)
+        if inner is None or len(inner.trips) == 1 or self._branches(inner):
+            return
+        loops = self._facts.target.timing.loops
+        between = row_turn(
+            ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), self._hold(inner.trips[0])
+        )
+        self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + between, line)
+
+    # ---------------------------------------------------------------------------------------------------------- trips
+
+    def _trip(self, trip: Sequence[Item], loop: Loop, *, repeats: bool, branches: bool) -> None:
+        """Send a trip; the front end is free for the next when its converts, loads and stores have been."""
+        account, board = self._account, self._board
+        if branches:
+            self._branch(loop.line)
+        begun = account.now
+        hold = 0
+        if repeats or self._repeats:
+            board.begin_trip()
+            hold = self._hold(trip)
+        if branches:  # its stores leave behind the branch
+            board.released = begun + hold + branch_rest(self._facts.function.branch, hold)
+        self._walk(trip)
+        line = trip[0].instruction.line if trip and isinstance(trip[0], Issue) else loop.line
+        if hold:
+            account.spend(Cause.BUSY, begun + busy_of_hold(hold), line)
+            account.spend(Cause.INITIATION_INTERVAL, begun + hold, line)
+        if branches:
+            rest = branch_rest(self._facts.function.branch, hold)
+            account.spend(Cause.SERIALISING_BRANCH, account.now + rest, loop.line)
+
+    def _branch(self, line: int) -> None:
+        account = self._account
+        account.spend(Cause.SERIALISING_BRANCH, account.now + self._facts.function.branch, line)
+
+    def _branches(self, loop: Loop) -> bool:
+        found = any(isinstance(item, Issue) and item.instruction.kind is Kind.SELECT for item in loop.trips[0])
+        if found:
+            self._board.used.add("timing.branch")
+        return found
+
+    def _hold(self, trip: Sequence[Item]) -> int:
+        """Return the ticks for which a trip keeps the front end: the serial port, its loads, its stores."""
+        timing = self._facts.target.timing
+        serial = loads = stores = 0
+        for item in trip:
+            if not isinstance(item, Issue):
+                continue
+            match item.instruction.kind:
+                case Kind.LOAD:
+                    loads += 1
+                case Kind.STORE:
+                    stores += 1
+                case Kind.COMPUTE:
+                    serial += self._facts.cost(item.instruction).serial
+        if not loads:
+            return serial
+        issue = max(-(-loads // timing.loads.per_cycle) * TICKS, stores * self._facts.function.store_interval)
+        return max(serial, issue)
+
+
+def _repeats(loop: Loop) -> bool:
+    """Whether it, or a loop inside of it, has more than one trip."""
+    return len(loop.trips) > 1 or any(isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip)
+
+
+def _innermost(loop: Loop) -> Loop:
+    """Return the first loop inside that has no other."""
+    for item in loop.trips[0]:
+        if isinstance(item, Loop):
+            return _innermost(item)
+    return loop
+
+
+def _first_trips(loop: Loop) -> list[Issue]:
+    """Return the instructions of the first trip of a loop, with those of the first trips inside of it."""
+    found: list[Issue] = []
+    for item in loop.trips[0]:
+        found += _first_trips(item) if isinstance(item, Loop) else [item]
+    return found
+
+
+def _straight(items: Sequence[Item]) -> list[Issue]:
+    """Return what stands in items themselves and in loops of theirs that have a single trip."""
+    found: list[Issue] = []
+    for item in items:
+        if isinstance(item, Issue):
+            found.append(item)
+        elif len(item.trips) == 1:
+            found += _straight(item.trips[0])
+    return found

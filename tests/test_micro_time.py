@@ -1,0 +1,102 @@
+"""Cycles of programs of vector instructions: the launch, the pipes around it, what has no cycles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from micro_cases import texts
+
+from castsim import run
+from castsim.isa.errors import EngineError
+from castsim.running.runs import Result
+
+FRAME = """module attributes {pto.target_arch = "a5"} {
+  func.func @k(%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>) attributes {pto.kernel} {
+    %o = arith.constant 0 : i64
+    %p = arith.constant 65536 : i64
+    %one = arith.constant 1 : i64
+    %length = arith.constant 4096 : i64
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = arith.constant 10 : index
+    %step = arith.constant 64 : index
+    %in = pto.castptr %o : i64 -> !pto.ptr<f32, ub>
+    %out = pto.castptr %p : i64 -> !pto.ptr<f32, ub>
+    pto.mte_gm_ub %x, %in, %o, %length nburst(%one, %length, %length)
+      : !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
+    pto.vecscope {
+      %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+BODY
+    }
+    pto.mte_ub_gm %out, %y, %length nburst(%one, %length, %length)
+      : !pto.ptr<f32, ub>, !pto.ptr<f32, gm>, i64, i64, i64, i64
+MORE
+    return
+  }
+}
+"""
+V = "!pto.vreg<64xf32>, !pto.mask<b32> -> !pto.vreg<64xf32>"
+TRIP = f"""%at = arith.muli %i, %step : index
+        %v = pto.vlds %in[%at] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
+        %w = pto.vabs %v, %m : {V}
+        pto.vsts %w, %out[%at], %m : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.mask<b32>"""
+LOOP = f"""      scf.for %i = %c0 to %n step %c1 {{
+        {TRIP}
+      }}"""
+
+
+def timed(tmp_path: Path, body: str, more: str = "", engine: str = "fast") -> Result:
+    file = tmp_path / "k.pto"
+    file.write_text(FRAME.replace("BODY", body).replace("MORE", more))
+    return run(file, timing_only=True, engine=engine)
+
+
+def launch(result: Result) -> int:
+    """Cycles of the launch."""
+    (operation,) = (each for each in result.timing.operations if each.pipe == "V")
+    return operation.end - operation.start
+
+
+def test_a_loop_of_a_program(tmp_path: Path) -> None:
+    # start 22, loop 2, load to use 6, vabs 5 - 3, store 9, drain 12, and nine more trips
+    assert launch(timed(tmp_path, LOOP)) == 22 + 2 + 6 + 2 + 9 + 12 + 9
+
+
+def test_without_flags_a_launch_waits_for_the_transfer(tmp_path: Path) -> None:
+    result = timed(tmp_path, LOOP)
+    ends = {each.pipe: (each.start, each.end) for each in result.timing.operations}
+    assert ends["MTE2"][1] <= ends["V"][0] < ends["V"][1] <= ends["MTE3"][0]
+
+
+def test_a_select_in_a_loop_branches(tmp_path: Path) -> None:
+    select = """%even = arith.cmpi eq, %i, %c0 : index
+        %which = arith.select %even, %c0, %c1 : index
+        """
+    straight, branching = (launch(timed(tmp_path, LOOP.replace(TRIP, text + TRIP))) for text in ("", select))
+    assert branching > straight + 39 * 20
+
+
+def test_an_empty_loop_costs_nothing(tmp_path: Path) -> None:
+    empty = LOOP.replace("to %n", "to %c0").replace("%i =", "%j =").replace(TRIP, "")
+    assert launch(timed(tmp_path, empty + "\n" + LOOP)) == launch(timed(tmp_path, LOOP))
+
+
+def test_what_no_text_states_has_no_cycles(tmp_path: Path) -> None:
+    within = (
+        "pto.mte_ub_ub %in, %out, %one nburst(%one, %o, %o) : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, i64, i64, i64, i64"
+    )
+    result = timed(tmp_path, LOOP, within)
+    assert "no cycles of pto.mte_ub_ub are known" in result.untimed
+    with pytest.raises(EngineError, match="mte_ub_ub"):
+        assert result.cycles
+
+
+@pytest.mark.parametrize("name", sorted(texts())[::29])
+def test_both_engines_agree_on_programs(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(texts()[name])
+    fast, event = (run(file, timing_only=True, engine=engine) for engine in ("fast", "event"))
+    assert not fast.untimed
+    assert (fast.cycles, fast.pipes, fast.timing.facts) == (event.cycles, event.pipes, event.timing.facts)
+    assert list(fast.timing.operations) == list(event.timing.operations)

@@ -1,0 +1,68 @@
+"""Kernels of tile operations written as micro programs: the cycles of the tile operation, or it is known why not."""
+
+from __future__ import annotations
+
+import pytest
+from a5_cases import A5, Shape
+from function_times import flat, function_of, padded, timed
+from function_works import function_of as function_of_work
+from function_works import lanewise
+from scope_works import Kernel
+
+from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.scopes import time_scope
+
+PAIRS = [(rule.src, rule.dst) for rule in A5.casts]
+FLAT, PADDED = (1, 5, 10), ((1, 3), (3, 1), (3, 3), (3, 10), (10, 10))
+PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences if each.elements is not None}
+"""Casts whose published cycles are those of other trips than the kernel text's."""
+
+
+def both(function: VectorFunction) -> tuple[int, int]:
+    """Cycles of the tile operation and of its instructions one by one."""
+    execution = timed(function).executions[0]
+    return execution.end - execution.start, time_scope(Kernel(function, A5).written(), A5).cycles
+
+
+def halves_rows(src: str, dst: str) -> bool:
+    """Whether row addresses are halved, for which a tile operation takes longer: the micro program has halved them."""
+    return any(fmt in ("e1m2", "e2m1") for fmt in (src, dst))
+
+
+def of_pair(src: str, dst: str, trips: int, rows: int = 0) -> VectorFunction:
+    elements = A5.elements_per_trip(src, dst, contiguous=not rows)
+    assert elements is not None
+    shape: Shape = padded(rows, trips * elements) if rows else flat(trips * elements)
+    return function_of(src, dst, shape)
+
+
+@pytest.mark.parametrize(("src", "dst"), PAIRS)
+@pytest.mark.parametrize("trips", FLAT)
+def test_casts_of_whole_tiles(src: str, dst: str, trips: int) -> None:
+    tile, micro = both(of_pair(src, dst, trips))
+    if (src, dst) in PROFILED:  # the head penalty goes by the bytes of the trips that were profiled
+        assert abs(micro - tile) in (0, 13, 26)
+    else:
+        assert tile == micro
+
+
+@pytest.mark.parametrize(("src", "dst"), PAIRS)
+@pytest.mark.parametrize(("rows", "trips"), PADDED)
+def test_casts_of_padded_tiles(src: str, dst: str, rows: int, trips: int) -> None:
+    tile, micro = both(of_pair(src, dst, trips, rows))
+    if halves_rows(src, dst) and trips > 1:
+        assert 0 <= tile - micro <= 2.5 * (rows - 1) + 1
+    else:
+        assert tile == micro
+
+
+@pytest.mark.parametrize(
+    "mnemonic", ["tadd", "tmul", "tmax", "tdiv", "tneg", "tmins", "trelu", "tabs", "texp", "tsqrt"]
+)
+@pytest.mark.parametrize("fmt", ["f32", "f16"])
+@pytest.mark.parametrize(("rows", "trips"), [(1, 1), (1, 5), (1, 20), (3, 1), (3, 3), (3, 10), (10, 3), (2, 20)])
+def test_elementwise_operations(mnemonic: str, fmt: str, rows: int, trips: int) -> None:
+    elements = 64 if fmt == "f32" else 128
+    tile, micro = both(function_of_work(lanewise(mnemonic, fmt, rows, trips * elements, (rows > 1) * elements // 2)))
+    # Where two loads and a store share bank groups for long, one cycle hangs on which of them asks first.
+    assert abs(tile - micro) <= (mnemonic in ("tmul", "tmax") and trips >= 10)
