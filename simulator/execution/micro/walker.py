@@ -109,9 +109,10 @@ class MicroWalker:
                 self._refuse(node)
 
     def _refuse(self, node: pto.Operation) -> None:
-        name = getattr(node, "mnemonic", type(node).__name__.lower())
+        span = node.span
+        named = span.text[span.column - 1 :][: span.length]
         raise IllegalError(
-            f"pto.{name} in a function of vector instructions: known, not modelled", span=node.span,
+            f"{named} in a function of vector instructions: known, not modelled", span=span,
             legal=("a function of tile operations alone", "one of vector instructions alone"),
         )  # fmt: skip
 
