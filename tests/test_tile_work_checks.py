@@ -72,7 +72,7 @@ CASES = [
     (statement("tsel", [NARROW, WIDE, WIDE, T], WIDE.__class__("q", "f32", 8, 512, 98304)), TileError, "valid region", ()),
     # layout
     (statement("texp", [COLUMN], COLUMN), TileError, "texp: tile %c is column-major", ("blayout=row_major",)),
-    (statement("trowexpand", [COLUMN], D), TileError, "trowexpand: tile %c is column-major", ()),
+    (statement("trowexpand", [COLUMNS], D), TileError, "trowexpand: tile %e is column-major", ()),
     # scratch
     (statement("trowmin", [F, SMALL], COLUMN), TileError, "tmp tile of the type and valid region of %f", ()),
     (statement("trowexpandmul", [F, COLUMN, SMALL], D), ScratchError, "tmp %s has 32 bytes, trowexpandmul needs 256", ()),
