@@ -290,21 +290,9 @@ def _read_own(reader: PtoReader) -> tuple[str, Type]:
     return name, kind
 
 
-def _read_typed_values(reader: PtoReader, statement: Statement) -> tuple[tuple[str, ...], tuple[Type, ...]]:
-    """Read `[%a, %b : T0, T1]`."""
+def _typed_values(reader: PtoReader, statement: Statement) -> tuple[tuple[str, ...], tuple[Type, ...]]:
     statement.no_result(reader)
-    if reader.kinds[reader.position] is not TokenKind.VALUE:
-        return (), ()
-    uses = [reader.operand()]
-    while reader.take(","):
-        uses.append(reader.operand())
-    reader.expect(":")
-    types = reader.types()
-    if len(types) != len(uses):
-        raise reader.error(f"{len(uses)} values with {len(types)} types", types[-1][1])
-    for use, (kind, index) in zip(uses, types, strict=True):
-        reader.check_use(use, kind, index)
-    return tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
+    return reader.typed_values()
 
 
 def _read_call(reader: PtoReader, statement: Statement) -> Operation:
@@ -330,11 +318,11 @@ def _read_call(reader: PtoReader, statement: Statement) -> Operation:
 
 
 def _read_yield(reader: PtoReader, statement: Statement) -> Operation:
-    return Yield(*_read_typed_values(reader, statement), span=statement.span)
+    return Yield(*_typed_values(reader, statement), span=statement.span)
 
 
 def _read_return(reader: PtoReader, statement: Statement) -> Operation:
-    return Return(*_read_typed_values(reader, statement), span=statement.span)
+    return Return(*_typed_values(reader, statement), span=statement.span)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -215,6 +215,25 @@ class PtoReader:
             found.append((self.type(), index))
         return found
 
+    def typed_values(self) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+        """Take `%a, %b : T0, T1`, or nothing; return names and types, which are those of the definitions.
+
+        Raises:
+            ReadError: values and types differ in number, or a type is not that of the definition.
+        """
+        if self.kinds[self.position] is not TokenKind.VALUE:
+            return (), ()
+        uses = [self.operand()]
+        while self.take(","):
+            uses.append(self.operand())
+        self.expect(":")
+        types = self.types()
+        if len(types) != len(uses):
+            raise self.error(f"{len(uses)} values with {len(types)} types", types[-1][1])
+        for use, (kind, index) in zip(uses, types, strict=True):
+            self.check_use(use, kind, index)
+        return tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
+
     def type_list(self) -> tuple[Type, ...]:
         """Take the types of results: one, or any number in parentheses."""
         if self.take("("):

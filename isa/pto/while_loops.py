@@ -71,19 +71,7 @@ def read_condition(reader: PtoReader, statement: Statement) -> Operation:
     condition = reader.operand()
     reader.check_use(condition, _I1)
     reader.expect(")")
-    uses: list[_Use] = []
-    types: list[tuple[Type, int]] = []
-    if reader.kinds[reader.position] is TokenKind.VALUE:
-        uses.append(reader.operand())
-        while reader.take(","):
-            uses.append(reader.operand())
-        reader.expect(":")
-        types = reader.types()
-        if len(types) != len(uses):
-            raise reader.error(f"{len(uses)} values with {len(types)} types", types[-1][1])
-    for use, (kind, index) in zip(uses, types, strict=True):
-        reader.check_use(use, kind, index)
-    names, kinds = tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
+    names, kinds = reader.typed_values()
     return Condition(condition[0], names, kinds, span=statement.span)
 
 
