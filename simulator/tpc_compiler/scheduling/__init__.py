@@ -1,0 +1,7 @@
+"""Scheduling of assembly text: virtual registers to real ones, one instruction a line to bundles."""
+
+from __future__ import annotations
+
+from castsim.tpc_compiler.scheduling.scheduler import Length, Scheduled, schedule
+
+__all__ = ["Length", "Scheduled", "schedule"]

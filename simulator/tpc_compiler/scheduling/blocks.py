@@ -1,0 +1,148 @@
+"""Basic blocks of a text, its loops, and which block may follow which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc import LabelUse, Register, TpcInstruction
+from castsim.isa.tpc.program import File
+from castsim.machines.vliw.registers import is_constant
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.scheduling.operations import Operation
+
+_JUMPS = ("jmpr", "jmpa")
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """Instructions that are executed one after the other; `end` is the one that decides what follows, if any."""
+
+    labels: list[str] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    end: Operation | None = None
+
+    @property
+    def all(self) -> list[Operation]:
+        """The instructions with the last one."""
+        return [*self.operations, *([self.end] if self.end else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLoop:
+    """A hardware loop: the block that LOOP ends, the first block of the body, the first behind it, the depth."""
+
+    head: int
+    start: int
+    end: int
+    depth: int
+
+    def holds(self, block: int) -> bool:
+        """Whether a block belongs to the body."""
+        return self.start <= block < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step from one block to another; `back` if it begins another trip of a hardware loop."""
+
+    first: int
+    second: int
+    back: bool = False
+
+
+class Shape:
+    """The blocks of a text with their loops and steps.
+
+    Raises:
+        IllegalError: loops that cross or are nested too deep.
+    """
+
+    def __init__(self, blocks: list[Block], target: VliwTarget) -> None:
+        self.blocks = blocks
+        self._target = target
+        self._at = {label: number for number, block in enumerate(blocks) for label in block.labels}
+        self.loops = self._loops()
+        self.steps = tuple(step for number in range(len(blocks)) for step in self._behind(number))
+        self.into: tuple[tuple[Step, ...], ...] = tuple(
+            tuple(step for step in self.steps if step.second == number) for number in range(len(blocks))
+        )
+
+    def iterator(self, loop: BlockLoop) -> str:
+        """Return the register that counts a loop."""
+        sizes = self._target.registers
+        return str(Register(File.S, sizes.S - sizes.loop_iterators + loop.depth))
+
+    def goal(self, jump: Operation) -> int:
+        """Return the block that a jump goes to."""
+        return self._at[_goal(jump.instruction, "src_a")]
+
+    def _loops(self) -> tuple[BlockLoop, ...]:
+        ranges = []
+        for number, block in enumerate(self.blocks):
+            if block.end is not None and block.end.mnemonic == "loop":
+                ranges.append((number, number + 1, self._at[_goal(block.end.instruction, "end")]))
+        found = []
+        for head, start, end in ranges:
+            outside = [(s, e) for _, s, e in ranges if s <= head < e]
+            operation = self.blocks[head].end
+            assert operation is not None
+            limit = self._target.registers.loop_iterators
+            if len(outside) >= limit:
+                message = f"loops are nested {len(outside) + 1} deep; there are {limit} iterators"
+                raise IllegalError(message, span=operation.span)
+            if any(end > e for _, e in outside):
+                raise IllegalError("the loop ends behind the loop around it", span=operation.span)
+            found.append(BlockLoop(head, start, end, len(outside)))
+        return tuple(found)
+
+    def _behind(self, number: int) -> list[Step]:
+        end = self.blocks[number].end
+        found: list[Step] = []
+        if end is None:
+            return self._arrivals(number, number + 1)
+        if end.mnemonic == "halt":
+            return []
+        if end.mnemonic == "loop":
+            loop = next(each for each in self.loops if each.head == number)
+            return [Step(number, loop.start), *self._arrivals(number, loop.end)]
+        found = self._arrivals(number, self._at[_goal(end.instruction, "src_a")])
+        predicate = end.instruction.predicate
+        sure = predicate is None or (is_constant(predicate.register) and not predicate.inverted)
+        return found if sure else [*found, *self._arrivals(number, number + 1)]
+
+    def _arrivals(self, number: int, following: int) -> list[Step]:
+        """Return where a step leads: the end of a body leads to its start and on to what follows."""
+        ending = sorted((each for each in self.loops if each.end == following), key=lambda each: -each.depth)
+        found = [Step(number, loop.start, back=True) for loop in ending if loop.holds(number)]
+        return [*found, *([Step(number, following)] if following < len(self.blocks) else [])]
+
+
+def blocks_of(operations: list[Operation], labels: dict[int, list[str]]) -> list[Block]:
+    """Cut a text at labels (by the number of the instruction that they stand before) and behind ends of blocks.
+
+    The last block is empty or ends the program; behind LOOP, a jump and HALT always begins a block.
+    """
+    found = [Block()]
+    for number, operation in enumerate(operations):
+        if number in labels:
+            found.append(Block(labels[number]))
+        if operation.ends_block:
+            found[-1].end = operation
+            found.append(Block())
+        else:
+            found[-1].operations.append(operation)
+    if len(operations) in labels:
+        found.append(Block(labels[len(operations)]))
+    return found
+
+
+def _goal(instruction: TpcInstruction, role: str) -> str:
+    label = instruction.operand(role)
+    assert isinstance(label, LabelUse)
+    return label.name
+
+
+def is_jump(operation: Operation) -> bool:
+    """Whether an instruction is a jump."""
+    return operation.mnemonic in _JUMPS
