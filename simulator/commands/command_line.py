@@ -31,6 +31,7 @@ COMMANDS = (
     "latency",
     "asm",
     "disasm",
+    "schedule",
     "builtin",
     "compiled",
     "unswizzle",

@@ -109,7 +109,7 @@ class _Scheduler:
         self._blocks = blocks_of(written, labels)
         self._shape = Shape(self._blocks, target)
         check_defined(self._shape, self._operations, self._declared)
-        self._removed = without_unread(self._blocks, self._operations)
+        self._removed = without_unread(self._shape, self._operations)
         self._placer = self._new_placer(self._shape)
 
     @staticmethod

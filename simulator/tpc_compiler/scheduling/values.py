@@ -54,34 +54,54 @@ def _undefined(operation: Operation, unit: Unit, operations: Operations, known: 
     return ReadError(message, span=operation.span, legal=(f"an instruction before that writes {shown}", *legal))
 
 
-def without_unread(blocks: Sequence[Block], operations: Operations) -> list[Operation]:
-    """Take out instructions whose only results are virtual registers that no instruction reads; return them."""
+def without_unread(shape: Shape, operations: Operations) -> list[Operation]:
+    """Take out instructions whose only results are virtual registers that nothing reads later; return them."""
     removed: list[Operation] = []
     while True:
-        read: set[Unit] = set()
-        for block in blocks:
-            for operation in block.all:
-                own = {unit for c in operations.touched(operation).writes if (unit := unit_of_cell(c)) is not None}
-                seen = {unit for c in operations.touched(operation).reads if (unit := unit_of_cell(c)) is not None}
-                read |= seen - own
-        found = [
-            operation for block in blocks for operation in block.operations if _unread(operation, operations, read)
-        ]
-        if not found:
-            return removed
-        removed += found
-        gone = set(found)
-        for block in blocks:
-            block.operations = [each for each in block.operations if each not in gone]
+        behind = _live_behind(shape, operations)
+        gone: list[Operation] = []
+        for number, block in enumerate(shape.blocks):
+            live = set(behind[number])
+            for operation in reversed(block.all):
+                if _unread(operation, operations, live):
+                    gone.append(operation)
+                else:
+                    live = _before(operation, operations, live)
+        if not gone:
+            return sorted(removed, key=lambda each: (each.span.line, each.span.column))
+        removed += gone
+        left = set(gone)
+        for block in shape.blocks:
+            block.operations = [each for each in block.operations if each not in left]
 
 
-def _unread(operation: Operation, operations: Operations, read: Set[Unit]) -> bool:
-    plan = operations.first(operation)
-    writes = operations.touched(operation).writes
-    units = {unit_of_cell(cell) for cell in writes}
-    if not writes or drawn(plan) or None in units:
+def _live_behind(shape: Shape, operations: Operations) -> list[set[str]]:
+    """Return the virtual cells that some path behind each block reads."""
+    behind: list[set[str]] = [set() for _ in shape.blocks]
+    waiting = list(range(len(shape.blocks)))
+    while waiting:
+        number = waiting.pop()
+        live = set(behind[number])
+        for operation in reversed(shape.blocks[number].all):
+            live = _before(operation, operations, live)
+        for step in shape.into[number]:
+            if not live <= behind[step.first]:
+                behind[step.first] |= live
+                waiting.append(step.first)
+    return behind
+
+
+def _before(operation: Operation, operations: Operations, live: set[str]) -> set[str]:
+    touched = operations.touched(operation)
+    found = (live - (touched.writes - touched.old)) | touched.reads
+    return found | (touched.old & live)
+
+
+def _unread(operation: Operation, operations: Operations, live: Set[str]) -> bool:
+    touched = operations.touched(operation)
+    if not touched.writes or drawn(operations.first(operation)) or operation.ends_block:
         return False
-    return read.isdisjoint(unit for unit in units if unit is not None)
+    return live.isdisjoint(touched.writes) and all(unit_of_cell(cell) is not None for cell in touched.writes)
 
 
 def mark_fresh(block: Block, operations: Operations) -> None:

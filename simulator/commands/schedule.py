@@ -1,0 +1,26 @@
+"""FILE holds one instruction a line, without slots; registers may be virtual: %v.NAME, %s.NAME, %i.NAME, %ad.NAME,
+%vp.NAME, %sp.NAME, pairs %d.NAME and %z.NAME, quads %a.NAME. Labels, loops and declarations are as in any program. The
+result is a program in bundles: on standard output, or in a file by -o; what is said of it goes to standard error. It
+does what the lines do one after the other, and is never longer than with a NOP for every bundle of waiting.
+
+examples:
+  castsim schedule kernel.tpc --target gaudi2
+  castsim schedule kernel.tpc -o packed.tpc --json -
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from castsim.commands.limits import declare_statements
+
+SUMMARY = "assembly of one instruction a line to bundles, with registers for virtual ones"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `schedule`."""
+    add = parser.add_argument
+    add("file", metavar="FILE", help="assembly text of one instruction a line; - reads standard input")
+    add("--target", metavar="T", help="name or path of a target description; default: the one the text declares")
+    add("-o", "--out", metavar="FILE", help="write the program to FILE")
+    declare_statements(parser)

@@ -1,0 +1,219 @@
+"""Random texts of one instruction a line, and what they mean when executed one instruction after the other.
+
+The sequential meaning is found without the scheduler: every virtual register gets a register of its own, every
+instruction a bundle of its own, and so many empty bundles follow that all results have landed.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+
+from castsim.isa.tpc import print_program
+from castsim.machines.vliw.assembled import Ran, assemble, execute
+from castsim.targets import load_target
+from castsim.targets.vliw import VliwTarget
+
+GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
+ROWS = 24
+_EMPTY = 16
+_FIRST = {"v": 0, "s": 0, "i": 0, "vp": 1, "sp": 1, "d": 30, "a": 32, "z": 20}
+_NAME = re.compile(r"%(vp|sp|[vsidaz])\.(\w+)(?:\.(\d))?")
+
+
+@cache
+def target_of(generation: str) -> VliwTarget:
+    found = load_target(generation)
+    assert isinstance(found, VliwTarget)
+    return found
+
+
+class Writer:
+    """Writes one random text. Names of virtual registers are used again and again, as people do."""
+
+    def __init__(self, seed: int, generation: str) -> None:
+        self.rng = random.Random(seed)
+        self.generation = generation
+        self.lines: list[str] = []
+        self.vectors = ["x0"]
+        self.predicates: list[str] = []
+        self.masks: list[str] = []
+        self.stored = 0
+
+    def text(self) -> str:
+        rng = self.rng
+        head = [
+            f"// castsim: target {self.generation}",
+            f"// castsim: tensor 0 x in f32 [64, {ROWS}]",
+            f"// castsim: tensor 1 y out i32 [64, {ROWS}]",
+            "// castsim: vlm 0x0 m in u32 [64, 8]",
+            "// castsim: vlm 0x1000 n inout u32 [64, 8]",
+            "// castsim: reg %s.one = 0x3f800000",
+            f"// castsim: reg %s.k = {rng.randint(1, 9)}",
+            "// castsim: reg %i.in = [0, 0, 0, 0, 0]",
+            "// castsim: reg %i.out = [0, 0, 0, 0, 0]",
+            "// castsim: reg S3 = 0x40200000",
+        ]
+        self.lines = []
+        self.load("x0")
+        self.block(rng.randint(2, 14))
+        for number in range(rng.choice((0, 1, 1, 2))):
+            self.loop(number, 0)
+            if rng.random() < 0.4:
+                self.skip(number)
+            self.block(rng.randint(0, 6))
+        self.store()
+        return "\n".join([*head, *self.lines, "halt", ""])
+
+    def add(self, line: str) -> None:
+        self.lines.append(line)
+
+    def fresh(self) -> str:
+        name = self.rng.choice([*self.vectors, f"t{self.rng.randrange(9)}"])
+        if name not in self.vectors:
+            self.vectors.append(name)
+        return name
+
+    def load(self, name: str) -> None:
+        if self.rng.random() < 0.5:
+            self.add(f"ld_tnsr %v.{name}, 0x0, %i.in")
+            self.add("add.i32 b00010 %i.in, 0x1, %i.in")
+        else:
+            place = self.rng.choice((0, 0x100, 0x200, 0x1000, 0x1100))
+            goya = self.generation == "goya"
+            self.add(f"ld_l_v %v.{name}, {f'{place:#x}, %s.zero' if goya else f'{place:#x}'}")
+        if name not in self.vectors:
+            self.vectors.append(name)
+
+    def store(self) -> None:
+        value = self.rng.choice(self.vectors)
+        if self.rng.random() < 0.6:
+            self.add(f"st_tnsr 0x1, %i.out, %v.{value}")
+            self.add("add.i32 b00010 %i.out, 0x1, %i.out")
+        else:
+            place = self.rng.choice((0x1000, 0x1100, 0x1200))
+            goya = self.generation == "goya"
+            self.add(f"st_l_v {f'{place:#x}, %s.zero' if goya else f'{place:#x}'}, %v.{value}")
+
+    def block(self, size: int) -> None:
+        for _ in range(size):
+            self.one()
+
+    def one(self) -> None:
+        rng, pick = self.rng, lambda: f"%v.{rng.choice(self.vectors)}"
+        kind = rng.randrange(14)
+        guard = ""
+        if self.predicates and rng.random() < 0.25:
+            guard = f", {rng.choice(('', '!'))}%sp.{rng.choice(self.predicates)}"
+        elif self.masks and rng.random() < 0.2:
+            guard = f", {rng.choice(('', '!'))}%vp.{rng.choice(self.masks)}"
+        a, b = pick(), pick()
+        if kind < 2:
+            self.load(self.fresh())
+        elif kind < 4:
+            self.store()
+        elif kind < 7:
+            other = rng.choice((b, "%s.one", "S3"))
+            keep = rng.choice(self.vectors) if guard else self.fresh()
+            self.add(f"{rng.choice(('add', 'mul', 'sub', 'max'))}.f32 %v.{keep}, {a}, {other}{guard}")
+        elif kind == 7:
+            keep = rng.choice(self.vectors) if guard else self.fresh()
+            self.add(f"{rng.choice(('add.i32', 'xor.i32', 'and.i32', 'or.i32'))} %v.{keep}, {a}, {b}{guard}")
+        elif kind == 8:
+            keep = rng.choice(self.vectors) if guard else self.fresh()
+            self.add(f"convert.f32 target_type=int32 {rng.choice(('rhne', 'rz'))} %v.{keep}, {a}{guard}")
+        elif kind == 9:
+            name = f"p{rng.randrange(3)}"
+            self.add(f"cmp_less.i32 %sp.{name}, %s.k, {rng.randint(0, 9):#x}")
+            self.predicates = sorted({*self.predicates, name})
+        elif kind == 10:
+            name = f"m{rng.randrange(3)}"
+            self.add(f"cmp_less.f32 %vp.{name}, {a}, {b}")
+            self.masks = sorted({*self.masks, name})
+        elif kind == 11:
+            self.add(f"add.i32 %s.k, %s.k, {rng.randint(1, 5):#x}")
+        elif kind == 12:
+            keep = self.fresh()
+            self.add(f"convert.f32 target_type=int16 rhne %v.{keep}, {a}" if self.generation == "goya"
+                     else f"convert.f32 target_type=int16 lane_sel=0 rhne %v.{keep}, {a}")  # fmt: skip
+        else:
+            keep = self.fresh()
+            self.add(f"mov %v.{keep}, {a}" if rng.random() < 0.5 else f"mov.f32 %v.{keep}, %s.one")
+
+    def loop(self, number: int, depth: int) -> None:
+        trips = self.rng.randint(1, 5)
+        label = f"End{number}_{depth}"
+        self.add(f"loop 0, {trips}, 1, <, {label}")
+        self.block(self.rng.randint(1, 8))
+        if depth < 1 and self.rng.random() < 0.25:
+            self.loop(number, depth + 1)
+        self.block(self.rng.randint(0, 5))
+        self.store()
+        self.add(f"{label}:")
+
+    def skip(self, number: int) -> None:
+        if not self.predicates:
+            return
+        self.add(f"jmpr Skip{number}, %sp.{self.rng.choice(self.predicates)}")
+        known = list(self.vectors), list(self.masks), list(self.predicates)
+        self.block(self.rng.randint(1, 5))
+        self.vectors, self.masks, self.predicates = known
+        self.add(f"Skip{number}:")
+
+
+def random_text(seed: int, generation: str) -> str:
+    """A random text; what it needs of zeros is declared."""
+    text = Writer(seed, generation).text()
+    return text.replace("// castsim: reg S3", "// castsim: reg %s.zero = 0\n// castsim: reg S3", 1)
+
+
+def sequential(text: str) -> str:
+    """The same text with real registers and a long wait behind every instruction."""
+    numbers: dict[tuple[str, str], int] = {}
+
+    def real(found: re.Match[str]) -> str:
+        file, name = found[1], found[2]
+        root = {"d": "v", "a": "v", "z": "s"}.get(file, file)
+        size = {"d": 2, "z": 2, "a": 4}.get(file, 1)
+        if (root, name) not in numbers:
+            start = _FIRST[file] if size > 1 else _FIRST[root]
+            taken = [n for (f, _), n in numbers.items() if f == root]
+            number = next(n for n in range(start, 40, max(size, 1)) if n not in taken and (root, n) != ("s", 3))
+            numbers[root, name] = number
+        return f"{file.upper()}{numbers[root, name] + int(found[3] or 0)}"
+
+    lines = []
+    for line in text.splitlines():
+        shown = _NAME.sub(real, line)
+        if line.startswith("//") or line.endswith(":") or not line.strip():
+            lines.append(shown)
+        elif line == "halt":
+            lines.append("nop; halt; halt; nop")
+        else:
+            lines += [shown, *["nop; nop; nop; nop"] * _EMPTY]
+    return "\n".join(lines) + "\n"
+
+
+def inputs(seed: int) -> Mapping[str, np.ndarray]:  # type: ignore[type-arg]
+    """Random inputs of a text."""
+    rng = np.random.default_rng(seed)
+    return {
+        "x": (rng.standard_normal((ROWS, 64)) * 100).astype(np.float32),
+        "m": rng.integers(0, 1 << 32, (8, 64), np.uint32),
+        "n": rng.integers(0, 1 << 32, (8, 64), np.uint32),
+    }
+
+
+def ran(text: str, generation: str, seed: int) -> Ran:
+    """Run a text in bundles, in the checked mode."""
+    assembled = assemble(text, "<random>", target_of(generation), {})
+    known = assembled.arguments
+    given = {name: each for name, each in inputs(seed).items() if name in known}
+    return execute(assembled, given, values=True, checked=True, max_bundles=10**6)
+
+
+__all__ = ["GENERATIONS", "inputs", "print_program", "ran", "random_text", "sequential", "target_of"]
