@@ -23,4 +23,5 @@ def declare(parser: ArgumentParser) -> None:
     add("file", metavar="FILE", help="assembly text of one instruction a line; - reads standard input")
     add("--target", metavar="T", help="name or path of a target description; default: the one the text declares")
     add("-o", "--out", metavar="FILE", help="write the program to FILE")
+    add("--longer-text", action="store_true", help="pipeline loops even where that makes the text longer than padded")
     declare_statements(parser)

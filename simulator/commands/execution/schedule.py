@@ -23,7 +23,7 @@ def execute(options: Namespace) -> Outcome:
     """
     file, text = read_assembly(options.file, "schedule", "is scheduled by `castsim run` itself")
     target = chosen_target(text, file, options.target)
-    found = schedule(text, file, target, statements_of(options))
+    found = schedule(text, file, target, statements_of(options), longer=options.longer_text)
     written = write_out(options.out, found.text.encode(), options.file)
     document = {
         "file": file,

@@ -25,7 +25,7 @@ from castsim.tpc_compiler.scheduling.distances import Distances
 from castsim.tpc_compiler.scheduling.names import Unit, unit_of
 from castsim.tpc_compiler.scheduling.operations import Operation, Operations, mapped
 from castsim.tpc_compiler.scheduling.placing import Placed, Placer, Policy
-from castsim.tpc_compiler.scheduling.pipelining import Pipelined, pipelined
+from castsim.tpc_compiler.scheduling.pipelining import pipelined
 from castsim.tpc_compiler.scheduling.settling import Schedule, place_all
 from castsim.tpc_compiler.scheduling.source import SequentialProgram, Written, read_sequential
 from castsim.tpc_compiler.scheduling.values import check_defined, mark_fresh, renamed, without_unread
@@ -71,21 +71,27 @@ class _Candidate:
     schedule: Schedule
 
 
-def schedule(text: str, file: str, target: VliwTarget, max_statements: int = MAX_STATEMENTS) -> Scheduled:
+def schedule(
+    text: str, file: str, target: VliwTarget, max_statements: int = MAX_STATEMENTS, *, longer: bool = False
+) -> Scheduled:
     """Schedule a text of one instruction a line.
+
+    The program is never longer than padded, neither in its text nor in the bundles that it issues; `longer` allows a
+    longer text where the program issues fewer.
 
     Raises:
         ReadError: a line that cannot be read, a text with bundles, a virtual register that nothing has written.
         IllegalError: an instruction that the target lacks; more virtual registers live than a file has.
         LimitError: more instructions than `max_statements`.
     """
-    return _Scheduler(read_sequential(text, file, target, max_statements), target).best()
+    return _Scheduler(read_sequential(text, file, target, max_statements), target, longer=longer).best()
 
 
 class _Scheduler:
     """Schedules one text."""
 
-    def __init__(self, source: SequentialProgram, target: VliwTarget) -> None:
+    def __init__(self, source: SequentialProgram, target: VliwTarget, *, longer: bool) -> None:
+        self._longer = longer
         self._source = source
         self._target = target
         self._operations = Operations(target, source.names)
@@ -142,7 +148,7 @@ class _Scheduler:
         for candidate in self._candidates(padded):
             result = self._finished(candidate)
             if isinstance(result, Scheduled):
-                if found is None or _key(result.length) < _key(found.length):
+                if found is None or (self._within(result.length, padding) and _key(result.length) < _key(found.length)):
                     found = result
             elif refusal is None:
                 refusal = result
@@ -166,14 +172,9 @@ class _Scheduler:
                 yield _Candidate("list", shape, schedule)
         if best is None or size > _SMALL:
             return
-        most = sum(each.length for each in padded)
-        lengths = [each.length for each in best]
-        for each in pipelined(blocks, shape, lengths, most, self._operations, self._new_placer):
-            yield self._of_pipeline(each)
-
-    @staticmethod
-    def _of_pipeline(found: Pipelined) -> _Candidate:
-        return _Candidate("pipelined", found.shape, found.schedule)
+        most = None if self._longer else sum(each.length for each in padded)
+        for each in pipelined(blocks, most, self._operations, self._new_placer):
+            yield _Candidate("pipelined", each.shape, each.schedule)
 
     @staticmethod
     def _no_longer(schedule: Schedule, padded: Schedule) -> bool:
@@ -188,6 +189,12 @@ class _Scheduler:
             found.end = changed.pop()
         found.operations = changed
         return found
+
+    def _within(self, length: Length, padding: Length) -> bool:
+        """Whether a program is as short as is asked for, in its text and when it runs."""
+        if length.executed is None or padding.executed is None:
+            return length.static <= padding.static
+        return (self._longer or length.static <= padding.static) and length.executed <= padding.executed
 
     # ------------------------------------------------------------------------------------------------- one candidate
 

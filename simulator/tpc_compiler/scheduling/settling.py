@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from castsim.isa.tpc import Slot
 from castsim.isa.tpc.forms import TENSORS
-from castsim.tpc_compiler.scheduling.blocks import BlockLoop, Shape, is_jump
+from castsim.tpc_compiler.scheduling.blocks import Block, BlockLoop, Shape, is_jump
 from castsim.tpc_compiler.scheduling.placing import Entering, Placed, Placer, Policy
 
 _MOST_ROUNDS = 2000
@@ -15,10 +15,15 @@ Schedule = list[Placed]
 """The blocks of a text in bundles."""
 
 
-def place_all(shape: Shape, placer: Placer, policies: Sequence[Policy]) -> Schedule:
-    """Place every block, each by its policy, and keep all distances between blocks."""
+def place_all(
+    shape: Shape, placer: Placer, policies: Sequence[Policy], fixed: Mapping[Block, Placed] | None = None
+) -> Schedule:
+    """Place every block, each by its policy but those that have their places; keep all distances between blocks."""
     placed: list[Placed | None] = [None] * len(shape.blocks)
     for number, block in enumerate(shape.blocks):
+        if fixed is not None and block in fixed:
+            placed[number] = fixed[block]
+            continue
         entering = list(entering_block(shape, placed, number, placer))
         placed[number] = placer.place(block, entering, policies[number])
     found = [each for each in placed if each is not None]
