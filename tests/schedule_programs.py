@@ -13,7 +13,6 @@ from functools import cache
 
 import numpy as np
 
-from castsim.isa.tpc import print_program
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
@@ -42,7 +41,7 @@ class Writer:
         self.vectors = ["x0"]
         self.predicates: list[str] = []
         self.masks: list[str] = []
-        self.stored = 0
+        self.depth = 0
 
     def text(self) -> str:
         rng = self.rng
@@ -54,6 +53,7 @@ class Writer:
             "// castsim: vlm 0x1000 n inout u32 [64, 8]",
             "// castsim: reg %s.one = 0x3f800000",
             f"// castsim: reg %s.k = {rng.randint(1, 9)}",
+            f"// castsim: reg %s.mode = {rng.choice((0, 2))}",
             "// castsim: reg %i.in = [0, 0, 0, 0, 0]",
             "// castsim: reg %i.out = [0, 0, 0, 0, 0]",
             "// castsim: reg S3 = 0x40200000",
@@ -65,6 +65,8 @@ class Writer:
             self.loop(number, 0)
             if rng.random() < 0.4:
                 self.skip(number)
+            if rng.random() < 0.25:
+                self.back(number)
             self.block(rng.randint(0, 6))
         self.store()
         return "\n".join([*head, *self.lines, "halt", ""])
@@ -105,7 +107,7 @@ class Writer:
 
     def one(self) -> None:
         rng, pick = self.rng, lambda: f"%v.{rng.choice(self.vectors)}"
-        kind = rng.randrange(14)
+        kind = rng.randrange(18)
         guard = ""
         if self.predicates and rng.random() < 0.25:
             guard = f", {rng.choice(('', '!'))}%sp.{rng.choice(self.predicates)}"
@@ -126,7 +128,13 @@ class Writer:
         elif kind == 8:
             keep = rng.choice(self.vectors) if guard else self.fresh()
             self.add(f"convert.f32 target_type=int32 {rng.choice(('rhne', 'rz'))} %v.{keep}, {a}{guard}")
-        elif kind == 9:
+        else:
+            self.other(kind, a, b)
+
+    def other(self, kind: int, a: str, b: str) -> None:
+        """Predicates, masks, scalars, state, copies."""
+        rng = self.rng
+        if kind == 9:
             name = f"p{rng.randrange(3)}"
             self.add(f"cmp_less.i32 %sp.{name}, %s.k, {rng.randint(0, 9):#x}")
             self.predicates = sorted({*self.predicates, name})
@@ -140,19 +148,73 @@ class Writer:
             keep = self.fresh()
             self.add(f"convert.f32 target_type=int16 rhne %v.{keep}, {a}" if self.generation == "goya"
                      else f"convert.f32 target_type=int16 lane_sel=0 rhne %v.{keep}, {a}")  # fmt: skip
+        elif kind == 13:
+            self.state(a)
+        elif kind == 14:
+            self.scalar()
+        elif kind == 15 and self.generation != "goya":
+            self.add(f"convert.bf16 all_lanes target_type=fp32 rhne %d.q, {a}")
+            self.add(f"add.f32 %v.{self.fresh()}, %v.q.0, %v.q.1")
+        elif kind == 16 and self.depth:
+            kinds = ("add.i32 %s.k, %s.k, S32", "mov.f32 %v.x0, S32", "st_l 0x20, S32")
+            self.add(rng.choice(kinds))
         else:
             keep = self.fresh()
             self.add(f"mov %v.{keep}, {a}" if rng.random() < 0.5 else f"mov.f32 %v.{keep}, %s.one")
+
+    def state(self, value: str) -> None:
+        """Random numbers and the rounding register."""
+        old = self.generation == "goya"
+        kinds = ["csr", "lfsr"] if old else ["csr", "lfsr", "sr", "sr"]
+        kind = self.rng.choice(kinds)
+        if kind == "lfsr":
+            self.add(f"mov LFSR, {value}")
+        elif kind == "sr":
+            name = self.fresh()
+            self.add(f"convert.f32 target_type=bf16 sr %v.{name}, {value}")
+            self.add(f"st_tnsr 0x1, %i.out, %v.{name}")
+        else:
+            address = {"goya": "0x7fc", "gaudi2": "0xca8", "greco": "0xca8"}.get(self.generation, "0x8fc")
+            self.add(f"st_l mmio {address}, %s.mode")
+            self.add(f"convert.f32 target_type=int32 %v.{self.fresh()}, {value}")
+
+    def scalar(self) -> None:
+        """Scalars and their memory."""
+        self.add(
+            self.rng.choice(
+                (
+                    "st_l 0x10, %s.k",
+                    "ld_l %s.k, 0x10",
+                    "ld_l %s.k, 0x20",
+                    "convert.i32 target_type=fp32 rhne %s.one, %s.k",
+                    "mul.f32 %s.one, %s.one, S3",
+                )
+            )
+        )
+
+    def back(self, number: int) -> None:
+        """A loop by a jump."""
+        self.add("mov.i32 %s.c, 0x0")
+        self.add(f"Back{number}:")
+        known = list(self.masks), list(self.predicates)
+        self.block(self.rng.randint(1, 6))
+        self.store()
+        self.masks, self.predicates = known
+        self.add("add.i32 %s.c, %s.c, 0x1")
+        self.add(f"cmp_less.i32 %sp.b, %s.c, {self.rng.randint(1, 4):#x}")
+        self.add(f"jmpr Back{number}, %sp.b")
 
     def loop(self, number: int, depth: int) -> None:
         trips = self.rng.randint(1, 5)
         label = f"End{number}_{depth}"
         self.add(f"loop 0, {trips}, 1, <, {label}")
+        self.depth += 1
         self.block(self.rng.randint(1, 8))
         if depth < 1 and self.rng.random() < 0.25:
             self.loop(number, depth + 1)
         self.block(self.rng.randint(0, 5))
         self.store()
+        self.depth -= 1
         self.add(f"{label}:")
 
     def skip(self, number: int) -> None:
@@ -216,4 +278,4 @@ def ran(text: str, generation: str, seed: int) -> Ran:
     return execute(assembled, given, values=True, checked=True, max_bundles=10**6)
 
 
-__all__ = ["GENERATIONS", "inputs", "print_program", "ran", "random_text", "sequential", "target_of"]
+__all__ = ["GENERATIONS", "inputs", "ran", "random_text", "sequential", "target_of"]

@@ -55,9 +55,7 @@ def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, l
     return found
 
 
-def lives_of(
-    shape: Shape, schedule: Sequence[Placed], operations: Operations, declared: Set[Unit]
-) -> Lives:
+def lives_of(shape: Shape, schedule: Sequence[Placed], operations: Operations, declared: Set[Unit]) -> Lives:
     """Return which virtual registers may not share registers in a schedule; `declared` have values at the start."""
     behind = _live_behind(shape, schedule, operations)
     lives = Lives()
@@ -87,9 +85,7 @@ def lives_of(
     return lives
 
 
-def allocated(
-    lives: Lives, names: Names, free: Mapping[File, list[int]]
-) -> dict[Unit, int] | Pressure:
+def allocated(lives: Lives, names: Names, free: Mapping[File, list[int]]) -> dict[Unit, int] | Pressure:
     """Return the first register of every virtual one, or the place where there are too few."""
     for by_size in (True, False):
         found = _coloured(lives, names, free, by_size=by_size)
@@ -102,9 +98,7 @@ def allocated(
     return Pressure(file, len(free[file]), needed, at, tuple(sorted(units, key=lambda unit: unit.number)))
 
 
-def _coloured(
-    lives: Lives, names: Names, free: Mapping[File, list[int]], *, by_size: bool
-) -> dict[Unit, int] | None:
+def _coloured(lives: Lives, names: Names, free: Mapping[File, list[int]], *, by_size: bool) -> dict[Unit, int] | None:
     found: dict[Unit, int] = {}
     order = sorted(
         lives.order, key=lambda u: (-names.sizes[u] if by_size else 0, lives.order[u], -names.sizes[u], u.number)

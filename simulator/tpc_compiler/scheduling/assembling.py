@@ -35,7 +35,7 @@ def assembled(
 ) -> TpcProgram:
     """Return the program of a schedule."""
     end = source.instructions[-1].span if source.instructions else None
-    items: list[Item] = [Directive(text, span=end) if end else Directive(text) for text in source.directives]  # type: ignore[call-arg]
+    items: list[Item] = [Directive(text, span=end) if end else Directive(text) for text in source.directives]
     for block, placed in zip(shape.blocks, schedule, strict=True):
         spans = {label.name: label.span for label in source.labels}
         items += [LabelDefinition(name, span=spans[name]) for name in block.labels]

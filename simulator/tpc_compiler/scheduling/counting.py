@@ -16,9 +16,7 @@ def executed_bundles(program: TpcProgram, file: str, target: VliwTarget) -> int 
     """Return how many bundles a program issues; None if data decides it, or if that takes too long to find out."""
     try:
         assembled = ready(program, file, target, {})
-        ran = execute(
-            assembled, {}, values=False, checked=False, max_bundles=_MOST_BUNDLES, max_walk=_MOST_WALK
-        )
+        ran = execute(assembled, {}, values=False, checked=False, max_bundles=_MOST_BUNDLES, max_walk=_MOST_WALK)
     except (CastsimError, EngineError):
         return None
     return _issued(ran.tree.root)

@@ -170,9 +170,7 @@ def _depends_on_space(plan: InstructionPlan) -> bool:
     return mapped(plan) or bool(plan.depends) or floats or draws or tensors or plan.random.commit.key is not None
 
 
-def _meet(
-    first: tuple[str, tuple[int, int] | None], second: tuple[str, tuple[int, int] | None]
-) -> bool:
+def _meet(first: tuple[str, tuple[int, int] | None], second: tuple[str, tuple[int, int] | None]) -> bool:
     """Whether two accesses may touch the same bytes."""
     spaces = {first[0], second[0]}
     if len(spaces) > 1:

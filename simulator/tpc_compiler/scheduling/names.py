@@ -27,6 +27,8 @@ NAME = re.compile(r"%(vp|sp|ad|[vsidaz])\.([A-Za-z0-9_]+)(?:\.([0-3]))?", re.IGN
 SPELLINGS = ("%v.NAME", "%s.NAME", "%i.NAME", "%ad.NAME", "%vp.NAME", "%sp.NAME", "%d.NAME", "%a.NAME", "%z.NAME")
 
 _PLACEHOLDER = re.compile(rf"\b(VP|SP|AD|[VDASZI])(\d{{{len(str(FIRST))},6}})\b")
+_RANGE = re.compile(rf"\b(VP|SP|AD|[VDASZI])0 \.\. {_MOST - 1}\b")
+"""The registers of a widened file, as messages list them."""
 _GROUPS = {file: [group for group, (whole, _) in GROUPED.items() if whole is file] for file in (File.V, File.S)}
 
 
@@ -64,6 +66,8 @@ class Names:
     shown: dict[Unit, str] = field(default_factory=dict)
     sizes: dict[Unit, int] = field(default_factory=dict)
     counts: dict[File, int] = field(default_factory=dict)
+    places: dict[tuple[int, Unit], Span] = field(default_factory=dict)
+    """Where the instruction of a line names a virtual register."""
 
     def placeholder(self, text: str, span: Span) -> str:
         """Return the register that stands for a virtual one in the text, `V1004` for `%v.x`.
@@ -124,6 +128,9 @@ class Names:
 
     def named(self, error: CastsimError, dialect: Dialect) -> CastsimError:
         """Return an error that speaks of virtual registers by their names."""
+        error.legal = tuple(
+            _RANGE.sub(lambda found: f"{found[1]}0 .. {dialect.registers[found[1]] - 1}", each) for each in error.legal
+        )
         error.message = _PLACEHOLDER.sub(lambda found: self._name(found, dialect), error.message)
         error.legal = tuple(_PLACEHOLDER.sub(lambda found: self._name(found, dialect), each) for each in error.legal)
         return error

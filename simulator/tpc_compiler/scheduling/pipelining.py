@@ -53,7 +53,9 @@ def pipelined(
     current = _placed(tuple(blocks), {}, operations, placer)
     done: set[str] = set()
     while True:
-        loop = next((each for each in _eligible(current.shape, operations) if _label(current.shape, each) not in done), None)
+        loop = next(
+            (each for each in _eligible(current.shape, operations) if _label(current.shape, each) not in done), None
+        )
         if loop is None:
             return
         done.add(_label(current.shape, loop))
@@ -67,10 +69,9 @@ def _placed(
     blocks: tuple[Block, ...], fixed: dict[Block, Placed], operations: Operations, placer: NewPlacer
 ) -> Pipelined:
     shape = Shape(list(blocks), operations.target)
-    gone = set(without_unread(shape, operations))
+    without_unread(shape, operations)
     own = {
-        block: Placed({key: place for key, place in each.places.items() if key not in gone}, each.length)
-        for block, each in fixed.items()
+        block: Placed({key: each.places[key] for key in block.operations}, each.length) for block, each in fixed.items()
     }
     schedule = place_all(shape, placer(shape), [Policy()] * len(blocks), own)
     return Pipelined(blocks, fixed, shape, schedule)
@@ -89,9 +90,9 @@ def _eligible(shape: Shape, operations: Operations) -> Iterator[BlockLoop]:
         label = _label(shape, loop)
         plain = len(full) == 1 and full[0].end is None and not any(block.labels for block in inner)
         used = [each for block in shape.blocks for each in block.all if LabelUse(label) in each.instruction.operands]
-        if plain and end is not None and len(used) == 1 and shape.iterator(loop) not in read:
-            if end.instruction.predicate is None and _trips(end) is not None:
-                yield loop
+        alone = plain and len(used) == 1 and shape.iterator(loop) not in read
+        if alone and end is not None and end.instruction.predicate is None and _trips(end) is not None:
+            yield loop
 
 
 def _label(shape: Shape, loop: BlockLoop) -> str:

@@ -24,8 +24,8 @@ from castsim.tpc_compiler.scheduling.counting import executed_bundles
 from castsim.tpc_compiler.scheduling.distances import Distances
 from castsim.tpc_compiler.scheduling.names import Unit, unit_of
 from castsim.tpc_compiler.scheduling.operations import Operation, Operations, mapped
-from castsim.tpc_compiler.scheduling.placing import Placed, Placer, Policy
 from castsim.tpc_compiler.scheduling.pipelining import pipelined
+from castsim.tpc_compiler.scheduling.placing import Placed, Placer, Policy
 from castsim.tpc_compiler.scheduling.settling import Schedule, place_all
 from castsim.tpc_compiler.scheduling.source import SequentialProgram, Written, read_sequential
 from castsim.tpc_compiler.scheduling.values import check_defined, mark_fresh, renamed, without_unread
@@ -110,7 +110,8 @@ class _Scheduler:
             for unit, count in self._operations.units(operation).items():
                 source.names.need(unit, count, operation.span)
         self._operations.maps = any(
-            mapped(plan) and plan.memory is MemoryOperation.SCALAR_STORE for plan in map(self._operations.first, written)
+            mapped(plan) and plan.memory is MemoryOperation.SCALAR_STORE
+            for plan in map(self._operations.first, written)
         )
         self._blocks = blocks_of(written, labels)
         self._shape = Shape(self._blocks, target)
@@ -236,14 +237,12 @@ class _Scheduler:
 
     def _too_many(self, pressure: Pressure) -> IllegalError:
         names = self._source.names
-        where = {}
+        where: dict[Unit, int] = {}
         for block in self._blocks:
             for operation in block.all:
                 for unit in self._operations.units(operation):
                     where.setdefault(unit, operation.span.line)
-        shown = ", ".join(
-            f"{names.spelling(unit)} (line {where.get(unit, 1)})" for unit in pressure.live
-        )
+        shown = ", ".join(f"{names.spelling(unit)} (line {where.get(unit, 1)})" for unit in pressure.live)
         line = f"line {pressure.at.span.line}" if pressure.at is not None else "the beginning"
         message = (
             f"{pressure.needed} {pressure.file} registers are needed at once in {line}, and {pressure.free} are free "

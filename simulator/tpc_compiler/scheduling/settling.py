@@ -31,9 +31,7 @@ def place_all(
     return found
 
 
-def entering_block(
-    shape: Shape, placed: Sequence[Placed | None], number: int, placer: Placer
-) -> Iterator[Entering]:
+def entering_block(shape: Shape, placed: Sequence[Placed | None], number: int, placer: Placer) -> Iterator[Entering]:
     """Yield what may be under way at the beginning of a block, on every path through blocks that have been placed."""
     reach = placer.distances.reach
     first = [(step.first, 0, step.first, step.first >= number) for step in shape.into[number]]
@@ -127,4 +125,3 @@ def first_bundles(schedule: Schedule) -> list[int]:
     for placed in schedule:
         found.append(found[-1] + placed.length)
     return found
-

@@ -23,7 +23,7 @@ from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.text import AssemblySource, Word
 from castsim.isa.tpc.values import read_register
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.scheduling.names import NAME, Names, unit_of, widened
+from castsim.tpc_compiler.scheduling.names import NAME, Names, unit_of, unit_of_cell, widened
 
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
 _BUNDLE = re.compile(r";|\|\||[{}]")
@@ -170,6 +170,9 @@ class _Reader:
             if word.text.startswith("%") and "." in word.text:
                 virtual = True
                 text = self._names.placeholder(word.text, self._source.word_span(word))
+                unit = unit_of_cell(text)
+                assert unit is not None
+                self._names.places.setdefault((span.line, unit), self._source.word_span(word))
                 replaced.append(replace(word, text=text))
             else:
                 replaced.append(word)
@@ -183,7 +186,9 @@ class _Reader:
             self._check_registers(slots, words, span)
         instruction = next(iter(slots.values()))
         if instruction.mnemonic in _JUMPS and not isinstance(instruction.operand("src_a"), LabelUse):
-            how = "by a number of bytes" if isinstance(instruction.operand("src_a"), Immediate) else "through a register"
+            how = (
+                "by a number of bytes" if isinstance(instruction.operand("src_a"), Immediate) else "through a register"
+            )
             message = f"{instruction.mnemonic} {how} cannot be scheduled: bundles move"
             raise IllegalError(message, span=span, legal=("a jump to a label",))
         if instruction.mnemonic == "loop" and not isinstance(instruction.operand("end"), LabelUse):
@@ -223,5 +228,3 @@ class _Reader:
                 if instruction.mnemonic == "loop" and label.place <= place:
                     message = f"the body of the loop is empty: it ends at '{label.name}', in line {label.span.line}"
                     raise IllegalError(message, span=written.span, legal=("a label behind the body",))
-
-

@@ -51,7 +51,8 @@ def _undefined(operation: Operation, unit: Unit, operations: Operations, known: 
     legal = [names.spelling(each) for each in sorted(near, key=lambda each: each.number)][:8]
     shown = names.spelling(unit)
     message = f"virtual register {shown} is read here, and nothing has written it before"
-    return ReadError(message, span=operation.span, legal=(f"an instruction before that writes {shown}", *legal))
+    span = names.places.get((operation.span.line, unit), operation.span)
+    return ReadError(message, span=span, legal=(f"an instruction before that writes {shown}", *legal))
 
 
 def without_unread(shape: Shape, operations: Operations) -> list[Operation]:
@@ -160,11 +161,7 @@ def _begun(operation: Operation, operations: Operations) -> set[Unit]:
         return set()
     units = {unit for cell in touched.writes if (unit := unit_of_cell(cell)) is not None}
     sizes = operations.names.sizes
-    return {
-        unit
-        for unit in units
-        if all(f"{unit.file}{unit.base + k}" in touched.writes for k in range(sizes[unit]))
-    }
+    return {unit for unit in units if all(f"{unit.file}{unit.base + k}" in touched.writes for k in range(sizes[unit]))}
 
 
 def copies(operation: Operation) -> Operation:

@@ -1,0 +1,222 @@
+"""`castsim schedule`: same values as one instruction after the other, nothing stale, never longer than padded."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from schedule_programs import GENERATIONS, ran, random_text, sequential, target_of
+
+from castsim.__main__ import main
+from castsim.isa.errors import CastsimError
+from castsim.isa.tpc import Bundle, LabelDefinition, Slot, parse, print_declaration, print_instruction
+from castsim.machines.vliw.assembled import assemble, execute
+from castsim.machines.vliw.findings import StaleReadKind
+from castsim.machines.vliw.lint import lint
+from castsim.tpc_compiler.scheduling import Scheduled, schedule
+
+Capture = pytest.CaptureFixture[str]
+
+THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
+SEEDS = 1000 if THOROUGH else 30
+GROUP = 10
+PROGRAMS = Path(__file__).parents[1] / "programs"
+HEAD = """// castsim: target {target}
+// castsim: tensor 0 x in f32 [64, 24]
+// castsim: tensor 1 y out {out} [{lanes}, {rows}]
+// castsim: reg %i.in = [0, 0, 0, 0, 0]
+// castsim: reg %i.out = [0, 0, 0, 0, 0]
+"""
+QUANTISE = """// castsim: reg %s.scale = 0x43aa2000
+loop 0, 8, 1, <, End
+ld_tnsr %v.a, 0x0, %i.in
+add.i32 b00010 %i.in, 0x1, %i.in
+ld_tnsr %v.b, 0x0, %i.in
+add.i32 b00010 %i.in, 0x1, %i.in
+mul.f32 %v.a, %v.a, %s.scale
+mul.f32 %v.b, %v.b, %s.scale
+convert.f32 target_type=int16 rhne %v.y, %v.a
+convert.f32 lane_sel=1 target_type=int16 rhne %v.y, %v.b
+st_tnsr 0x1, %i.out, %v.y
+add.i32 b00010 %i.out, 0x1, %i.out
+End:
+halt
+"""
+PLAIN = HEAD.format(target="gaudi2", out="f32", lanes=64, rows=16)
+
+
+def check(text: str, generation: str, seed: int, *, longer: bool = False) -> Scheduled:
+    """Schedule a text and hold the result against its sequential execution and the linter."""
+    found = schedule(text, "<random>", target_of(generation), longer=longer)
+    want, got = ran(sequential(text), generation, seed), ran(found.text, generation, seed)
+    for name, expected in want.outputs.items():
+        assert np.array_equal(got.outputs[name].view(np.uint8), expected.view(np.uint8)), (seed, name)
+    unwritten = StaleReadKind.UNWRITTEN
+    assert [each for each in got.stale_reads if each.kind is not unwritten] == [], seed
+    program = parse(found.text, target_of(generation).dialect)
+    assert [each for each in lint(program, target_of(generation)) if each.certain] == [], seed
+    assert found.length.static == len(program.bundles)
+    assert found.length.executed is not None and found.padding.executed is not None
+    assert found.length.executed <= found.padding.executed, seed
+    assert longer or found.length.static <= found.padding.static, seed
+    return found
+
+
+@pytest.mark.parametrize("group", range(SEEDS // GROUP))
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_random_programs(generation: str, group: int) -> None:
+    for seed in range(group * GROUP, group * GROUP + GROUP):
+        check(random_text(seed, generation), generation, seed)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_random_programs_with_longer_texts(generation: str) -> None:
+    found = [check(random_text(seed, generation), generation, seed, longer=True) for seed in range(2000, 2010)]
+    assert any(each.method == "pipelined" for each in found)
+
+
+# ------------------------------------------------------------------------------------------------------------- loops
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_loop_is_pipelined_where_the_text_may_grow(generation: str) -> None:
+    text = HEAD.format(target=generation, out="i16", lanes=128, rows=8) + QUANTISE
+    usual, longer = check(text, generation, 1), check(text, generation, 1, longer=True)
+    assert longer.method == "pipelined"
+    assert longer.length.executed is not None and usual.length.executed is not None
+    assert longer.length.executed * 2 < usual.length.executed
+    assert longer.length.static > usual.length.static
+
+
+def test_padding_is_what_latencies_and_rules_ask_for() -> None:
+    """MUL.f32 is read by CONVERT after 6 bundles, a load by the VPU after 4, a result by a tensor store after 1."""
+    text = PLAIN + "ld_tnsr %v.a, 0, %i.in\nmul.f32 %v.a, %v.a, %v.a\nst_tnsr 1, %i.out, %v.a\nhalt\n"
+    found = schedule(text, "t", target_of("gaudi2"))
+    vector = [place for place, each in enumerate(found.program.bundles) if each.vpu is not None]
+    store = next(place for place, each in enumerate(found.program.bundles) if each.store is not None)
+    assert (vector[0], found.length.executed) == (4, store + 2)
+
+
+# ------------------------------------------------------------------------------------------------- sample kernels
+
+
+def lines_of(text: str, generation: str) -> tuple[str, int]:
+    """A program in bundles as one instruction a line, readers of a bundle before its writers; and its bundles."""
+    program = parse(text, target_of(generation).dialect)
+    lines = [print_declaration(each) for each in program.declarations]
+    for item in program.items:
+        if isinstance(item, LabelDefinition):
+            lines.append(f"{item.name}:")
+        elif isinstance(item, Bundle):
+            slots = (item.slots[slot] for slot in (Slot.VPU, Slot.STORE, Slot.SPU, Slot.LOAD))
+            lines += [print_instruction(each) for each in slots if each is not None]
+    return "\n".join(lines) + "\n", len(program.bundles)
+
+
+SAMPLES = sorted(path.name for path in PROGRAMS.glob("tpc_*.tpc") if "pipelined" not in path.name)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_kernels_are_about_as_short_as_by_hand(name: str) -> None:
+    """The hand-written bundles overlap what stands in different trips; an eighth more is taken for about as short."""
+    generation = Path(name).stem.rpartition("_")[2]
+    text = (PROGRAMS / name).read_text(encoding="utf-8")
+    source, by_hand = lines_of(text, generation)
+    found = schedule(source, name, target_of(generation))
+    assert found.length.static <= max(by_hand * 9 // 8, found.padding.static)
+    results = []
+    for each in (text, found.text):
+        assembled = assemble(each, name, target_of(generation), {})
+        given = {argument: "random:1" for argument, use in assembled.arguments.items() if use.needs_input}
+        results.append(execute(assembled, given, values=True, checked=True, max_bundles=10**5))
+    assert results[1].stale_reads == ()
+    for argument, expected in results[0].outputs.items():
+        assert np.array_equal(results[1].outputs[argument].view(np.uint8), expected.view(np.uint8))
+
+
+# -------------------------------------------------------------------------------------------------------- registers
+
+
+def test_groups_are_aligned_and_named_registers_stay_reserved() -> None:
+    text = PLAIN + (
+        "ld_tnsr %v.x, 0, %i.in\nmov.f32 V0, 1.0\nmov.f32 V3, 2.0\n"
+        "convert.bf16 all_lanes target_type=fp32 rhne %d.q, %v.x\n"
+        "add.f32 %v.z, %v.q.0, %v.q.1\nadd.f32 %v.z, %v.z, V0\nadd.f32 %v.z, %v.z, V3\n"
+        "st_tnsr 1, %i.out, %v.z\nhalt\n"
+    )
+    found = check(text.replace("V0", "V38").replace("V3,", "V39,").replace("V3\n", "V39\n"), "gaudi2", 1)
+    assert found.registers["%d.q"] in [(f"V{k} .. V{k + 1}",) for k in range(0, 38, 2)]
+    taken = schedule(text, "t", target_of("gaudi2")).registers
+    assert not {"V0", "V3"} & {name for each in taken.values() for name in each}
+    assert taken["%d.q"] != ("V2 .. V3",)
+
+
+def test_a_dead_instruction_is_left_out() -> None:
+    text = PLAIN + "ld_tnsr %v.a, 0, %i.in\nmul.f32 %v.b, %v.a, %v.a\nst_tnsr 1, %i.out, %v.a\nhalt\n"
+    found = schedule(text, "t", target_of("gaudi2"))
+    assert [each.span.line for each in found.removed] == [7]
+
+
+# ----------------------------------------------------------------------------------------------------------- refusals
+
+LIVE = "".join(f"ld_tnsr %v.a{k}, 0, %i.in\n" for k in range(41)) + 2 * "".join(
+    f"st_tnsr 1, %i.out, %v.a{k}\n" for k in range(41)
+)
+REFUSED = {
+    "undefined": ("add.f32 %v.c, V0, %v.b\nst_tnsr 1, %i.out, %v.c\n", "6:19: virtual register %v.b is read"),
+    "unknown": ("frobnicate %v.a, 1\n", "6:1: unknown instruction 'frobnicate'"),
+    "odd pair": ("convert.bf16 all_lanes target_type=fp32 rhne D1, V4\n", "6:46: there is no register D1"),
+    "odd member": ("mov.f32 %v.x.1, 1.0\nconvert.bf16 all_lanes target_type=fp32 rhne %v.x.1, V4\n", "7:1: convert"),
+    "bundles": ("nop; nop; mov V1, V2; nop\n", "6:4: the text has bundles already"),
+    "braces": ("{\nmov V1, V2\n}\n", "6:1: the text has bundles already"),
+    "real register": ("mov V77, %v.a\n", "6:5: there is no register V77; gaudi2 has V0 .. V39"),
+    "file": ("mov %q.a, V1\n", "6:5: '%q.a' names no virtual register"),
+    "label": ("jmpr Nowhere\n", "6:1: label 'Nowhere' is not defined"),
+    "jump": ("jmpr 32\n", "6:1: jmpr by a number of bytes"),
+    "live": (LIVE, "live there: %v.a0 (line 6), %v.a1 (line 7)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_say_where_and_what_is_legal(name: str) -> None:
+    body, message = REFUSED[name]
+    with pytest.raises(CastsimError) as caught:
+        schedule(PLAIN + body + "halt\n", "k.tpc", target_of("gaudi2"))
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("k.tpc:")
+    if name in ("undefined", "live", "bundles", "file", "jump"):
+        assert caught.value.legal
+
+
+# --------------------------------------------------------------------------------------------------------- the command
+
+
+def test_the_command_writes_a_program_that_runs(tmp_path: Path, capsys: Capture) -> None:
+    source, packed = tmp_path / "k.tpc", tmp_path / "packed.tpc"
+    source.write_text(HEAD.format(target="gaudi2", out="i16", lanes=128, rows=8) + QUANTISE)
+    assert main(["schedule", str(source)]) == 0
+    out, err = capsys.readouterr()
+    assert "padded with NOP" in err
+    assert main(["schedule", str(source), "-o", str(packed)]) == 0
+    assert packed.read_text() == out
+    capsys.readouterr()
+    assert main(["lint", str(packed)]) == 0
+    capsys.readouterr()
+    assert main(["schedule", str(source), "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema_version"] == 1
+    assert document["program"] == out
+    assert document["registers"]["%s.scale"] == ["S0"]
+    assert document["bundles"]["static"] <= document["padding"]["static"]
+    assert document["bundles"]["executed"] <= document["padding"]["executed"]
+
+
+def test_the_command_refuses_to_overwrite_what_it_reads(tmp_path: Path, capsys: Capture) -> None:
+    source = tmp_path / "k.tpc"
+    source.write_text(PLAIN + "halt\n")
+    assert main(["schedule", str(source), "-o", str(source)]) == 2
+    assert "would replace" in capsys.readouterr().err
