@@ -24,7 +24,12 @@ from castsim.running import Result
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 LONG = ("f32_to_bf16_rows",)
-SAMPLES = sorted(path for path in (*PROGRAMS.rglob("*.pto"), *PROGRAMS.rglob("*.tpc")) if path.stem not in LONG)
+UNSCHEDULED = "sequential"
+SAMPLES = sorted(
+    path
+    for path in (*PROGRAMS.rglob("*.pto"), *PROGRAMS.rglob("*.tpc"))
+    if path.stem not in LONG and path.parent.name != UNSCHEDULED
+)
 SYNCHRONISES = ("set_flag", "wait_flag", "barrier", "pipe_barrier")
 Event = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 `%v.x`, `%s.x`, `%i.x`, `%ad.x`, `%vp.x` and `%sp.x` are registers of a file; `%d.x` and `%a.x` are a pair and a quad of
 V, `%z.x` a pair of S, whose single registers are `%v.x.0`, `%v.x.1` and so on. One name of one file is one register or
-group: `%d.x` and `%v.x.0` begin at the same place. Grammar: docs/reference/tpc.md section 7.2.
+group: `%d.x` and `%v.x.0` begin at the same place. Grammar: docs/reference/tpc.md section 7.3.
 """
 
 from __future__ import annotations

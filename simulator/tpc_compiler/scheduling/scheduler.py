@@ -1,7 +1,7 @@
 """Scheduling of a text: candidates, the linter's verdict on each, and the shortest that is no longer than NOP padding.
 
 The padded program is the text in its order, one instruction a bundle, each as soon as latencies and issue rules let it
-follow. Source of the rules: docs/reference/tpc.md sections 6 and 7.2.
+follow. Source of the rules: docs/reference/tpc.md sections 6 and 7.3.
 """
 
 from __future__ import annotations
