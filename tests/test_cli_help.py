@@ -147,6 +147,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my.toml").write_text('base = "a2a3"\nname = "my"\n')
     (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
     (tmp_path / "casts.mlir").write_text(CASTS)
+    shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
     measured = (PROGRAMS.parent / "targets" / "a5_measured_casts.csv").read_text().splitlines()[:9]
     (tmp_path / "mine.csv").write_text("\n".join(measured) + "\n")
     return tmp_path

@@ -81,6 +81,7 @@ READERS = {
     "simulator/reports/sections/synchronisation.py": "reads lines of program text",
     "simulator/tpc_compiler/builtins/lookup.py": "reads names of builtins as users type them",
     "simulator/tpc_compiler/compiled_casts/compiling.py": "reads rounding modes as users type them",
+    "simulator/tpc_compiler/scheduling/source.py": "reads lines of program text",
 }
 """Modules that look at how a text begins or ends, each with its reason."""
 

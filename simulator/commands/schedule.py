@@ -4,8 +4,8 @@ result is a program in bundles: on standard output, or in a file by -o; what is 
 does what the lines do one after the other, and is never longer than with a NOP for every bundle of waiting.
 
 examples:
-  castsim schedule kernel.tpc --target gaudi2
-  castsim schedule kernel.tpc -o packed.tpc --json -
+  castsim schedule lines.tpc --target gaudi2
+  castsim schedule lines.tpc -o packed.tpc --json -
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def execute(options: Namespace) -> Outcome:
     remarks = _remarks(found, written=written is not None)
     if remarks and options.json is None and not options.quiet:
         print(remarks, file=sys.stderr)
-    shown = found.text.removesuffix("\n") if written is None else f"{written}: {_length(found)}"
+    shown = found.text.rstrip("\n") if written is None else f"{written}: {_length(found)}"
     return Outcome(document, lambda _: plain_text(shown))
 
 
