@@ -24,7 +24,11 @@ from castsim.what_if import Gain, what_if
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 PROGRAMS = Path(__file__).parent.parent / "programs"
-SAMPLES = sorted((*PROGRAMS.rglob("*.pto"), *PROGRAMS.rglob("*.tpc")))
+SAMPLES = sorted(
+    path
+    for path in (*PROGRAMS.rglob("*.pto"), *PROGRAMS.rglob("*.tpc"))
+    if path.parent.name != "sequential"  # texts for `castsim schedule`
+)
 NAMED = re.compile(r"([a-z ]+) of (\w+) (\d+) -> (\d+)")
 WAITS = {"empty", "operand wait", "flag wait", "barrier"}
 

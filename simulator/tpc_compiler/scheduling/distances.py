@@ -10,7 +10,10 @@ from castsim.isa.tpc.forms import STORES, TENSORS, Family, MemoryOperation
 from castsim.isa.tpc.program import Slot
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.latency import STORED, horizon
+from castsim.machines.vliw.pairs import Placed as Site
+from castsim.machines.vliw.pairs import applies
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier
+from castsim.targets.vliw_spacing import names
 from castsim.tpc_compiler.scheduling.operations import (
     Operation,
     Operations,
@@ -34,6 +37,14 @@ class Distances:
         self._target = operations.target
         self._iterators = iterators
         self._space = ConfigurationSpace(self._target, horizon(self._target))
+        self._rules = [
+            rule
+            for rule in self._target.bundle_distances
+            if not rule.linted and rule.holds(self._target.dialect.features)
+        ]
+        self._after_store = self._target.issue_rules.forbidden_after_tensor_store
+        self._begin: dict[Operation, bool] = {}
+        self._barred: dict[tuple[Operation, Slot, Operation, Slot], frozenset[int]] = {}
         self._found: dict[tuple[Operation, Slot, Operation, Slot], int | None] = {}
 
     @property
@@ -43,7 +54,7 @@ class Distances:
         return 1 + max(
             horizon(self._target), jumps.halt_distance, jumps.scalar_convert_after, jumps.scalar_convert_distance + 2,
             loops.iterator_before + 1, loops.iterator_before_access + 1, loops.register_distance, issue.random_distance,
-            issue.forbidden_after_tensor_store,
+            issue.forbidden_after_tensor_store, *(max((rule.distance, *rule.excluded)) for rule in self._rules),
         )  # fmt: skip
 
     def needed(self, first: Operation, slot: Slot, second: Operation, second_slot: Slot) -> int | None:
@@ -60,6 +71,33 @@ class Distances:
             ]
             self._found[key] = max(found, default=None)
         return self._found[key]
+
+    def begins(self, operation: Operation) -> bool:
+        """Whether an instruction may bar others from places behind it."""
+        found = self._begin.get(operation)
+        if found is None:
+            slots = [(slot.name.lower(), operation.mnemonic) for slot in operation.slots]
+            found = any(names(rule.first, *each) for rule in self._rules for each in slots)
+            store = self._operations.first(operation).memory is MemoryOperation.TENSOR_STORE
+            found = self._begin[operation] = found or (store and bool(self._after_store))
+        return found
+
+    def barred(self, first: Operation, slot: Slot, second: Operation, second_slot: Slot) -> frozenset[int]:
+        """Return the distances at which an instruction may not stand behind another one, in whatever order they are."""
+        if not self.begins(first):
+            return frozenset()
+        key = (first, slot, second, second_slot)
+        found = self._barred.get(key)
+        if found is None:
+            store = self._operations.first(first).memory is MemoryOperation.TENSOR_STORE
+            tensors = store and self._operations.first(second).memory in TENSORS
+            wanted = {self._after_store} if tensors and self._after_store else set()
+            one, two = Site(slot, first.slots[slot]), Site(second_slot, second.slots[second_slot])
+            for rule in self._rules:
+                if applies(rule, self._target, one, two):
+                    wanted |= {*range(1, rule.distance), *rule.excluded}
+            found = self._barred[key] = frozenset(wanted)
+        return found
 
     # --------------------------------------------------------------------------------------------------- registers
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from castsim.isa.tpc import Slot
-from castsim.isa.tpc.forms import TENSORS, MemoryOperation
 from castsim.tpc_compiler.scheduling.operations import Operation
 from castsim.tpc_compiler.scheduling.placing import Placer
 
@@ -146,20 +145,16 @@ class ModuloSchedule:
         rest = [(trip.operations[other], own) for other, own in same.items() if other not in found]
         if not trip.placer.room.shared_by([*rest, (trip.operations[number], slot)]):
             found |= set(same)
-        return found | self._forbidden(number, at)
+        return found | self._barred(number, slot, at)
 
-    def _forbidden(self, number: int, at: int) -> set[int]:
-        """Return tensor accesses at the distance that a tensor store forbids."""
-        placer, trip = self._trip.placer, self._trip
-        memory = placer.operations.first(trip.operations[number]).memory
-        if not placer.forbidden or memory not in TENSORS:
-            return set()
+    def _barred(self, number: int, slot: Slot, at: int) -> set[int]:
+        """Return the instructions at distances that issue rules bar."""
+        barred, operations = self._trip.placer.distances.barred, self._trip.operations
         found = set()
-        for other, (place, _) in self._places.items():
-            kind = placer.operations.first(trip.operations[other]).memory
-            apart = (at - place - placer.forbidden) % self._interval == 0
-            ahead = (place - at - placer.forbidden) % self._interval == 0
-            store = MemoryOperation.TENSOR_STORE
-            if kind in TENSORS and ((kind is store and apart) or (memory is store and ahead)):
+        for other, (place, own) in self._places.items():
+            behind = barred(operations[other], own, operations[number], slot)
+            ahead = barred(operations[number], slot, operations[other], own)
+            near = any((at - place - distance) % self._interval == 0 for distance in behind)
+            if near or any((place - at - distance) % self._interval == 0 for distance in ahead):
                 found.add(other)
-        return found
+        return found - {number}

@@ -17,6 +17,8 @@ from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling.names import FIRST, Names, Unit, unit_of
 
 _GENERATORS = {"vector_lfsr_polynomial": "LFSR", "scalar_lfsr_polynomial": "S_LFSR"}
+_PARTLY = ("shuffle", "calc", "lookup", "udiv", "get", "form")
+"""First words of instructions of which operands decide what they write."""
 _ENDS = ("loop", "jmpr", "jmpa", "halt")
 
 
@@ -116,7 +118,7 @@ class Operations:
         found = self._touched.get(operation)
         if found is None:
             plan = self.first(operation)
-            keeps = keeps_income(operation.instruction) and not operation.fresh
+            keeps = _keeps(operation.instruction) and not operation.fresh
             found = self._touched[operation] = Touched(
                 frozenset(cell.name for operand in operands(plan) for cell in operand.cells),
                 frozenset(cell.name for cell in plan.results),
@@ -160,6 +162,13 @@ class Operations:
 def operands(plan: InstructionPlan) -> tuple[OperandPlan, ...]:
     """Return the operands of an instruction with its predicate, without the old value of its destination."""
     return (*plan.sources, *([plan.predicate] if plan.predicate else []))
+
+
+def _keeps(instruction: TpcInstruction) -> bool:
+    """Whether part of the destination may keep its old value, or the instruction reads it as an operand."""
+    first = instruction.mnemonic.partition("_")[0]
+    partly = first in _PARTLY or instruction.mnemonic == "mov_dg.pack"
+    return keeps_income(instruction) or partly or instruction.form.accumulator is not None
 
 
 def drawn(plan: InstructionPlan) -> frozenset[str]:

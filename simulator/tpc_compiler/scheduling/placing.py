@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from castsim.isa.tpc import Slot
-from castsim.isa.tpc.forms import TENSORS, MemoryOperation
 from castsim.tpc_compiler.scheduling.blocks import Block, is_jump
 from castsim.tpc_compiler.scheduling.distances import Distances
 from castsim.tpc_compiler.scheduling.operations import Operation, Operations
@@ -67,7 +66,6 @@ class Placer:
         self.distances = distances
         self.room = Room(operations)
         self._target = operations.target
-        self._forbidden = self._target.issue_rules.forbidden_after_tensor_store
 
     def place(self, block: Block, entering: Sequence[Entering], policy: Policy) -> Placed:
         """Return a block in bundles."""
@@ -111,31 +109,16 @@ class Placer:
 
     # --------------------------------------------------------------------------------------------------- what clashes
 
-    def clashes(self, operation: Operation, at: int, others: Mapping[Operation, tuple[int, Slot]]) -> bool:
-        """Whether a tensor access would stand where a tensor store forbids it."""
-        if not self._forbidden:
-            return False
-        memory = self.operations.first(operation).memory
-        if memory not in TENSORS:
-            return False
-        for other, (place, _) in others.items():
-            kind = self.operations.first(other).memory
-            if kind is MemoryOperation.TENSOR_STORE and at - place == self._forbidden:
-                return True
-            if kind in TENSORS and memory is MemoryOperation.TENSOR_STORE and place - at == self._forbidden:
+    def clashes(self, one: Occupant, at: int, others: Mapping[Operation, tuple[int, Slot]]) -> bool:
+        """Whether an issue rule bars an instruction from a bundle, given where others stand."""
+        begins = self.distances.begins(one[0])
+        for other, (place, slot) in others.items():
+            if at > place and self.distances.begins(other):
+                if at - place in self.distances.barred(other, slot, *one):
+                    return True
+            elif begins and place > at and place - at in self.distances.barred(*one, other, slot):
                 return True
         return False
-
-    def stores_at(self, entering: Entering) -> bool:
-        """Whether an instruction of an earlier block is a tensor store that forbids a place."""
-        return bool(self._forbidden) and (
-            self.operations.first(entering.operation).memory is MemoryOperation.TENSOR_STORE
-        )
-
-    @property
-    def forbidden(self) -> int:
-        """The distance at which no tensor access may stand behind a tensor store; 0: none."""
-        return self._forbidden
 
     def related(self, block: Sequence[Operation]) -> dict[Operation, list[Operation]]:
         """Return, for each instruction, the earlier ones that it must follow, in the order of the text."""
@@ -206,12 +189,10 @@ class _Run:
     def _free(self, operation: Operation, slot: Slot, at: int) -> bool:
         if not self._placer.room.shared_by([*self._bundles.get(at, ()), (operation, slot)]):
             return False
-        if self._placer.clashes(operation, at, self._places):
+        if self._placer.clashes((operation, slot), at, self._places):
             return False
-        forbidden = self._placer.forbidden
-        if not forbidden or self._placer.operations.first(operation).memory not in TENSORS:
-            return True
-        return not any(each.gap + at == forbidden and self._placer.stores_at(each) for each in self._entering)
+        barred = self._placer.distances.barred
+        return not any(at + each.gap in barred(each.operation, each.slot, operation, slot) for each in self._entering)
 
     def _put(self, operation: Operation, slot: Slot, at: int) -> None:
         self._places[operation] = at, slot

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from castsim.isa.tpc import Slot
-from castsim.isa.tpc.forms import TENSORS
 from castsim.tpc_compiler.scheduling.blocks import Block, BlockLoop, Shape, is_jump
 from castsim.tpc_compiler.scheduling.placing import Entering, Placed, Placer, Policy
 
@@ -75,10 +74,8 @@ def _too_near(shape: Shape, schedule: Schedule, placer: Placer) -> tuple[int, in
                 wanted = needed(each.operation, each.slot, operation, slot)
                 if wanted is not None and distance < wanted:
                     return each.pad, wanted - distance
-                if distance == placer.forbidden and placer.stores_at(each):
-                    memory = placer.operations.first(operation).memory
-                    if memory in TENSORS:
-                        return each.pad, 1
+                if distance in placer.distances.barred(each.operation, each.slot, operation, slot):
+                    return each.pad, 1
     return None
 
 
