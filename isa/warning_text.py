@@ -53,6 +53,8 @@ class WarningKind(StrEnum):
     """A program that ends behind its last bundle."""
     ENCODING = "encoding"
     """A bundle that is encoded otherwise than expected."""
+    OVERTAKING = "overtaking"
+    """A load of a vector function that nothing keeps behind an earlier store of the same bytes."""
     UNDEFINED = "undefined"
     """Bytes of an output that come from what nothing has defined."""
     WIDE_INPUT = "wide input"

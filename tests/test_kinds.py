@@ -71,6 +71,8 @@ READERS = {
     "simulator/graphs/execution.py": "reads what inputs are asked for",
     "simulator/graphs/tosa_text.py": "reads program text",
     "simulator/machines/tile_modes.py": "reads rounding modes as users type them",
+    "simulator/machines/vector_function/scopes/board.py": "reads words of program text",
+    "simulator/machines/vector_function/scopes/instructions.py": "reads words of program text",
     "simulator/machines/vliw/semantics/dispatch.py": "reads mnemonics; recorded proofs are about the file as it is",
     "simulator/numerics/codec.py": "reads the sign of a number in text",
     "simulator/numerics/compiled/loading.py": "reads the name of the processor",

@@ -8,7 +8,8 @@ import pytest
 from micro_cases import texts
 
 from castsim import run
-from castsim.isa.errors import EngineError
+from castsim.isa.errors import EngineError, Span
+from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.running.runs import Result
 
 FRAME = """module attributes {pto.target_arch = "a5"} {
@@ -100,3 +101,30 @@ def test_both_engines_agree_on_programs(name: str, tmp_path: Path) -> None:
     assert not fast.untimed
     assert (fast.cycles, fast.pipes, fast.timing.facts) == (event.cycles, event.pipes, event.timing.facts)
     assert list(fast.timing.operations) == list(event.timing.operations)
+
+
+AGAIN = f"""%again = pto.vlds %out[%c0] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
+        %more = pto.vabs %again, %m : {V}
+        pto.vsts %more, %in[%c0], %m : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.mask<b32>"""
+
+
+@pytest.mark.parametrize(
+    ("between", "warned"),
+    [("", True), ('pto.mem_bar "VST_VLD"', False), ('pto.mem_bar "VST_VST"', True), ('pto.mem_bar "VV_ALL"', False)],
+)
+def test_a_load_behind_a_store_of_the_same_bytes_needs_a_barrier(tmp_path: Path, between: str, warned: bool) -> None:
+    result = timed(tmp_path, f"{LOOP}\n{between}\n{AGAIN}")
+    found = of_kind(result.loaded.executed.warnings, WarningKind.OVERTAKING)
+    assert bool(found) == warned
+    if warned:
+        (warning,) = found
+        lines = (tmp_path / "k.pto").read_text().splitlines()
+        assert isinstance(warning.place, Span)
+        assert lines[warning.place.line - 1].strip().startswith("%again")
+        store = next(number for number, line in enumerate(lines, 1) if "pto.vsts %w" in line)
+        assert f"the store of line {store}, which writes byte 65536" in warning.text
+
+
+def test_a_load_of_other_bytes_needs_no_barrier(tmp_path: Path) -> None:
+    result = timed(tmp_path, f"{LOOP}\n{AGAIN.replace('%out[%c0]', '%in[%c0]')}")
+    assert of_kind(result.loaded.executed.warnings, WarningKind.OVERTAKING) == ()

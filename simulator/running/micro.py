@@ -107,7 +107,9 @@ class MicroProgram:
         return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, control, memory)
 
     def _loaded(self, walked: Walked, recorder: Recording, further: Warnings = ()) -> Loaded:
-        executed = Executed(recorder.tree, walked.arguments, (*self.warnings, *walked.warnings, *further))
+        executed = Executed(
+            recorder.tree, walked.arguments, (*self.warnings, *walked.warnings, *recorder.warnings, *further)
+        )
         return Loaded(self.file, self.entry, self.target, executed, source=self.text, untimed=recorder.untimed)
 
 

@@ -11,6 +11,7 @@ from castsim.execution.tree import Tree
 from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.program import Barrier, For, Operation, Section, SetFlag, WaitFlag
+from castsim.isa.warning_text import Warnings
 
 Value = Scalar | Pointer | object
 """A scalar or pointer, which the walk computes; all else, registers and masks, is the vector unit's."""
@@ -86,6 +87,11 @@ class Recording(VectorUnit, Protocol):
     @property
     def untimed(self) -> str:
         """Why that has no cycles; the empty text if it has."""
+        ...
+
+    @property
+    def warnings(self) -> Warnings:
+        """What it has found doubtful."""
         ...
 
 

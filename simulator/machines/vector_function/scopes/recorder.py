@@ -10,10 +10,13 @@ from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, Wa
 from castsim.execution.micro.copies import Copy
 from castsim.execution.micro.unit import Issue, Value
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
+from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.value_types import MaskType, PointerType, ScalarType, VectorType
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
+from castsim.machines.vector_function.scopes.hazards import overtaking_loads
 from castsim.machines.vector_function.scopes.instructions import instruction_of
 from castsim.machines.vector_function.scopes.operation import MicroFunction
 from castsim.machines.vector_function.scopes.scope import Instruction as ScopeInstruction
@@ -39,15 +42,18 @@ class Named:
 class Recorder:
     """Follows a walk (`castsim.execution.micro.VectorUnit`) and computes nothing.
 
-    `untimed` says why the program has no cycles; the empty text if it has.
+    `untimed` says why the program has no cycles; the empty text if it has. `warnings` tell of loads that may overtake
+    stores.
     """
 
     target: VectorFunctionTarget
     untimed: str = ""
+    warnings: Warnings = ()
     _instructions: dict[int, int] = field(default_factory=dict)
     _nodes: list[Instruction] = field(default_factory=list)
     _items: list[Lowered] = field(default_factory=list)
     _known: dict[int, ScopeInstruction] = field(default_factory=dict)
+    _places: dict[int, Span] = field(default_factory=dict)
     _scope: Scope | None = None
     _flags: bool = False
     _facts: ScopeFacts = field(init=False)
@@ -73,6 +79,7 @@ class Recorder:
         pipe = self.target.pipes.vector
         function = MicroFunction("vecscope", self._scope, pipe)
         accesses = _touched(self._scope)
+        self._look_for_hazards(self._scope)
         self._scope = None
         self._add(scope, "vecscope", pipe, (function,), accesses)
 
@@ -98,6 +105,7 @@ class Recorder:
         instruction = self._known.get(id(node))
         if instruction is None:
             instruction = self._known[id(node)] = instruction_of(node)
+            self._places[instruction.line] = node.span
             if instruction.kind is Kind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
                 self._refuse(f"no cycles of pto.{node.mnemonic} are known")
         kinds = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType)]
@@ -158,6 +166,16 @@ class Recorder:
             self._add(node, _WORDS[type(node)], operation.pipe, (operation,), ())
         else:
             self._refuse(f"{self.target.name} has no pipe {' or '.join(sorted({*names} - known))}")
+
+    def _look_for_hazards(self, scope: Scope) -> None:
+        found = []
+        for load, store, byte in overtaking_loads(scope, self.target.memories[BUFFER].capacity_bytes):
+            text = (
+                f"this load may overtake the store of line {store}, which writes byte {byte} of the buffer too; values "
+                'are those of program order: pto.mem_bar "VST_VLD" between them makes sure'
+            )
+            found.append(WarningText(WarningKind.OVERTAKING, text, self._places[load]))
+        self.warnings = tuple(dict.fromkeys((*self.warnings, *found)))
 
     def _add(
         self,

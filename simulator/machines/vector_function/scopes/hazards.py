@@ -1,0 +1,39 @@
+"""Loads of a launch that nothing keeps behind an earlier store of the same bytes (docs/reference/micro.md 6.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castsim.machines.vector_function.scopes.scope import Kind, Scope, issues
+
+ORDERING = ("VST_VLD", "VV_ALL")
+"""What a `mem_bar` orders that keeps vector loads behind earlier vector stores."""
+
+
+def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the lines of a load and of the store before it, and the first byte both touch, once for each pair of lines.
+
+    An access counts as its full size, whatever its mask. `capacity` are the bytes of the buffer.
+    """
+    writer = np.zeros(capacity, np.int64)
+    lines = [0]
+    ordered = 0
+    found: set[tuple[int, int]] = set()
+    for issue in issues(scope.body):
+        instruction = issue.instruction
+        touched = slice(issue.address, issue.address + instruction.size)
+        match instruction.kind:
+            case Kind.BARRIER if instruction.word in ORDERING:
+                ordered = len(lines) - 1
+            case Kind.STORE:
+                writer[touched] = len(lines)
+                lines.append(instruction.line)
+            case Kind.LOAD if instruction.size:
+                last = writer[touched]
+                number = int(last.max())
+                pair = instruction.line, lines[number]
+                if number > ordered and pair not in found:
+                    found.add(pair)
+                    yield *pair, issue.address + int(np.argmax(last))
