@@ -32,6 +32,8 @@ class LoadRequest:
     machine: int | None = None
     opaque: bool = False
     limits: Limits = DEFAULT_LIMITS
+    shipped: Callable[[Target], None] = lambda _: None
+    """Told of the target as it is before any option is set."""
 
     def prefers_assembly(self) -> bool:
         """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""
