@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from castsim.isa.errors import IllegalError
+from castsim.isa.formats import IntFormat, format_named
+from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, conversion
 from castsim.machines.vector_function.lanes.conversion import policy_of
 from castsim.machines.vector_function.operations import Convert
@@ -27,10 +29,10 @@ class Attributes:
 
     target: VectorFunctionTarget
     needed: dict[str, str] = field(default_factory=dict)
-    _seen: list[tuple[Convert, int, dict[str, str]]] = field(default_factory=list)
+    _seen: list[_Sought] = field(default_factory=list)
 
-    def of(self, operation: Convert, ctrl: int) -> Mapping[str, str]:
-        """Return the attributes of a conversion while CTRL holds `ctrl`.
+    def of(self, operation: Convert, ctrl: int, *, finite: bool) -> Mapping[str, str]:
+        """Return the attributes of a conversion while CTRL holds `ctrl`; `finite`: of nothing but finite numbers.
 
         Raises:
             IllegalError: no `vcvt` does the same, or only under an option that another conversion forbids.
@@ -39,28 +41,51 @@ class Attributes:
         for chosen in _choices(self.target, self.needed):
             target = with_options(self.target, {**self.needed, **chosen})
             for words in _words(pair, operation):
-                if self._agrees(target, pair, words, operation.policy, ctrl):
+                sought = _Sought(pair, words, _effective(operation.policy, pair, finite=finite), ctrl, finite)
+                if sought.is_met(target):
                     self._need(chosen)
-                    self._seen.append((operation, ctrl, words))
+                    self._seen.append(sought)
                     return words
         raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} does what the tile cast does: {_shown(operation.policy)}")
 
     def _need(self, chosen: Mapping[str, str]) -> None:
-        for name, value in chosen.items():
-            self.needed[name] = value
+        self.needed.update(chosen)
         target = with_options(self.target, self.needed)
-        for operation, ctrl, words in self._seen:
-            pair = conversion(operation.src.name, operation.dst.name)
-            if chosen and not self._agrees(target, pair, words, operation.policy, ctrl):
+        for sought in self._seen if chosen else ():
+            if not sought.is_met(target):
                 options = ", ".join(f"{name}={value}" for name, value in chosen.items())
+                pair = sought.pair
                 raise IllegalError(f"needs option {options}, under which {pair.src} -> {pair.dst} above it differs")
 
-    @staticmethod
-    def _agrees(
-        target: VectorFunctionTarget, pair: Conversion, words: Mapping[str, str], wanted: Policy, ctrl: int
-    ) -> bool:
-        found = policy_of(target, pair, words.get("rnd"), words.get("sat"), ctrl)
-        return (found if pair.roundings else replace(found, rounding=wanted.rounding)) == wanted
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """An instruction, and the policy that it is to have."""
+
+    pair: Conversion
+    words: Mapping[str, str]
+    policy: Policy
+    ctrl: int
+    finite: bool
+
+    def is_met(self, target: VectorFunctionTarget) -> bool:
+        """Whether the instruction does so on a target."""
+        found = policy_of(target, self.pair, self.words.get("rnd"), self.words.get("sat"), self.ctrl)
+        return _effective(found, self.pair, finite=self.finite) == self.policy
+
+
+def _effective(policy: Policy, pair: Conversion, *, finite: bool) -> Policy:
+    """Return a policy without what can make no difference to a pair: rounding where nothing is rounded, and so on."""
+    src, dst = format_named(pair.src), format_named(pair.dst)
+    if not pair.roundings:
+        policy = replace(policy, rounding=Rounding.RINT)
+    bounded = isinstance(src, IntFormat) or not (src.has_nan or src.has_infinity)
+    if isinstance(dst, IntFormat):
+        if finite or isinstance(src, IntFormat):
+            return Policy(policy.rounding, policy.overflow)
+        return policy
+    # No integer that has a conversion to floats, and no 4-bit float, is beyond the range of its results.
+    return Policy(policy.rounding, Overflow.SPECIAL) if bounded else policy
 
 
 def _choices(target: VectorFunctionTarget, settled: Mapping[str, str]) -> Iterator[dict[str, str]]:

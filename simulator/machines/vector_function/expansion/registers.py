@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.micro.conversions import ROUNDINGS, conversion
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.types import format_type
@@ -39,6 +39,8 @@ class Held:
 
     name: str
     element: str
+    finite: bool = False
+    """Whether its lanes are known to be finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +152,17 @@ class Registers:
         source, mask = self._as(operation.source, operation.src.name), self._mask(operation.predicate)[0]
         kind, result = _vector(operation.src.name), operation.dst.name
         width = min(32, operation.src.storage_bits)
+        finite = self._register(operation.source).finite
         if operation.integral:
             letter = next(one for one, mode in ROUNDINGS.items() if mode is operation.policy.rounding)
             text = f'pto.vtrc {source}, {mask}, "{letter}"'
         else:
             width = conversion(operation.src.name, result).mask_width
-            words = _dictionary(self.attributes.of(operation, self.ctrl))
+            words = _dictionary(self.attributes.of(operation, self.ctrl, finite=finite))
             text = f"pto.vcvt {source}, {mask}{words}"
         self._define(operation.result, result, text, f"{kind}, {_mask(width)} -> {_vector(result)}")
+        if isinstance(operation.src, IntFormat):
+            self.registers[operation.result] = replace(self.registers[operation.result], finite=True)
 
     def _integers(self, operation: Duplicate | Ascend | Multiply) -> None:
         """Write operations on lanes that are integers of a width."""

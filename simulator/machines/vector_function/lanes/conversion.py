@@ -121,7 +121,8 @@ def policy_of(
     clamps = saturation is None or plain_word(saturation) == "SAT"
     own = 1 << target.control.saturation_global if clamps else 0
     found = conversion_policy(target, src, dst, mode, ctrl if holds_for_all(target, ctrl) else own)
-    if found.overflow is Overflow.WRAP and target.option("micro_infinity_to_integer") == "extreme":
+    wraps = found.overflow is Overflow.WRAP and not isinstance(src, IntFormat)
+    if wraps and target.option("micro_infinity_to_integer") == "extreme":
         return replace(found, infinity_wrap=InfinityWrap.EXTREME, wrap_bits=None)
     return found
 
