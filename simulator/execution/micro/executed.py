@@ -26,10 +26,13 @@ class Walked:
     warnings: Warnings
 
 
-def argument_format(element: str) -> Format:
-    """Return the format of an argument's arrays: pairs of 4-bit elements are bytes."""
-    found = FORMATS[element]
-    return FORMATS["u8"] if found.bits == 4 else found
+def argument_format(kind: pto.PointerType) -> Format:
+    """Return the format of an argument's arrays.
+
+    Pairs of 4-bit elements are bytes, unless the type is spelt as tile programs spell it.
+    """
+    found = FORMATS[kind.element]
+    return FORMATS["u8"] if found.bits == 4 and kind.spelling.startswith("!") else found
 
 
 def walk_function(
@@ -67,7 +70,7 @@ def walk_function(
         if kind.type.space == "ub":
             raise IllegalError(f"argument %{name} points into the buffer of a core", span=kind.span, legal=("gm",))
         walker.environment[name] = Pointer(name, 0, kind.type.element)
-        use = ArgumentUse(argument_format(kind.type.element))
+        use = ArgumentUse(argument_format(kind.type))
         use.follows_reads = True  # pointers have no extent: arrays may be longer than what is used of them
         walker.arguments[name] = use
     walker.walk(function.body or ())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.operations import BLOCK, Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
 from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Operation, Tree, width
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto.micro.types import lane_bits
@@ -156,12 +156,17 @@ class _Program:
     def _transfer(self, copy: Transfer, moves: _Moves) -> None:
         kind = self.arguments[copy.argument.removeprefix("%")]
         near, far = format_type(PointerType(kind.element, "ub")), format_type(PointerType(kind.element, "gm"))
-        constant: Callable[[int], str] = lambda value: self.out.constant(value, "i64")  # noqa: E731
+
+        def constant(value: int) -> str:
+            return self.out.constant(value, "i64")
+
         address = self._address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
         buffer = self.out.define("ub", f"pto.castptr {address} : i64 -> {near}")
         distant = self._far(copy, moves, lane_bits(kind.element) // 8, far)
         count, length = constant(copy.bursts), constant(copy.burst_bytes)
-        strides = (copy.gm_pitch, copy.ub_pitch) if copy.bursts > 1 else (copy.burst_bytes, -(-copy.burst_bytes // 32) * 32)
+        strides = copy.gm_pitch, copy.ub_pitch
+        if copy.bursts <= 1:  # they are not used, and need be no multiples of a block
+            strides = copy.burst_bytes, -(-copy.burst_bytes // BLOCK) * BLOCK
         gm, ub = (constant(each) for each in strides)
         if copy.load:
             pad, more = "", ""
@@ -181,4 +186,5 @@ class _Program:
         terms = tuple((variable, deltas[1] // size) for variable, deltas in moves)
         if copy.gm_address == 0 and not any(factor for _, factor in terms):
             return name
-        return self.out.define("gm", f"pto.addptr {name}, {self.out.sum(copy.gm_address // size, terms)} : {kind} -> {kind}")
+        offset = self.out.sum(copy.gm_address // size, terms)
+        return self.out.define("gm", f"pto.addptr {name}, {offset} : {kind} -> {kind}")

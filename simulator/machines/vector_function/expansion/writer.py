@@ -64,9 +64,10 @@ class Writer:
         for variable, factor in terms:
             if factor == 0:
                 continue
+            by = variable
             if factor != 1:
-                variable = self.define("at", f"arith.muli {variable}, {self.constant(factor)} : index")
-            found = variable if found is None else self.define("at", f"arith.addi {found}, {variable} : index")
+                by = self.define("at", f"arith.muli {variable}, {self.constant(factor)} : index")
+            found = by if found is None else self.define("at", f"arith.addi {found}, {by} : index")
         if found is None:
             return self.constant(base)
         return found if base == 0 else self.define("at", f"arith.addi {found}, {self.constant(base)} : index")
