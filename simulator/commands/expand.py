@@ -7,7 +7,7 @@ run, gives the same bytes. Loops stay loops; what scalar arguments decide is dec
 
 examples:
   castsim expand programs/a5_bf16_to_e2m1.pto
-  castsim expand kernel.pto --entry quantise --arg rows=64 -o kernel_micro.pto
+  castsim expand programs/a5_bf16_to_e2m1.pto --option ctrl_60_at_start=1 -o micro.pto
 """
 
 from __future__ import annotations
