@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from castsim.running import run
 
-PROGRAMS = Path(__file__).parents[1] / "programs"
+PROGRAMS = Path(__file__).parents[1] / "programs" / "micro"
 Array = NDArray[np.generic]
 RNG = np.random.default_rng(23)
 FLOATS = RNG.uniform(-600, 600, 512).astype(np.float32)
@@ -54,6 +54,6 @@ CASES: dict[str, tuple[Array, dict[str, float], Callable[[Array], Array]]] = {
 def test_outputs_are_those_of_the_libraries(name: str) -> None:
     given, scalars, model = CASES[name]
     held = given.view(np.uint16) if given.dtype == ml_dtypes.bfloat16 else given
-    result = run(PROGRAMS / f"micro_{name}.pto", inputs={"x": held}, args=scalars)
+    result = run(PROGRAMS / f"{name}.pto", inputs={"x": held}, args=scalars)
     assert result.outputs["y"].tobytes() == model(given).tobytes()
     assert not result.loaded.executed.warnings
