@@ -137,7 +137,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     linear = PROGRAMS / "tpc_bf16_scale_linear_gaudi.tpc"
     (tmp_path / "programs").mkdir()  # of its own: an example writes there
-    shutil.copy(linear, tmp_path / "programs")
+    for path in (linear, PROGRAMS / "a5_bf16_to_e2m1.pto"):
+        shutil.copy(path, tmp_path / "programs")
     text = linear.read_text().replace("target gaudi\n", "target gaudi2\n")
     for name in ("kernel.tpc", "kernel.s"):
         (tmp_path / name).write_text(text)

@@ -45,14 +45,9 @@ def test_there_are_292_programs() -> None:
     assert len(TO_FLOATS) == 12
 
 
-@pytest.mark.parametrize("name", [name for name in cases() if name not in TO_FLOATS])
+@pytest.mark.parametrize("name", cases())
 def test_outputs_are_the_expected_ones(name: str) -> None:
     outputs_of(name, {})
-
-
-@pytest.mark.parametrize("name", TO_FLOATS)
-def test_integers_to_floats_round_to_nearest_even_if_asked_to(name: str) -> None:
-    outputs_of(name, {"micro_integer_to_float": "nearest_even"})
 
 
 @pytest.mark.parametrize("name", cases())

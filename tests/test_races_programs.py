@@ -16,7 +16,11 @@ from castsim.synchronisation.races import Finding, RaceKind, find_races
 
 FLAG = re.compile(r"pto\.(set|wait)_flag\s*\[\W*PIPE_(\w+?)\W+PIPE_(\w+?)\W+EVENT_ID(\d)")
 BARRIER = re.compile(r"pto\.barrier\s*\W*PIPE_(\w+)")
-NAMES = sorted(str(path.relative_to(PROGRAMS).with_suffix("")) for path in PROGRAMS.rglob("*.pto"))
+NAMES = sorted(
+    str(path.relative_to(PROGRAMS).with_suffix(""))
+    for path in PROGRAMS.rglob("*.pto")
+    if path.parent.name != "micro"  # races of these are not looked for
+)
 
 
 def scalars(name: str) -> dict[str, int | float]:

@@ -62,7 +62,7 @@ class MicroProgram:
     def arguments(self) -> Mapping[str, ArgumentUse]:
         """The tensor arguments; how much of them is used is known once the program has been walked."""
         return {
-            each.name: ArgumentUse(argument_format(each.type.element))
+            each.name: ArgumentUse(argument_format(each.type))
             for each in self.function.arguments
             if isinstance(each.type, pto.PointerType)
         }

@@ -202,6 +202,11 @@ def _sizes(uses: Mapping[str, ArgumentUse]) -> dict[str, tuple[int, ...]]:
     return {name: use.shape for name, use in uses.items()}
 
 
+def reads_elements(walking: Walking) -> bool:
+    """Whether the path of a program rests on elements of memory."""
+    return reads_memory(walking.function.body or ())
+
+
 def load_tiles(source: Source, request: LoadRequest) -> TileProgram | ReadingProgram | MicroProgram:
     """Read a `.pto` program, choose target and entry; walk, lower and synchronise it unless its inputs decide the path.
 
@@ -217,4 +222,4 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram | ReadingPro
         raise ReadError(
             f"@{walking.function.name} accesses memory on the scalar unit, which needs flags; --sync interlock has none"
         )
-    return ReadingProgram(walking) if reads_memory(body) else walking.program()
+    return ReadingProgram(walking) if reads_elements(walking) else walking.program()

@@ -34,6 +34,8 @@ class LoadRequest:
     limits: Limits = DEFAULT_LIMITS
     level: int | None = None
     """The placement level that a tile program is held to; None: that of its text."""
+    shipped: Callable[[Target], None] = lambda _: None
+    """Told of the target as it is before any option is set."""
 
     def prefers_assembly(self) -> bool:
         """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""

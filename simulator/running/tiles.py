@@ -27,6 +27,7 @@ from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto.inlining import inlined
+from castsim.isa.pto.program_options import options_named
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
@@ -36,7 +37,8 @@ from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
 from castsim.synchronisation.races.unfolding import SLOTS
-from castsim.targets import TileTarget
+from castsim.targets import Target, TileTarget
+from castsim.targets.options import with_options
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -170,7 +172,9 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
     text, file = source.text, source.file
     parsed = _parsed(text, file, request)
-    chosen = request.prepare(choose_target(_architecture(parsed, file, request), request.target))
+    plain = choose_target(_architecture(parsed, file, request), request.target)
+    request.shipped(plain)
+    chosen = request.prepare(_as_named(plain, text, file))
     if Language.TILES.value not in chosen.languages:
         raise IllegalError(
             f"{chosen.name} does not run .{Language.TILES.value} programs", legal=targets_running(Language.TILES.value)
@@ -187,6 +191,20 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
     flagged = has_flags(function.body or ())
     plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)
     return Walking(file, text, parsed, function, chip, request, scalars, elements, plan, choices)
+
+
+def _as_named(target: Target, text: str, file: str) -> Target:
+    """Return the target with the options that a program names itself.
+
+    Raises:
+        ReadError: no such option, or a value that it cannot have; carries its place.
+    """
+    for one in options_named(text, file):
+        try:
+            target = with_options(target, {one.name: one.value})
+        except ReadError as error:
+            raise error.at(one.span) from None
+    return target
 
 
 def _architecture(parsed: pto.Program, file: str, request: LoadRequest) -> str | None:

@@ -28,10 +28,10 @@ class Walked:
     warnings: Warnings
 
 
-def argument_format(element: str) -> Format:
-    """Return the format of an argument's arrays: pairs of 4-bit elements are bytes."""
-    found = element_format(element)
-    return FORMATS[f"u{found.storage_bits}"] if isinstance(found, PairFormat) or found.bits == 4 else found
+def argument_format(kind: pto.PointerType) -> Format:
+    """Return the format of an argument's arrays: elements that are pairs are as many bytes as they take."""
+    found = element_format(kind.element)
+    return FORMATS[f"u{found.storage_bits}"] if isinstance(found, PairFormat) else found
 
 
 def walk_function(
@@ -69,7 +69,7 @@ def walk_function(
         if kind.type.space == "ub":
             raise IllegalError(f"argument %{name} points into the buffer of a core", span=kind.span, legal=("gm",))
         walker.environment[name] = Pointer(name, 0, kind.type.element)
-        use = ArgumentUse(argument_format(kind.type.element))
+        use = ArgumentUse(argument_format(kind.type))
         use.follows_reads = True  # pointers have no extent: arrays may be longer than what is used of them
         walker.arguments[name] = use
     walker.walk(function.body or ())

@@ -181,7 +181,8 @@ class MicroWalker:
                 continue
             use = self.arguments[pointer.argument]
             _, end = copy.reach(side)
-            use.see_element(-(-end * 8 // use.format.storage_bits) - 1, span)
+            bits = 4 if use.format.bits == 4 else use.format.storage_bits
+            use.see_element(-(-end * 8 // bits) - 1, span)
             if side == 0 and not use.stored:
                 use.needs_input = True
             use.stored |= side == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -23,7 +24,7 @@ from castsim.machines.vector_function.lanes.registers import (
     register_of,
 )
 from castsim.machines.vector_function.plan import conversion_policy
-from castsim.numerics import Policy, convert_codes, decode_to_float64, round_to_integral_codes
+from castsim.numerics import InfinityWrap, Policy, convert_codes, decode_to_float64, round_to_integral_codes
 from castsim.targets import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -117,10 +118,13 @@ def policy_of(
         mode = Rounding.RINT
     if _keeps_bits(src, dst) and target.option("micro_negative_to_unsigned") == "sign_extend":
         return Policy(rounding=mode, overflow=Overflow.WRAP)
-    if holds_for_all(target, ctrl):
-        return conversion_policy(target, src, dst, mode, ctrl)
     clamps = saturation is None or plain_word(saturation) == "SAT"
-    return conversion_policy(target, src, dst, mode, 1 << target.control.saturation_global if clamps else 0)
+    own = 1 << target.control.saturation_global if clamps else 0
+    found = conversion_policy(target, src, dst, mode, ctrl if holds_for_all(target, ctrl) else own)
+    wraps = found.overflow is Overflow.WRAP and not isinstance(src, IntFormat)
+    if wraps and target.option("micro_infinity_to_integer") == "extreme":
+        return replace(found, infinity_wrap=InfinityWrap.EXTREME, wrap_bits=None)
+    return found
 
 
 def holds_for_all(target: VectorFunctionTarget, ctrl: int) -> bool:

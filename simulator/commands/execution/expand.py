@@ -1,0 +1,52 @@
+"""The execution of `castsim expand`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.commands.option_values import assignments, scalar
+from castsim.commands.outcome import Outcome
+from castsim.isa.errors import ReadError
+from castsim.isa.reading import STDIN
+from castsim.running.expanding import expand
+from castsim.running.request import LoadRequest
+from castsim.targets.options import with_options
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def execute(options: Namespace) -> Outcome:
+    """Write the program.
+
+    Raises:
+        ReadError: what was typed; a file that cannot be read or written.
+        IllegalError: as `castsim.running.expanding.expand`.
+    """
+    changes = assignments("--option", options.options)
+    request = LoadRequest(
+        target=options.target,
+        entry=options.entry,
+        args={name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        prepare=lambda target: with_options(target, changes),
+    )
+    found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
+    if options.out is not None:
+        _write(Path(options.out), found)
+
+    def text(_: int) -> RenderableType:
+        from rich.text import Text  # noqa: PLC0415 - rich, only if printed
+
+        shown = found.rstrip("\n") if options.out is None else f"written to {options.out}"
+        return Text(shown, no_wrap=True)
+
+    return Outcome({"file": options.file, "out": options.out, "program": found}, text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None

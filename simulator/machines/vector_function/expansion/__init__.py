@@ -1,0 +1,8 @@
+"""Tile programs as programs of vector instructions: what a lowered program issues, written as micro text.
+
+Source: docs/reference/micro.md section 7.
+"""
+
+from castsim.machines.vector_function.expansion.program import expand_tree
+
+__all__ = ["expand_tree"]

@@ -1,0 +1,190 @@
+"""A whole lowered program as micro text: transfers, flags, control writes, vector functions, and the loops around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from castsim.execution.dataflow.operations import BLOCK, Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Operation, Tree, width
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.pto.micro.types import lane_bits
+from castsim.isa.pto.program import Function
+from castsim.isa.pto.types import format_type
+from castsim.isa.pto.value_types import PointerType
+from castsim.machines.vector_function.expansion.conversions import Attributes
+from castsim.machines.vector_function.expansion.function import FunctionWriter
+from castsim.machines.vector_function.expansion.writer import Writer
+from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.plan import start_ctrl
+from castsim.targets.vector_function import VectorFunctionTarget
+
+_Moves = tuple[tuple[str, Deltas], ...]
+"""Variables of the loops around an element of the tree, each with how far the element's addresses move by it."""
+
+
+def expand_tree(tree: Tree, function: Function, target: VectorFunctionTarget) -> tuple[str, dict[str, str]]:
+    """Return the micro text of what a tile function issues, and the options that it needs.
+
+    Loops stay loops; what scalars decide has been decided. Arguments keep their names.
+
+    Raises:
+        IllegalError: an instruction whose lowering does not consist of register operations; carries its place.
+    """
+    names = [argument.name.removeprefix("%") for argument in function.arguments]
+    out = Writer(taken=set(names))
+    types = {name: argument.type for name, argument in zip(names, function.arguments, strict=True)}
+    pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
+    program = _Program(out, Attributes(target), tree.instructions, pointers)
+    program.start(start_ctrl(target))
+    program.block(tree.root, [()] * tree.root.width)
+    program.drain()
+    out.line("return")
+    globals_ = {name: PointerType(kind.element, "gm", kind.spelling) for name, kind in pointers.items()}
+    listed = ", ".join(f"%{name}: {format_type(globals_.get(name, kind))}" for name, kind in types.items())
+    arch = f'pto.target_arch = "{target.name}", pto.kernel_kind = #pto.kernel_kind<vector>'
+    lines = [
+        f"module attributes {{{arch}}} {{",
+        f"  func.func @{function.name}({listed}) attributes {{pto.kernel}} {{",
+        *out.head(),
+        *out.lines,
+        "  }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n", program.attributes.needed
+
+
+@dataclass(slots=True)
+class _Program:
+    """A walk through the tree that writes what it meets."""
+
+    out: Writer
+    attributes: Attributes
+    instructions: Sequence[Instruction]
+    arguments: dict[str, PointerType]
+    ctrl: int = 0
+    _pipes: set[str] = field(default_factory=set)
+
+    def start(self, ctrl: int) -> None:
+        """Set CTRL to what the tile program starts with; the tool chain has cleared its bit 60."""
+        self.ctrl = ctrl
+        if ctrl:
+            self.out.line(f"pto.set_ctrl {self.out.constant(ctrl, 'i64')} : i64")
+
+    def drain(self) -> None:
+        """Wait for all pipes."""
+        last = "pto.barrier #pto.pipe<PIPE_ALL>"
+        if self._pipes and self.out.lines[-1].strip() != last:
+            self.out.line(last)
+
+    def block(self, block: Block, moves: Sequence[_Moves]) -> None:
+        """Write the nodes of a block; `moves` are those of its elements."""
+        start = 0
+        for item in block.items:
+            end = start + width(item)
+            self._node(item, moves[start:end])
+            start = end
+
+    def _node(self, node: Node, moves: Sequence[_Moves]) -> None:
+        match node:
+            case Block():
+                self.block(node, moves)
+            case Loop():
+                self._loop(node, moves)
+            case Lowered():
+                self._lowered(node, moves)
+            case _:
+                self._operation(node, moves[0])
+
+    def _loop(self, node: Loop, moves: Sequence[_Moves]) -> None:
+        """Write a loop, unless nothing in it is written."""
+        before = len(self.out.lines)
+        variable = self.out.fresh("t")
+        bounds = (self.out.constant(value) for value in (0, node.trips, 1))
+        self.out.open("scf.for {} = {} to {} step {} {{".format(variable, *bounds))
+        inside = [(*each, (variable, step)) for each, step in zip(moves, node.steps, strict=True)]
+        self.block(node.body, inside)
+        self.out.close()
+        if len(self.out.lines) == before + 2:
+            del self.out.lines[before:]
+
+    def _lowered(self, node: Lowered, moves: Sequence[_Moves]) -> None:
+        instruction = self.instructions[node.instruction]
+        before = len(self.out.lines)
+        try:
+            self.block(node.body, moves[1:])
+        except CastsimError as error:
+            raise IllegalError(
+                f"expand cannot write pto.{instruction.name}: {error.message}", span=instruction.span
+            ) from None
+        if len(self.out.lines) > before and instruction.role.value == "work" and not instruction.inserted:
+            note = f"// {instruction.text}, line {instruction.span.line}"
+            self.out.lines.insert(before, "  " * self.out.depth + note)
+
+    def _operation(self, operation: Operation, moves: _Moves) -> None:
+        match operation:
+            case ScalarWork(kind="arithmetic" | "loop"):
+                return
+            case SetFlag(pipe, waiter, event):
+                self.out.line(f'pto.set_flag["PIPE_{pipe}", "PIPE_{waiter}", "EVENT_ID{event}"]')
+            case WaitFlag(pipe, signaller, event):
+                self.out.line(f'pto.wait_flag["PIPE_{signaller}", "PIPE_{pipe}", "EVENT_ID{event}"]')
+            case Barrier(pipe):
+                self.out.line(f"pto.barrier #pto.pipe<PIPE_{pipe}>")
+            case ControlWrite(register="ctrl"):
+                self.ctrl = operation.value
+                self.out.line(f"pto.set_ctrl {self.out.constant(operation.value, 'i64')} : i64")
+            case Transfer():
+                self._transfer(operation, moves)
+            case VectorFunction():
+                addresses = tuple(
+                    self._address(base, tuple((name, deltas[number]) for name, deltas in moves))
+                    for number, base in enumerate(operation.addresses)
+                )
+                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl)
+            case _:
+                kind = getattr(operation, "kind", type(operation).__name__)
+                raise IllegalError(f"its lowering has {kind} on pipe {operation.pipe}")
+        self._pipes.add(operation.pipe)
+
+    def _address(self, base: int, terms: tuple[tuple[str, int], ...]) -> str:
+        """Return a byte address of the buffer as an i64."""
+        if not any(factor for _, factor in terms):
+            return self.out.constant(base, "i64")
+        return self.out.define("byte", f"arith.index_cast {self.out.sum(base, terms)} : index to i64")
+
+    def _transfer(self, copy: Transfer, moves: _Moves) -> None:
+        kind = self.arguments[copy.argument.removeprefix("%")]
+        near, far = format_type(PointerType(kind.element, "ub")), format_type(PointerType(kind.element, "gm"))
+
+        def constant(value: int) -> str:
+            return self.out.constant(value, "i64")
+
+        address = self._address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
+        buffer = self.out.define("ub", f"pto.castptr {address} : i64 -> {near}")
+        distant = self._far(copy, moves, lane_bits(kind.element) // 8, far)
+        count, length = constant(copy.bursts), constant(copy.burst_bytes)
+        strides = copy.gm_pitch, copy.ub_pitch
+        if copy.bursts <= 1:  # they are not used, and need be no multiples of a block
+            strides = copy.burst_bytes, -(-copy.burst_bytes // BLOCK) * BLOCK
+        gm, ub = (constant(each) for each in strides)
+        if copy.load:
+            pad, more = "", ""
+            if copy.pad_pattern:
+                name = f"i{8 * len(copy.pad_pattern)}"
+                value = self.out.constant(int.from_bytes(copy.pad_pattern, "little", signed=True), name)
+                pad, more = f" pad({value})", f", pad {name}"
+            text = f"pto.mte_gm_ub {distant}, {buffer}, {constant(0)}, {length} nburst({count}, {gm}, {ub}){pad}"
+            self.out.line(f"{text} : {far}, {near}, i64, i64, i64, i64, i64{more}")
+        else:
+            text = f"pto.mte_ub_gm {buffer}, {distant}, {length} nburst({count}, {ub}, {gm})"
+            self.out.line(f"{text} : {near}, {far}, i64, i64, i64, i64")
+
+    def _far(self, copy: Transfer, moves: _Moves, size: int, kind: str) -> str:
+        """Return the pointer to global memory."""
+        name = f"%{copy.argument.removeprefix('%')}"
+        terms = tuple((variable, deltas[1] // size) for variable, deltas in moves)
+        if copy.gm_address == 0 and not any(factor for _, factor in terms):
+            return name
+        offset = self.out.sum(copy.gm_address // size, terms)
+        return self.out.define("gm", f"pto.addptr {name}, {offset} : {kind} -> {kind}")

@@ -1,0 +1,66 @@
+"""A tile program as the program of vector instructions that its target executes for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from castsim.isa import pto
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.sources import TILE_SUFFIX, Language, read_source
+from castsim.machines.vector_function.expansion import expand_tree
+from castsim.running.micro import MICRO_ARCHITECTURE, MicroProgram
+from castsim.running.reading import reads_elements
+from castsim.running.request import LoadRequest
+from castsim.running.tiles import walking_of
+from castsim.targets import Target
+from castsim.targets.vector_function import VectorFunctionTarget
+
+
+def expand(path: Path, request: LoadRequest) -> str:
+    """Return micro text that computes what a tile function does, with the vector functions of its lowering.
+
+    Options that differ from those shipped, and those that its instructions need, stand in its first lines.
+
+    Raises:
+        ReadError: the file cannot be read, or has no such entry; the path rests on elements of memory.
+        IllegalError: a target without vector functions, a function of vector instructions, an operation whose lowering
+            does not consist of register operations.
+    """
+    source = read_source(path, lambda: False)
+    if source.language is not Language.TILES:
+        raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
+    shipped: list[Target] = []
+    walking = walking_of(source, replace(request, shipped=shipped.append))
+    if isinstance(walking, MicroProgram):
+        raise IllegalError(
+            f"@{walking.entry} is a function of vector instructions already", span=walking.function.span,
+            legal=("a function of tile operations",),
+        )  # fmt: skip
+    chip = walking.target
+    if not isinstance(chip, VectorFunctionTarget):
+        raise IllegalError(
+            f"{chip.name} executes no programs of vector instructions", span=walking.function.span,
+            legal=(MICRO_ARCHITECTURE,),
+        )  # fmt: skip
+    if reads_elements(walking):
+        raise IllegalError(
+            "expand cannot write a path that rests on elements of memory", span=walking.function.span
+        )  # fmt: skip
+    _check_arguments(walking.function)
+    program = walking.program()
+    text, needed = expand_tree(program.tree, walking.function, chip)
+    options = {name: str(option.value) for name, option in chip.options.items()}
+    changed = {name: value for name, value in options.items() if value != str(shipped[0].option(name))}
+    lines = [f"// castsim: option {name}={value}\n" for name, value in {**changed, **needed}.items()]
+    head = f"// What @{walking.function.name} of {Path(source.file).name} executes on {chip.name}.\n"
+    return head + "".join(lines) + text
+
+
+def _check_arguments(function: pto.Function) -> None:
+    for argument in function.arguments:
+        if not isinstance(argument.type, pto.PointerType | pto.ScalarType):
+            raise IllegalError(
+                f"expand cannot write the argument %{argument.name}", span=argument.span,
+                legal=("pointers", "scalars"),
+            )  # fmt: skip
