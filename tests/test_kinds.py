@@ -71,6 +71,8 @@ READERS = {
     "simulator/graphs/execution.py": "reads what inputs are asked for",
     "simulator/graphs/tosa_text.py": "reads program text",
     "simulator/machines/tile_modes.py": "reads rounding modes as users type them",
+    "simulator/machines/vector_function/expansion/conversions.py": "reads words of program text",
+    "simulator/machines/vector_function/expansion/program.py": "reads words of program text",
     "simulator/machines/vector_function/scopes/board.py": "reads words of program text",
     "simulator/machines/vector_function/scopes/instructions.py": "reads words of program text",
     "simulator/machines/vliw/semantics/dispatch.py": "reads mnemonics; recorded proofs are about the file as it is",

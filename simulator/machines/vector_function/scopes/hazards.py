@@ -15,7 +15,8 @@ ORDERING = ("VST_VLD", "VV_ALL")
 def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
     """Yield the lines of a load and of the store before it, and the first byte both touch, once for each pair of lines.
 
-    An access counts as its full size, whatever its mask. `capacity` are the bytes of the buffer.
+    An access counts as its full size, whatever its mask. `capacity` are the bytes of the buffer; what lies beyond is left
+    to those who refuse it.
     """
     writer = np.zeros(capacity, np.int64)
     lines = [0]
@@ -23,14 +24,14 @@ def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, in
     found: set[tuple[int, int]] = set()
     for issue in issues(scope.body):
         instruction = issue.instruction
-        touched = slice(issue.address, issue.address + instruction.size)
+        touched = slice(max(issue.address, 0), max(issue.address + instruction.size, 0))
         match instruction.kind:
             case Kind.BARRIER if instruction.word in ORDERING:
                 ordered = len(lines) - 1
             case Kind.STORE:
                 writer[touched] = len(lines)
                 lines.append(instruction.line)
-            case Kind.LOAD if instruction.size:
+            case Kind.LOAD if writer[touched].size:
                 last = writer[touched]
                 number = int(last.max())
                 pair = instruction.line, lines[number]
