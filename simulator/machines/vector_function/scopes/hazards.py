@@ -15,8 +15,8 @@ ORDERING = ("VST_VLD", "VV_ALL")
 def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
     """Yield the lines of a load and of the store before it, and the first byte both touch, once for each pair of lines.
 
-    An access counts as its full size, whatever its mask. `capacity` are the bytes of the buffer; what lies beyond is left
-    to those who refuse it.
+    An access counts as its full size, whatever its mask. `capacity` are the bytes of the buffer; what lies beyond it is
+    not looked at.
     """
     writer = np.zeros(capacity, np.int64)
     lines = [0]
