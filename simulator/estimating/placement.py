@@ -115,9 +115,15 @@ class OperandPlacement:
 
     def holds_scratch(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
         """Whether a tmp tile that always suffices is left room for behind the tiles of a shape that `fits`."""
+        return self._behind(shape, arithmetic) + self._reserve(shape) <= self.capacity
+
+    def leaves_scratch(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
+        """Whether any bytes are left for a tmp tile; one without any is refused where it is simulated."""
+        return self._behind(shape, arithmetic) + self.alignment <= self.capacity
+
+    def _behind(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
-        behind = up(self._second(shape, arithmetic) + dst, self.alignment)
-        return behind + self._reserve(shape) <= self.capacity
+        return up(self._second(shape, arithmetic) + dst, self.alignment)
 
     def _second(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
         """Return where the destination lies."""

@@ -83,6 +83,8 @@ class TileEstimator(ArrayEstimator):
             closed = closed & placement.apart(shape, arithmetic, scratch=form.uses_scratch)
         if form.uses_scratch:
             closed = closed & placement.holds_scratch(shape, arithmetic)
+        elif self._request.scratch:
+            closed = closed & placement.leaves_scratch(shape, arithmetic)
         return closed & (shape.rows > 0) & (shape.cols > 0)  # a tile without elements is refused where it is simulated
 
     def _simulate(self, shape: Shape) -> Estimate:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from castsim.execution.dataflow.values import Follower
     from castsim.execution.micro import MicroMemory, VectorUnit
+    from castsim.execution.micro.bodies import Body
     from castsim.execution.micro.unit import Recording
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
+    from castsim.isa.pto.program import Function
     from castsim.machines.target_cast import CastAsked, TargetCast
 
     Bytes = NDArray[np.uint8]
@@ -53,6 +55,22 @@ class VectorUnits(Protocol):
 
     def control_at_start(self, *, saturating: bool) -> int:
         """Return the CTRL register with which a function begins; `saturating` ones have conversions with `sat`."""
+        ...
+
+    def body_cycles(self, body: Body) -> int:
+        """Return the cycles of a body of a published table, from launch to end.
+
+        Raises:
+            IllegalError: no latency of an instruction is known.
+        """
+        ...
+
+    def expanded(self, tree: Tree, function: Function) -> tuple[str, Mapping[str, str]]:
+        """Return the text of what a walked tile function executes, and the options that this text needs.
+
+        Raises:
+            IllegalError: an operation whose lowering does not consist of instructions that programs can name.
+        """
         ...
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, read_source
-from castsim.machines.vector_function.expansion import expand_tree
-from castsim.running.micro import MICRO_ARCHITECTURE, MicroProgram
+from castsim.machines.mechanisms import vector_units_of
+from castsim.running.micro import MicroProgram
 from castsim.running.reading import reads_elements
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import walking_of
 from castsim.targets import Target
-from castsim.targets.vector_function import VectorFunctionTarget
 
 
 def expand(path: Path, request: LoadRequest) -> str:
@@ -38,18 +37,17 @@ def expand(path: Path, request: LoadRequest) -> str:
             legal=("a function of tile operations",),
         )  # fmt: skip
     chip = walking.target
-    if not isinstance(chip, VectorFunctionTarget):
-        raise IllegalError(
-            f"{chip.name} executes no programs of vector instructions", span=walking.function.span,
-            legal=(MICRO_ARCHITECTURE,),
-        )  # fmt: skip
+    try:
+        units = vector_units_of(chip)
+    except IllegalError as error:
+        raise error.at(walking.function.span) from None
     if reads_elements(walking):
         raise IllegalError(
             "expand cannot write a path that rests on elements of memory", span=walking.function.span
         )  # fmt: skip
     _check_arguments(walking.function)
     program = walking.program()
-    text, needed = expand_tree(program.tree, walking.function, chip)
+    text, needed = units.expanded(program.tree, walking.function)
     options = {name: str(option.value) for name, option in chip.options.items()}
     changed = {name: value for name, value in options.items() if value != str(shipped[0].option(name))}
     lines = [f"// castsim: option {name}={value}\n" for name, value in {**changed, **needed}.items()]

@@ -8,11 +8,11 @@ from statistics import fmean, median
 
 from castsim.estimating import estimate
 from castsim.estimating.load import estimate_load
-from castsim.estimating.scopes import estimate_scope
 from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.evidence.accuracy.table import CAST, LOAD, MeasuredRow, MeasuredTable
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
+from castsim.machines.mechanisms import vector_units_of
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -137,7 +137,7 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 def _assess(target: Target, row: MeasuredRow) -> AssessedRow:
     if row.body is not None:
         try:
-            cycles = estimate_scope(row.body, target)
+            cycles = vector_units_of(target).body_cycles(row.body)
         except CastsimError as error:
             raise error.at(row.span) from None
         return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from castsim.estimating.scopes import LOAD, STORE, Body, Step
+from castsim.execution.micro.bodies import LOAD, STORE, Body, Step
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import Format
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from castsim.estimating.scopes import Body
 from castsim.evidence.accuracy.names import format_of
 from castsim.evidence.accuracy.scopes import PROGRAM, SCOPE, SCOPE_COLUMNS, body_of
+from castsim.execution.micro.bodies import Body
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS

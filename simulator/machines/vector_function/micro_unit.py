@@ -11,12 +11,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from castsim.execution.micro import Issue, MicroMemory, Value
+from castsim.execution.micro.bodies import Body
 from castsim.execution.micro.path import GATHERS
 from castsim.execution.micro.unit import Followed
+from castsim.execution.tree import Tree
 from castsim.execution.walk.dependence import Scalar
 from castsim.execution.walk.scalar_floats import FLOATS, bits_of
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.conversions import conversion
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
@@ -30,11 +33,13 @@ from castsim.isa.pto.value_types import (
     VectorType,
 )
 from castsim.machines.vector_function import lanes
+from castsim.machines.vector_function.expansion import expand_tree
 from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
 from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
 from castsim.machines.vector_function.plan import start_ctrl
+from castsim.machines.vector_function.scopes.bodies import body_cycles
 from castsim.machines.vector_function.scopes.recorder import Recorder
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -69,6 +74,14 @@ class LaneUnits:
         """
         start = start_ctrl(self.target)
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
+
+    def body_cycles(self, body: Body) -> int:
+        """Return the cycles of a body of a published table."""
+        return body_cycles(body, self.target)
+
+    def expanded(self, tree: Tree, function: pto.Function) -> tuple[str, Mapping[str, str]]:
+        """Return what a tile function executes, as text."""
+        return expand_tree(tree, function, self.target)
 
 
 @dataclass(slots=True)

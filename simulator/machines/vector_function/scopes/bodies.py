@@ -1,56 +1,22 @@
-"""Cycles of a launch that is written down as a body of instructions in loops, without a program around it."""
+"""The cycles of a body of vector instructions that stands in a published table, written out as a launch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from castsim.isa.errors import IllegalError
-from castsim.machines.vector_function.scopes import Instruction, Kind, MicroFunction, Scope, time_scope
-from castsim.machines.vector_function.scopes.operation import check_scope
-from castsim.targets import Target
+from castsim.execution.micro.bodies import LOAD, STORE, Body, Step
+from castsim.machines.vector_function.scopes.operation import MicroFunction, check_scope
+from castsim.machines.vector_function.scopes.scope import Instruction, Kind, Scope
+from castsim.machines.vector_function.scopes.timing import time_scope
 from castsim.targets.vector_function import VectorFunctionTarget
 
-LOAD, STORE = "vlds", "vsts"
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One instruction of a body: `mnemonic`, the register that it makes ('' for a store), those it reads.
-
-    `buffer` names the memory of a load or store.
-    """
-
-    mnemonic: str
-    result: str
-    sources: tuple[str, ...]
-    buffer: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """`loops` loops after each other, a barrier `between` them ('' for none), of `trips` executions of `steps`.
-
-    The compiler has put `unroll` executions into a trip of the hardware's loop; their instructions alternate. Lanes
-    have `width` bits.
-    """
-
-    loops: int
-    trips: int
-    unroll: int
-    steps: tuple[Step, ...]
-    width: int = 32
-    between: str = ""
-
-
-def estimate_scope(body: Body, target: Target) -> int:
-    """Return the cycles from launch to end.
+def body_cycles(body: Body, target: VectorFunctionTarget) -> int:
+    """Return the cycles of a body from launch to end.
 
     Raises:
-        IllegalError: the target has no vector functions, or no latency of an instruction.
+        IllegalError: no latency of an instruction is known.
     """
-    if not isinstance(target, VectorFunctionTarget):
-        raise IllegalError(f"target '{target.name}' does not launch vector functions")
     scope = _scope(body, target.registers.register_bytes)
     check_scope(MicroFunction("estimate", scope, target.pipes.vector), target)
     return time_scope(scope, target).cycles
