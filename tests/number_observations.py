@@ -15,6 +15,7 @@ from typing import Any
 import engine_trees
 import function_works
 import numpy as np
+import scope_works
 import strided_works
 import test_execution_transfers
 import work_programs
@@ -29,6 +30,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.vector_function.scopes import Scope, time_scope
 from castsim.reports.run import RunReport
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.insertion import plan
@@ -285,6 +287,16 @@ def of_functions() -> Iterator[tuple[str, Observation]]:
                 yield "work cycles", partial(function_cycles, lanewise(rule.mnemonic, fmt, rows, cols, pad))
     for work in _reductions():
         yield "work cycles", partial(function_cycles, work)
+    scopes = [scope_works.wide(), scope_works.dense()]
+    for latency in chip.arithmetic:
+        scopes += [scope_works.pair(latency, consumer) for consumer in ("vadd", "vsel", "vand")]
+    for scope in scopes:
+        yield "launches", partial(launch_cycles, scope)
+
+
+def launch_cycles(scope: Scope, target: Any) -> object:
+    """Cycles of a launch of vector instructions."""
+    return time_scope(scope, target).cycles
 
 
 def _reductions() -> Iterator[TileWork]:
@@ -338,11 +350,11 @@ def observations(name: str) -> tuple[tuple[str, Observation], ...]:
 
 
 GROUPS = {
-    "timing": ("cycles", "work cycles", "estimates"),
+    "timing": ("cycles", "launches", "work cycles", "estimates"),
     "options": ("options", "casts", "values", "cycles"),
     "kernels": ("estimates", "casts", "cycles", "values"),
     "profiled_sequences": ("cycles", "estimates"),
-    "arithmetic": ("work cycles",),
+    "arithmetic": ("work cycles", "launches"),
     "repeat": ("work", "casts", "estimates"),
     "narrow_strides": ("casts", "estimates", "cycles"),
     "control": ("control", "casts", "values", "work"),

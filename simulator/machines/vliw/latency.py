@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from castsim.isa.tpc import FORMS, Register, Slot, Special, TpcInstruction
+from castsim.isa.tpc import FORMS, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import GROUPED, File
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit, Latency, OperandKey
@@ -155,11 +155,12 @@ def is_vector(instruction: TpcInstruction) -> bool:
     return isinstance(dest, Register) and dest.file in _VECTOR_FILES
 
 
-def horizon(target: VliwTarget) -> int:
-    """Return a distance at which every result is visible to everything."""
+def horizon(target: VliwTarget, program: TpcProgram | None = None) -> int:
+    """Return a distance at which every result is visible to everything, of all instructions or of a program's."""
     rules = target.distances
+    instructions = _modelled() if program is None else _used(program)
     return max(
-        target.latencies.longest(_modelled()), rules.tied_income, rules.disjoint_parts,
+        target.latencies.longest(instructions), rules.tied_income, rules.disjoint_parts,
         rules.predicate_load_then_write, rules.rounding_register, rules.random_register, rules.reseed,
         rules.tensor_register, target.loop_rules.register_distance,
     )  # fmt: skip
@@ -169,6 +170,16 @@ def horizon(target: VliwTarget) -> int:
 def _modelled() -> frozenset[tuple[str, str]]:
     """Return slot and mnemonic of all instructions that the instruction table has."""
     return frozenset((Slot(slot).name.lower(), form.mnemonic) for form in FORMS for slot in form.slots)
+
+
+def _used(program: TpcProgram) -> frozenset[tuple[str, str]]:
+    """Return slot and mnemonic of the instructions of a program."""
+    return frozenset(
+        (slot.name.lower(), each.mnemonic)
+        for bundle in program.bundles
+        for slot, each in zip(Slot, bundle.slots, strict=True)
+        if each is not None
+    )
 
 
 def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[Mark]:

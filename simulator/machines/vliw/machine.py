@@ -68,7 +68,7 @@ class VliwCore:
         self.target = target
         self.findings = Findings(wanted=checked, stop=stop)
         self.remarks: dict[WarningText, None] = {}
-        self.horizon = horizon(target)
+        self.horizon = horizon(target, program)
         self.registers = Registers(target)
         self.configuration = ConfigurationSpace(target, self.horizon)
         self.local = LocalAccess(target, self.configuration, self.findings)
