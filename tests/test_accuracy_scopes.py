@@ -37,7 +37,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("program", "message"),
-    [("a=vlds A; ?", "is no instruction"), ("a=vlds", "names no buffer"), ("a=vlds A; b=vnothing a", "no latency")],
+    [("a=vlds A; ?", "is not an instruction"), ("a=vlds", "names no buffer"), ("a=vlds A; b=vnothing a", "no latency")],
 )
 def test_refusals_name_the_cell(tmp_path: Path, program: str, message: str) -> None:
     file = tmp_path / "mine.csv"

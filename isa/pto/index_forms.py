@@ -97,7 +97,7 @@ def _read_constant(reader: PtoReader, statement: Statement) -> Operation:
 def _read_truth(reader: PtoReader, statement: Statement) -> Operation:
     text = reader.next_of(TokenKind.WORD, "true or false", ("true", "false"))
     if text not in ("true", "false"):
-        raise reader.error(f"'{text}' is no truth value", reader.position - 1, ("true", "false"))
+        raise reader.error(f"'{text}' is not a truth value", reader.position - 1, ("true", "false"))
     return Constant(statement.define_one(reader, _I1, int(text == "true")), text == "true", _I1, span=statement.span)
 
 

@@ -42,7 +42,7 @@ def _steps(text: str, span: Span) -> Iterator[Step]:
     found = _STEP.fullmatch(text)
     if found is None:
         legal = ("a=vlds A", "r=vmul a b", "vsts B r", "4 x (a=vadds a)")
-        raise ReadError(f"'{text}' is no instruction of a program", span=span, legal=legal)
+        raise ReadError(f"'{text}' is not an instruction of a program", span=span, legal=legal)
     result, mnemonic, operands = found["result"] or "", found["mnemonic"], tuple(found["operands"].split())
     buffer = ""
     if mnemonic in (LOAD, STORE):

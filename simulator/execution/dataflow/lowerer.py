@@ -5,6 +5,7 @@ Flags, barriers and transfers are the same whatever the vector unit is.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -39,7 +40,7 @@ from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
 
 
-class DataflowLowerer:
+class DataflowLowerer(ABC):
     """Everything but casts and element storage, for one target."""
 
     def __init__(self, target: DataflowTarget) -> None:
@@ -95,9 +96,9 @@ class DataflowLowerer:
         effect = f"{pair} names no saturation and gets {word}: OFF from {PASS_OFF[0]} on, the library's ON before"
         return chosen, (Choice(TOOLCHAIN, value, effect),)
 
+    @abstractmethod
     def differ(self, one: TileCast, other: TileCast) -> bool:
         """Whether two casts, alike but for their saturation, can give different results."""
-        raise NotImplementedError
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store."""
