@@ -16,8 +16,10 @@ from castsim.isa.pto.program import RoundMode
 from castsim.machines.vector_function.lanes.conversion import documented_target, policy_of
 from castsim.machines.vector_function.plan import CastPlan, plan_cast, step_policy
 from castsim.numerics import convert_codes
+from castsim.targets.options import with_options
 
-A5 = documented_target()
+A5 = with_options(documented_target(), {"micro_integer_to_float": "as_asked"})
+"""The chip as tile casts have it: an option of micro programs alone rounds integers to nearest even."""
 LETTERS = {mode: letter for letter, mode in ROUNDINGS.items()}
 
 

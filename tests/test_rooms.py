@@ -15,7 +15,7 @@ PICTURE = """
                         execution specifications numerics targets files isa
  9  reports          -> evidence graphs planning running tpc_compiler machines synchronisation execution
                         specifications numerics targets isa timing
- 8  evidence         -> estimating planning running numerics targets files isa timing
+ 8  evidence         -> estimating planning running machines execution numerics targets files isa timing
  8  graphs           -> planning running tpc_compiler machines execution specifications numerics targets isa
                         timing
  7  estimating       -> tpc_compiler engines machines execution numerics targets isa timing
