@@ -411,7 +411,7 @@ OPERATIONS = (
     ),
 )
 NAMED = (
-    Case("misspelt", f"§pto.tad ins(%t, %u : {T}, {T}) outs(%v : {T})", "pto.tad is not modelled"),
+    Case("misspelt", f"§pto.tad ins(%t, %u : {T}, {T}) outs(%v : {T})", "unknown operation pto.tad"),
     Case("known", f"§pto.tpow ins(%t, %u : {T}, {T}) outs(%v : {T})", "known, not modelled"),
     Case("no operation", "§pto.tlaod %t", "unknown operation"),
     Case("several cores", "%a = §pto.get_block_idx -> i64", "one core is modelled"),

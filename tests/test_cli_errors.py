@@ -129,7 +129,7 @@ STUCK = before("pto.tcvt", "pto.wait_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID3>]")
             changed("pto.tcvt ins(%wide {rmode = #pto<round_mode RINT>}", "pto.tbas ins(%wide"),
             1,
             f":{TCVT}:",
-            "pto.tbas is not modelled",
+            "unknown operation pto.tbas",
         ),
         (before("pto.tcvt", "pto.barrier <PIPE_MTE5>"), 1, f":{TCVT}:", "a2a3 has no pipe MTE5"),
         (moved(1030), 1, ":14:", "tile %slim starts at byte 1030, which is not 32-byte aligned"),

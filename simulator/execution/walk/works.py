@@ -124,7 +124,9 @@ def unsupported(node: pto.TileOperation) -> IllegalError:
         )
     words = (*SUPPORTED, *KNOWN)
     near: Sequence[str] = closest(node.mnemonic, words, everything_up_to=0) or SUPPORTED
-    return IllegalError(f"pto.{node.mnemonic} is not modelled", span=node.span, legal=[f"pto.{name}" for name in near])
+    return IllegalError(
+        f"unknown operation pto.{node.mnemonic}", span=node.span, legal=[f"pto.{name}" for name in near]
+    )
 
 
 def _mode(attributes: dict[str, str]) -> str:
