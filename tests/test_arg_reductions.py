@@ -220,4 +220,4 @@ def test_refusals(operation: str, name: str, message: str) -> None:
     with pytest.raises(CastsimError) as caught:
         walked(program(operation, [A, T, B, D, H, L, S]), target(name))
     assert message in str(caught.value), caught.value
-    assert caught.value.span is not None
+    assert operation.split(maxsplit=1)[0] in getattr(caught.value.span, "text", "")
