@@ -15,7 +15,7 @@ _CUT = "..."
 
 
 __all__ = [
-    "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError", "Span",
+    "CastsimError", "EngineError", "ErrorList", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError", "Span",
     "TargetDataError", "TileError",
 ]  # fmt: skip
 
@@ -37,7 +37,8 @@ class CastsimError(ValueError):
     """Root of all refusals.
 
     `kind` names the class of the refusal in reports, `exit_code` is what the command line returns for it,
-    `span` says where in the input it is (None: nowhere in a file), `legal` lists what would be accepted.
+    `span` says where in the input it is (None: nowhere in a file), `legal` lists what would be accepted. `further` are
+    the other errors that the same reading of a text found, in its order.
     """
 
     kind: ClassVar[str] = "error"
@@ -48,6 +49,7 @@ class CastsimError(ValueError):
         self.message = message
         self.span = span
         self.legal = tuple(legal)
+        self.further: tuple[CastsimError, ...] = ()
 
     def at(self, span: Span) -> CastsimError:
         """Give the error a place if it has none yet, and return it."""
@@ -127,6 +129,34 @@ class TargetDataError(CastsimError):
 
     kind = "target data wrong"
     exit_code = 2
+
+
+class ErrorList:
+    """The errors that one reading of a text has found so far."""
+
+    MOST = 200
+    """Errors after which a text is given up: it is not what it was taken for."""
+
+    def __init__(self) -> None:
+        self._found: list[CastsimError] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, error: CastsimError) -> bool:
+        """Take note of an error, and of those that it brings along; return whether reading should go on."""
+        further, error.further = error.further, ()
+        self._found += (error, *further)
+        return len(self._found) < self.MOST
+
+    def as_one(self) -> CastsimError | None:
+        """Return the first error in the order of the text, with the others as its `further`; None if there are none."""
+        if not self._found:
+            return None
+        # Errors without a place are about the whole.
+        first, *others = sorted(self._found, key=lambda one: (one.span.line, one.span.column) if one.span else (0, 0))
+        first.further = tuple(others)
+        return first
 
 
 class EngineError(RuntimeError):
