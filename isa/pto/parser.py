@@ -91,9 +91,7 @@ class _Module:
             raise
         except CastsimError as error:
             self.errors.add(error)
-        error = self.errors.as_one()
-        if error is not None:
-            raise error
+        self.errors.raise_found()
         reader = self.reader
         place = reader.span(self._module_index or 0)
         found = tuple(self.functions.values())
