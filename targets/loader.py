@@ -222,9 +222,7 @@ def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> Tar
     for finding in error.errors(include_url=False, include_input=False):
         reason = finding["msg"].removeprefix("Value error, ")
         kind = {"extra_forbidden": "unknown key", "missing": "missing"}.get(finding["type"], reason)
-        found.append(
-            TargetDataError(f"{_place(path, finding, data)}: {kind}", span=place_of(path, finding["loc"]))
-        )
+        found.append(TargetDataError(f"{_place(path, finding, data)}: {kind}", span=place_of(path, finding["loc"])))
     first, *others = found
     first.further = tuple(others)
     return first

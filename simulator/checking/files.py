@@ -84,9 +84,7 @@ def check_text(
     return in_order(_findings(name, text.replace("\r\n", "\n").replace("\r", "\n"), spoken, request))
 
 
-def _request(
-    target: str | Path | Target | None, args: Mapping[str, int | float] | None, limits: Limits
-) -> LoadRequest:
+def _request(target: str | Path | Target | None, args: Mapping[str, int | float] | None, limits: Limits) -> LoadRequest:
     if isinstance(target, str | Path):
         from castsim.targets import load_target  # noqa: PLC0415 - only where one is named
 

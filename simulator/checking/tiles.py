@@ -43,9 +43,7 @@ Error = CastsimError | EngineError
 def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
     """Yield what is wrong with a program, in no order."""
     try:
-        parsed = pto.parse(
-            source.text, source.file, max_statements=request.limits.max_statements, go_past_refused=True
-        )
+        parsed = pto.parse(source.text, source.file, max_statements=request.limits.max_statements, go_past_refused=True)
     except CastsimError as error:
         yield from of_errors(error, source.file)
         return
@@ -71,6 +69,8 @@ class _Walked:
     errors: tuple[Error, ...]
     warnings: tuple[WarningText, ...] = ()
     races: tuple[OrderFinding, ...] = ()
+    limit: LimitError | None = None
+    """Where a walk was given up."""
 
 
 def _function_findings(
@@ -96,6 +96,9 @@ def _function_findings(
     yield from of_warnings((one for one in found[0].warnings if one.kind not in _UNTOLD), source.file)
     for race in found[0].races if not missing else ():
         yield placed(Severity.ERROR, str(race.kind), race.message, race.spans[-1], source.file, race.missing, (), 1)
+    if found[0].limit is not None:
+        limit = found[0].limit
+        yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
     if missing:
         names = ", ".join(f"%{name}" for name in missing)
         text = f"@{function.name}: order and bounds rest on {names}, which have no value"
@@ -127,8 +130,8 @@ def _walked(
                 certain = not reads_elements(program)
                 program = program.program()
             issued = program.issue({}, Treatment(values=False, races=REPORT, limits=request.limits))
-        except LimitError:
-            break
+        except LimitError as error:
+            return _Walked(tuple(errors), limit=error)
         except (CastsimError, EngineError) as error:
             if _has(tuple(errors), error):
                 break
