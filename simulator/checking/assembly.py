@@ -11,13 +11,18 @@ from castsim.isa.tpc import parse
 from castsim.machines.vliw.lint import LintFinding, lint, notices
 from castsim.machines.vliw.source import chosen_target
 from castsim.running.request import LoadRequest
+from castsim.tpc_compiler.scheduling import has_virtual_registers, schedule
 
 
 def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
-    """Yield what is wrong with a program, in no order."""
+    """Yield what is wrong with a program, in no order; one of virtual registers is scheduled first."""
+    text, most = source.text, request.limits.max_statements
     try:
-        target = chosen_target(source.text, source.file, request.target, request.prepare)
-        program = parse(source.text, target.dialect, source.file, request.limits.max_statements)
+        target = chosen_target(text, source.file, request.target, request.prepare)
+        if has_virtual_registers(text):
+            schedule(text, source.file, target, most)
+            return
+        program = parse(text, target.dialect, source.file, most)
         found, noticed = lint(program, target), notices(program, target)
     except CastsimError as error:
         yield from of_errors(error, source.file)

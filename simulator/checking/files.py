@@ -9,7 +9,7 @@ from castsim.checking.finding import Finding, in_order, of_error, of_errors
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import STDIN, read_bytes
-from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX, Language, Source, source_of
+from castsim.isa.sources import ASSEMBLY_SUFFIXES, Language, Source, source_of
 from castsim.running.request import LoadRequest
 from castsim.targets import Target
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
+from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
 from castsim.commands.option_values import (
