@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ SHOWN_CHARACTERS = 200
 
 _CUT = "..."
 
-_CURES = ("--", "// castsim:", "castsim ", "pip install ")
+_CURE = re.compile(r"--|// castsim:|castsim |pip install ")
 """How alternatives begin that are something to do, an option or a line to add, not a value that would be legal."""
 
 
@@ -79,12 +80,12 @@ class CastsimError(ValueError):
     @property
     def values(self) -> tuple[str, ...]:
         """What of `legal` is a value."""
-        return tuple(each for each in self.legal if not each.startswith(_CURES))
+        return tuple(each for each in self.legal if _CURE.match(each) is None)
 
     @property
     def cures(self) -> tuple[str, ...]:
         """What of `legal` is something to do: options, lines to add, commands."""
-        return tuple(each for each in self.legal if each.startswith(_CURES))
+        return tuple(each for each in self.legal if _CURE.match(each))
 
     def __str__(self) -> str:
         return self.render()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.pto.forms import Forms
 from castsim.isa.pto.lexer import PtoSource, TokenKind, scan
@@ -14,14 +14,19 @@ from castsim.isa.pto.scope import Definition, Scope
 from castsim.isa.pto.types import format_type, read_type
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 
-if TYPE_CHECKING:
-    from castsim.isa.pto.recovery import Recovery
-
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 """Opening bracket -> the one that closes it."""
 _MARKS = frozenset(("func.func", "", *CLOSING, *CLOSING.values()))
 _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
+
+
+class Resumption(Protocol):
+    """What goes on behind a statement that cannot be read; see `castsim.isa.pto.recovery`."""
+
+    def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
+        """Take note of the error of the statement that begins at token `start`, and go on at the next one."""
+        ...
 
 
 class PtoReader:
@@ -49,7 +54,7 @@ class PtoReader:
         self.scope = Scope(source)
         self.depth = 0
         self.failures = 0
-        self.recovery: Recovery | None = None
+        self.recovery: Resumption | None = None
         self.hopeless = False
         self._limit = self._left = max_statements
         self._types: dict[str, Type] = {}

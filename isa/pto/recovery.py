@@ -17,6 +17,13 @@ from castsim.isa.pto.scope import FollowUpError
 
 _DIALECTS = ("pto.", "scf.", "arith.", "func.", "memref.", "math.", "index.", "cf.", "llvm.", "vector.", "affine.")
 _BARE_NAMES = ("return", "call")
+_CONTINUING = frozenset(
+    (
+        "ins", "outs", "attributes", "iter_args", "to", "step", "else", "do", "offsets", "sizes", "shape", "strides",
+        "layout", "addr", "valid_row", "valid_col", "nburst", "loop", "pad", "l2_cache_ctl", "loc", "rmode",
+    )
+)  # fmt: skip
+"""Words that go on with a statement at the beginning of a line."""
 _JOINS = ("else", "do")
 """Words between two regions of one statement."""
 
@@ -146,7 +153,9 @@ class Recovery:
         if kind is TokenKind.STRING:
             return self._is_fresh(index) and reader.texts[index + 1] == "("
         if kind is TokenKind.WORD:
-            behind = reader.texts[index - 1] if index else ""
+            if self._is_fresh(index):
+                return text not in _CONTINUING
+            behind = reader.texts[index - 1]
             return (text.startswith(_DIALECTS) or text in _BARE_NAMES) and behind not in ("=", ",", "[", "(")
         return kind is TokenKind.END or text == "}"
 

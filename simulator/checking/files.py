@@ -13,10 +13,11 @@ from castsim.isa.sources import ASSEMBLY_SUFFIXES, Language, Source, source_of
 from castsim.running.request import LoadRequest
 from castsim.targets import Target
 
-LANGUAGES = ("pto", "tpc", "toml", "mlir", "onnx")
+_MODELS = "onnx"
+LANGUAGES = ("pto", "tpc", "toml", "mlir", _MODELS)
 """What files may be written in; their suffixes, and `.s` for assembly."""
 
-_FROM_FILES = ("toml", "onnx")
+_FROM_FILES = ("toml", _MODELS)
 """Languages of files that others may lie beside, tables and constants, so that a text alone says too little."""
 
 _FROM_TEXT = tuple(name for name in LANGUAGES if name not in _FROM_FILES)
@@ -54,7 +55,7 @@ def check(
         if spoken in _FROM_FILES:
             if file != str(path):
                 raise ReadError(f"{spoken} is not read from standard input", legal=_FROM_TEXT)
-            return in_order(_of_graph(Path(path), None) if spoken == "onnx" else _of_target(Path(path)))
+            return in_order(_of_graph(Path(path), None) if spoken == _MODELS else _of_target(Path(path)))
         text = _text(path, file)
         return in_order(_findings(file, text, spoken, request))
     except CastsimError as error:

@@ -7,8 +7,8 @@ Exit code 0: no errors; 1: well-formed, but refused; 2: malformed. Of several fi
 
 examples:
   castsim check kernel.pto
-  castsim check kernel.pto --target a5 --arg rows=64
-  castsim check kernels/*.tpc --target gaudi2 --format github
+  castsim check kernel.pto --target a5 --arg rows=128
+  castsim check kernel.pto kernel.tpc --format github
   castsim check kernel.pto --format sarif > castsim.sarif
 """
 

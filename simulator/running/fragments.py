@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
-from castsim.isa.formats import FORMATS, Format, format_named
+from castsim.isa.formats import FORMATS, FloatFormat, Format, format_named
 from castsim.isa.pto.attributes import ROUND_MODES
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from castsim.isa.pto.spelling import closest
@@ -193,7 +193,8 @@ class _Writer:
         except ValueError:
             raise word.error(f"'{word.text}' is not a number", "2", "0.5") from None
         name, kind = f"%k{len(self.declared)}", format_type(ScalarType(fmt.name))
-        self.declared.append((f"{name} = arith.constant {word.text} : {kind}", word.span))
+        point = ".0" if isinstance(fmt, FloatFormat) and word.text.lstrip("+-").isdecimal() else ""
+        self.declared.append((f"{name} = arith.constant {word.text}{point} : {kind}", word.span))
         return name, kind
 
     def _tmp(self, source: _Value, result: _Value, first: _Word) -> tuple[str, str]:
