@@ -82,17 +82,20 @@ def _function_findings(
         if all(error is not refused.error for refused in parsed.refused):
             yield from of_errors(error, source.file)
         return
-    unknown = [one for one in function.arguments if isinstance(one.type, pto.ScalarType)]
-    unknown = [one for one in unknown if one.name not in request.args]
-    missing = [one.name for one in unknown if one.type.name not in _FLOATS]  # these decide no bounds
-    guesses = [{one.name: value for one in unknown} for value in (TRIED if missing else TRIED[:1])]
+    unknown = {
+        one.name: one.type.name
+        for one in function.arguments
+        if isinstance(one.type, pto.ScalarType) and one.name not in request.args
+    }
+    missing = [name for name, kind in unknown.items() if kind not in _FLOATS]  # these decide no bounds
+    guesses = [dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])]
     found = [
         _walked(parsed, whole, source, target, replace(request, args=_given(function, request.args) | guess))
         for guess in guesses
     ]
-    common = [error for error in found[0].errors if all(_has(one.errors, error) for one in found[1:])]
-    for error in common:
-        yield from of_errors(error, source.file)
+    for refusal in found[0].errors:
+        if all(_has(one.errors, refusal) for one in found[1:]):
+            yield from of_errors(refusal, source.file)
     yield from of_warnings((one for one in found[0].warnings if one.kind not in _UNTOLD), source.file)
     for race in found[0].races if not missing else ():
         yield placed(Severity.ERROR, str(race.kind), race.message, race.spans[-1], source.file, race.missing, (), 1)
@@ -125,10 +128,10 @@ def _walked(
     while left is not None and len(errors) < _MOST:
         certain = True
         try:
-            program = walking_of_function(parsed, left, source, target, request)
-            if isinstance(program, Walking):
-                certain = not reads_elements(program)
-                program = program.program()
+            walking = walking_of_function(parsed, left, source, target, request)
+            if isinstance(walking, Walking):
+                certain = not reads_elements(walking)
+            program = walking.program() if isinstance(walking, Walking) else walking
             issued = program.issue({}, Treatment(values=False, races=REPORT, limits=request.limits))
         except LimitError as error:
             return _Walked(tuple(errors), limit=error)

@@ -54,7 +54,7 @@ def findings_text(found: Sequence[Finding], files: int) -> Text:
     return shown.append(_counted(found, files))
 
 
-def annotations(found: Sequence[Finding]) -> Iterator[str]:
+def github_lines(found: Sequence[Finding]) -> Iterator[str]:
     """Yield findings as workflow commands of GitHub, which shows them beside the lines."""
     for one in found:
         place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": one.kind}

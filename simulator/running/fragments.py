@@ -172,7 +172,8 @@ class _Writer:
             form = f"{name} TYPE ROWSxCOLS{' NUMBER' * numbers}"
             raise (words[2 + numbers] if len(words) > 2 + numbers else first).error(f"not of the form of {name}", form)
         fmt, (rows, cols) = _format(words[0]), _shape(words[1])
-        operands, kinds = [], []
+        operands: list[str] = []
+        kinds: list[str] = []
         for role in roles:
             if role is Role.SCALAR:
                 operand, kind = self._number(words[2], fmt)

@@ -12,7 +12,7 @@ from castsim.commands.option_values import assignments, scalar, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, Outcome
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError
-from castsim.reports.checks import annotations, finding_entry, findings_text, sarif
+from castsim.reports.checks import finding_entry, findings_text, github_lines, sarif
 from castsim.targets import load_target
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def execute(options: Namespace) -> Outcome:
         if options.format == "text":
             return findings_text(found, len(options.files))
         if options.format == "github":
-            return Text("\n".join(annotations(found)), no_wrap=True)
+            return Text("\n".join(github_lines(found)), no_wrap=True)
         shown = sarif(found) if options.format == "sarif" else {"schema_version": SCHEMA_VERSION, **document}
         return Text(json.dumps(shown, indent=2), no_wrap=True)
 
