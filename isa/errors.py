@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -13,14 +14,17 @@ SHOWN_CHARACTERS = 200
 
 _CUT = "..."
 
+_CURE = re.compile(r"--|// castsim:|castsim |pip install ")
+"""How alternatives begin that are something to do, an option or a line to add, not a value that would be legal."""
+
 
 __all__ = [
-    "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError", "Span",
-    "TargetDataError", "TileError",
+    "CastsimError", "EngineError", "ErrorList", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",
+    "Span", "TargetDataError", "TileError",
 ]  # fmt: skip
 
 
-def _pointed_at(span: Span) -> tuple[str, str]:
+def pointed_at(span: Span) -> tuple[str, str]:
     """Return the source line of a place, at most `SHOWN_CHARACTERS` of it, and the line with the caret below it."""
     start = span.column - 1
     first = max(0, min(start - SHOWN_CHARACTERS // 2, len(span.text) - SHOWN_CHARACTERS))
@@ -37,7 +41,8 @@ class CastsimError(ValueError):
     """Root of all refusals.
 
     `kind` names the class of the refusal in reports, `exit_code` is what the command line returns for it,
-    `span` says where in the input it is (None: nowhere in a file), `legal` lists what would be accepted.
+    `span` says where in the input it is (None: nowhere in a file), `legal` lists what would be accepted. `further` are
+    the other errors that the same reading of a text found, in its order.
     """
 
     kind: ClassVar[str] = "error"
@@ -48,6 +53,7 @@ class CastsimError(ValueError):
         self.message = message
         self.span = span
         self.legal = tuple(legal)
+        self.further: tuple[CastsimError, ...] = ()
 
     def at(self, span: Span) -> CastsimError:
         """Give the error a place if it has none yet, and return it."""
@@ -64,10 +70,22 @@ class CastsimError(ValueError):
         head = f"{self.span}: {self.message.replace(f' ({self.span})', '')}" if self.span else self.message
         lines = [escaped(head)]
         if self.span and self.span.text:
-            lines += (f"  {line}" for line in _pointed_at(self.span))
-        if self.legal:
-            lines.append(f"  legal: {escaped(', '.join(self.legal))}")
+            lines += (f"  {line}" for line in pointed_at(self.span))
+        if self.values:
+            lines.append(f"  legal: {escaped(', '.join(self.values))}")
+        if self.cures:
+            lines.append(f"  help: {escaped(', '.join(self.cures))}")
         return "\n".join(lines)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What of `legal` is a value."""
+        return tuple(each for each in self.legal if _CURE.match(each) is None)
+
+    @property
+    def cures(self) -> tuple[str, ...]:
+        """What of `legal` is something to do: options, lines to add, commands."""
+        return tuple(each for each in self.legal if _CURE.match(each))
 
     def __str__(self) -> str:
         return self.render()
@@ -127,6 +145,54 @@ class TargetDataError(CastsimError):
 
     kind = "target data wrong"
     exit_code = 2
+
+
+class ErrorList:
+    """The errors that one reading of a text has found so far."""
+
+    MOST = 200
+    """Errors after which a text is given up: it is not what it was taken for."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._found: list[CastsimError] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, error: CastsimError) -> bool:
+        """Take note of an error, and of those that it brings along; return whether reading should go on."""
+        further, error.further = error.further, ()
+        self._found += (error, *further)
+        return len(self._found) < self._most
+
+    def take(self, error: CastsimError) -> None:
+        """Take note of an error; raise all if reading should not go on.
+
+        Raises:
+            CastsimError: this was one too many, or a limit.
+        """
+        if not self.add(error) or isinstance(error, LimitError):
+            self.raise_found()
+
+    def raise_found(self) -> None:
+        """Raise what has been found, if anything.
+
+        Raises:
+            CastsimError: the first error, with the others.
+        """
+        found = self.as_one()
+        if found is not None:
+            raise found
+
+    def as_one(self) -> CastsimError | None:
+        """Return the first error in the order of the text, with the others as its `further`; None if there are none."""
+        if not self._found:
+            return None
+        # Errors without a place are about the whole.
+        first, *others = sorted(self._found, key=lambda one: (one.span.line, one.span.column) if one.span else (0, 0))
+        first.further = tuple(others)
+        return first
 
 
 class EngineError(RuntimeError):

@@ -6,6 +6,7 @@
     castsim.estimate("f32", "f16", 16, 256, target="a5").cycles
     castsim.run("kernel.pto", inputs={"x": "random:1"})
     castsim.lower("f32", "i8", target="a2a3", spec="tosa")
+    castsim.check("kernel.pto")
 
 Every refusal is a `castsim.CastsimError`. Nothing heavy is imported before one of the names is used.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from castsim.casting import cast
+    from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
     from castsim.isa.errors import (
         CastsimError,
@@ -45,6 +47,7 @@ __all__ = [
     "EngineError",
     "Estimate",
     "Estimates",
+    "Finding",
     "IllegalError",
     "LimitError",
     "Matrix",
@@ -59,6 +62,8 @@ __all__ = [
     "__version__",
     "builtin",
     "cast",
+    "check",
+    "check_text",
     "conform",
     "estimate",
     "file_limit",
@@ -70,6 +75,7 @@ __all__ = [
 
 _HOMES = {
     "castsim.casting": ("cast",),
+    "castsim.checking": ("Finding", "check", "check_text"),
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.isa.errors": (
         "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",

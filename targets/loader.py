@@ -35,7 +35,6 @@ _MECHANISMS: dict[str, type[Target]] = {
 _KIND = re.compile(r'^kind *= *"(\w+)"', re.MULTILINE)
 _MOST_BASES = 16
 """Descriptions that build on each other; the shipped ones are up to five."""
-_MOST_FINDINGS = 20
 
 
 def target_names() -> tuple[str, ...]:
@@ -168,9 +167,11 @@ def _described(path: Path) -> tuple[dict[str, Any], Overlay]:
 
 
 def _check_said(overlay: Overlay) -> None:
-    """Reject the first changed fact without a source."""
+    """Reject changed facts without a source."""
     if overlay.unsaid:
-        raise overlay.unsaid[0]
+        first, *others = overlay.unsaid
+        first.further = tuple(others)
+        raise first
 
 
 def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, Any]:
@@ -213,19 +214,18 @@ def _is_file(path: Path) -> bool:
 
 
 def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> TargetDataError:
-    """Describe errors as file, key and reason, at the place of the first key; several findings on lines of their own.
+    """Describe errors as file, key and reason, each at the place of its key; the first one carries the others.
 
     Rows of CSV files are named by file and line. A finding of what only a base says has no place in the file itself.
     """
-    found = error.errors(include_url=False, include_input=False)
-    findings = []
-    for finding in found[:_MOST_FINDINGS]:
+    found = []
+    for finding in error.errors(include_url=False, include_input=False):
         reason = finding["msg"].removeprefix("Value error, ")
         kind = {"extra_forbidden": "unknown key", "missing": "missing"}.get(finding["type"], reason)
-        findings.append(f"{_place(path, finding, data)}: {kind}")
-    if len(found) > _MOST_FINDINGS:
-        findings.append(f"{path.name}: and {len(found) - _MOST_FINDINGS} more")
-    return TargetDataError("\n".join(findings), span=place_of(path, found[0]["loc"]))
+        found.append(TargetDataError(f"{_place(path, finding, data)}: {kind}", span=place_of(path, finding["loc"])))
+    first, *others = found
+    first.further = tuple(others)
+    return first
 
 
 def _place(path: Path, finding: ErrorDetails, data: Mapping[str, Any]) -> str:

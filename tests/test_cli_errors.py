@@ -38,14 +38,14 @@ def refusal(capsys: Capture, *argv: str) -> tuple[int, str]:
         (
             "run a.pto --timing-onyl",
             2,
-            "unrecognized arguments: --timing-onyl (see `castsim run --help`)\n  legal: --timing-only",
+            "unrecognized arguments: --timing-onyl (see `castsim run --help`)\n  help: --timing-only",
         ),
         (
             "run a.pto --max-walks=5",
             2,
-            "unrecognized arguments: --max-walks=5 (see `castsim run --help`)\n  legal: --max-walk",
+            "unrecognized arguments: --max-walks=5 (see `castsim run --help`)\n  help: --max-walk",
         ),
-        ("run", 2, "required: PROGRAM"),
+        ("run", 2, "nothing to run"),
         ("run nowhere.pto", 2, "program 'nowhere.pto': No such file"),
         ("run a.pto b.pto", 2, "unrecognized arguments: b.pto"),
         ("run a.pto --engine quick", 2, "engine 'quick' is not available\n  legal: fast, event"),
@@ -164,7 +164,7 @@ def test_programs(text: str, code: int, place: str, message: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("extra", "code", "message"),
     [
-        ("", 2, "the program loads %x before storing to it: no input given\n  legal: --in x=FILE.npy"),
+        ("", 2, "the program loads %x before storing to it: no input given\n  help: --in x=FILE.npy"),
         ("--in x=zeros --in z=zeros", 2, "the program has no tensor argument 'z'\n  legal: x, y"),
         ("--in x=random:one", 2, "'random:one' has no seed"),
         ("--in x=zeros --arg n=1", 2, "@narrow has no scalar argument 'n'"),

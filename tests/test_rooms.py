@@ -10,11 +10,12 @@ from pathlib import Path
 from test_architecture import SOURCES, imports, module_of
 
 PICTURE = """
-11  __main__         -> commands isa
-10  commands         -> reports evidence graphs planning what_if running tpc_compiler casting engines machines
+12  __main__         -> commands isa
+11  commands         -> reports checking evidence graphs planning what_if running tpc_compiler casting engines machines
                         execution specifications numerics targets files isa
- 9  reports          -> evidence graphs planning running tpc_compiler machines synchronisation execution
+10  reports          -> checking evidence graphs planning running tpc_compiler machines synchronisation execution
                         specifications numerics targets isa timing
+ 9  checking         -> graphs running tpc_compiler machines synchronisation execution targets isa
  8  evidence         -> estimating planning running machines execution numerics targets files isa timing
  8  graphs           -> planning running tpc_compiler machines execution specifications numerics targets isa
                         timing

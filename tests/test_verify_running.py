@@ -133,7 +133,7 @@ def test_a_part_that_cannot_be_computed_is_refused_at_once() -> None:
 
 def test_a_format_that_the_oracle_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(oracle.FLOATS, "e2m3")
-    with pytest.raises(IllegalError, match=r"the oracle has no format e2m3\n  legal: --against reference"):
+    with pytest.raises(IllegalError, match=r"the oracle has no format e2m3\n  help: --against reference"):
         probe(VerificationPart("f16", "e2m3", Rounding.RINT, Overflow.SPECIAL, "table", "oracle", "exhaustive"))
 
 

@@ -247,5 +247,5 @@ def test_the_limit_on_elements_is_raised_and_lowered(capsys: pytest.CaptureFixtu
     sample = str(SAMPLES / "f32_to_f16.pto")
     assert main(["run", sample, "--in", "src=zeros", "--max-elements", "256", "--quiet"]) == 0
     assert main(["run", sample, "--in", "src=zeros", "--max-elements", "255"]) == 1
-    assert "legal: --max-elements 256, --timing-only" in capsys.readouterr().err
+    assert "help: --max-elements 256, --timing-only" in capsys.readouterr().err
     assert main(["run", sample, "--in", "src=zeros", "--max-elements", "0"]) == 2

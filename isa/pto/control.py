@@ -5,6 +5,7 @@ Source: docs/reference/pto.md sections 3 and 7.6.
 
 from __future__ import annotations
 
+from castsim.isa.errors import CastsimError
 from castsim.isa.pto import (
     index_forms,
     print_form,
@@ -72,7 +73,8 @@ def read_operation(reader: PtoReader) -> Operation:
     return operation
 
 
-_Terminator = type[Yield] | type[Return] | type[Condition] | None
+_End = type[Yield] | type[Return] | type[Condition]
+_Terminator = _End | tuple[_End, ...] | None
 
 
 def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, ...]:
@@ -88,24 +90,41 @@ def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, 
 def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Operation, ...]:
     """Read what follows the opening brace of a region, the closing one included."""
     reader.nest()
+    depth, regions = reader.depth, reader.scope.regions
     body: list[Operation] = []
     while not reader.take("}"):
-        start = reader.position
+        start, failures = reader.position, reader.failures
         if reader.kinds[start] is TokenKind.END:
             reader.unexpected("an operation or '}'", ("}",))
-        operation = read_operation(reader)
-        if isinstance(operation, Yield | Return | Condition):
-            if terminator is None or not isinstance(operation, terminator):
-                raise reader.error(f"{reader.texts[start]} cannot stand in this region", start)
-            if reader.kinds[reader.position] is TokenKind.END:
-                reader.unexpected("'}'", ("}",))
-            if not reader.at("}"):
-                raise reader.error(f"nothing can follow {reader.texts[start]} in its region", legal=("}",))
-            if isinstance(operation, Yield) and not operation.values:
-                continue
+        try:
+            operation = read_operation(reader)
+            if isinstance(operation, Yield | Return | Condition):
+                _check_end(reader, start, operation, terminator)
+                if isinstance(operation, Yield) and not operation.values:
+                    continue
+        except CastsimError as error:
+            if reader.recovery is None:
+                raise
+            reader.recovery.fail(start, failures, regions, depth, error)
+            continue
         body.append(operation)
     reader.unnest()
     return tuple(body)
+
+
+def read_any_region(reader: PtoReader) -> tuple[Operation, ...]:
+    """Read what follows the opening brace of a region that anything may end."""
+    return _read_rest(reader, (Yield, Return, Condition))
+
+
+def _check_end(reader: PtoReader, start: int, end: Yield | Return | Condition, terminator: _Terminator) -> None:
+    """Reject an operation that may not end this region, or that does not stand at its end."""
+    if terminator is None or not isinstance(end, terminator):
+        raise reader.error(f"{reader.texts[start]} cannot stand in this region", start)
+    if reader.kinds[reader.position] is TokenKind.END:
+        reader.unexpected("'}'", ("}",))
+    if not reader.at("}"):
+        raise reader.error(f"nothing can follow {reader.texts[start]} in its region", legal=("}",))
 
 
 def _generic_handler(reader: PtoReader) -> Handler:

@@ -6,22 +6,26 @@ Grammar: docs/reference/pto.md section 3.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Container
 from dataclasses import dataclass, field
 
-from castsim.isa.errors import CastsimError, LimitError, ReadError
+from castsim.isa.errors import CastsimError, ErrorList, LimitError, ReadError
 from castsim.isa.limits import MAX_STATEMENTS
 from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
-from castsim.isa.pto.control import read_region
+from castsim.isa.pto.control import read_any_region, read_region
 from castsim.isa.pto.inlining import calls
 from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
 from castsim.isa.pto.micro.scopes import check_scopes
 from castsim.isa.pto.program import ENTRY_MARKS, Argument, Function, Program, RefusedFunction, Return, Type
 from castsim.isa.pto.reader import CLOSING, PtoReader
+from castsim.isa.pto.recovery import Recovery
 from castsim.isa.pto.scope import Scope
 from castsim.isa.pto.spelling import closest
 
 _TOP_LEVEL = ("module", "func.func")
+_RESTARTS = ("func.func", "")
+"""Where reading goes on behind a function whose brackets do not match: the next one, or the end."""
 
 
 def parse(
@@ -39,7 +43,6 @@ def parse(
         file: its name, for the places in messages.
         max_statements: operations that it may have.
         go_past_refused: a function that cannot be read is kept as refused, as long as the text shows where it ends.
-
         only: name of a function; no others are read than it and what it calls, as long as the text tells where they
             end.
 
@@ -50,6 +53,8 @@ def parse(
         ReadError: syntax, unknown or unsupported words, undefined or redefined values, types that disagree.
         TileError: shapes, valid regions or views that do not fit each other.
         LimitError: too many statements.
+
+    The error raised is the first in the text; `further` holds the others.
     """
     module = _Module(PtoReader(PtoSource(file, text), max_statements), go_past_refused=go_past_refused, only=only)
     return module.read()
@@ -67,15 +72,33 @@ class _Module:
     only: str | None = None
     passed: dict[str, int] = field(default_factory=dict)
     """First tokens of functions that were not read, by name."""
+    errors: ErrorList = field(default_factory=ErrorList)
+    _module_index: int | None = None
+    _unbalanced: bool = False
+    """Whether brackets do not match, so that it is unknown what closes the module."""
     _seen: int = 0
     """The number of the unknown characters of the text that lie inside functions refused for them."""
 
     def read(self) -> Program:
-        """Read the whole file."""
+        """Read the whole file.
+
+        Raises:
+            CastsimError: something cannot be read; carries the other errors of the file.
+        """
+        try:
+            self._read()
+        except LimitError:
+            raise
+        except CastsimError as error:
+            self.errors.add(error)
+        self.errors.raise_found()
         reader = self.reader
-        if not self.go_past_refused:
-            self._check_characters(len(reader.kinds))
-        module_index: int | None = None
+        place = reader.span(self._module_index or 0)
+        found = tuple(self.functions.values())
+        return Program(found, sorted_texts(self.attributes), reader.warnings, tuple(self.refused), span=place)
+
+    def _read(self) -> None:
+        reader = self.reader
         while reader.kinds[reader.position] is not TokenKind.END:
             index = reader.position
             self._check_characters(index + 1)
@@ -83,14 +106,11 @@ class _Module:
                 if not self._leave_out():
                     self._function()
                 continue
-            if module_index is not None or self.functions or self.refused or self.passed:
+            if self._module_index is not None or self.functions or self.refused or self.passed or len(self.errors):
                 raise reader.error("a file has one module, around all of its functions", index)
-            module_index = index
+            self._module_index = index
             self._module()
         self._read_called()
-        found = tuple(self.functions.values())
-        place = reader.span(module_index or 0)
-        return Program(found, sorted_texts(self.attributes), reader.warnings, tuple(self.refused), span=place)
 
     def _module(self) -> None:
         reader = self.reader
@@ -105,6 +125,8 @@ class _Module:
             if reader.take("}"):
                 return
             if reader.kinds[reader.position] is TokenKind.END:
+                if self._unbalanced:
+                    return
                 reader.unexpected("a function or '}'", ("func.func", "}"))
             if not self._leave_out():
                 self._function()
@@ -146,41 +168,48 @@ class _Module:
         return True
 
     def _function(self) -> None:
-        """Read one function, or go past it.
+        """Read one function; where it cannot be read, take note of its errors and go past it.
 
         Raises:
-            CastsimError: it cannot be read, and may not be gone past, or the text does not tell where it ends.
+            LimitError: too many statements. ReadError: no function stands here.
         """
         reader = self.reader
         start = reader.position
-        if not self.go_past_refused:
-            _read_function(reader, self.functions)
-            return
+        if not reader.at("func.func"):
+            reader.unexpected("a function", closest(reader.texts[start], _TOP_LEVEL))
+        recovery = Recovery(reader, lambda: read_any_region(reader))
+        reader.recovery, reader.failures, reader.hopeless = recovery, 0, False
         try:
-            if self._seen < len(reader.unknown):
-                self._check_characters(_end_of_function(reader, start) or start)
-            _read_function(reader, self.functions)
+            try:
+                function = _read_function(reader, self.functions)
+            except CastsimError as error:
+                recovery.fail(start, 0, 1, 0, error)
         except LimitError:
             raise
         except CastsimError as error:
-            self._go_past(start, error)
+            recovery.errors.add(error)
+        found = recovery.errors.as_one()
+        if found is None:
+            self.functions[function.name] = function
+            self._seen = bisect_left(reader.unknown, reader.position)
+        else:
+            self._go_past(start, found)
 
     def _go_past(self, start: int, error: CastsimError) -> None:
-        """Keep the function that begins at token `start` as refused, and go on behind it.
-
-        Raises:
-            CastsimError: the text does not tell where it ends, or what it is called.
-        """
+        """Keep the function that begins at token `start` as refused, or its errors, and go on behind it."""
         reader = self.reader
         end, name = _end_of_function(reader, start), _name_of_function(reader, start)
-        if end is None or name is None:
-            self._check_characters(len(reader.kinds))
-            raise error
-        marked = not set(ENTRY_MARKS).isdisjoint(reader.texts[start:end])
-        self.refused.append(RefusedFunction(name, error, marked))
+        if self.go_past_refused and end is not None and name is not None:
+            marked = not set(ENTRY_MARKS).isdisjoint(reader.texts[start:end])
+            self.refused.append(RefusedFunction(name, error, marked))
+        else:
+            self.errors.add(error)
+        if end is None:
+            self._unbalanced = True
+            marks = reader.marks
+            end = next(index for index in marks[bisect_right(marks, start) :] if reader.texts[index] in _RESTARTS)
         self._seen = bisect_left(reader.unknown, end)
-        reader.position = end
-        reader.leave_all()
+        reader.position, reader.depth = end, 0
 
 
 def _end_of_function(reader: PtoReader, start: int) -> int | None:
@@ -219,18 +248,15 @@ def _expect_dictionary(reader: PtoReader, attributes: Attributes) -> None:
     read_attributes(reader, attributes)
 
 
-def _read_function(reader: PtoReader, functions: dict[str, Function]) -> None:
-    """Read one function and add it to the others."""
-    index = reader.position
-    if not reader.take("func.func"):
-        word = reader.texts[index]
-        reader.unexpected("a function", closest(word, _TOP_LEVEL))
+def _read_function(reader: PtoReader, others: Container[str]) -> Function:
+    """Read one function; `others` are the names that are taken."""
+    reader.scope = Scope(reader.source)
+    reader.expect("func.func")
     private = reader.take("private")
     name_index = reader.position
     name = reader.next_of(TokenKind.SYMBOL, "a function name such as @kernel")[1:]
-    if name in functions:
+    if name in others:
         raise reader.error(f"redefinition of function @{name}", name_index)
-    reader.scope = Scope(reader.source)
     reader.expect("(")
     arguments = tuple(reader.listed(lambda: _read_argument(reader), ")"))
     results: tuple[Type, ...] = reader.type_list() if reader.take("->") else ()
@@ -248,7 +274,7 @@ def _read_function(reader: PtoReader, functions: dict[str, Function]) -> None:
     if results and not attributes.keys().isdisjoint(ENTRY_MARKS):
         raise reader.error(f"entry function @{name} must return nothing", name_index)
     span = reader.span(name_index)
-    functions[name] = Function(name, arguments, body, sorted_texts(attributes), results, span=span)
+    return Function(name, arguments, body, sorted_texts(attributes), results, span=span)
 
 
 def _read_argument(reader: PtoReader) -> Argument:

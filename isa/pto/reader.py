@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NoReturn, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.pto.forms import Forms
 from castsim.isa.pto.lexer import PtoSource, TokenKind, scan
@@ -21,16 +21,25 @@ _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
 
 
+class Resumption(Protocol):
+    """What goes on behind a statement that cannot be read; see `castsim.isa.pto.recovery`."""
+
+    def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
+        """Take note of the error of the statement that begins at token `start`, and go on at the next one."""
+        ...
+
+
 class PtoReader:
     """A position in the tokens of one file, the scope of the function being read, and the warnings so far.
 
     Readers of statements take tokens through it. `position` is the index of the next token; places are given as
-    token indices.
+    token indices. `depth` counts the regions around it, `failures` the statements that could not be read, behind
+    which `recovery` goes on; `hopeless` says that the text is not worth that.
     """
 
     __slots__ = (
-        "_depth", "_left", "_limit", "_marks", "_types", "_warnings", "forms", "kinds", "position", "scope", "source",
-        "starts", "texts", "unknown",
+        "_left", "_limit", "_marks", "_types", "_warnings", "depth", "failures", "forms", "hopeless", "kinds",
+        "position", "recovery", "scope", "source", "starts", "texts", "unknown",
     )  # fmt: skip
 
     def __init__(self, source: PtoSource, max_statements: int = MAX_STATEMENTS) -> None:
@@ -43,7 +52,10 @@ class PtoReader:
         self.forms = Forms(tokens.kinds, tokens.texts)
         self.position = 0
         self.scope = Scope(source)
-        self._depth = 0
+        self.depth = 0
+        self.failures = 0
+        self.recovery: Resumption | None = None
+        self.hopeless = False
         self._limit = self._left = max_statements
         self._types: dict[str, Type] = {}
         self._warnings: dict[str, WarningText] = {}
@@ -125,8 +137,9 @@ class PtoReader:
 
     def nest(self) -> None:
         """Go one level deeper; reject nesting that no real program has."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.hopeless = True
             raise self.error(f"nested more than {_DEEPEST} deep")
 
     def count_statement(self) -> None:
@@ -135,13 +148,9 @@ class PtoReader:
         if self._left < 0:
             raise too_many_statements(self._limit, self.span(self.position))
 
-    def leave_all(self) -> None:
-        """Come back up to the top level, after a refusal in the middle of a function."""
-        self._depth = 0
-
     def unnest(self) -> None:
         """Come back up one level."""
-        self._depth -= 1
+        self.depth -= 1
 
     # --------------------------------------------------------------------------------------------------- values
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from castsim.isa.errors import ReadError
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.program import Type
 from castsim.isa.pto.spelling import closest
+
+
+class FollowUpError(ReadError):
+    """A use of a value whose definition could not be read: an error only because of that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,8 @@ class Scope:
     _visible: dict[str, Definition] = field(default_factory=dict)
     _groups: dict[str, int] = field(default_factory=dict)
     _regions: list[list[str]] = field(default_factory=lambda: [[]])
+    _forgotten: set[str] = field(default_factory=set)
+    """Names that statements should have defined that could not be read."""
 
     def enter(self) -> None:
         """Begin a region."""
@@ -42,6 +49,21 @@ class Scope:
         for name in self._regions.pop():
             self._visible.pop(name, None)
             self._groups.pop(name, None)
+
+    @property
+    def regions(self) -> int:
+        """The number of regions around the point reached."""
+        return len(self._regions)
+
+    def leave_to(self, regions: int) -> None:
+        """Leave regions until so many are left."""
+        while len(self._regions) > regions:
+            self.leave()
+
+    def forget(self, name: str) -> None:
+        """Take a name that is not visible for one whose definition cannot be read."""
+        if name not in self._visible and name not in self._groups:
+            self._forgotten.add(name)
 
     def define(self, name: str, kind: Type, start: int, constant: int | None = None) -> None:
         """Make a value visible.
@@ -105,10 +127,14 @@ class Scope:
         """Return the definition of a name.
 
         Raises:
+            FollowUpError: its definition could not be read, or it has been told of.
             ReadError: nothing visible has this name; the nearest names are listed.
         """
         found = self._visible.get(name)
         if found is None:
+            if name.partition("#")[0] in self._forgotten:
+                raise FollowUpError(f"the definition of %{name} cannot be read", span=self.source.span(start))
+            self._forgotten.add(name)  # one error for each name
             near = closest(name, self._visible, everything_up_to=4)
             legal = (f"%{candidate}" for candidate in near)
             raise self.source.error(f"%{name} is not defined here", start, len(name) + 1, legal)

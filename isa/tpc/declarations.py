@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import ErrorList, ReadError, Span
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
@@ -51,21 +51,29 @@ def declared_target(source: AssemblySource) -> str | None:
     return None
 
 
-def read_declarations(source: AssemblySource, dialect: Dialect) -> tuple[Declaration, ...]:
+def read_declarations(
+    source: AssemblySource, dialect: Dialect, errors: ErrorList | None = None
+) -> tuple[Declaration, ...]:
     """Read all declarations of a text.
 
-    Raises:
-        ReadError: unknown or malformed declaration, unknown format or register, anything declared twice.
+    Errors are taken note of, without a list raised: unknown or malformed declaration, unknown format or register,
+    anything declared twice.
     """
+    errors = ErrorList(most=1) if errors is None else errors
     found: list[Declaration] = []
     seen: dict[object, Span] = {}
     for comment in source.comments:
-        declaration = _read(source, comment, dialect)
+        try:
+            declaration = _read(source, comment, dialect)
+        except ReadError as error:
+            errors.take(error)
+            continue
         for key in _keys(declaration):
             if key in seen:
                 what = " ".join(str(part) for part in key)
-                raise ReadError(f"{what} is declared twice, first in line {seen[key].line}", span=declaration.span)
-            seen[key] = declaration.span
+                message = f"{what} is declared twice, first in line {seen[key].line}"
+                errors.take(ReadError(message, span=declaration.span))
+            seen.setdefault(key, declaration.span)
         found.append(declaration)
     return tuple(found)
 

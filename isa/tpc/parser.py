@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import CastsimError, ErrorList, ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.tpc.declarations import declared_target, read_declarations
 from castsim.isa.tpc.dialect import Dialect
@@ -33,11 +33,15 @@ def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int
         ReadError: anything that cannot be read, an instruction in a slot that does not execute it, two instructions
             for one slot, an undefined or redefined label, a bad declaration.
         IllegalError: an instruction, form, switch or mode that this generation lacks.
+
+    The error raised is the first in the text; `further` holds the others.
     """
     source = AssemblySource(text, file)
-    declarations = read_declarations(source, dialect)
-    program = TpcProgram(declarations, tuple(_counted(_Reader(source, dialect).items(), max_statements)))
-    _check_labels(program, source)
+    errors = ErrorList()
+    declarations = read_declarations(source, dialect, errors)
+    program = TpcProgram(declarations, tuple(_counted(_Reader(source, dialect, errors).items(), max_statements)))
+    _check_labels(program, errors)
+    errors.raise_found()
     return program
 
 
@@ -66,9 +70,10 @@ class _Segment:
 class _Reader:
     """Goes through the lines of one text."""
 
-    def __init__(self, source: AssemblySource, dialect: Dialect) -> None:
+    def __init__(self, source: AssemblySource, dialect: Dialect, errors: ErrorList) -> None:
         self.source = source
         self.dialect = dialect
+        self.errors = errors
         self.line = 0
 
     def items(self) -> Iterator[Item]:
@@ -79,8 +84,20 @@ class _Reader:
             while match := _LABEL.match(text, start):
                 yield LabelDefinition(match[1], span=self.source.span(self.line, match.start(1), len(match[1])))
                 start = match.end()
-            yield from self._rest(text, start)
+            opened = self.line
+            try:
+                yield from self._rest(text, start)
+            except CastsimError as error:
+                self.errors.take(error)
+                self._leave_block(opened, start)
             self.line += 1
+
+    def _leave_block(self, opened: int, start: int) -> None:
+        """Go to the last line of what cannot be read, a bundle in braces that begins in a line or that line alone."""
+        lines = self.source.lines
+        if lines[opened][start:].lstrip().startswith("{"):
+            closing = next((n for n in range(opened, len(lines)) if "}" in lines[n]), opened)
+            self.line = max(self.line, closing)
 
     def _rest(self, text: str, start: int) -> Iterator[Item]:
         """Yield what a line holds behind its labels."""
@@ -119,8 +136,11 @@ class _Reader:
             words = self._words(segment)
             if not words:
                 raise self.source.error(f"the {slot.name} slot is empty", segment.line, segment.start, legal=(_NOP,))
-            if not self._is_nop(words):
-                slots[slot.name.lower()] = read_in_slot(self.source, words, slot, self.dialect)
+            try:
+                if not self._is_nop(words):
+                    slots[slot.name.lower()] = read_in_slot(self.source, words, slot, self.dialect)
+            except CastsimError as error:
+                self.errors.take(error)
         return _bundle(slots, span, len(segments))
 
     def _block(self, column: int) -> Bundle:
@@ -158,8 +178,11 @@ class _Reader:
         choices: list[tuple[Word, dict[Slot, TpcInstruction]]] = []
         for segment in segments:
             words = self._words(segment)
-            if words and not self._is_nop(words):
-                choices.append((words[0], read_instruction(self.source, words, self.dialect)))
+            try:
+                if words and not self._is_nop(words):
+                    choices.append((words[0], read_instruction(self.source, words, self.dialect)))
+            except CastsimError as error:
+                self.errors.take(error)
         taken = _assign([found for _, found in choices], frozenset())
         if taken is None:
             raise self._crowded(choices)
@@ -200,19 +223,19 @@ def _assign(choices: list[dict[Slot, TpcInstruction]], taken: frozenset[Slot]) -
     return None
 
 
-def _check_labels(program: TpcProgram, source: AssemblySource) -> None:
-    """Reject labels defined twice and uses of undefined ones."""
+def _check_labels(program: TpcProgram, errors: ErrorList) -> None:
+    """Take note of labels defined twice and of uses of undefined ones."""
     places: dict[str, LabelDefinition] = {}
     for item in program.items:
         if isinstance(item, LabelDefinition):
             if item.name in places:
                 message = f"label '{item.name}' is defined twice, first in line {places[item.name].span.line}"
-                raise ReadError(message, span=item.span)
-            places[item.name] = item
+                errors.take(ReadError(message, span=item.span))
+            places.setdefault(item.name, item)
     for bundle in program.bundles:
         for instruction in bundle.slots:
             for operand in instruction.operands if instruction else ():
                 if isinstance(operand, LabelUse) and operand.name not in places:
                     assert instruction is not None
                     legal = tuple(places) or ("a label defined as NAME:",)
-                    raise ReadError(f"label '{operand.name}' is not defined", span=instruction.span, legal=legal)
+                    errors.take(ReadError(f"label '{operand.name}' is not defined", span=instruction.span, legal=legal))

@@ -28,6 +28,7 @@ COMMANDS = (
     "conform",
     "graph",
     "accuracy",
+    "check",
     "lint",
     "latency",
     "asm",

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from castsim.commands.output import tell, write_json
 from castsim.isa.errors import CastsimError, EngineError
+
+MOST_TOLD = 20
+"""Errors of one text that are shown in full."""
 
 INTERNAL = "internal error"
 """Kind of an error that is castsim's own fault."""
@@ -22,8 +26,7 @@ def report_failure(error: Exception, json_to: str | None) -> int:
     if isinstance(error, MemoryError):
         error = EngineError(f"not enough memory: {error}" if str(error) else "not enough memory")
     if isinstance(error, CastsimError | EngineError):
-        tell(f"error: {error.render()}")
-        code = error.exit_code
+        code = _tell_all((error, *getattr(error, "further", ())))
     else:
         if os.environ.get("CASTSIM_DEBUG") == "1":
             tell("".join(traceback.format_exception(error)).rstrip("\n"))
@@ -31,8 +34,18 @@ def report_failure(error: Exception, json_to: str | None) -> int:
         tell(f"error: {INTERNAL}: {described}; please report it (CASTSIM_DEBUG=1 shows where)")
         code = 1
     if json_to is not None:
-        write_json({"errors": [error_entry(error)]}, json_to)
+        write_json({"errors": [error_entry(one) for one in (error, *getattr(error, "further", ()))]}, json_to)
     return code
+
+
+def _tell_all(errors: Sequence[CastsimError | EngineError]) -> int:
+    """Tell of errors, the first ones in full, and return the highest of their exit codes."""
+    for error in errors[:MOST_TOLD]:
+        tell(f"error: {error.render()}")
+    left = len(errors) - MOST_TOLD
+    if left > 0:
+        tell(f"and {left} more error{'s' * (left > 1)}; `castsim check` lists all")
+    return max(error.exit_code for error in errors)
 
 
 def error_entry(error: Exception) -> dict[str, Any]:

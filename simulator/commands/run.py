@@ -1,12 +1,16 @@
 """An input is FILE.npy, random:SEED or zeros. Without --out nothing is written. The declarations of a binary stand in a
 file of their own: --declare FILE, which may be its source, or the .decl file beside it.
 
+A fragment is `tcvt SRC -> DST ROWSxCOLS [MODE] [sat|nosat] [tmp]` or `OPERATION TYPE ROWSxCOLS [NUMBER]`, several with
+`;` between them, each taking what the one before gives; for a TPC target it is bundles, one a line.
+
 examples:
   castsim run kernel.pto --in x=x.npy --out results
   castsim run kernel.pto --in x=random:1 --arg rows=128 --json -
   castsim run kernel.pto --timing-only --option vector_head=always
   castsim run kernel.tpc --in x=random:1 --lint
   castsim run kernel.tpc --in x=random:1 --stale-reads stop
+  castsim run -e 'tcvt f32 -> e4m3fn 16x512 sat' --target a5
   castsim run kernel.bin --declare kernel.tpc --in x=random:1
   castsim run kernel.pto --timing-only --timeline --window 100:180
   castsim run kernel.pto --timing-only --report kernel --show-sync
@@ -30,8 +34,10 @@ def declare(parser: ArgumentParser) -> None:
     add(
         "program",
         metavar="PROGRAM",
+        nargs="?",
         help="a .pto, .tpc, .onnx or .mlir file, a TPC binary or ELF file; - reads standard input",
     )
+    add("-e", "--execute", metavar="TEXT", help="run a fragment in place of a file; inputs are random unless given")
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
     add("--all-entries", action="store_true", help="run every function of a .pto file by itself; a table at the end")

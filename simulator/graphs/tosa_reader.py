@@ -13,7 +13,7 @@ from typing import Any
 from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.graphs.tosa_attributes import OPERANDS, RESCALE, check_operand_types, checked_attributes
 from castsim.graphs.tosa_text import TensorType, TosaAttribute, TosaReader, TosaTokenKind
-from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.errors import CastsimError, ErrorList, IllegalError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
 from castsim.targets import load_specification
 
@@ -71,6 +71,10 @@ def _default_version() -> str:
     return load_specification("tosa").versions.default
 
 
+class _FollowUpError(ReadError):
+    """A use of a value whose definition cannot be read: an error only because of that one."""
+
+
 @dataclass
 class _Function:
     """The part of a function that has been read; `known` are the types of the values so far."""
@@ -82,9 +86,16 @@ class _Function:
     nodes: list[GraphNode] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     known: dict[str, TensorType] = field(default_factory=dict)
+    errors: ErrorList = field(default_factory=ErrorList)
+    forgotten: set[str] = field(default_factory=set)
+    """Values whose definition cannot be read."""
 
     def read(self) -> None:
-        """Read from `func.func` to its closing brace."""
+        """Read from `func.func` to its closing brace.
+
+        Raises:
+            ReadError, IllegalError: the first operation that cannot be read; carries the errors of the others.
+        """
         reader = self.reader
         reader.expect("func.func")
         if reader.at("private") or reader.at("public"):
@@ -96,9 +107,32 @@ class _Function:
             reader.attributes()
         reader.expect("{")
         while not any(reader.at(word) for word in _RETURNS):
-            self._operation()
+            start = reader.position
+            try:
+                self._operation()
+            except CastsimError as error:
+                self._leave(start, error)
+        self.errors.raise_found()
         self._return(declared)
         reader.expect("}")
+
+    def _leave(self, start: int, error: CastsimError) -> None:
+        """Take note of the error of the operation that begins at a token, and go on at the next one.
+
+        Raises:
+            CastsimError: there is none.
+        """
+        reader = self.reader
+        if not isinstance(error, _FollowUpError):
+            self.errors.take(error)
+        if reader.kinds[start] is TosaTokenKind.VALUE:
+            self.forgotten.add(reader.texts[start][1:])
+        for index in range(start + 1, len(reader.kinds) - 1):
+            defines = reader.kinds[index] is TosaTokenKind.VALUE and reader.texts[index + 1] == "="
+            if defines or reader.texts[index] in _RETURNS:
+                reader.position = index
+                return
+        self.errors.raise_found()
 
     def _arguments(self) -> None:
         reader = self.reader
@@ -181,6 +215,8 @@ class _Function:
                 reader.expect(",")
             index = reader.position
             name = reader.next_of(TosaTokenKind.VALUE, "an operand")[1:]
+            if name in self.forgotten:
+                raise _FollowUpError(f"the definition of %{name} cannot be read")
             if name not in self.known:
                 raise reader.error(f"%{name} is not defined", index, [f"%{other}" for other in self.known])
             found.append((name, index))

@@ -46,7 +46,7 @@ def load_program(
 
 
 def load(
-    path: Path,
+    path: Path | Source,
     target: str | Path | Target | None,
     entry: str | None,
     args: Mapping[str, int | float],
@@ -60,14 +60,17 @@ def load(
     limits: Limits = DEFAULT_LIMITS,
     level: int | None = None,
 ) -> LoadedProgram:
-    """Read a program of either language, or a binary; see `castsim.running.request.LoadRequest` for the parameters."""
+    """Read a program of either language, or a binary; see `castsim.running.request.LoadRequest` for the parameters.
+
+    A `Source` is one that has been read.
+    """
     request = LoadRequest(
         target, entry, args, prepare, make_lowerer, sync, declare, machine, opaque or {}, limits, level
     )
-    source = read_source(path, request.prefers_assembly)
+    source = path if isinstance(path, Source) else read_source(path, request.prefers_assembly)
     for option, value in (("--declare", declare), ("--machine", machine)):
         if value is not None and source.language is not Language.BINARY:
-            raise ReadError(f"{option} is for binaries; '{path}' is text")
+            raise ReadError(f"{option} is for binaries; '{source.file}' is text")
     return _reader(source.language)(source, request)
 
 

@@ -170,27 +170,46 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
     """
     if request.sync not in MODES:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
-    text, file = source.text, source.file
-    parsed = _parsed(text, file, request)
-    plain = choose_target(_architecture(parsed, file, request), request.target)
+    parsed = _parsed(source.text, source.file, request)
+    chosen = target_of(parsed, source, request)
+    function, left_out = choose_entry(parsed, Path(source.file), request.entry)
+    parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
+    return walking_of_function(parsed, inlined(parsed, function), source, chosen, request)
+
+
+def target_of(parsed: pto.Program, source: Source, request: LoadRequest) -> Target:
+    """Return the target of a program, with the options that its text and the request set.
+
+    Raises:
+        ReadError: an option that it lacks. IllegalError: it runs no such programs.
+    """
+    plain = choose_target(_architecture(parsed, source.file, request), request.target)
     request.shipped(plain)
-    chosen = request.prepare(_as_named(plain, text, file))
+    chosen = request.prepare(_as_named(plain, source.text, source.file))
     if Language.TILES.value not in chosen.languages:
         raise IllegalError(
             f"{chosen.name} does not run .{Language.TILES.value} programs", legal=targets_running(Language.TILES.value)
         )
-    function, left_out = choose_entry(parsed, Path(file), request.entry)
-    function = inlined(parsed, function)
-    parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
+    return chosen
+
+
+def walking_of_function(
+    parsed: pto.Program, function: pto.Function, source: Source, chosen: Target, request: LoadRequest
+) -> Walking | MicroProgram:
+    """Return what is needed to walk a function without calls; one of vector instructions is ready with that.
+
+    Raises:
+        ReadError: arguments that it does not have. CastsimError: an operation that it cannot be completed with.
+    """
     check_level(function.body or (), request.level)
     scalars, elements = split_arguments(function, request.args)
     if is_micro(function):
-        return micro_program(file, text, function, chosen, scalars, parsed)
+        return micro_program(source.file, source.text, function, chosen, scalars, parsed)
     chip = tile_target(chosen)
     function, choices = request.make_lowerer(chosen).completed(function)
     flagged = has_flags(function.body or ())
     plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)
-    return Walking(file, text, parsed, function, chip, request, scalars, elements, plan, choices)
+    return Walking(source.file, source.text, parsed, function, chip, request, scalars, elements, plan, choices)
 
 
 def _as_named(target: Target, text: str, file: str) -> Target:

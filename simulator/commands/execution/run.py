@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
@@ -29,7 +31,7 @@ from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import Language
+from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import run_progress
@@ -56,11 +58,16 @@ def execute(options: Namespace) -> Outcome:
     Raises:
         CastsimError, EngineError: as `castsim.running.run`, and for what was typed.
     """
+    fragment = fragment_of(options)
     if options.program.endswith(GRAPHS):
         from castsim.commands.execution.graph import execute_run  # noqa: PLC0415 - loads the planner
 
         return execute_run(options)
+    with nullcontext() if fragment is None else fragment.placed():
+        return _executed(options, None if fragment is None else fragment.source)
 
+
+def _executed(options: Namespace, source: Source | None) -> Outcome:
     _check_options(options, ENGINES)
     check_views(options)
     check_what_if(options)
@@ -69,13 +76,13 @@ def execute(options: Namespace) -> Outcome:
 
         path = Path("/dev/stdin" if options.program == "-" else options.program)
         return run_entries(options, path, lambda one: _simulate(one, _load(one)[0], ())[0])
-    loaded, read = _load(options)
+    loaded, read = _load(options, source)
     further = check_report(options, loaded.target)
     _check_language(options, loaded)
     findings = _lint(loaded) if options.lint else None
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
-    result, gains, timeline = _simulate(options, loaded, limits)
+    result, gains, timeline = _simulate(options, loaded, limits, source)
     written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
@@ -99,10 +106,12 @@ def _code(options: Namespace, result: Result, findings: tuple[LintFinding, ...] 
 
 
 def _simulate(
-    options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...]
+    options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...], source: Source | None = None
 ) -> tuple[Result, tuple[Gain, ...], Timeline | None]:
     """Run the program, and once more with each limit lifted; also return what the views show."""
     inputs = assignments("--in", options.inputs)
+    if source is not None and not options.timing_only:
+        inputs = {**drawn_inputs(loaded), **inputs}
     limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
     with run_progress(loaded.tree) as progress:
 
@@ -130,7 +139,7 @@ def _simulate(
             limits,
             loaded.target,
             result.timing,
-            lambda lift: _load(options, lift)[0],
+            lambda lift: _load(options, source, lift)[0],
             lambda program: simulated(program, progress).timing,
         )
     return result, gains, timeline
@@ -213,18 +222,18 @@ def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
 
 
 def _load(
-    options: Namespace, lift: Callable[[Target], Target] = lambda target: target
+    options: Namespace, source: Source | None = None, lift: Callable[[Target], Target] = lambda target: target
 ) -> tuple[LoadedProgram, set[str]]:
     """Read, walk and lower the program; also return the set in which the target options that it reads gather.
 
-    `lift` changes the target once its options are set.
+    `source` is what has been read already; `lift` changes the target once its options are set.
     """
     path = Path("/dev/stdin" if options.program == "-" else options.program)
     scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     changes = _target_options(options)
     read: set[str] = set()
     loaded = load(
-        path,
+        path if source is None else source,
         options.target,
         options.entry,
         scalars,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from castsim.tpc_compiler.scheduling.names import has_virtual_registers
 from castsim.tpc_compiler.scheduling.scheduler import Length, Scheduled, schedule
 
-__all__ = ["Length", "Scheduled", "schedule"]
+__all__ = ["Length", "Scheduled", "has_virtual_registers", "schedule"]

@@ -24,6 +24,12 @@ _MOST = 999_996
 NAME = re.compile(r"%(vp|sp|ad|[vsidaz])\.([A-Za-z0-9_]+)(?:\.([0-3]))?", re.IGNORECASE)
 """A virtual register in a text."""
 
+
+def has_virtual_registers(text: str) -> bool:
+    """Whether an assembly text names virtual registers, so that it has to be scheduled before it can run."""
+    return NAME.search(text) is not None
+
+
 SPELLINGS = ("%v.NAME", "%s.NAME", "%i.NAME", "%ad.NAME", "%vp.NAME", "%sp.NAME", "%d.NAME", "%a.NAME", "%z.NAME")
 
 _PLACEHOLDER = re.compile(rf"\b(VP|SP|AD|[VDASZI])(\d{{{len(str(FIRST))},6}})\b")

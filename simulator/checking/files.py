@@ -1,0 +1,153 @@
+"""Which language a file is in, and who checks that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from castsim.checking.finding import Finding, in_order, of_error, of_errors
+from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.reading import STDIN, read_bytes
+from castsim.isa.sources import ASSEMBLY_SUFFIXES, Language, Source, source_of
+from castsim.running.request import LoadRequest
+from castsim.targets import Target
+
+_MODELS = "onnx"
+LANGUAGES = ("pto", "tpc", "toml", "mlir", _MODELS)
+"""What files may be written in; their suffixes, and `.s` for assembly."""
+
+_FROM_FILES = ("toml", _MODELS)
+"""Languages of files that others may lie beside, tables and constants, so that a text alone says too little."""
+
+_FROM_TEXT = tuple(name for name in LANGUAGES if name not in _FROM_FILES)
+
+_SUFFIXES = {**dict.fromkeys(ASSEMBLY_SUFFIXES, "tpc"), **{f".{name}": name for name in LANGUAGES}}
+
+
+def check(
+    path: str | Path,
+    *,
+    target: str | Path | Target | None = None,
+    args: Mapping[str, int | float] | None = None,
+    language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[Finding, ...]:
+    """Return all that is wrong with a file, in the order of its text.
+
+    Args:
+        path: a `.pto`, `.tpc`, `.s`, `.toml`, `.mlir` or `.onnx` file; `-` reads standard input.
+        target: name or path of a target description, or a target; by default the one that the program names.
+        args: values of scalar arguments of `.pto` kernels.
+        language: one of `LANGUAGES`, for files whose suffix does not tell.
+        limits: how much is walked.
+
+    Returns:
+        Findings; that a file cannot be read is one as well.
+
+    Raises:
+        ReadError: an unknown target or language.
+    """
+    request = _request(target, args, limits)
+    file = "<stdin>" if str(path) == STDIN else str(path)
+    try:
+        spoken = _language(file, language)
+        if spoken in _FROM_FILES:
+            if file != str(path):
+                raise ReadError(f"{spoken} is not read from standard input", legal=_FROM_TEXT)
+            return in_order(_of_graph(Path(path), None) if spoken == _MODELS else _of_target(Path(path)))
+        text = _text(path, file)
+        return in_order(_findings(file, text, spoken, request))
+    except CastsimError as error:
+        return (of_error(error, file),)
+
+
+def check_text(
+    name: str,
+    text: str,
+    *,
+    target: str | Path | Target | None = None,
+    args: Mapping[str, int | float] | None = None,
+    language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[Finding, ...]:
+    """Return all that is wrong with a text; `name` is what messages call it, its suffix tells the language.
+
+    The other parameters are those of `check`.
+
+    Raises:
+        ReadError: an unknown target or language.
+    """
+    request = _request(target, args, limits)
+    spoken = _language(name, language)
+    if spoken in _FROM_FILES:
+        raise ReadError(f"{spoken} is checked in its file: `check`", legal=_FROM_TEXT)
+    return in_order(_findings(name, text.replace("\r\n", "\n").replace("\r", "\n"), spoken, request))
+
+
+def _request(target: str | Path | Target | None, args: Mapping[str, int | float] | None, limits: Limits) -> LoadRequest:
+    if isinstance(target, str | Path):
+        from castsim.targets import load_target  # noqa: PLC0415 - only where one is named
+
+        target = load_target(target)
+    return LoadRequest(target, args=args or {}, limits=limits)
+
+
+def _language(file: str, given: str | None) -> str | None:
+    """Return the language of a file; None if its text tells."""
+    if given is not None and given not in LANGUAGES:
+        raise ReadError(f"unknown language '{given}'", legal=LANGUAGES)
+    suffix = Path(file).suffix.lower()
+    found = given or _SUFFIXES.get(suffix)
+    if found is None and suffix:
+        raise ReadError(f"'{file}' is in no language that is checked", legal=[*_SUFFIXES])
+    return found
+
+
+def _text(path: str | Path, file: str) -> str:
+    data = read_bytes(path, "file")
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise ReadError(f"'{file}': byte {error.start} is not UTF-8 text") from None
+
+
+def _findings(file: str, text: str, language: str | None, request: LoadRequest) -> Iterator[Finding]:
+    if language == "mlir":
+        yield from _of_graph(Path(file), text)
+    elif (source := _source(file, text, language, request)).language is Language.TILES:
+        from castsim.checking.tiles import tile_findings  # noqa: PLC0415 - only the language in use is loaded
+
+        yield from tile_findings(source, request)
+    else:
+        from castsim.checking.assembly import assembly_findings  # noqa: PLC0415 - as above
+
+        yield from assembly_findings(source, request)
+
+
+def _source(file: str, text: str, language: str | None, request: LoadRequest) -> Source:
+    if language is None:
+        return source_of(text, file, request.prefers_assembly)
+    return Source(file, Language(language), text)
+
+
+def _of_target(path: Path) -> Iterator[Finding]:
+    from castsim.targets import is_specification, load_specification, load_target  # noqa: PLC0415 - as above
+
+    try:
+        (load_specification if is_specification(path) else load_target)(path)
+    except CastsimError as error:
+        yield from of_errors(error, str(path))
+
+
+def _of_graph(path: Path, text: str | None) -> Iterator[Finding]:
+    """Yield what is wrong with a graph: TOSA text, without any an ONNX model."""
+    from castsim.graphs import read_graph, read_tosa  # noqa: PLC0415 - as above
+
+    try:
+        if text is None:
+            read_graph(path)
+        else:
+            read_tosa(text, path)
+    except CastsimError as error:
+        yield from of_errors(error, str(path))

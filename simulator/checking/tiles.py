@@ -1,0 +1,148 @@
+"""What is wrong with a `.pto` program, of tiles or of vector instructions: syntax, legality, order.
+
+Every function that can be run is walked for its target without values. A statement that is refused is left out, with
+those that need what it defines, and the walk repeated for what comes behind. Scalar arguments without a value are
+tried with several, and what is refused with all of these is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from castsim.checking.finding import Finding, Severity, of_errors, of_warnings, placed
+from castsim.checking.removal import without
+from castsim.execution.choosing import entries
+from castsim.isa import pto
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError
+from castsim.isa.pto.inlining import inlined
+from castsim.isa.sources import Source
+from castsim.isa.warning_text import WarningKind, WarningText
+from castsim.running.loaded import Treatment
+from castsim.running.reading import reads_elements
+from castsim.running.request import LoadRequest
+from castsim.running.tiles import Walking, target_of, walking_of_function
+from castsim.synchronisation.races import REPORT
+from castsim.synchronisation.races import Finding as OrderFinding
+from castsim.targets import Target
+
+TRIED = (1, 2, 16)
+"""Values that a scalar argument without one is tried with."""
+
+_MOST = 50
+"""Statements of a function that are left out before its walks end."""
+
+_UNTOLD = (WarningKind.DEFAULT_READ, WarningKind.LEFT_OUT, WarningKind.UNTIMED)
+"""Warnings about a run, not about the program."""
+
+_FLOATS = ("f16", "bf16", "f32", "f64")
+
+Error = CastsimError | EngineError
+
+
+def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
+    """Yield what is wrong with a program, in no order."""
+    try:
+        parsed = pto.parse(source.text, source.file, max_statements=request.limits.max_statements, go_past_refused=True)
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    for refused in parsed.refused:
+        yield from of_errors(refused.error, source.file)
+    yield from of_warnings(parsed.warnings, source.file)
+    chosen = entries(parsed)
+    if not chosen:
+        return
+    try:
+        target = target_of(parsed, source, replace(request, entry=chosen[0].name))
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    for function in chosen:
+        yield from _function_findings(parsed, function, source, target, request)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """What walks of a function have found: refusals, and of the last walk warnings and what breaks the order."""
+
+    errors: tuple[Error, ...]
+    warnings: tuple[WarningText, ...] = ()
+    races: tuple[OrderFinding, ...] = ()
+    limit: LimitError | None = None
+    """Where a walk was given up."""
+
+
+def _function_findings(
+    parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest
+) -> Iterator[Finding]:
+    try:
+        whole = inlined(parsed, function)
+    except CastsimError as error:
+        if all(error is not refused.error for refused in parsed.refused):
+            yield from of_errors(error, source.file)
+        return
+    unknown = {
+        one.name: one.type.name
+        for one in function.arguments
+        if isinstance(one.type, pto.ScalarType) and one.name not in request.args
+    }
+    missing = [name for name, kind in unknown.items() if kind not in _FLOATS]  # these decide no bounds
+    guesses = [dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])]
+    found = [
+        _walked(parsed, whole, source, target, replace(request, args=_given(function, request.args) | guess))
+        for guess in guesses
+    ]
+    for refusal in found[0].errors:
+        if all(_has(one.errors, refusal) for one in found[1:]):
+            yield from of_errors(refusal, source.file)
+    yield from of_warnings((one for one in found[0].warnings if one.kind not in _UNTOLD), source.file)
+    for race in found[0].races if not missing else ():
+        yield placed(Severity.ERROR, str(race.kind), race.message, race.spans[-1], source.file, race.missing, (), 1)
+    if found[0].limit is not None:
+        limit = found[0].limit
+        yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
+    if missing:
+        names = ", ".join(f"%{name}" for name in missing)
+        text = f"@{function.name}: order and bounds rest on {names}, which have no value"
+        cure = " ".join(f"--arg {name}=VALUE" for name in missing)
+        yield placed(Severity.NOTE, "not checked", text, function.span, source.file, cure)
+
+
+def _given(function: pto.Function, args: Mapping[str, int | float]) -> dict[str, int | float]:
+    """Return the values given for arguments that a function has."""
+    names = {one.name for one in function.arguments}
+    return {name: value for name, value in args.items() if name.partition("[")[0] in names}
+
+
+def _has(errors: tuple[Error, ...], wanted: Error) -> bool:
+    return any((one.message, one.span) == (wanted.message, wanted.span) for one in errors)
+
+
+def _walked(
+    parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest
+) -> _Walked:
+    """Walk a function, and again without each statement that is refused."""
+    errors: list[Error] = []
+    left: pto.Function | None = function
+    while left is not None and len(errors) < _MOST:
+        certain = True
+        try:
+            walking = walking_of_function(parsed, left, source, target, request)
+            if isinstance(walking, Walking):
+                certain = not reads_elements(walking)
+            program = walking.program() if isinstance(walking, Walking) else walking
+            issued = program.issue({}, Treatment(values=False, races=REPORT, limits=request.limits))
+        except LimitError as error:
+            return _Walked(tuple(errors), limit=error)
+        except (CastsimError, EngineError) as error:
+            if _has(tuple(errors), error):
+                break
+            if certain or isinstance(error, IllegalError):
+                errors.append(error)
+            left = None if error.span is None else without(left, error.span)
+        else:
+            # A statement that was left out may have been what gives bytes their values.
+            races = (issued.races or ()) if certain and not errors else ()
+            return _Walked(tuple(errors), issued.loaded.executed.warnings if certain else (), races)
+    return _Walked(tuple(errors))

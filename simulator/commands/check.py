@@ -1,0 +1,35 @@
+"""Each FILE is a program (.pto, .tpc, .s), a target description (.toml), TOSA text (.mlir) or an ONNX model (.onnx); -
+reads standard input. Programs are checked for the target that they name, or that --target names: syntax, legality,
+issue rules, races and flags; nothing is computed. Kernels whose scalar arguments have no value are checked as far as
+no value decides; --arg gives one.
+
+Exit code 0: no errors; 1: well-formed, but refused; 2: malformed. Of several files the highest counts.
+
+examples:
+  castsim check kernel.pto
+  castsim check kernel.pto --target a5 --arg rows=128
+  castsim check kernel.pto kernel.tpc --format github
+  castsim check kernel.pto --format sarif > castsim.sarif
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from castsim.commands.limits import declare_statements
+
+SUMMARY = "find all errors of programs, targets and graphs without running them"
+
+FORMATS = ("text", "json", "github", "sarif")
+"""Shapes of the output."""
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `check`."""
+    add = parser.add_argument
+    add("files", metavar="FILE", nargs="+", help="a .pto, .tpc, .s, .toml, .mlir or .onnx file; - reads standard input")
+    add("--target", metavar="T", help="name or path of a target description; default: the one each program names")
+    add("--arg", dest="args", action="append", default=[], metavar="NAME=VALUE", help="value of a scalar argument")
+    add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
+    add("--language", metavar="L", help="pto, tpc, toml, mlir or onnx, where the suffix does not tell")
+    declare_statements(parser)

@@ -1,0 +1,186 @@
+"""`castsim check`: all errors of a file in one pass, at places told by hand, none that only follows from another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from check_cases import ASSEMBLY, MICRO, TILES, TOSA, unmarked
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import castsim
+from castsim.__main__ import main
+from castsim.checking import Severity, check, check_text
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+CASES = [
+    *((f"{name}.pto", text) for name, text in (TILES | MICRO).items()),
+    *((f"{name}.tpc", text) for name, text in ASSEMBLY.items()),
+    *((f"{name}.mlir", text) for name, text in TOSA.items()),
+]
+DELIBERATE = "tpc_f32_i32_pipelined_stale_goya.tpc"
+"""The sample that shows what stale reads are."""
+
+SAMPLES = sorted(
+    path for suffix in ("pto", "tpc", "mlir") for path in PROGRAMS.rglob(f"*.{suffix}") if path.name != DELIBERATE
+)
+
+
+@pytest.mark.parametrize(("name", "marked"), CASES, ids=[name for name, _ in CASES])
+def test_every_error_is_found_where_it_is_and_no_other(name: str, marked: str) -> None:
+    text, places = unmarked(marked)
+    found = [one for one in check_text(name, text) if one.severity is Severity.ERROR]
+    assert {(one.line, one.column, one.end_column) for one in found} == places, [one.message for one in found]
+    assert all(one.message and one.kind and one.file == name for one in found)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_samples_have_no_errors(path: Path) -> None:
+    assert [one.message for one in check(path) if one.severity is Severity.ERROR] == []
+
+
+def test_the_stale_sample_is_found_stale() -> None:
+    assert {one.kind for one in check(PROGRAMS / DELIBERATE)} == {"stale read"}
+
+
+def test_targets_are_checked_key_by_key(tmp_path: Path) -> None:
+    """A description that lacks two sources names both, each at its place."""
+    path = tmp_path / "chip.toml"
+    path.write_text('base = "a2a3"\n\n[frequency]\nmegahertz = "fast"\nstatas = "documented"\n', encoding="utf-8")
+    found = check(path)
+    assert {one.exit_code for one in found} == {2}
+    assert {(one.line, one.column) for one in found} >= {(4, 1), (5, 1)}
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("missing.pto", 2), (".", 2), ("x.txt", 2)],
+)
+def test_files_that_cannot_be_read_are_findings(name: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("hello")
+    found = check(tmp_path / name)
+    assert [(one.line, one.exit_code) for one in found] == [(None, code)]
+
+
+# ------------------------------------------------------------------------------------------------------ the command
+
+
+def written(folder: Path, name: str, marked: str) -> str:
+    path = folder / name
+    path.write_text(unmarked(marked)[0], encoding="utf-8")
+    return str(path)
+
+
+LEGAL, REFUSED, MALFORMED = (
+    "func.func @k() {\n  return\n}\n",
+    TILES["three casts, two of them lacking"],
+    TILES["no function"],
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "code"),
+    [((LEGAL,), 0), ((REFUSED,), 1), ((MALFORMED,), 2), ((LEGAL, REFUSED), 1), ((REFUSED, MALFORMED, LEGAL), 2)],
+)
+def test_the_highest_exit_code_counts(texts: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    files = [written(tmp_path, f"{number}.pto", text) for number, text in enumerate(texts)]
+    assert main(["check", *files]) == code
+
+
+def test_json_has_the_keys_that_are_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, "k.pto", TILES["an unknown type"])
+    assert main(["check", file, "--format", "json"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == ["schema_version", "findings"]
+    (finding,) = document["findings"]
+    assert list(finding) == [
+        "severity", "kind", "message", "file", "line", "column", "end_column", "help", "legal",
+    ]  # fmt: skip
+    assert (finding["severity"], finding["file"], finding["legal"]) == ("error", file, ["index"])
+    assert main(["check", file, "--json", "-"]) == 2
+    assert json.loads(capsys.readouterr().out) == document
+
+
+def test_columns_are_code_points(tmp_path: Path) -> None:
+    first, second = check_text("k.pto", "func.func @k() {\n  //\U0001f600\n  \U0001f600 pto.tfoo\n  return\n}\n")
+    assert (first.line, first.column, first.end_column) == (3, 3, 4)
+    assert (second.line, second.column, second.end_column) == (3, 5, 13)
+
+
+def test_annotations_of_github_escape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, "a,b:c.pto", TILES["undefined operand"])
+    assert main(["check", file, "--format", "github"]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("::error file=") and "a%2Cb%3Ac.pto,line=10,col=22," in line
+    assert line.partition("::error ")[2].partition("::")[2].startswith("%25zz is not defined here")
+
+
+def test_sarif_is_well_formed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The properties that SARIF 2.1.0 requires (3.13, 3.14, 3.27, 3.28 to 3.30), with URIs escaped."""
+    file = written(tmp_path, "a b.pto", TILES["two functions"])
+    assert main(["check", file, str(tmp_path / "none.pto"), "--format", "sarif"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert document["version"] == "2.1.0"
+    (run,) = document["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert run["columnKind"] == "unicodeCodePoints"
+    assert len(run["results"]) == 3
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"]
+        place = result["locations"][0]["physicalLocation"]
+        assert " " not in place["artifactLocation"]["uri"]
+        if "region" in place:
+            assert 0 < place["region"]["startColumn"] < place["region"]["endColumn"]
+
+
+def test_race_is_an_error_and_names_what_is_missing(tmp_path: Path) -> None:
+    """Two operations on other pipes with a flag of its own between none of them."""
+    text = (PROGRAMS / "f32_to_f16_pipelined.pto").read_text(encoding="utf-8")
+    lines = text.split("\n")
+    flag = next(number for number, line in enumerate(lines) if "pto.wait_flag" in line and "MTE2" in line)
+    found = check_text("k.pto", "\n".join(lines[:flag] + lines[flag + 1 :]))
+    assert any(one.exit_code == 1 for one in found)
+
+
+def test_the_public_surface_has_it() -> None:
+    (found,) = castsim.check_text("k.pto", "func.func @k() {\n  pto.tfoo\n  return\n}\n")
+    assert isinstance(found, castsim.Finding) and found.line == 2
+
+
+def test_run_shows_all_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, "k.pto", TILES["body of a loop"])
+    assert main(["run", file, "--timing-only"]) == 2
+    assert capsys.readouterr().err.count("error: ") == 3
+
+
+# ------------------------------------------------------------------------------------------------ broken programs
+
+TEXTS = [(path.name, path.read_text(encoding="utf-8")) for path in SAMPLES if path.suffix != ".mlir"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(TEXTS), st.data())
+def test_broken_samples_give_findings_inside_of_the_file(sample: tuple[str, str], data: st.DataObject) -> None:
+    name, text = sample
+    words = text.split(" ")
+    place = data.draw(st.integers(0, len(words) - 1))
+    change = data.draw(st.sampled_from(["drop", "double", "swap", "cut"]))
+    if change == "drop":
+        del words[place]
+    elif change == "double":
+        words.insert(place, words[place])
+    elif change == "swap":
+        other = data.draw(st.integers(0, len(words) - 1))
+        words[place], words[other] = words[other], words[place]
+    else:
+        del words[place:]
+    broken = " ".join(words)
+    lines = broken.split("\n")
+    for one in check_text(name, broken):
+        assert one.line is None or (one.file == name and 1 <= one.line <= len(lines))
+        if one.line is not None and one.column is not None and one.end_column is not None:
+            assert 1 <= one.column < one.end_column <= len(lines[one.line - 1]) + 2
