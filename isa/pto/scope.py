@@ -43,6 +43,18 @@ class Scope:
             self._visible.pop(name, None)
             self._groups.pop(name, None)
 
+    def enter_isolated(self) -> tuple[dict[str, Definition], dict[str, int]]:
+        """Begin a region that sees nothing around it; return what `leave_isolated` takes."""
+        outer = self._visible, self._groups
+        self._visible, self._groups = {}, {}
+        self._regions.append([])
+        return outer
+
+    def leave_isolated(self, outer: tuple[dict[str, Definition], dict[str, int]]) -> None:
+        """End such a region."""
+        self._regions.pop()
+        self._visible, self._groups = outer
+
     def define(self, name: str, kind: Type, start: int, constant: int | None = None) -> None:
         """Make a value visible.
 

@@ -5,9 +5,9 @@ Source: docs/reference/micro.md section 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from castsim.isa.pto.attributes import enum_value, read_attributes
+from castsim.isa.pto.attributes import Attributes, enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro.distributions import OF_OPERATION
 from castsim.isa.pto.micro.form import Form, forms_of
@@ -24,6 +24,8 @@ from castsim.isa.pto.value_types import ScalarType, Type
 from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
+_SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
+"""Attributes of the generic form that count operands and results."""
 Use = tuple[str, int]
 
 
@@ -47,8 +49,43 @@ def read_micro(reader: PtoReader, statement: Statement) -> Operation:
         ReadError: operands, words, types or results that it is not written with.
         IllegalError: well-formed, and the unit does not have it.
     """
+    text = _read_text(reader, statement.operation, has_results=bool(statement.results))
+    return _checked(reader, statement, text)
+
+
+def read_generic(reader: PtoReader, statement: Statement) -> Operation:
+    """Read one micro operation in the form `"pto.NAME"(%a, %b) <{..}> {..} : (T0, T1) -> T2`, words in dictionaries.
+
+    Raises:
+        ReadError, IllegalError: as `read_micro`; groups of operands have no such form here.
+    """
+    plain = replace(statement, name=statement.name.strip('"'))
+    if any(form.groups for form in forms_of(plain.operation)):
+        legal = tuple(form.spelling(plain.operation) for form in forms_of(plain.operation))
+        raise reader.error(f"{plain.name} is not read in its generic form", statement.index, legal)
+    text = _Text()
+    reader.expect("(")
+    text.uses = reader.listed(reader.operand, ")")
+    attributes: Attributes = {}
+    if reader.take("<"):
+        read_attributes(reader, attributes)
+        reader.expect(">")
+    read_attributes(reader, attributes)
+    for key in _SEGMENTS:
+        attributes.pop(key, None)
+    _keep_words(text, attributes)
+    reader.expect(":")
+    reader.expect("(")
+    text.types = [] if reader.at(")") else reader.types()
+    reader.expect(")")
+    reader.expect("->")
+    text.results = _several(reader)
+    return _checked(reader, plain, text)
+
+
+def _checked(reader: PtoReader, statement: Statement, text: _Text) -> MicroOperation:
+    """Return the operation of a text that fits one of its forms and that the unit has."""
     name = statement.operation
-    text = _read_text(reader, name, has_results=bool(statement.results))
     operands = _typed_operands(reader, statement, text)
     results = tuple(kind for kind, _ in text.results)
     form = _chosen(reader, statement, text, operands)
@@ -81,14 +118,19 @@ def _read_text(reader: PtoReader, name: str, *, has_results: bool) -> _Text:
     groups = {group for form in forms_of(name) for group in form.groups}
     while reader.texts[reader.position] in groups and reader.kinds[reader.position] is TokenKind.WORD:
         _read_group(reader, text)
-    for key, attribute in read_attributes(reader).items():
+    _keep_words(text, read_attributes(reader))
+    if reader.take(":"):
+        _read_types(reader, text, has_results=has_results)
+    return text
+
+
+def _keep_words(text: _Text, attributes: Attributes) -> None:
+    """Keep what a dictionary says, enumerations without their frame."""
+    for key, attribute in attributes.items():
         word = attribute.text.strip('"')
         if attribute.text.startswith("#pto") and "<" in attribute.text:
             word = enum_value(attribute.text)
         text.keyed[key] = word, attribute.value_index
-    if reader.take(":"):
-        _read_types(reader, text, has_results=has_results)
-    return text
 
 
 def _begins_item(reader: PtoReader) -> bool:
@@ -237,7 +279,10 @@ def _known(reader: PtoReader, name: str, kind: str, word: str, index: int) -> tu
     return word, index
 
 
-HANDLERS: dict[str, Handler] = {f"pto.{name}": read_micro for name in ROWS}
+HANDLERS: dict[str, Handler] = {
+    **{f"pto.{name}": read_micro for name in ROWS},
+    **{f'"pto.{name}"': read_generic for name in ROWS},
+}
 """Reader of every micro operation."""
 
-__all__ = ["HANDLERS", "kind_of", "read_micro"]
+__all__ = ["HANDLERS", "kind_of", "read_generic", "read_micro"]
