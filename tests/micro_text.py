@@ -14,9 +14,10 @@ from castsim.isa.pto.micro.words import LEGAL, NUMBERS, SYNONYMS, WRITTEN
 SPELLINGS = {
     "f32": ["f32"], "f16": ["f16"], "bf16": ["bf16"], "e4m3fn": ["f8E4M3FN"], "e5m2": ["f8E5M2"],
     "hif8": ["!pto.hif8"], "e1m2": ["!pto.f4E1M2x2"], "e2m1": ["!pto.f4E2M1x2"],
+    "bf16_pair": ["!pto.bf16x2"],
     **{f"i{n}": [f"i{n}", f"si{n}"] for n in (8, 16, 32, 64)}, **{f"u{n}": [f"ui{n}"] for n in (8, 16, 32, 64)},
 }  # fmt: skip
-BITS = {"f32": 32, "f16": 16, "bf16": 16, **{f"{k}{n}": n for k in "iu" for n in (8, 16, 32, 64)}}
+BITS = {"bf16_pair": 32, "f32": 32, "f16": 16, "bf16": 16, **{f"{k}{n}": n for k in "iu" for n in (8, 16, 32, 64)}}
 
 
 def bits_of(element: str) -> int:
