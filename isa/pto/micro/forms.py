@@ -120,7 +120,7 @@ _MOVES = {
     **_rows("vmov", "V M > V", "V > V"),
     **_rows("vintlv vdintlv", "V V > V V", elements=PAYLOADS),
     **_rows("vbr", "T > V", elements=NUMBERS),
-    **_rows("vdup", "T M > V", "V M {position}? > V"),
+    **_rows("vdup", "T M > V", "V M {position}? > V", elements=PAYLOADS),
     **_rows("vci", "T {order}? > V", elements=("i8", "i16", "i32", "f16", "f32")),
     **_rows("vpack", 'V "half" > U', elements=("i32", "u32", "i16", "u16")),
     **_rows("vsunpack vzunpack", "V I > U", 'V "half" > U', elements=("i8", "i16", "u8", "u16")),

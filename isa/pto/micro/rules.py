@@ -11,6 +11,7 @@ from typing import NoReturn
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.conversions import (
     CONVERSIONS,
+    HALVES,
     check_attributes,
     check_mask,
     check_truncation,
@@ -23,8 +24,9 @@ from castsim.isa.pto.micro.forms import BURSTS, COPIES, ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.reader import PtoReader
+from castsim.isa.pto.types import element_spelling as _spelled
 from castsim.isa.pto.types import format_type
-from castsim.isa.pto.value_types import MaskType, PointerType, ScalarType, VectorType
+from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, PointerType, ScalarType, VectorType
 from castsim.isa.warning_text import WarningKind
 
 _PAIRED = ("vldsx2", "vstsx2")
@@ -41,7 +43,7 @@ def check(reader: PtoReader, node: MicroOperation, form: Form, where: Where) -> 
     register = _register(node)
     elements = ROWS[node.mnemonic].elements
     if elements and register is not None and register.element not in elements:
-        _refuse(node, f"does not take elements of {register.element}", elements)
+        _refuse(node, f"does not take elements of {_spelled(register.element)}", tuple(map(_spelled, elements)))
     if "dist" in form.words or "dist" in form.keys:
         _check_distribution(reader, node, where)
     rule = _RULES.get(node.mnemonic)
@@ -114,7 +116,8 @@ def _check_castptr(node: MicroOperation) -> None:
 
 
 _PACKED = {"i32": "u16", "u32": "u16", "i16": "u8", "u16": "u8"}
-_UNPACKED = {"i8": "i16", "i16": "i32", "u8": "u16", "u16": "u32"}
+_UNPACKED = {"i8": ("i16", "u16"), "i16": ("i32", "u32"), "u8": ("u16", "i16"), "u16": ("u32", "i32")}
+_SUMS = {"i8": "i16", "u8": "u16", "i16": "i32", "u16": "u32"}
 
 
 def _check_pack(node: MicroOperation) -> None:
@@ -122,21 +125,56 @@ def _check_pack(node: MicroOperation) -> None:
     assert isinstance(source, VectorType) and isinstance(result, VectorType)
     if result.element != _PACKED[source.element]:
         wide = 2 * source.lanes
-        _refuse(node, f"packs {source.element} to {_PACKED[source.element]}", (f"{wide}x{_PACKED[source.element]}",))
+        legal = (f"{wide}x{_spelled(_PACKED[source.element])}",)
+        _refuse(node, f"packs {source.element} to {_PACKED[source.element]}", legal)
 
 
 def _check_unpack(node: MicroOperation) -> None:
     source, result = node.operand_types[0], node.result_types[0]
     assert isinstance(source, VectorType) and isinstance(result, VectorType)
-    if lane_bits(result.element) != 2 * lane_bits(source.element):
-        half = source.lanes // 2
-        _refuse(node, f"makes lanes of twice the width of {source.element}", (f"{half}x{_UNPACKED[source.element]}",))
+    legal = _UNPACKED[source.element]
+    if result.element not in legal:
+        shown = tuple(f"{source.lanes // 2}x{_spelled(element)}" for element in legal)
+        _refuse(node, f"makes lanes of twice the width of {source.element}", shown)
+
+
+def _check_reduction(node: MicroOperation) -> None:
+    source, result = node.operand_types[0], node.result_types[0]
+    assert isinstance(source, VectorType) and isinstance(result, VectorType)
+    wider = (_SUMS[source.element],) if node.mnemonic == "vcadd" and source.element in _SUMS else ()
+    if result.element not in (source.element, *wider):
+        legal = tuple(_spelled(element) for element in (source.element, *wider))
+        _refuse(node, f"of {_spelled(source.element)} does not yield {_spelled(result.element)}", legal)
+
+
+def _check_difference(node: MicroOperation) -> None:
+    result, part = node.result_types[0], node.word("part")
+    assert isinstance(result, VectorType)
+    if result.element != "f32":
+        _refuse(node, f"yields f32, not {_spelled(result.element)}", ("!pto.vreg<64xf32>",))
+    if part not in HALVES:
+        _refuse(node, f"has no part {part}", HALVES)
 
 
 def _check_same_width(node: MicroOperation) -> None:
     one, other = (kind for kind in node.operand_types[:2] if isinstance(kind, VectorType))
     if one.lanes != other.lanes or other.element[0] not in "iu":
         _refuse(node, f"takes integers of {lane_bits(one.element)} bits beside {format_type(one)}")
+
+
+def _check_offsets(node: MicroOperation) -> None:
+    """Reject offsets that are no whole numbers, and elements in memory that do not fit the lanes."""
+    scatters = node.mnemonic == "vscatter"
+    value, pointer, offsets = node.operand_types[:3] if scatters else (*node.result_types, *node.operand_types[:2])
+    assert isinstance(value, VectorType) and isinstance(pointer, PointerType) and isinstance(offsets, VectorType)
+    lanes = 64 if node.mnemonic == "vgatherb" else value.lanes
+    if offsets.element[0] not in "iu" or offsets.lanes != lanes:
+        bits = REGISTER_BITS // lanes
+        _refuse(node, f"takes integers of {bits} bits as offsets, not {format_type(offsets)}", (f"{lanes}xui{bits}",))
+    wide, narrow = lane_bits(value.element), lane_bits(pointer.element)
+    fits = narrow == wide or (node.mnemonic in ("vgather2", "vgather2_bc") and narrow < wide)
+    if not fits:
+        _refuse(node, f"moves elements of {narrow} bits, the register has {wide}", (format_type(pointer),))
 
 
 def _check_half_mask(node: MicroOperation) -> None:
@@ -201,9 +239,12 @@ _RULES: Mapping[str, Callable[[MicroOperation], None]] = {
     "vpack": _check_pack,
     "vsunpack": _check_unpack,
     "vzunpack": _check_unpack,
+    **dict.fromkeys(("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"), _check_reduction),
+    "vexpdif": _check_difference,
     "vselr": _check_same_width,
     "vshl": _check_same_width,
     "vshr": _check_same_width,
+    **dict.fromkeys(("vgather2", "vgather2_bc", "vgatherb", "vscatter"), _check_offsets),
     "ppack": _check_half_mask,
     "punpack": _check_half_mask,
 }
