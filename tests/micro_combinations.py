@@ -21,9 +21,9 @@ from castsim.isa.pto.micro.words import LEGAL, WRITTEN
 
 ELEMENTS = (*SPELLINGS,)
 RESULTS = 8192
-"""The byte of the buffer behind which results lie, 1024 for each."""
+"""The byte of the buffer from which on results lie: four slots for each combination, the first for what it stores."""
 SLOT = 1024
-SIZE = 65536
+SIZE = 0x30000
 MASKS = 4096
 """The byte where images of predicates lie, 32 for each."""
 INSIDE = tuple(sorted(name for name, row in ROWS.items() if row.place is Place.SCOPE))
@@ -78,14 +78,18 @@ def accepted(name: str) -> Iterator[Combination]:
     """Yield the combinations of an operation that the reader takes."""
     seen = set()
     for form in forms_of(name):
+        refused: set[str] = set()
+        """Elements of the first register that the operation never takes."""
         for kinds in _kinds(name, form):
+            if kinds[0] in refused:
+                continue
             trials = [Combination(name, form, *kinds, words, form_results, ()) for words in _words(name, form, kinds)
                       for form_results in range(len(form.results) - form.optional, len(form.results) + 1)]  # fmt: skip
             if not trials:
                 continue
             # Whether types fit rests on words only where these are modes.
             few = trials if "dist" in (*form.words, *form.keys) else trials[:: max(1, len(trials) // 3)]
-            if not any(_is_read(each) for each in few):
+            if not any(_is_read(each, refused) for each in few):
                 continue
             for each in trials:
                 key = (form, *kinds, each.words, each.results)
@@ -123,10 +127,12 @@ def _words(name: str, form: Form, kinds: tuple[str, str, int, int]) -> Iterator[
         yield tuple(each for each in chosen if each is not None)
 
 
-def _is_read(each: Combination) -> bool:
+def _is_read(each: Combination, refused: set[str] | None = None) -> bool:
     try:
         parse(program([each]))
-    except CastsimError:
+    except CastsimError as error:
+        if refused is not None and "does not take elements" in error.message:
+            refused.add(each.element)
         return False
     return True
 
@@ -155,7 +161,7 @@ def scalar_code(element: str) -> int:
 def program(each: list[Combination]) -> str:
     """A function that runs each of them on the registers at bytes 0, 256, 512 and stores what it yields.
 
-    All of the buffer's first 64 KiB come from an argument and go back to it.
+    All of the buffer's first 192 KiB come from an argument and go back to it.
     """
     head = [
         f"%size = arith.constant {SIZE} : i64",
@@ -220,7 +226,7 @@ def _statement(one: Combination, number: int) -> list[str]:
         text += f" : {listed}"
     lines.append(f"{', '.join(names)} = {text}" if names else text)
     for at, (name, letter) in enumerate(zip(names, results, strict=True)):
-        lines += _kept(name, letter, kinds[letter], RESULTS + (4 * number + at) * SLOT)
+        lines += _kept(name, letter, kinds[letter], RESULTS + (4 * number + 1 + at) * SLOT)
     return lines
 
 
