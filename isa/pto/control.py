@@ -276,7 +276,9 @@ def _read_strict_scope(reader: PtoReader, statement: Statement) -> Operation:
         inner = reader.listed(lambda: _read_own(reader), ")")
     reader.expect(":")
     if len(inner) != len(outer):
-        raise reader.error(f"{len(outer)} values for {len(inner)} names of the body", index)
+        heads = ", ".join(f"%{chr(97 + number)}: {format_type(kind)}" for number, kind in enumerate(given))
+        message = f"values for the body: {len(outer)}, names that it has for them: {len(inner)}"
+        raise reader.error(message, index, (f"^bb0({heads}):",))
     for use, kind, (_, own) in zip(outer, given, inner, strict=True):
         if kind != own:
             message = f"%{use[0]} is defined as {format_type(kind)} and used as {format_type(own)}"

@@ -38,6 +38,8 @@ class _Text:
     words: list[tuple[str, int]] = field(default_factory=list)
     groups: list[tuple[str, int]] = field(default_factory=list)
     keyed: dict[str, tuple[str, int]] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)
+    """Tokens of the keys of the dictionary."""
     types: list[tuple[Type, int]] = field(default_factory=list)
     results: list[tuple[Type, int]] = field(default_factory=list)
 
@@ -86,9 +88,9 @@ def read_generic(reader: PtoReader, statement: Statement) -> Operation:
 def _checked(reader: PtoReader, statement: Statement, text: _Text) -> MicroOperation:
     """Return the operation of a text that fits one of its forms and that the unit has."""
     name = statement.operation
-    operands = _typed_operands(reader, statement, text)
+    operands, typed = _typed_operands(reader, statement, text)
     results = tuple(kind for kind, _ in text.results)
-    form = _chosen(reader, statement, text, operands)
+    form = _chosen(reader, statement, text, operands, typed)
     words = _words(reader, statement, form, text)
     names = statement.define(reader, results)
     found = MicroOperation(
@@ -102,6 +104,8 @@ def _checked(reader: PtoReader, statement: Statement, text: _Text) -> MicroOpera
         span=statement.span,
     )
     where = {key: index for key, (_, index) in words.items()}
+    where |= {f"operand {number}": index for number, index in enumerate(typed)}
+    where |= {f"result {number}": index for number, (_, index) in enumerate(text.results)}
     check(reader, found, form, where)
     return found
 
@@ -130,7 +134,7 @@ def _keep_words(text: _Text, attributes: Attributes) -> None:
         word = attribute.text.strip('"')
         if attribute.text.startswith("#pto") and "<" in attribute.text:
             word = enum_value(attribute.text)
-        text.keyed[key] = word, attribute.value_index
+        text.keyed[key], text.keys[key] = (word, attribute.value_index), attribute.key_index
 
 
 def _begins_item(reader: PtoReader) -> bool:
@@ -170,7 +174,8 @@ def _read_group(reader: PtoReader, text: _Text) -> None:
     uses = reader.listed(reader.operand, ")")
     if len(uses) not in GROUPS[name]:
         counts = " or ".join(map(str, GROUPS[name]))
-        raise reader.error(f"{name} has {counts} operands, not {len(uses)}", index)
+        legal = tuple(f"{name}({', '.join(f'%{chr(97 + each)}' for each in range(count))})" for count in GROUPS[name])
+        raise reader.error(f"{name} has {counts} operands, not {len(uses)}", index, legal)
     text.groups.append((name, len(uses)))
     text.uses += uses
 
@@ -203,25 +208,32 @@ def _several(reader: PtoReader) -> list[tuple[Type, int]]:
     return found
 
 
-def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tuple[Type, ...]:
-    """Return the types of all operands; those of offsets in brackets may be left out of the text."""
+def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tuple[tuple[Type, ...], list[int]]:
+    """Return the types of all operands, and their tokens.
+
+    Types of offsets in brackets may be left out of the text; the token is then that of the offset.
+    """
     written = iter(text.types)
     short_list = len(text.types) == len(text.uses) - len(text.offsets)
     if not short_list and len(text.types) != len(text.uses):
         index = text.types[-1][1] if text.types else statement.index
-        raise reader.error(f"{len(text.uses)} operands with {len(text.types)} types", index)
+        legal = tuple(form.spelling(statement.operation) for form in forms_of(statement.operation))
+        raise reader.error(f"{len(text.uses)} operands with {len(text.types)} types", index, legal)
     found: list[Type] = []
+    tokens: list[int] = []
     for number, use in enumerate(text.uses):
         if short_list and number in text.offsets:
             found.append(reader.definition(use).type)
+            tokens.append(use[1])
             continue
         kind, index = next(written)
         reader.check_use(use, kind, index)
         found.append(kind)
-    return tuple(found)
+        tokens.append(index)
+    return tuple(found), tokens
 
 
-def _chosen(reader: PtoReader, statement: Statement, text: _Text, operands: tuple[Type, ...]) -> Form:
+def _chosen(reader: PtoReader, statement: Statement, text: _Text, operands: tuple[Type, ...], typed: list[int]) -> Form:
     """Return the form that the operands and results fit."""
     forms = forms_of(statement.operation)
     plain = operands[: len(operands) - sum(count for _, count in text.groups)]
@@ -233,9 +245,7 @@ def _chosen(reader: PtoReader, statement: Statement, text: _Text, operands: tupl
     near = min((problem for problem in problems if problem is not None), key=lambda problem: -problem.depth)
     index = statement.index
     if near.operand is not None:
-        index = text.uses[near.operand][1]
-        shown = [index for kind, index in text.types if kind == plain[near.operand]]
-        index = shown[0] if shown and len(text.types) == len(text.uses) else index
+        index = typed[near.operand]
     elif near.result is not None and text.results:
         index = text.results[near.result][1]
     raise reader.error(f"{statement.name}: {near.text}", index, near.legal or legal)
@@ -252,10 +262,10 @@ def _words(reader: PtoReader, statement: Statement, form: Form, text: _Text) -> 
     for key, (word, index) in text.keyed.items():
         if key not in keys and "." in key:
             message = f"attribute {key} of {statement.name} is not known and has no effect"
-            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(index))
+            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(text.keys[key]))
             continue
         if key not in keys:
-            raise reader.error(f"{statement.name} has no attribute '{key}'", index, closest(key, keys))
+            raise reader.error(f"{statement.name} has no attribute '{key}'", text.keys[key], closest(key, keys))
         if keys[key] in found:
             raise reader.error(f"{key} is given twice", index)
         found[keys[key]] = word, index
