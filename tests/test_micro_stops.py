@@ -40,7 +40,7 @@ STOPS = [
     # numbers
     ("%v = «pto.vsunpack %w, %two : !pto.vreg<128xi16>, index -> !pto.vreg<64xi32>", "no half 2", "1"),
     ("%r = «arith.divui %two, %zero : index", "division by zero", None),
-    ("scf.for %j = %zero to %two step «%none { }", "the step must be positive", None),
+    ("scf.for %j = %zero to %two step «%none { }", "must be positive", None),
 ]  # fmt: skip
 
 INSIDE = f"""%odd8 = arith.constant 2 : i64
