@@ -23,6 +23,14 @@ def test_the_index_has_75_micro_cases() -> None:
     assert len(LEFT_OUT) <= 0.05 * 75
 
 
+def test_the_reference_lists_the_operations() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "reference" / "micro.md").read_text().partition("## 8.")[2]
+    rows = dict(re.findall(r"^\| ([a-z-]+) \| (.*)$", text, re.MULTILINE))
+    for case in index.cases():
+        listed = rows[case.name.partition("/")[0]].split()
+        assert set(case.operations) - {"kernel", "aicore"} <= set(listed)
+
+
 @pytest.mark.parametrize("case", index.cases(), ids=lambda case: case.name)
 def test_operations_of_a_case(case: index.Case, tmp_path: Path) -> None:
     text = index.program(case)

@@ -112,7 +112,7 @@ KERNEL = texts()["merge_f32_bf16"]
 FRAMES = {
     "a location behind every line": lambda text: "\n".join(
         f'{line} loc("k.py":{number}:1)'
-        if line.strip().startswith(("%", "pto.v", "return")) and ">" == line[-1:]
+        if line.strip().startswith(("%", "pto.v", "return")) and line.endswith(">")
         else line
         for number, line in enumerate(text.splitlines(), 1)
     ),

@@ -265,7 +265,7 @@ def _gather(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
 
 
 def _gather_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
-    memory, offsets, mask = unit.memory, _registers(issue)[0], _lanes_taken(issue, 8 * access.BLOCK_BYTES)
+    memory, offsets, mask = unit.memory, _registers(issue)[0], _lanes_taken(issue, REGISTER_BITS // access.BLOCKS)
     return (access.gather_blocks(memory.buffer, _address(issue), offsets, mask, defined=memory.defined),)
 
 
