@@ -25,6 +25,8 @@ class WarningKind(StrEnum):
     """A rounding mode that was asked for in vain."""
     SATURATION = "saturation"
     """A saturation that was asked for in vain."""
+    DISTRIBUTION = "distribution"
+    """A mode of pairs of registers for narrower elements than the registers have."""
     SCRATCH = "scratch"
     """A tmp tile that is ignored, too small, or missing where the bytes of other tiles are used instead."""
     IN_PLACE = "in place"

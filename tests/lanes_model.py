@@ -75,7 +75,9 @@ def pairs() -> dict[tuple[str, str], tuple[str, bool, tuple[str, ...]]]:
 
 
 def bits_of(name: str) -> int:
-    """Bits of a register's element: a 4-bit pair counts as one of 8."""
+    """Bits of a register's element: a 4-bit pair counts as one of 8, one of bf16 as one of 32."""
+    if name == "bf16_pair":
+        return 32
     row = oracle.fmt(name)
     return row.storage if isinstance(row, oracle.Int) else max(8, row.bits)
 

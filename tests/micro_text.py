@@ -14,9 +14,10 @@ from castsim.isa.pto.micro.words import LEGAL, NUMBERS, SYNONYMS, WRITTEN
 SPELLINGS = {
     "f32": ["f32"], "f16": ["f16"], "bf16": ["bf16"], "e4m3fn": ["f8E4M3FN"], "e5m2": ["f8E5M2"],
     "hif8": ["!pto.hif8"], "e1m2": ["!pto.f4E1M2x2"], "e2m1": ["!pto.f4E2M1x2"],
+    "bf16_pair": ["!pto.bf16x2"],
     **{f"i{n}": [f"i{n}", f"si{n}"] for n in (8, 16, 32, 64)}, **{f"u{n}": [f"ui{n}"] for n in (8, 16, 32, 64)},
 }  # fmt: skip
-BITS = {"f32": 32, "f16": 16, "bf16": 16, **{f"{k}{n}": n for k in "iu" for n in (8, 16, 32, 64)}}
+BITS = {"bf16_pair": 32, "f32": 32, "f16": 16, "bf16": 16, **{f"{k}{n}": n for k in "iu" for n in (8, 16, 32, 64)}}
 
 
 def bits_of(element: str) -> int:
@@ -168,12 +169,16 @@ _UNPACKED = {"i8": "i16", "i16": "i32", "u8": "u16", "u16": "u32"}
 def _kinds(made: Written) -> tuple[dict[str, str], dict[str, str]]:
     """Types of the letters and words of the kinds; results that differ from operands stand under `>LETTER`."""
     name, chosen, form = made.name, made.chosen, made.form
-    element = chosen.choice(ROWS[name].elements or ("f32", "f16", "u8", "i32"))
+    scalars = [each for each in ROWS[name].elements if each in BITS and each != "bf16_pair"]
+    element = chosen.choice((scalars if "T" in form.items else ROWS[name].elements) or ("f32", "f16", "u8", "i32"))
     words = {kind: _spelled(chosen, kind, chosen.choice(LEGAL[kind])) for kind in form.words if kind in LEGAL}
     words |= {kind: str(chosen.randint(0, 31)) for kind in form.words if kind in NUMBERS}
     if name == "vtrc":
         words["rnd"] = chosen.choice("RAFCZ")
     other = element
+    if name == "vexpdif":
+        words["part"] = chosen.choice(("EVEN", "PART_ODD"))
+        other = "f32"
     if name == "vcvt":
         pair = CONVERSIONS[chosen.choice(sorted(CONVERSIONS))]
         element, other = pair.src, pair.dst
@@ -187,7 +192,7 @@ def _kinds(made: Written) -> tuple[dict[str, str], dict[str, str]]:
     elif name in ("vselr", "vshl", "vshr"):
         other = f"{chosen.choice('iu')}{bits_of(element)}"
     elif name in ("vgather2", "vgather2_bc", "vgatherb", "vscatter"):
-        other = f"u{bits_of(element)}"
+        other = "u32" if name == "vgatherb" else f"u{bits_of(element)}"
     suffix = name.rpartition("_b")[2]
     mask = int(suffix) if suffix.isdecimal() else min(32, bits_of(element))
     if "dist" in (*form.words, *form.keys):

@@ -10,6 +10,7 @@ import lanes_model as model
 import numpy as np
 import oracle
 import pytest
+from lanes_functions import BINARY, SCALAR, UNARY
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
@@ -63,32 +64,6 @@ def run(
 
 def active(mask: list[int], name: str) -> list[int]:
     return mask[:: model.bits_of(name) // 8]
-
-
-BINARY = {
-    "vadd": el.add,
-    "vsub": el.sub,
-    "vmul": el.mul,
-    "vmax": lambda a, b, name: el.extreme(a, b, name, largest=True),
-    "vmin": lambda a, b, name: el.extreme(a, b, name, largest=False),
-    "vaddrelu": lambda a, b, name: el.relu(el.add(a, b, name), name),
-    "vsubrelu": lambda a, b, name: el.relu(el.sub(a, b, name), name),
-    "vand": lambda a, b, _: a & b,
-    "vor": lambda a, b, _: a | b,
-    "vxor": lambda a, b, _: a ^ b,
-    "vdiv": el.div,
-    "vprelu": el.leaky,
-}
-UNARY = {
-    "vabs": el.absolute,
-    "vneg": el.negated,
-    "vrelu": el.relu,
-    "vnot": lambda a, name: a ^ ((1 << model.bits_of(name)) - 1),
-    "vsqrt": el.sqrt,
-    "vrec": lambda a, name: el.div(el.rounded(Fraction(1), name), a, name),
-    "vrsqrt": lambda a, name: el.div(el.rounded(Fraction(1), name), el.sqrt(a, name), name),
-}
-SCALAR = {"vadds": "vadd", "vmuls": "vmul", "vmaxs": "vmax", "vmins": "vmin", "vlrelu": "vprelu"}
 
 
 def cases(table: dict[str, object]) -> list[tuple[str, str]]:

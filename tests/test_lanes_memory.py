@@ -202,6 +202,27 @@ def test_bytes_gathered_into_wider_lanes() -> None:
     assert not lanes.gather(MEMORY, 0, unwritten(), 16, 8, every_lane(16)).defined.any()
 
 
+def test_gathered_blocks() -> None:
+    """Eight blocks of 32 bytes where offsets in bytes say; one without predicate bit is 0 and may lie anywhere."""
+    table = np.array([64, 0, 32, 0, 960, 5, 1 << 30, 96, *range(56)], "<u4")
+    wanted = (0, 1, 2, 4, 7)
+    mask = model.predicate([int(k // 32 in wanted and k % 32 == 12) for k in range(256)])
+    index = Register(table.view(np.uint8).copy())
+    got = lanes.gather_blocks(MEMORY, 1024, index, mask)
+    starts = [1024 + int(table[k]) if k in wanted else None for k in range(8)]
+    assert got.data.tobytes() == b"".join(bytes(32) if at is None else MEMORY[at : at + 32].tobytes() for at in starts)
+    assert got.is_defined
+    defined = np.ones(4096, np.bool_)
+    defined[1030] = False  # block 1 reads it
+    hole = Register(index.data.copy(), np.arange(256) != 8)  # the offset of block 2
+    found = lanes.gather_blocks(MEMORY, 1024, hole, mask, defined=defined)
+    assert np.flatnonzero(~found.defined).tolist() == [38, *range(64, 96)]
+    with pytest.raises(TileError, match="byte 1029 is not aligned"):
+        lanes.gather_blocks(MEMORY, 1024, index, every_lane(8))
+    with pytest.raises(TileError, match="byte 16 is not aligned"):
+        lanes.gather_blocks(MEMORY, 16, index, NONE)
+
+
 @pytest.mark.parametrize(("dist", "address", "legal"), [
     ("NORM", 16, 32), ("DINTLV_B32", 8, 32), ("BRC_B32", 2, 4), ("BRC_B16", 1, 2), ("BRC_BLK", 16, 32),
     ("UNPK_B16", 8, 16), ("US_B8", 4, 16), ("DS_B16", 16, 32), ("BDINTLV", 16, 32),

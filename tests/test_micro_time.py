@@ -93,6 +93,14 @@ def test_what_no_text_states_has_no_cycles(tmp_path: Path) -> None:
         assert result.cycles
 
 
+def test_an_instruction_of_unknown_latency_has_no_cycles(tmp_path: Path) -> None:
+    offsets = "%far = pto.vlds %whole[%c0] : !pto.ptr<i32, ub> -> !pto.vreg<64xi32>"
+    gather = "pto.vgather2_bc %in, %far, %m : !pto.ptr<f32, ub>, !pto.vreg<64xi32>, !pto.mask<b32> -> !pto.vreg<64xf32>"
+    body = f"%whole = pto.castptr %in : !pto.ptr<f32, ub> -> !pto.ptr<i32, ub>\n{offsets}\n%g = {gather}"
+    assert "vgather2_bc" in timed(tmp_path, body).untimed
+    assert not timed(tmp_path, body.replace("vgather2_bc", "vgather2")).untimed
+
+
 @pytest.mark.parametrize("name", sorted(texts())[::29])
 def test_both_engines_agree_on_programs(name: str, tmp_path: Path) -> None:
     file = tmp_path / "k.pto"

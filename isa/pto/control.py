@@ -25,6 +25,7 @@ from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement, read_results
 from castsim.isa.pto.tile_operations import Use
+from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.pto.while_loops import read_condition, read_while
 
@@ -135,7 +136,10 @@ def _generic_handler(reader: PtoReader) -> Handler:
     if kind is TokenKind.BLOCK:
         raise reader.error(f"block {name}: jumps between blocks are not supported; use scf.for and scf.if")
     if kind is TokenKind.STRING:
-        raise reader.error(f"{name}: of the generic form only tcvt is supported", legal=('"pto.tcvt"',))
+        raise reader.error(
+            f"{name}: of the generic form tcvt and vector instructions are supported",
+            legal=('"pto.tcvt"', '"pto.vcvt"'),
+        )
     if kind is not TokenKind.WORD:
         reader.unexpected("an operation")
     if is_foreign_name(name):
@@ -147,7 +151,7 @@ def _generic_handler(reader: PtoReader) -> Handler:
         raise reader.error(f"{name} is known, not modelled: {reason}")
     if name.startswith("pto.") and follows in ("ins", "outs"):
         return tile_operations.read_tile_operation
-    near = closest(name, (*HANDLERS, *_TILE_NAMES), everything_up_to=0)
+    near = closest(name, (*_PLAIN_NAMES, *_TILE_NAMES), everything_up_to=0)
     raise reader.error(f"unknown operation '{name}'", legal=near)
 
 
@@ -175,6 +179,7 @@ def _read_for(reader: PtoReader, statement: Statement) -> Operation:
     body = read_region(reader, Yield)
     _check_yield(reader, body, kinds, statement)
     reader.scope.leave()
+    _pass_attributes(reader, statement)
     return For(
         variable,
         lower[0],
@@ -188,6 +193,11 @@ def _read_for(reader: PtoReader, statement: Statement) -> Operation:
         loop_type,
         span=statement.span,
     )
+
+
+def _pass_attributes(reader: PtoReader, statement: Statement) -> None:
+    """Go past `{dialect.name = value}` behind a region; attributes of other dialects have no effect here."""
+    check_keys(reader, read_attributes(reader), (), statement.name)
 
 
 def _read_carried(reader: PtoReader) -> tuple[list[Use], list[Use], tuple[Type, ...]]:
@@ -266,6 +276,7 @@ def _read_section(reader: PtoReader, statement: Statement) -> Operation:
     reader.scope.enter()
     body = read_region(reader, None)
     reader.scope.leave()
+    _pass_attributes(reader, statement)
     return Section(statement.operation, body, span=statement.span)
 
 
@@ -274,8 +285,9 @@ def _read_strict_scope(reader: PtoReader, statement: Statement) -> Operation:
     statement.no_result(reader)
     reader.expect("(")
     outer = reader.listed(reader.operand, ")")
+    given = [reader.definition(use).type for use in outer]
     reader.expect("{")
-    reader.scope.enter()
+    reader.scope.enter_isolated()
     index = reader.position
     reader.next_of(TokenKind.BLOCK, "the head of the body", ("^bb0(%x: T):",))
     inner: list[tuple[str, Type]] = []
@@ -283,9 +295,13 @@ def _read_strict_scope(reader: PtoReader, statement: Statement) -> Operation:
         inner = reader.listed(lambda: _read_own(reader), ")")
     reader.expect(":")
     if len(inner) != len(outer):
-        raise reader.error(f"{len(outer)} values for {len(inner)} names of the body", index)
-    for use, (_, kind) in zip(outer, inner, strict=True):
-        reader.check_use(use, kind)
+        heads = ", ".join(f"%{chr(97 + number)}: {format_type(kind)}" for number, kind in enumerate(given))
+        message = f"values for the body: {len(outer)}, names that it has for them: {len(inner)}"
+        raise reader.error(message, index, (f"^bb0({heads}):",))
+    for use, kind, (_, own) in zip(outer, given, inner, strict=True):
+        if kind != own:
+            message = f"%{use[0]} is defined as {format_type(kind)} and used as {format_type(own)}"
+            raise reader.error(message, use[1], (format_type(kind),))
     body = _read_rest(reader)
     reader.scope.leave()
     reader.expect(":")
@@ -367,3 +383,5 @@ HANDLERS: dict[str, Handler] = {
     "func.return": _read_return,
 }
 """Reader of every operation that has a form of its own, by the name in the text."""
+
+_PLAIN_NAMES = tuple(name for name in HANDLERS if not name.startswith('"'))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from itertools import accumulate, islice, repeat
+from itertools import accumulate, compress, islice, repeat
 from operator import sub
 
 from castsim.isa.errors import ReadError, Span
@@ -121,11 +121,40 @@ def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
     count = texts.index("") + 1  # behind a text that ends in blanks the end is found twice
     del texts[count:], starts[count:]
     kind_of = {text: _kind(text) for text in set(texts_of.values())}
+    if "loc" in kind_of:
+        texts, starts = _without_locations(texts, starts)
     kinds = list(map(kind_of.__getitem__, texts))
     unknown: list[int] = []
     if TokenKind.UNKNOWN in kind_of.values():
         unknown = [index for index, kind in enumerate(kinds) if kind is TokenKind.UNKNOWN]
     return Tokens(kinds, texts, starts, unknown)
+
+
+def _without_locations(texts: list[str], starts: list[int]) -> tuple[list[str], list[int]]:
+    """Leave out `loc(...)` behind statements and the aliases `#loc1 = loc(...)`: where a program was written first.
+
+    One whose parentheses do not close stays, to be refused where it stands.
+    """
+    kept = [True] * len(texts)
+    index = 0
+    while index < len(texts):
+        end = _end_of_location(texts, index) if texts[index] == "loc" else index
+        if end > index:
+            is_alias = texts[index - 1] == "=" and texts[index - 2].startswith("#")
+            first = index - 2 if is_alias else index
+            kept[first:end] = [False] * (end - first)
+        index = max(end, index + 1)
+    return list(compress(texts, kept)), list(compress(starts, kept))
+
+
+def _end_of_location(texts: list[str], start: int) -> int:
+    """Return the token behind the location that begins at `start`, `start` if none does."""
+    depth = 0
+    for index in range(start + 1, len(texts)):
+        depth += (texts[index] == "(") - (texts[index] == ")")
+        if depth <= 0:
+            return index + 1 if texts[index] == ")" else start
+    return start
 
 
 def _pieces(text: str, most: int | None) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from castsim.isa.errors import CastsimError, ErrorList, LimitError, ReadError
 from castsim.isa.limits import MAX_STATEMENTS
@@ -26,6 +26,10 @@ from castsim.isa.pto.spelling import closest
 _TOP_LEVEL = ("module", "func.func")
 _RESTARTS = ("func.func", "")
 """Where reading goes on behind a function whose brackets do not match: the next one, or the end."""
+_OF_FUNCTIONS = ("pto.kernel_kind",)
+"""Attributes of a module within the module that say something of its functions alone."""
+_VISIBLE = ("public", "nested")
+"""Words before a function's name that change nothing here."""
 
 
 def parse(
@@ -113,13 +117,8 @@ class _Module:
         self._read_called()
 
     def _module(self) -> None:
+        self._open_module(self.attributes)
         reader = self.reader
-        reader.expect("module")
-        if reader.kinds[reader.position] is TokenKind.SYMBOL:
-            reader.position += 1
-        if reader.take("attributes"):
-            _expect_dictionary(reader, self.attributes)
-        reader.expect("{")
         while True:
             self._check_characters(reader.position + 1)
             if reader.take("}"):
@@ -128,8 +127,43 @@ class _Module:
                 if self._unbalanced:
                     return
                 reader.unexpected("a function or '}'", ("func.func", "}"))
+            if reader.at("module"):
+                self._inner_module()
+            elif not self._leave_out():
+                self._function()
+
+    def _open_module(self, attributes: Attributes) -> None:
+        """Go past `module @name attributes {...} {`, keeping the attributes."""
+        reader = self.reader
+        reader.expect("module")
+        if reader.kinds[reader.position] is TokenKind.SYMBOL:
+            reader.position += 1
+        if reader.take("attributes"):
+            _expect_dictionary(reader, attributes)
+        reader.expect("{")
+
+    def _inner_module(self) -> None:
+        """Read a module within the module, of functions for one kind of core: its attributes become theirs.
+
+        What the outer module lacks and describes the whole program, the chip, becomes the outer module's.
+        """
+        reader, inner = self.reader, Attributes()
+        self._open_module(inner)
+        for key in [key for key in inner if key not in _OF_FUNCTIONS]:
+            self.attributes.setdefault(key, inner.pop(key))
+        while not reader.take("}"):
+            self._check_characters(reader.position + 1)
+            if reader.kinds[reader.position] is TokenKind.END:
+                if self._unbalanced:
+                    return
+                reader.unexpected("a function or '}'", ("func.func", "}"))
+            known = len(self.functions)
             if not self._leave_out():
                 self._function()
+            for name, function in list(self.functions.items())[known:]:
+                own = {key for key, _ in function.attributes}
+                more = [(key, text) for key, text in sorted_texts(inner) if key not in own]
+                self.functions[name] = replace(function, attributes=tuple(sorted((*function.attributes, *more))))
 
     def _check_characters(self, end: int) -> None:
         """Reject the first unknown character of the tokens before `end`, those of refused functions left out.
@@ -238,7 +272,7 @@ def _name_of_function(reader: PtoReader, start: int) -> str | None:
     """Return the name of the function whose first token is given, None if it has none."""
     if reader.texts[start] != "func.func":
         return None
-    index = start + 1 + (reader.texts[start + 1] == "private")
+    index = start + 1 + (reader.texts[start + 1] in ("private", *_VISIBLE))
     return reader.texts[index][1:] if reader.kinds[index] is TokenKind.SYMBOL else None
 
 
@@ -253,6 +287,8 @@ def _read_function(reader: PtoReader, others: Container[str]) -> Function:
     reader.scope = Scope(reader.source)
     reader.expect("func.func")
     private = reader.take("private")
+    if not private and reader.kinds[reader.position] is TokenKind.WORD and reader.texts[reader.position] in _VISIBLE:
+        reader.position += 1
     name_index = reader.position
     name = reader.next_of(TokenKind.SYMBOL, "a function name such as @kernel")[1:]
     if name in others:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.program import Arith, Compare, Constant, Convert, Operation, ScalarType
+from castsim.isa.pto.program import Arith, Compare, Constant, Convert, If, Operation, ScalarType, Yield
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.statement import Handler, Statement
 
@@ -242,17 +242,21 @@ def _refuse_inexact(reader: PtoReader, statement: Statement) -> Operation:
 
 
 def _read_select(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `%c, %a, %b : T`; of pointers, registers and all else that is no scalar it is a condition of two yields."""
     condition = reader.operand()
     reader.expect(",")
     first = reader.operand()
     reader.expect(",")
     second = reader.operand()
     reader.expect(":")
-    kind = _scalar_type(reader)[0]
+    kind = reader.type()
     reader.check_use(condition, _I1)
     reader.check_use(first, kind)
     reader.check_use(second, kind)
     result = statement.define_one(reader, kind)
+    if not isinstance(kind, ScalarType):
+        yes, no = (Yield((use[0],), (kind,), span=statement.span) for use in (first, second))
+        return If(condition[0], (yes,), (no,), (result,), (kind,), span=statement.span)
     return Arith(result, "select", (condition[0], first[0], second[0]), kind, span=statement.span)
 
 

@@ -39,6 +39,8 @@ class Scope:
     _regions: list[list[str]] = field(default_factory=lambda: [[]])
     _forgotten: set[str] = field(default_factory=set)
     """Names that statements should have defined that could not be read."""
+    _around: list[tuple[int, dict[str, Definition], dict[str, int]]] = field(default_factory=list)
+    """What is visible around each isolated region, with the number of regions that it makes."""
 
     def enter(self) -> None:
         """Begin a region."""
@@ -46,6 +48,10 @@ class Scope:
 
     def leave(self) -> None:
         """End the innermost region and forget its values."""
+        if self._around and self._around[-1][0] == len(self._regions):
+            _, self._visible, self._groups = self._around.pop()
+            self._regions.pop()
+            return
         for name in self._regions.pop():
             self._visible.pop(name, None)
             self._groups.pop(name, None)
@@ -64,6 +70,12 @@ class Scope:
         """Take a name that is not visible for one whose definition cannot be read."""
         if name not in self._visible and name not in self._groups:
             self._forgotten.add(name)
+
+    def enter_isolated(self) -> None:
+        """Begin a region that sees nothing around it."""
+        self._regions.append([])
+        self._around.append((len(self._regions), self._visible, self._groups))
+        self._visible, self._groups = {}, {}
 
     def define(self, name: str, kind: Type, start: int, constant: int | None = None) -> None:
         """Make a value visible.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.pto.micro.types import format_micro, read_align, read_mask, read_vector
+from castsim.isa.pto.micro.types import format_micro, of_dialect, read_align, read_mask, read_vector
 from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.program import (
     AlignType,
@@ -180,6 +180,11 @@ def parse_type(text: str) -> Type:
         ReadError, TileError: as `read_type`.
     """
     return read_type(PtoSource("<type>", text), 0, text, lambda *_: None)
+
+
+def element_spelling(element: str) -> str:
+    """Return how registers and pointers of programs spell an element format; its own name if they do not."""
+    return of_dialect(_ELEMENT_SPELLING.get(element, element))
 
 
 def format_type(kind: Type) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Rounding
+from castsim.isa.pto.types import element_spelling
 
 REGISTER_BITS = 2048
 """Bits of a vector register."""
@@ -155,7 +156,8 @@ def conversion(src: str, dst: str) -> Conversion:
     """
     found = CONVERSIONS.get((src, dst))
     if found is None:
-        raise IllegalError(f"vcvt has no conversion {src} -> {dst}{_detour(src, dst)}", legal=destinations_of(src))
+        legal = map(element_spelling, destinations_of(src))
+        raise IllegalError(f"vcvt has no conversion {src} -> {dst}{_detour(src, dst)}", legal=legal)
     return found
 
 

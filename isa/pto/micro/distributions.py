@@ -34,7 +34,9 @@ LOADS: Mapping[str, Distribution] = {
     **{f"US_B{w}": Distribution((w,)) for w in (8, 16)},
     **{f"DS_B{w}": Distribution((w,)) for w in (8, 16)},
     **{f"E2B_B{w}": Distribution((w,)) for w in (16, 32)},
-    **dict.fromkeys(("SPLT2CHN", "SPLT2CHN_B8", "SPLT2CHN_B16", "SPLT4CHN", "SPLT4CHN_B8"), _ANY),
+    "SPLT2CHN": Distribution((8, 16)),
+    **{f"SPLT2CHN_B{w}": Distribution((w,)) for w in (8, 16)},
+    **dict.fromkeys(("SPLT4CHN", "SPLT4CHN_B8"), Distribution((8,))),
 }
 """Modes of `vlds`."""
 

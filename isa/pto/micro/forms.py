@@ -13,7 +13,7 @@ FLOATS = ("f16", "f32")
 SHORT_FLOATS = ("f16", "bf16", "f32")
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32")
 NUMBERS = (*INTEGERS, *SHORT_FLOATS)
-PAYLOADS = (*NUMBERS, "e4m3fn", "e5m2", "hif8", "e2m1", "e1m2")
+PAYLOADS = (*NUMBERS, "e4m3fn", "e5m2", "hif8", "e2m1", "e1m2", "bf16_pair")
 
 
 class Place(Enum):
@@ -79,7 +79,8 @@ _MEMORY = {
     **_rows("vstas", "A P N"),
     **_rows("vstar", "A P"),
     **_rows("vgather2", "P U m > V", "P U I > V"),
-    **_rows("vgather2_bc vgatherb", "P U m > V"),
+    **_rows("vgather2_bc", "P U m > V"),
+    **_rows("vgatherb", "P U m > V", "P U I > V"),
     **_rows("vscatter", "V P U m", "V P U I"),
     **_rows("sprclr", '"register"'),
     **_rows("mem_bar", '"barrier"'),
@@ -107,8 +108,8 @@ _ARITHMETIC = {
     **_rows("vmull", "V V M > V V", elements=("i32", "u32")),
     **_rows("vcmp", 'V V M "cmp" > M', elements=NUMBERS),
     **_rows("vcmps", 'V T M "cmp" > M', elements=NUMBERS),
-    **_rows("vsel", "V V M > V"),
-    **_rows("vselr", "V U > V"),
+    **_rows("vsel", "V V M > V", elements=PAYLOADS),
+    **_rows("vselr", "V U > V", elements=PAYLOADS),
     **_rows("vcadd vcmax vcmin vcgadd vcgmax vcgmin", "V M > U", elements=NUMBERS),
 }
 
@@ -117,13 +118,13 @@ _MOVES = {
     **_rows("vtrc", 'V M "rnd" > V', elements=SHORT_FLOATS),
     **_rows("vbitcast", "V > U"),
     **_rows("vmov", "V M > V", "V > V"),
-    **_rows("vintlv vdintlv", "V V > V V"),
-    **_rows("vbr", "T > V"),
-    **_rows("vdup", "T M > V", "V M {position}? > V"),
+    **_rows("vintlv vdintlv", "V V > V V", elements=PAYLOADS),
+    **_rows("vbr", "T > V", elements=NUMBERS),
+    **_rows("vdup", "T M > V", "V M {position}? > V", elements=PAYLOADS),
     **_rows("vci", "T {order}? > V", elements=("i8", "i16", "i32", "f16", "f32")),
     **_rows("vpack", 'V "half" > U', elements=("i32", "u32", "i16", "u16")),
-    **_rows("vsunpack vzunpack", "V I > U", elements=("i8", "i16", "u8", "u16")),
-    **_rows("vsqz", "V M > V"),
+    **_rows("vsunpack vzunpack", "V I > U", 'V "half" > U', elements=("i8", "i16", "u8", "u16")),
+    **_rows("vsqz", "V M > V", elements=PAYLOADS),
     **_rows("vusqz", "V M > V", elements=("i8", "i16", "i32")),
 }
 

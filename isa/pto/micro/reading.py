@@ -5,9 +5,9 @@ Source: docs/reference/micro.md section 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from castsim.isa.pto.attributes import enum_value, read_attributes
+from castsim.isa.pto.attributes import Attributes, enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro.distributions import OF_OPERATION
 from castsim.isa.pto.micro.form import Form, forms_of
@@ -24,6 +24,8 @@ from castsim.isa.pto.value_types import ScalarType, Type
 from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
+_SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
+"""Attributes of the generic form that count operands and results."""
 Use = tuple[str, int]
 
 
@@ -36,6 +38,8 @@ class _Text:
     words: list[tuple[str, int]] = field(default_factory=list)
     groups: list[tuple[str, int]] = field(default_factory=list)
     keyed: dict[str, tuple[str, int]] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)
+    """Tokens of the keys of the dictionary."""
     types: list[tuple[Type, int]] = field(default_factory=list)
     results: list[tuple[Type, int]] = field(default_factory=list)
 
@@ -47,11 +51,46 @@ def read_micro(reader: PtoReader, statement: Statement) -> Operation:
         ReadError: operands, words, types or results that it is not written with.
         IllegalError: well-formed, and the unit does not have it.
     """
+    text = _read_text(reader, statement.operation, has_results=bool(statement.results))
+    return _checked(reader, statement, text)
+
+
+def read_generic(reader: PtoReader, statement: Statement) -> Operation:
+    """Read one micro operation in the form `"pto.NAME"(%a, %b) <{..}> {..} : (T0, T1) -> T2`, words in dictionaries.
+
+    Raises:
+        ReadError, IllegalError: as `read_micro`; groups of operands have no such form here.
+    """
+    plain = replace(statement, name=statement.name.strip('"'))
+    if any(form.groups for form in forms_of(plain.operation)):
+        legal = tuple(form.spelling(plain.operation) for form in forms_of(plain.operation))
+        raise reader.error(f"{plain.name} is not read in its generic form", statement.index, legal)
+    text = _Text()
+    reader.expect("(")
+    text.uses = reader.listed(reader.operand, ")")
+    attributes: Attributes = {}
+    if reader.take("<"):
+        read_attributes(reader, attributes)
+        reader.expect(">")
+    read_attributes(reader, attributes)
+    for key in _SEGMENTS:
+        attributes.pop(key, None)
+    _keep_words(text, attributes)
+    reader.expect(":")
+    reader.expect("(")
+    text.types = [] if reader.at(")") else reader.types()
+    reader.expect(")")
+    reader.expect("->")
+    text.results = _several(reader)
+    return _checked(reader, plain, text)
+
+
+def _checked(reader: PtoReader, statement: Statement, text: _Text) -> MicroOperation:
+    """Return the operation of a text that fits one of its forms and that the unit has."""
     name = statement.operation
-    text = _read_text(reader, name, has_results=bool(statement.results))
-    operands = _typed_operands(reader, statement, text)
+    operands, typed = _typed_operands(reader, statement, text)
     results = tuple(kind for kind, _ in text.results)
-    form = _chosen(reader, statement, text, operands)
+    form = _chosen(reader, statement, text, operands, typed)
     words = _words(reader, statement, form, text)
     names = statement.define(reader, results)
     found = MicroOperation(
@@ -65,6 +104,8 @@ def read_micro(reader: PtoReader, statement: Statement) -> Operation:
         span=statement.span,
     )
     where = {key: index for key, (_, index) in words.items()}
+    where |= {f"operand {number}": index for number, index in enumerate(typed)}
+    where |= {f"result {number}": index for number, (_, index) in enumerate(text.results)}
     check(reader, found, form, where)
     return found
 
@@ -81,14 +122,19 @@ def _read_text(reader: PtoReader, name: str, *, has_results: bool) -> _Text:
     groups = {group for form in forms_of(name) for group in form.groups}
     while reader.texts[reader.position] in groups and reader.kinds[reader.position] is TokenKind.WORD:
         _read_group(reader, text)
-    for key, attribute in read_attributes(reader).items():
-        word = attribute.text.strip('"')
-        if attribute.text.startswith("#pto") and "<" in attribute.text:
-            word = enum_value(attribute.text)
-        text.keyed[key] = word, attribute.value_index
+    _keep_words(text, read_attributes(reader))
     if reader.take(":"):
         _read_types(reader, text, has_results=has_results)
     return text
+
+
+def _keep_words(text: _Text, attributes: Attributes) -> None:
+    """Keep what a dictionary says, enumerations without their frame."""
+    for key, attribute in attributes.items():
+        word = attribute.text.strip('"')
+        if attribute.text.startswith("#pto") and "<" in attribute.text:
+            word = enum_value(attribute.text)
+        text.keyed[key], text.keys[key] = (word, attribute.value_index), attribute.key_index
 
 
 def _begins_item(reader: PtoReader) -> bool:
@@ -128,7 +174,8 @@ def _read_group(reader: PtoReader, text: _Text) -> None:
     uses = reader.listed(reader.operand, ")")
     if len(uses) not in GROUPS[name]:
         counts = " or ".join(map(str, GROUPS[name]))
-        raise reader.error(f"{name} has {counts} operands, not {len(uses)}", index)
+        legal = tuple(f"{name}({', '.join(f'%{chr(97 + each)}' for each in range(count))})" for count in GROUPS[name])
+        raise reader.error(f"{name} has {counts} operands, not {len(uses)}", index, legal)
     text.groups.append((name, len(uses)))
     text.uses += uses
 
@@ -161,25 +208,32 @@ def _several(reader: PtoReader) -> list[tuple[Type, int]]:
     return found
 
 
-def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tuple[Type, ...]:
-    """Return the types of all operands; those of offsets in brackets may be left out of the text."""
+def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tuple[tuple[Type, ...], list[int]]:
+    """Return the types of all operands, and their tokens.
+
+    Types of offsets in brackets may be left out of the text; the token is then that of the offset.
+    """
     written = iter(text.types)
     short_list = len(text.types) == len(text.uses) - len(text.offsets)
     if not short_list and len(text.types) != len(text.uses):
         index = text.types[-1][1] if text.types else statement.index
-        raise reader.error(f"{len(text.uses)} operands with {len(text.types)} types", index)
+        legal = tuple(form.spelling(statement.operation) for form in forms_of(statement.operation))
+        raise reader.error(f"{len(text.uses)} operands with {len(text.types)} types", index, legal)
     found: list[Type] = []
+    tokens: list[int] = []
     for number, use in enumerate(text.uses):
         if short_list and number in text.offsets:
             found.append(reader.definition(use).type)
+            tokens.append(use[1])
             continue
         kind, index = next(written)
         reader.check_use(use, kind, index)
         found.append(kind)
-    return tuple(found)
+        tokens.append(index)
+    return tuple(found), tokens
 
 
-def _chosen(reader: PtoReader, statement: Statement, text: _Text, operands: tuple[Type, ...]) -> Form:
+def _chosen(reader: PtoReader, statement: Statement, text: _Text, operands: tuple[Type, ...], typed: list[int]) -> Form:
     """Return the form that the operands and results fit."""
     forms = forms_of(statement.operation)
     plain = operands[: len(operands) - sum(count for _, count in text.groups)]
@@ -191,9 +245,7 @@ def _chosen(reader: PtoReader, statement: Statement, text: _Text, operands: tupl
     near = min((problem for problem in problems if problem is not None), key=lambda problem: -problem.depth)
     index = statement.index
     if near.operand is not None:
-        index = text.uses[near.operand][1]
-        shown = [index for kind, index in text.types if kind == plain[near.operand]]
-        index = shown[0] if shown and len(text.types) == len(text.uses) else index
+        index = typed[near.operand]
     elif near.result is not None and text.results:
         index = text.results[near.result][1]
     raise reader.error(f"{statement.name}: {near.text}", index, near.legal or legal)
@@ -210,10 +262,10 @@ def _words(reader: PtoReader, statement: Statement, form: Form, text: _Text) -> 
     for key, (word, index) in text.keyed.items():
         if key not in keys and "." in key:
             message = f"attribute {key} of {statement.name} is not known and has no effect"
-            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(index))
+            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(text.keys[key]))
             continue
         if key not in keys:
-            raise reader.error(f"{statement.name} has no attribute '{key}'", index, closest(key, keys))
+            raise reader.error(f"{statement.name} has no attribute '{key}'", text.keys[key], closest(key, keys))
         if keys[key] in found:
             raise reader.error(f"{key} is given twice", index)
         found[keys[key]] = word, index
@@ -237,7 +289,10 @@ def _known(reader: PtoReader, name: str, kind: str, word: str, index: int) -> tu
     return word, index
 
 
-HANDLERS: dict[str, Handler] = {f"pto.{name}": read_micro for name in ROWS}
+HANDLERS: dict[str, Handler] = {
+    **{f"pto.{name}": read_micro for name in ROWS},
+    **{f'"pto.{name}"': read_generic for name in ROWS},
+}
 """Reader of every micro operation."""
 
-__all__ = ["HANDLERS", "kind_of", "read_micro"]
+__all__ = ["HANDLERS", "kind_of", "read_generic", "read_micro"]

@@ -83,6 +83,9 @@ def format_micro(kind: VectorType | MaskType | AlignType, spellings: Mapping[str
         return f"!pto.mask<b{kind.bits}>"
     if kind.element not in spellings:
         raise ReadError(f"format '{kind.element}' has no spelling in .pto", legal=spellings)
-    spelling = kind.spelling or spellings[kind.element]
-    known = spelling.startswith("!") or spelling not in ("hif8", "f4E2M1x2", "f4E1M2x2")
-    return f"!pto.vreg<{kind.lanes}x{spelling if known else f'!pto.{spelling}'}>"
+    return f"!pto.vreg<{kind.lanes}x{of_dialect(kind.spelling or spellings[kind.element])}>"
+
+
+def of_dialect(spelling: str) -> str:
+    """Return the spelling of an element with the prefix that it has as a type of the dialect."""
+    return f"!pto.{spelling}" if spelling in ("hif8", "f4E2M1x2", "f4E1M2x2") else spelling

@@ -206,12 +206,15 @@ class MicroWalker:
         if node.kind not in SCOPES:
             self.walk(node.body)
             return
-        self._bind(node.carried, [self.environment[name] for name in node.initial])
+        around = self.environment
+        if node.kind == "strict_vecscope":  # which sees nothing else, and may use the names around it again
+            self.environment = dict(zip(node.carried, (around[name] for name in node.initial), strict=True))
         self.unit.enter(node)
         self._depth += 1
         self.walk(node.body)
         self._depth -= 1
         self.unit.leave(node)
+        self.environment = around
 
     def _loop(self, node: pto.For) -> None:
         lower, upper, step = (self._number(name) for name in (node.lower, node.upper, node.step))

@@ -12,7 +12,6 @@ import numpy as np
 
 from castsim.execution.micro import Issue, MicroMemory, Value
 from castsim.execution.micro.bodies import Body
-from castsim.execution.micro.path import GATHERS
 from castsim.execution.micro.unit import Followed
 from castsim.execution.tree import Tree
 from castsim.execution.walk.dependence import Scalar
@@ -24,6 +23,7 @@ from castsim.isa.pto.micro.conversions import conversion
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
+from castsim.isa.pto.packed import PairFormat, element_format
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,
@@ -153,7 +153,11 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _Plan:
 
 
 def _element(kinds: list[VectorType]) -> Format:
-    return FORMATS[kinds[0].element] if kinds else _NO_FORMAT
+    """Return the format of the elements of a register; a pair of 16-bit floats is moved as one number."""
+    if not kinds:
+        return _NO_FORMAT
+    found = element_format(kinds[0].element)
+    return FORMATS[f"u{found.bits}"] if isinstance(found, PairFormat) else found
 
 
 def _coder(kind: object) -> Callable[[Value], int] | None:
@@ -260,6 +264,11 @@ def _gather(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return (access.gather(memory.buffer, _address(issue), index, offsets, bits, mask, defined=memory.defined),)
 
 
+def _gather_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    memory, offsets, mask = unit.memory, _registers(issue)[0], _lanes_taken(issue, REGISTER_BITS // access.BLOCKS)
+    return (access.gather_blocks(memory.buffer, _address(issue), offsets, mask, defined=memory.defined),)
+
+
 def _scatter(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     memory, (value, index) = unit.memory, _registers(issue)[:2]
     bits = _pointed_bits(issue)
@@ -342,21 +351,16 @@ def _nothing(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return ()
 
 
-def _refused(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
-    del unit
-    raise _unmodelled(issue.node.mnemonic)
-
-
 _Run = Callable[[LaneUnit, Issue], tuple[Value, ...]]
 _OWN: Mapping[str, _Run] = {
     **dict.fromkeys(("vlds", "vldsx2"), _load),
     **dict.fromkeys(("vsts", "vstsx2"), _store),
     **dict.fromkeys(("plds", "pldi"), _load_mask),
     **dict.fromkeys(("psts", "psti"), _store_mask),
-    **dict.fromkeys(GATHERS, _refused),
     "vsldb": _load_blocks,
     "vsstb": _store_blocks,
-    "vgather2": _gather,
+    **dict.fromkeys(("vgather2", "vgather2_bc"), _gather),
+    "vgatherb": _gather_blocks,
     "vscatter": _scatter,
     "vcvt": _convert,
     "vtrc": _truncate,

@@ -8,6 +8,7 @@ docs/reference/micro.md sections 3 to 5.
 from castsim.machines.vector_function.lanes.conversion import convert, truncate
 from castsim.machines.vector_function.lanes.memory import (
     gather,
+    gather_blocks,
     load,
     load_blocks,
     load_predicate,
@@ -34,6 +35,7 @@ __all__ = [
     "every_lane",
     "execute",
     "gather",
+    "gather_blocks",
     "load",
     "load_blocks",
     "load_predicate",

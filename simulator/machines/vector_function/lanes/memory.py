@@ -210,6 +210,32 @@ def gather(
     return masked(codes, marks, mask)
 
 
+def gather_blocks(
+    memory: Bytes, address: int, offsets: Register, mask: Mask, *, defined: Bits | None = None
+) -> Register:
+    """Load the blocks of 32 bytes that the first eight lanes of 32 bits name (`vgatherb`); the others are 0, not read.
+
+    Args:
+        memory: where from.
+        address: the byte to which offsets are added, a multiple of 32.
+        offsets: how many bytes further a block lies, unsigned, a multiple of 32.
+        mask: a block of which it has any bit is wanted.
+        defined: which bytes of memory have a value.
+
+    Raises:
+        TileError: a block that is wanted is not aligned, or lies outside the memory.
+    """
+    check_address("a gather of blocks", memory, address, 0, BLOCK_BYTES)
+    active = _blocks_with_bits(mask)
+    starts = address + offsets.lanes(32)[:BLOCKS].astype(np.int64)
+    for start in starts[active]:
+        check_address("a gather of blocks", memory, int(start), BLOCK_BYTES, BLOCK_BYTES)
+    places = np.where(active[:, None], starts[:, None] + np.arange(BLOCK_BYTES), -1).ravel()
+    found = _picked(memory, 0, places, defined)
+    known = np.repeat(offsets.defined_lanes(32)[:BLOCKS] | ~active, BLOCK_BYTES)
+    return Register(found.data.copy(), found.defined & known & _known_blocks(mask))
+
+
 def scatter(
     source: Register, memory: Bytes, address: int, offsets: Register, bits: int, mask: Mask,
     *, defined: Bits | None = None,
@@ -258,7 +284,12 @@ def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) ->
 def _block_offsets(block_stride: int, mask: Mask) -> tuple[Index, Bits]:
     """Return the place of every register byte beyond the address, and which blocks have a predicate bit."""
     block, inside = np.divmod(np.arange(REGISTER_BYTES), BLOCK_BYTES)
-    return block * block_stride * BLOCK_BYTES + inside, ~every_of_row(~mask.bits.reshape(BLOCKS, BLOCK_BYTES))
+    return block * block_stride * BLOCK_BYTES + inside, _blocks_with_bits(mask)
+
+
+def _blocks_with_bits(mask: Mask) -> Bits:
+    """Return for each block of 32 bytes whether the predicate has a bit for any of its bytes."""
+    return ~every_of_row(~mask.bits.reshape(BLOCKS, BLOCK_BYTES))
 
 
 def _known_blocks(mask: Mask) -> Bits:

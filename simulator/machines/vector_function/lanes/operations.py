@@ -98,7 +98,7 @@ _TABLE: tuple[Operation, ...] = (
     Operation("vci", ("sw", "s"), "v", ("i8", "i16", "i32", "f16", "f32"), rearranging.counted_up, "3.9"),
     Operation("vpack", ("vw",), "v", tuple(_PACKED), rearranging.packed, "3.9", _PACKED),
     *(
-        Operation(name, ("vn",), "v", tuple(_EXTENDED), rearranging.unpacked, "3.9", _EXTENDED)
+        Operation(name, ("vn", "vw"), "v", tuple(_EXTENDED), rearranging.unpacked, "3.9", _EXTENDED)
         for name in ("vsunpack", "vzunpack")
     ),
     Operation("vsqz", ("vm",), "v", _PAYLOADS, rearranging.squeezed, "3.9"),

@@ -121,7 +121,7 @@ def unpacked(operands: Operands) -> tuple[Value, ...]:
         IllegalError: neither half.
     """
     (source,), bits = operands.registers, operands.bits
-    half = operands.scalars[0]
+    half = operands.scalars[0] if operands.scalars else half_of(operands.words[0])
     if half not in (0, 1):
         raise IllegalError(f"{operands.name} has no half {half}", legal=("0", "1"))
     codes, marks = source.lanes(bits), source.defined_lanes(bits)

@@ -1,0 +1,287 @@
+"""What each combination of `micro_combinations` yields, lane by lane, from docs/reference/micro.md alone.
+
+Registers are `bytes` of 256, masks lists of 256 bits. A model returns what the operation yields in the order of the
+text, or, as a dictionary, the bytes that it stores beyond its address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import lanes_elements as el
+import lanes_model as model
+import oracle
+from lanes_functions import BINARY, SCALAR, UNARY
+from micro_combinations import Combination, scalar_code
+
+Bits = list[int]
+Result = bytes | Bits | int
+
+
+@dataclass(frozen=True)
+class Given:
+    """Operands of an operation, and the memory behind its address."""
+
+    one: Combination
+    registers: tuple[bytes, ...]
+    masks: tuple[Bits, ...]
+    memory: bytes
+    """What lies at the address and behind; for accesses with a moved pointer, at the pointer itself."""
+    address: int
+
+    @property
+    def bits(self) -> int:
+        return model.bits_of(self.one.element)
+
+    def lanes(self, number: int = 0, bits: int | None = None) -> list[int]:
+        width = bits or self.bits
+        return [model.lane(self.registers[number], at, width) for at in range(2048 // width)]
+
+    def active(self, number: int = -1, bits: int | None = None) -> list[int]:
+        return self.masks[number][:: (bits or self.bits) // 8] if self.masks else [1] * (2048 // (bits or self.bits))
+
+
+def of(values: list[int], bits: int) -> bytes:
+    return b"".join((value & ((1 << bits) - 1)).to_bytes(bits // 8, "little") for value in values)
+
+
+def governed(given: Given, values: list[int], bits: int | None = None) -> bytes:
+    """Lanes without mask bit are 0."""
+    width = bits or given.bits
+    return of([value if bit else 0 for value, bit in zip(values, given.active(bits=width), strict=True)], width)
+
+
+def mask_of(lanes: list[int], width: int) -> Bits:
+    return [lanes[at // (width // 8)] if at % (width // 8) == 0 else 0 for at in range(256)]
+
+
+# ------------------------------------------------------------------------------------------------------- arithmetic
+
+
+def _binary(given: Given) -> list[Result]:
+    a, b, element = given.lanes(0), given.lanes(1), given.one.element
+    return [governed(given, [BINARY[given.one.name](x, y, element) for x, y in zip(a, b, strict=True)])]
+
+
+def _unary(given: Given) -> list[Result]:
+    return [governed(given, [UNARY[given.one.name](x, given.one.element) for x in given.lanes()])]
+
+
+def _with_scalar(given: Given) -> list[Result]:
+    element, function = given.one.element, BINARY[SCALAR[given.one.name]]
+    return [governed(given, [function(x, scalar_code(element), element) for x in given.lanes()])]
+
+
+def _shift(given: Given) -> list[Result]:
+    element, name = given.one.element, given.one.name
+    amounts = [given.one.numbers[0]] * (2048 // given.bits) if name.endswith("s") else given.lanes(1)
+    pairs = zip(given.lanes(), amounts, strict=True)
+    return [governed(given, [el.shift(name[1:4], x, n, element) for x, n in pairs])]
+
+
+def _near(given: Given) -> list[Result]:
+    """Exponential and logarithm, of which one unit more or less is right."""
+    function = {"vexp": "exp", "vln": "ln"}[given.one.name]
+    element = given.one.element
+    found = [el.transcendental(function, x, element) for x in given.lanes()]
+    return [governed(given, [el.nan(element) if x is None else x for x in found])]
+
+
+def _fused(given: Given) -> list[Result]:
+    a, b, element = given.lanes(0), given.lanes(1), given.one.element
+    if given.one.name == "vaxpy":
+        values = [el.fused(y, x, scalar_code(element), element) for x, y in zip(a, b, strict=True)]
+    else:
+        values = [el.fused(z, x, y, element) for z, x, y in zip(a, b, given.lanes(2), strict=True)]
+    return [governed(given, values)]
+
+
+def _difference(given: Given) -> list[Result]:
+    """exp(x - m), of 16 bits from even or odd lanes; one unit more or less is right."""
+    element, first = given.one.element, int(given.one.word("part") == "ODD")
+    step = 32 // given.bits
+    pairs = list(zip(given.lanes(0), given.lanes(1), given.active(), strict=True))[first * (step > 1) :: step]
+    return [of([_exponential(x, m, element) if bit else 0 for x, m, bit in pairs], 32)]
+
+
+def _exponential(x: int, m: int, element: str) -> int:
+    values = [oracle.decode(code, element) for code in (x, m)]
+    if any(value.kind != "finite" for value in values):
+        difference = el.sub(x, m, element)
+        found = oracle.decode(difference, element)
+        if found.kind == "nan":
+            return el.nan("f32")
+        return 0 if found.negative else el.infinity("f32", negative=False)
+    exact = el.exact(values[0]) - el.exact(values[1])
+    if abs(exact) > 2000:
+        return 0 if exact < 0 else el.infinity("f32", negative=False)
+    return el.rounded(Fraction(el.CONTEXT.exp(el.decimal(exact))), "f32")
+
+
+def _carry(given: Given) -> list[Result]:
+    """The carry of a subtraction is its borrow, as the option is shipped."""
+    sign = -1 if "sub" in given.one.name else 1
+    taken = given.active(0) if given.one.name.endswith("cs") else [0] * 64
+    totals = [x + sign * (y + c) for x, y, c in zip(given.lanes(0), given.lanes(1), taken, strict=True)]
+    over = [int(not 0 <= t < 1 << 32) & bit for t, bit in zip(totals, given.active(), strict=True)]
+    return [governed(given, totals), mask_of(over, 32)]
+
+
+def _long(given: Given) -> list[Result]:
+    element = given.one.element
+    pairs = zip(given.lanes(0), given.lanes(1), strict=True)
+    exact = [el.number(x, element) * el.number(y, element) for x, y in pairs]
+    return [governed(given, exact), governed(given, [value >> 32 for value in exact])]
+
+
+def _compare(given: Given) -> list[Result]:
+    element, word = given.one.element, given.one.word("cmp") or ""
+    a = given.lanes()
+    b = given.lanes(1) if given.one.name == "vcmp" else [scalar_code(element)] * len(a)
+    found = [int(el.compare(word, x, y, element)) & bit for x, y, bit in zip(a, b, given.active(), strict=True)]
+    return [mask_of(found, given.bits)]
+
+
+def _reduce(given: Given) -> list[Result]:
+    """Neighbours in pairs, each step rounded; a block without active lanes has the neutral value."""
+    name, element, result = given.one.name, given.one.element, given.one.other
+    function, parts = name[-3:], 8 if name[2] == "g" else 1
+    start = neutral(function, result)
+    values = [x if bit else None for x, bit in zip(given.lanes(), given.active(), strict=True)]
+    wide = [start if x is None else x if result == element else el.low(el.number(x, element), result) for x in values]
+    size = len(wide) // parts
+    found = [BINARY[f"v{function}"](start, tree(function, wide[k * size : (k + 1) * size], result), result)
+             for k in range(parts)]  # fmt: skip
+    bits = model.bits_of(result)
+    return [of(found + [0] * (2048 // bits - parts), bits)]
+
+
+def neutral(function: str, element: str) -> int:
+    if function == "add":
+        return 0
+    if el.is_integer(element):
+        row = oracle.fmt(element)
+        return el.low(row.low if function == "max" else row.high, element)
+    return el.infinity(element, negative=function == "max")
+
+
+def tree(function: str, values: list[int], element: str) -> int:
+    while len(values) > 1:
+        values = [BINARY[f"v{function}"](values[k], values[k + 1], element) for k in range(0, len(values), 2)]
+    return values[0]
+
+
+# ------------------------------------------------------------------------------------------------------------- moves
+
+
+def _convert(given: Given) -> list[Result]:
+    one, data = given.one, given.registers[0]
+    words = {kind: one.word(kind) for kind in ("rnd", "sat", "part")}
+    rounding = "R" if one.element[0] in "iu" and words["rnd"] else words["rnd"]  # the option as it is shipped
+    return [model.vcvt(data, one.element, one.other, words["part"], given.masks[0], rounding, words["sat"])]
+
+
+def _truncate(given: Given) -> list[Result]:
+    return [model.vtrc(given.registers[0], given.one.element, given.masks[0], given.one.word("rnd") or "")]
+
+
+def _select(given: Given) -> list[Result]:
+    triples = zip(given.lanes(0), given.lanes(1), given.active(), strict=True)
+    return [of([x if bit else y for x, y, bit in triples], given.bits)]
+
+
+def _by_number(given: Given) -> list[Result]:
+    values = given.lanes()
+    return [of([values[at] for at in given.lanes(1)], given.bits)]
+
+
+def _interleave(given: Given) -> list[Result]:
+    a, b = given.lanes(0), given.lanes(1)
+    turns = [x for pair in zip(a, b, strict=True) for x in pair]
+    both = a + b
+    low, high = (turns[: len(a)], turns[len(a) :]) if given.one.name == "vintlv" else (both[::2], both[1::2])
+    return [of(low, given.bits), of(high, given.bits)]
+
+
+def _everywhere(given: Given) -> list[Result]:
+    count = 2048 // given.bits
+    if given.registers:
+        value = given.lanes()[-1 if given.one.word("position") == "HIGHEST" else 0]
+    else:
+        value = scalar_code(given.one.element)
+    return [governed(given, [value] * count)]
+
+
+def _ramp(given: Given) -> list[Result]:
+    element, base = given.one.element, scalar_code(given.one.element)
+    sign = -1 if given.one.word("order") == "DESC" else 1
+    if el.is_integer(element):
+        return [of([base + sign * at for at in range(2048 // given.bits)], given.bits)]
+    start = el.exact(oracle.decode(base, element))
+    return [of([el.rounded(start + sign * at, element) for at in range(2048 // given.bits)], given.bits)]
+
+
+def _pack(given: Given) -> list[Result]:
+    narrow = of(given.lanes(), given.bits)
+    kept = b"".join(narrow[at : at + given.bits // 16] for at in range(0, 256, given.bits // 8))
+    return [kept + bytes(128) if given.one.word("half") == "LOWER" else bytes(128) + kept]
+
+
+def _unpack(given: Given) -> list[Result]:
+    half = given.one.numbers[0] if given.one.word("half") is None else int(given.one.word("half") == "HIGHER")
+    values = given.lanes()
+    chosen = values[half * len(values) // 2 : (half + 1) * len(values) // 2]
+    if given.one.name == "vsunpack":
+        chosen = [x - (1 << given.bits) if x >> (given.bits - 1) else x for x in chosen]
+    return [of(chosen, 2 * given.bits)]
+
+
+def _squeeze(given: Given) -> list[Result]:
+    kept = [x for x, bit in zip(given.lanes(), given.active(), strict=True) if bit]
+    return [of(kept + [0] * (2048 // given.bits - len(kept)), given.bits)]
+
+
+def _count_below(given: Given) -> list[Result]:
+    seen = given.active()
+    return [of([sum(seen[:at]) for at in range(len(seen))], given.bits)]
+
+
+def _move(given: Given) -> list[Result]:
+    return [governed(given, given.lanes())]
+
+
+def _nothing(given: Given) -> list[Result]:
+    del given
+    return []
+
+
+REGISTERS: dict[str, Callable[[Given], list[Result]]] = {
+    **dict.fromkeys(BINARY, _binary),
+    **dict.fromkeys(UNARY, _unary),
+    **dict.fromkeys(SCALAR, _with_scalar),
+    **dict.fromkeys(("vshl", "vshr", "vshls", "vshrs"), _shift),
+    **dict.fromkeys(("vexp", "vln"), _near),
+    **dict.fromkeys(("vmula", "vaxpy"), _fused),
+    "vexpdif": _difference,
+    **dict.fromkeys(("vaddc", "vsubc", "vaddcs", "vsubcs"), _carry),
+    "vmull": _long,
+    **dict.fromkeys(("vcmp", "vcmps"), _compare),
+    **dict.fromkeys(("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"), _reduce),
+    "vcvt": _convert,
+    "vtrc": _truncate,
+    "vsel": _select,
+    "vselr": _by_number,
+    **dict.fromkeys(("vintlv", "vdintlv"), _interleave),
+    **dict.fromkeys(("vbr", "vdup"), _everywhere),
+    "vci": _ramp,
+    "vpack": _pack,
+    **dict.fromkeys(("vsunpack", "vzunpack"), _unpack),
+    "vsqz": _squeeze,
+    "vusqz": _count_below,
+    "vmov": _move,
+    "vbitcast": lambda given: [given.registers[0]],
+    **dict.fromkeys(("init_align", "mem_bar", "sprclr"), _nothing),
+}
+"""Models of what works on registers."""
