@@ -33,6 +33,7 @@ from castsim.machines.vliw.registers import (
 from castsim.machines.vliw.semantics import Prepared
 from castsim.machines.vliw.semantics.convert import PreparedConversion
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
+from castsim.machines.vliw.tables import NO_TABLES, Tables
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit
 
@@ -111,11 +112,14 @@ class InstructionPlan:
         return self.site.instruction
 
 
-def planned(program: TpcProgram, registers: Registers, target: VliwTarget) -> tuple[tuple[InstructionPlan, ...], ...]:
-    """Prepare the instructions of every bundle. Errors as `prepared`."""
+def planned(
+    program: TpcProgram, registers: Registers, target: VliwTarget, tables: Tables | None = None
+) -> tuple[tuple[InstructionPlan, ...], ...]:
+    """Prepare the instructions of every bundle; `tables` have the values of those declared. Errors as `prepared`."""
+    known = Tables.of(program.declarations) if tables is None else tables
     return tuple(
         tuple(
-            prepared(instruction, index, Slot(slot), registers, target)
+            prepared(instruction, index, Slot(slot), registers, target, known)
             for slot, instruction in enumerate(bundle.slots)
             if instruction is not None
         )
@@ -124,15 +128,21 @@ def planned(program: TpcProgram, registers: Registers, target: VliwTarget) -> tu
 
 
 def prepared(
-    instruction: TpcInstruction, bundle: int, slot: Slot, registers: Registers, target: VliwTarget
+    instruction: TpcInstruction,
+    bundle: int,
+    slot: Slot,
+    registers: Registers,
+    target: VliwTarget,
+    tables: Tables = NO_TABLES,
 ) -> InstructionPlan:
     """Prepare one instruction.
 
     Raises:
+        ReadError: a look-up of a table that the program does not declare, though it declares some.
         IllegalError: not in the generation's tables, a group that does not begin where it must, a constant written.
     """
     site = Site(bundle, slot, instruction)
-    meaning = prepare(instruction, target) if computes(instruction) else None
+    meaning = prepare(instruction, target, tables) if computes(instruction) else None
     groups = {} if meaning is None else meaning.registers
     sources: list[OperandPlan] = []
     results: tuple[RegisterCell, ...] = ()
