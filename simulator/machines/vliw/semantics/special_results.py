@@ -33,6 +33,8 @@ class _Kind(StrEnum):
     NAN = "nan"
     INFINITE = "infinite"
     FINITE = "finite"
+    TINY = "tiny"
+    """Subnormal: below one, and no integer."""
     ZERO = "zero"
 
 
@@ -54,6 +56,7 @@ class _Result(StrEnum):
 _Answer = tuple[_Result, bool] | None
 """A result and whether it is negative; None: the class does not decide it."""
 
+_NUMBERS = (_Kind.FINITE, _Kind.TINY)
 _CLASSES = 10
 _NAN, _INFINITE, _ZERO = (_Result.NAN, False), _Result.INFINITE, _Result.ZERO
 
@@ -106,7 +109,7 @@ def _tanh(x: _Class, y: _Class) -> _Answer:
 
 def _div(x: _Class, y: _Class) -> _Answer:
     negative = x.negative != y.negative
-    if x.kind is y.kind and x.kind is not _Kind.FINITE:
+    if x.kind is y.kind and x.kind not in _NUMBERS:
         return _NAN
     if x.kind is _Kind.INFINITE or y.kind is _Kind.ZERO:
         return _INFINITE, negative
@@ -114,13 +117,18 @@ def _div(x: _Class, y: _Class) -> _Answer:
 
 
 def _pow(x: _Class, y: _Class) -> _Answer:
-    """Return what classes decide: whether y is an odd integer, and whether |x| is above 1, they do not tell."""
+    """Return what classes decide: whether y is an odd integer, and whether |x| is above 1, they may not tell."""
     if y.kind is _Kind.ZERO:
         return _Result.ONE, False
-    if x.kind is _Kind.FINITE or (x.negative and y.kind is _Kind.FINITE):
-        return None
-    grows = (x.kind is _Kind.INFINITE) != y.negative
-    return (_INFINITE if grows else _ZERO), False
+    if y.kind is _Kind.NAN:
+        return None if x.kind is _Kind.FINITE and not x.negative else _NAN  # x may be 1
+    known = y.kind is not _Kind.FINITE or not x.negative
+    if x.kind in (_Kind.ZERO, _Kind.INFINITE) and known:
+        grows = (x.kind is _Kind.INFINITE) != y.negative
+        return (_INFINITE if grows else _ZERO), False
+    if x.kind is _Kind.TINY and y.kind is _Kind.INFINITE:
+        return (_INFINITE if y.negative else _ZERO), False
+    return _NAN if x.negative and x.kind in _NUMBERS and y.kind is _Kind.TINY else None
 
 
 _RULES: Mapping[str, Callable[[_Class, _Class], _Answer]] = {
@@ -142,14 +150,13 @@ def _class_at(place: int, *, flushed: bool) -> _Class:
         return _Class(_Kind.NAN)
     negative = place < 4
     distance = place if negative else 7 - place
-    kinds = (_Kind.INFINITE, _Kind.FINITE, _Kind.ZERO if flushed else _Kind.FINITE, _Kind.ZERO)
+    kinds = (_Kind.INFINITE, _Kind.FINITE, _Kind.ZERO if flushed else _Kind.TINY, _Kind.ZERO)
     return _Class(kinds[distance], negative)
 
 
 def _answer(function: str, x: _Class, y: _Class) -> _Answer:
-    decisive = (x, y) if function in _BINARY else (x,)
     one = function == "pow" and y.kind is _Kind.ZERO
-    if any(each.kind is _Kind.NAN for each in decisive) and not one:
+    if not one and (x.kind is _Kind.NAN or (function == "div" and y.kind is _Kind.NAN)):
         return _NAN
     return _RULES[function](x, y)
 
