@@ -6,6 +6,7 @@ Rules: docs/reference/tpc.md sections 5.4 to 5.6; what is inferred there is an o
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_entries_that_no_source_states_are_refused(word: str) -> None:
 
 
 def test_parity_stands_above_the_fraction_under_its_option() -> None:
-    chip = with_options(target("gaudi2"), {"lut_entry_variants": "parity"})
+    chip = with_options(target("gaudi2"), {"lut_entry_variants": "inferred"})
     some = np.float32([1, 1.5, 2, 3, 4, 0.5])
     got = run("get_lut_entry_and_interval_start.f32 sqrt_rsqrt D2, V4, 17", chip=chip, income=PAIR,
               src_a=np.resize(some, 64).view(np.uint8)).result  # fmt: skip
@@ -82,6 +83,28 @@ def test_parity_stands_above_the_fraction_under_its_option() -> None:
     assert codes(got[0], 32)[:6] == [
         64 * o + int((x / 2 ** np.floor(np.log2(x)) - 1) * 64) for o, x in zip(odd, some, strict=True)
     ]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("f32", 6), ("f16", 5), ("bf16", 4)])
+@pytest.mark.parametrize("variant", ["sin_cos", "tanh"])
+def test_equal_intervals_from_zero_on_under_its_option(variant: str, name: str, kept: int) -> None:
+    """Every code of 16 bits: the interval holds x, its number is that of equal intervals below 1, then of binades."""
+    chip, row = with_options(target("gaudi2"), {"lut_entry_variants": "inferred"}), FLOATS[name]
+    text = f"get_lut_entry_and_interval_start.{name} {variant} D2, V4, {row.fraction_bits - kept}"
+    for some in every_code(name):
+        got = run(text, chip=chip, income=PAIR, src_a=vector(some, row.bits)).result
+        entries, starts = (codes(part, row.bits) for part in got)
+        for code, entry, start in zip(map(int, some), entries, starts, strict=True):
+            x = decode(code, name)
+            if x.kind in ("nan", "inf") or x.magnitude >= (2 if variant == "sin_cos" else 8):
+                continue
+            binade = 0 if x.magnitude < 1 or variant == "sin_cos" else math.floor(math.log2(x.magnitude)) + 1
+            length = Fraction(1, 2**kept) * (1 if binade == 0 else 2 ** (binade - 1))
+            first = 0 if binade == 0 else 2 ** (binade - 1)
+            number = math.floor((Fraction(x.magnitude) - first) / length)
+            assert entry == number + binade * 2**kept
+            assert Fraction(decode(start, name).magnitude) == first + number * length
+            assert decode(start, name).negative == x.negative
 
 
 # --------------------------------------------------------------------------------------------------- special results

@@ -14,6 +14,7 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Feature, Register, TableDeclaration, TpcInstruction
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
 from castsim.machines.vliw.semantics.registers import plain_registers
+from castsim.machines.vliw.semantics.unstated import UnstatedError
 from castsim.machines.vliw.tables import Tables, function_of
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
@@ -125,12 +126,13 @@ def prepare_lookup(instruction: TpcInstruction, target: VliwTarget, tables: Tabl
     """Check a look-up; against its table if the program declares any.
 
     Raises:
-        IllegalError: no source states what its words mean; the table has other entries.
+        UnstatedError: no source states what its words mean.
+        IllegalError: the table has other entries.
         ReadError: tables are declared, and not this one.
     """
     reading = _reading(instruction, target)
     if instruction.switch("sbcd") == 1:
-        raise IllegalError("no source states what sbcd looks up", legal=(f"{instruction.mnemonic} without sbcd",))
+        raise UnstatedError("no source states what sbcd looks up", legal=(f"{instruction.mnemonic} without sbcd",))
     function = function_of(instruction)
     if tables.declared and function is not None:
         check_use(instruction, tables.find(function, by_pointer=False), reading)
@@ -145,7 +147,7 @@ def _reading(instruction: TpcInstruction, target: VliwTarget) -> _Reading:
         return _BY_WIDTH[word]
     if target.option("lookup_bytes") == "refuse":
         message = f"no source states what {word.upper()} takes from an entry (option lookup_bytes)"
-        raise IllegalError(message, legal=("BV32", "BV16"))
+        raise UnstatedError(message, legal=("BV32", "BV16"))
     return _BYTES[word]
 
 

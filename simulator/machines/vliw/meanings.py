@@ -22,6 +22,7 @@ from castsim.machines.vliw.semantics.registers import plain_registers
 from castsim.machines.vliw.semantics.shuffles import prepare_shuffle
 from castsim.machines.vliw.semantics.special_results import prepare_special
 from castsim.machines.vliw.semantics.table_entries import prepare_entry
+from castsim.machines.vliw.semantics.unstated import UnstatedError
 from castsim.machines.vliw.tables import LOOKUPS, NO_TABLES, Tables
 from castsim.targets.vliw import VliwTarget
 
@@ -49,10 +50,11 @@ class NoEffect:
 
 @dataclass(frozen=True, slots=True)
 class NotComputed:
-    """An instruction that is read, encoded, linted and timed, and whose values are not modelled."""
+    """An instruction that is read, encoded, linted and timed, and whose values are not modelled, or not stated."""
 
     instruction: TpcInstruction
     target: VliwTarget
+    unstated: UnstatedError | None = None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Refuse.
@@ -60,6 +62,8 @@ class NotComputed:
         Raises:
             IllegalError: always.
         """
+        if self.unstated is not None:
+            raise self.unstated
         message = f"{self.instruction.mnemonic} is known, and its values are not modelled"
         raise IllegalError(message, span=self.instruction.span, legal=("castsim lint", "castsim run --timing-only"))
 
@@ -88,6 +92,9 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO
             unit = prepare_lookup(instruction, target, tables)
         else:
             unit = _FAMILIES.get(instruction.mnemonic, NotComputed)(instruction, target)
+        return Prepared(instruction, unit.registers(), unit)
+    except UnstatedError as error:
+        unit = NotComputed(instruction, target, error)
         return Prepared(instruction, unit.registers(), unit)
     except CastsimError as error:
         raise error.at(instruction.span) from None

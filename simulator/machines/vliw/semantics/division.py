@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element
@@ -13,6 +12,7 @@ from castsim.machines.vliw.semantics.interface import Effects, OperandValues, St
 from castsim.machines.vliw.semantics.lanes import WORD_MASK
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
 from castsim.machines.vliw.semantics.scalars import scalar
+from castsim.machines.vliw.semantics.unstated import UnstatedError
 from castsim.targets.vliw import VliwTarget
 
 _STEPS = {"udiv_step": 1, "udiv_4step": 4}
@@ -85,17 +85,18 @@ def prepare_division(instruction: TpcInstruction, target: VliwTarget) -> Divisio
     """Check a division.
 
     Raises:
-        IllegalError: a type that it lacks, an option that refuses, steps that have nowhere to put the remainder.
+        IllegalError: a type that it lacks.
+        UnstatedError: an option that refuses, steps that have nowhere to put the remainder.
     """
     name = check_element(instruction, target, instruction.type, _UNSIGNED)
     if target.option("division_values") == "refuse":
         message = f"no source states what {instruction.mnemonic} computes (option division_values)"
-        raise IllegalError(message, legal=("castsim lint", "castsim run --timing-only"))
+        raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
     found = Division(instruction, target, FORMATS[name].bits)
     if instruction.mnemonic in _STEPS and destination_file(instruction) is not File.Z:
         operand = instruction.operand("dest")
         assert isinstance(operand, Register)
         first = operand.index - operand.index % 2
         message = f"{instruction.mnemonic}: a step needs a pair, for dividend and remainder, not {operand}"
-        raise IllegalError(message, legal=(f"Z{first}",))
+        raise UnstatedError(message, legal=(f"Z{first}",))
     return found

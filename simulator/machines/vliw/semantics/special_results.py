@@ -13,7 +13,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element
@@ -22,6 +21,7 @@ from castsim.machines.vliw.semantics.lanes import broadcast, elements, given, la
 from castsim.machines.vliw.semantics.policies import nan_code
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
 from castsim.machines.vliw.semantics.scalars import narrow_result
+from castsim.machines.vliw.semantics.unstated import UnstatedError
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
 
@@ -204,12 +204,13 @@ def prepare_special(instruction: TpcInstruction, target: VliwTarget) -> SpecialR
     """Check the instruction.
 
     Raises:
-        IllegalError: the generation lacks the type, or option special_results refuses.
+        IllegalError: the generation lacks the type.
+        UnstatedError: option special_results refuses.
     """
     name = check_element(instruction, target, instruction.type, _FLOATS)
     if target.option("special_results") == "refuse":
         message = f"no source tabulates the results of {instruction.mnemonic} (option special_results)"
-        raise IllegalError(message, legal=("castsim lint", "castsim run --timing-only"))
+        raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
     fmt = FORMATS[name]
     assert isinstance(fmt, FloatFormat)
     flushed = name in _FLUSHED and target.option("arithmetic_subnormals") == "flush"

@@ -2,43 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from castsim.isa.errors import IllegalError
+import numpy as np
+from numpy.typing import NDArray
+
 from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.program import Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
 from castsim.machines.vliw.semantics.lanes import broadcast, given, lanes_of, merged, vector_of
 from castsim.machines.vliw.semantics.registers import plain_registers
+from castsim.machines.vliw.semantics.unstated import UnstatedError
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
 
 _FLOATS = ("f32", "bf16", "f16")
-_PARITY = "sqrt_rsqrt"
+_Intervals = tuple[NDArray[np.int64], NDArray[np.int64]]
+_Rule = Callable[[NDArray[np.int64], FloatFormat, int], _Intervals]
+"""From codes to the numbers of their entries and the codes of the starts; the shift leaves so many bits away."""
+
+
+def _by_fraction(codes: NDArray[np.int64], fmt: FloatFormat, shift: int, exponent_bits: int = 0) -> _Intervals:
+    """Return the entries that the highest fraction bits name, below some of the exponent's lowest bits."""
+    wanted = (1 << (fmt.fraction_bits + exponent_bits)) - 1
+    dropped = (1 << min(shift, fmt.fraction_bits)) - 1
+    return (codes & wanted) >> shift, codes & ~dropped
+
+
+def _by_parity(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
+    return _by_fraction(codes, fmt, shift, 1)
+
+
+def _uniform(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
+    """Return the entries of intervals of equal length from 0 on, as many as a binade has below 1.
+
+    An entry that its element does not hold has all bits set.
+    """
+    magnitude = codes & (fmt.sign_bit - 1)
+    exponent = np.maximum(magnitude >> fmt.fraction_bits, 1)
+    significand = (magnitude & fmt.fraction_mask) + np.where(magnitude > fmt.fraction_mask, 1 << fmt.fraction_bits, 0)
+    down = shift + fmt.bias - exponent  # the interval's length is 2 ** (shift - fraction bits)
+    kept = np.minimum(np.maximum(down, 0), fmt.fraction_bits + 1)
+    entries = np.where(down < -1, (1 << fmt.bits) - 1, (significand >> kept) << np.maximum(-down, 0).clip(max=1))
+    starts = np.where(entries == 0, 0, magnitude & ~((1 << kept) - 1))
+    return entries, starts | codes & fmt.sign_bit
+
+
+def _by_binade(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
+    """Return equal intervals below 1, and from there on the binades of 1, 2 and 4 behind each other."""
+    entries, starts = _uniform(codes, fmt, shift)
+    above, beginnings = _by_fraction(codes, fmt, shift)
+    binade = ((codes & (fmt.sign_bit - 1)) >> fmt.fraction_bits) - fmt.bias + 1
+    count = 1 << max(0, fmt.fraction_bits - shift)
+    far = binade > 0
+    return np.where(far, above + binade * count, entries), np.where(far, beginnings, starts)
+
+
+_VARIANTS: Mapping[str, _Rule] = {"sqrt_rsqrt": _by_parity, "sin_cos": _uniform, "tanh": _by_binade}
+"""What the variants do, inferred from the sizes of the tables that the vendor's functions read by them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """The instruction ready to run: the entry is the fraction above `shift`, and `exponent_bits` of the exponent."""
+    """The instruction ready to run."""
 
     instruction: TpcInstruction
     target: VliwTarget
     fmt: FloatFormat
     shift: int
-    exponent_bits: int
+    rule: _Rule
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the numbers of the entries, and where their intervals begin."""
         fmt = self.fmt
         lanes = lanes_of(fmt, self.target.registers.vector_bytes)
-        codes = broadcast(given(self.instruction, operands, "src_a"), fmt, lanes).astype("i8")
-        wanted = (1 << (fmt.fraction_bits + self.exponent_bits)) - 1
-        dtype = code_dtype(fmt)
-        entries = ((codes & wanted) >> self.shift).astype(dtype)
-        dropped = (1 << min(self.shift, fmt.fraction_bits)) - 1
-        starts = (codes & ~dropped).astype(dtype)
+        codes = broadcast(given(self.instruction, operands, "src_a"), fmt, lanes).astype(np.int64)
+        entries, starts = (part.astype(code_dtype(fmt)) for part in self.rule(codes, fmt, self.shift))
         return Effects(merged((vector_of(entries, fmt), vector_of(starts, fmt)), operands))
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
@@ -50,19 +91,20 @@ def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry
     """Check the instruction.
 
     Raises:
-        IllegalError: the generation lacks the type; a variant or switch of which no source states the arithmetic.
+        IllegalError: the generation lacks the type.
+        UnstatedError: a variant or switch of which no source states the arithmetic.
     """
     name = check_element(instruction, target, instruction.type, _FLOATS)
     for switch in ("opt", "exp0"):
         if instruction.switch(switch) == 1:
             message = f"no source states what {switch} does to the entry"
-            raise IllegalError(message, legal=(f"{instruction.mnemonic} without {switch}",))
+            raise UnstatedError(message, legal=(f"{instruction.mnemonic} without {switch}",))
     variant = str(instruction.switch("variant"))
-    parity = variant == _PARITY and target.option("lut_entry_variants") == "parity"
-    if variant != "none" and not parity:
-        also = ("sqrt_rsqrt under option lut_entry_variants=parity",)
-        raise IllegalError(f"no source states which entry variant {variant} takes", legal=("no variant", *also))
+    inferred = variant in _VARIANTS and target.option("lut_entry_variants") == "inferred"
+    if variant != "none" and not inferred:
+        options = (f"{variant} under option lut_entry_variants=inferred",) if variant in _VARIANTS else ()
+        raise UnstatedError(f"no source states which entry variant {variant} takes", legal=("no variant", *options))
     shift = instruction.operand("shift")
     fmt = FORMATS[name]
     assert isinstance(shift, Immediate) and isinstance(fmt, FloatFormat)
-    return TableEntry(instruction, target, fmt, shift.value, int(parity))
+    return TableEntry(instruction, target, fmt, shift.value, _VARIANTS[variant] if inferred else _by_fraction)
