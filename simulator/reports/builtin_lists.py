@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from castsim.reports.documents import Document, document
 from castsim.targets import Target
-from castsim.targets.tpc_builtins import builtins_of, special_functions
+from castsim.targets.tpc_builtins import builtins_of
+from castsim.targets.tpc_special_functions import special_functions
 
 _BUILTIN = ("builtin", "signature", "vector_operations", "result_order", "status", "note")
 

@@ -11,7 +11,8 @@ from rich.text import Text
 from castsim.isa.formats import FORMATS
 from castsim.reports.terminal import indented
 from castsim.targets import Target
-from castsim.targets.tpc_builtins import ResultOrder, builtins_of, special_functions
+from castsim.targets.tpc_builtins import ResultOrder, builtins_of
+from castsim.targets.tpc_special_functions import special_functions
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:

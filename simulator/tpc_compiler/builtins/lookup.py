@@ -9,7 +9,8 @@ from pathlib import Path
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.machines.vliw.source import targets_running, tpc_target
 from castsim.targets import Target, load_target
-from castsim.targets.tpc_builtins import BuiltinRow, all_builtins, builtins_of, special_functions
+from castsim.targets.tpc_builtins import BuiltinRow, all_builtins, builtins_of
+from castsim.targets.tpc_special_functions import special_functions
 from castsim.targets.vliw import VliwTarget
 
 _PREFIXES = ("", "__builtin_", "__builtin_cast_")
