@@ -20,8 +20,10 @@ from castsim.machines.vliw.lint.bundles import (
     two_results,
 )
 from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.lint.spacing import issue_distance
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
 from castsim.machines.vliw.registers import Registers
+from castsim.machines.vliw.tables import LOOKUPS
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.emission.accesses import AccessPlan, planned
 from castsim.tpc_compiler.emission.allocation import allocate, spelled, text_of
@@ -156,6 +158,8 @@ class _Scheduler:
             flow = Flow(TpcProgram((), (_joined(beside, self.singles[index]),)), self.target)
             if any(True for rule in _BESIDE for _ in rule(flow)):
                 return False
+        if self._beside_lookup(index, place):
+            return False
         distance = self.target.issue_rules.forbidden_after_tensor_store
         if distance == 0 or plan.memory not in TENSORS:
             return True
@@ -164,6 +168,17 @@ class _Scheduler:
             return False
         later = (other for other, memory in accesses if memory in TENSORS)
         return plan.memory is not MemoryOperation.TENSOR_STORE or all(other - place != distance for other in later)
+
+    def _beside_lookup(self, index: int, place: int) -> bool:
+        """Whether a bundle or the next would hold what must not follow a look-up at once."""
+        own = _joined(self.bundles.get(place, Bundle()), self.singles[index])
+        before, after = (self.bundles.get(place + step, Bundle()) for step in (-1, 1))
+        for pair in ((before, own), (own, after)):
+            if pair[0].load is None or pair[0].load.mnemonic not in LOOKUPS:
+                continue
+            if any(True for _ in issue_distance(Flow(TpcProgram((), pair), self.target))):
+                return True
+        return False
 
 
 def _draws(plan: InstructionPlan) -> bool:
