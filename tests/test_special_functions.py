@@ -12,7 +12,7 @@ from fractions import Fraction
 import function_oracle as oracle
 import numpy as np
 import pytest
-from tpc_machine import chip, ran
+from tpc_machine import chip, nops, ran
 from tpc_semantics_cases import samples
 from tpc_text import GENERATIONS, target
 
@@ -108,12 +108,12 @@ def test_fast_division_on_lanes_and_in_scalar_registers(generation: str) -> None
     assert got.tolist() == exact
     assert np.array_equal(got.view(np.float32), (x.astype(np.float64) / y).astype(np.float32))
     found = program("s_div_fast_f32", generation)
-    words = {f"S{k}": int(each[7].view(np.uint32)) for k, each in enumerate((x, y, rc))}
+    start = {f"S{k}": int(each[7].view(np.uint32)) for k, each in enumerate((x, y, rc))}
     kept = "// castsim: tensor 0 r out f32 [64, 1]\n// castsim: reg I2 = [0, 0, 0, 0, 0]\n"
-    text = kept + found.kernel.text().replace("nop; halt", "nop; nop; nop; nop\n" * 8 + "mov.f32 V1, S3; nop; nop; nop\n"
-        + "nop; nop; nop; nop\n" * 8 + "nop; nop; nop; st_tnsr 0x0, I2, V1\n" + "nop; nop; nop; nop\n" * 6 + "nop; halt")  # fmt: skip
-    stored = ran(text, generation, **words).outputs["r"].reshape(-1).view(np.uint32)
-    assert set(stored.tolist()) == {exact[7]}
+    stored = f"mov.f32 V1, S3; nop; nop; nop\n{nops(8)}nop; nop; nop; st_tnsr 0x0, I2, V1\n{nops(6)}nop; halt"
+    text = kept + found.kernel.text().replace("nop; halt", f"{nops(8)}{stored}")
+    result = ran(text, generation, **start).outputs["r"].reshape(-1).view(np.uint32)
+    assert set(result.tolist()) == {exact[7]}
 
 
 def test_rounding_once_is_an_option_that_shows() -> None:
@@ -269,7 +269,7 @@ def test_tangent_power_and_tanh() -> None:
     rng = np.random.default_rng(5)
     x = rng.uniform(-1.5, 1.5, 500).astype(np.float32)
     got = called("v_tan_cephes_f32", x, rcp=RCP).view(np.float32)
-    assert np.max(np.abs(got / np.tan(x.astype(np.float64)) - 1)) < 3e-6
+    assert np.max(np.abs(got / np.tan(x.astype(np.float64)) - 1)) < 4e-5  # a third of 1e-4 where it leaves out the cube
     base, power = rng.uniform(0.1, 8, 500).astype(np.float32), rng.uniform(-5, 5, 500).astype(np.float32)
     got = called("v_pow_f32", base, power, pow2=POWERS).view(np.float32)
     assert np.max(np.abs(got / base.astype(np.float64) ** power - 1)) < 5e-6
@@ -295,12 +295,16 @@ def test_programs_have_the_published_counts_lint_clean_and_make_binaries(name: s
     found = program(name, generation)
     assert found.in_published_counts is (name in AS_COUNTED)
     text, dialect = found.text(3), target(generation).dialect
-    rules = {each.rule for each in lint(parse(text, dialect, "f.tpc"), target(generation))}
-    assert rules <= ({"unwritten register"} if name == "s_div_fast_f32" else set())
-    read = parse(text, dialect)
-    code = assemble(read, encoding_of(target(generation)))
-    again = disassemble(code.code, encoding_of(target(generation)), dialect) if name == "v_log_f32" else None
-    assert again is None or len(again.bundles) == len(read.bundles)
+    chosen = target(generation)
+    rules = {each.rule for each in lint(parse(text, dialect, "f.tpc"), chosen)}
+    assert rules <= ({"unwritten register", "unread result"} if name == "s_div_fast_f32" else set())
+    code = assemble(parse(text, dialect), encoding_of(chosen)).code
+    lines = disassemble(code, encoding_of(chosen)).lines
+    mnemonics = [each.split()[0] for line in lines for each in (line.text or "").split(";") if each.strip() != "nop"]
+    written = [
+        text for bundle in text.splitlines() if ";" in bundle for text in bundle.split(";") if text.strip() != "nop"
+    ]
+    assert mnemonics == [each.split()[0] for each in written]
 
 
 # ------------------------------------------------------------------------------------------------ names, bad operands
@@ -375,7 +379,8 @@ def test_words_of_descriptors(
     found = descriptor_call(ROWS[name], target(generation), given)
     assert (found.address, found.stored) == (address, stored)
     assert f"{address:#x}" in found.text()
-    assert not lint(parse(found.text(), target(generation).dialect), target(generation))
+    rules = {each.rule for each in lint(parse(found.text(), target(generation).dialect), target(generation))}
+    assert rules <= {"unread result"}
 
 
 def test_results_of_descriptors_by_their_types() -> None:

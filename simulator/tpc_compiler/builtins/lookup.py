@@ -72,6 +72,6 @@ def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimErro
 
 
 def _bare(name: str) -> str:
-    """Return a name without what may be left out in front."""
+    """Return a name without what may be left out."""
     bare = name.removeprefix("__builtin_").removeprefix("cast_")
-    return bare.removeprefix("v_").removeprefix("s_")
+    return bare.removeprefix("v_").removeprefix("s_").removesuffix("_f32")

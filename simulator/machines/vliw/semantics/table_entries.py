@@ -36,30 +36,28 @@ def _by_parity(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Inter
 
 
 def _uniform(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
-    """Return the entries of intervals of equal length from 0 on, as many as a binade has below 1.
-
-    An entry that its element does not hold has all bits set.
-    """
+    """Return the entries of intervals of equal length from 0 on, as many as a binade has below 1, modulo 1 above."""
     magnitude = codes & (fmt.sign_bit - 1)
     exponent = np.maximum(magnitude >> fmt.fraction_bits, 1)
     significand = (magnitude & fmt.fraction_mask) + np.where(magnitude > fmt.fraction_mask, 1 << fmt.fraction_bits, 0)
-    down = shift + fmt.bias - exponent  # the interval's length is 2 ** (shift - fraction bits)
-    kept = np.minimum(np.maximum(down, 0), fmt.fraction_bits + 1)
-    entries = np.where(down < -1, (1 << fmt.bits) - 1, (significand >> kept) << np.maximum(-down, 0).clip(max=1))
-    starts = np.where(entries == 0, 0, magnitude & ~((1 << kept) - 1))
-    return entries, starts | codes & fmt.sign_bit
+    down = shift + fmt.bias - exponent  # an interval is 2 ** (shift - fraction bits) long
+    kept = np.clip(down, 0, fmt.fraction_bits + 1)
+    entries = (significand >> kept) & ((1 << max(0, fmt.fraction_bits - shift)) - 1)
+    starts = np.where(significand >> kept == 0, 0, magnitude & ~((1 << kept) - 1))
+    return np.where(down < 0, 0, entries), starts | codes & fmt.sign_bit
 
 
 def _by_binade(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
-    """Return equal intervals below 1, and from there on the binades of 1, 2 and 4 behind each other."""
+    """Return equal intervals below 1, and from there on the binades of 1, 2 and 4 behind each other, modulo 8."""
     entries, starts = _uniform(codes, fmt, shift)
     above, beginnings = _by_fraction(codes, fmt, shift)
     binade = ((codes & (fmt.sign_bit - 1)) >> fmt.fraction_bits) - fmt.bias + 1
     count = 1 << max(0, fmt.fraction_bits - shift)
     far = binade > 0
-    return np.where(far, above + binade * count, entries), np.where(far, beginnings, starts)
+    return np.where(far, above + binade % _BINADES * count, entries), np.where(far, beginnings, starts)
 
 
+_BINADES = 4
 _VARIANTS: Mapping[str, _Rule] = {"sqrt_rsqrt": _by_parity, "sin_cos": _uniform, "tanh": _by_binade}
 """What the variants do, inferred from the sizes of the tables that the vendor's functions read by them."""
 
@@ -99,7 +97,7 @@ def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry
         if instruction.switch(switch) == 1:
             message = f"no source states what {switch} does to the entry"
             raise UnstatedError(message, legal=(f"{instruction.mnemonic} without {switch}",))
-    variant = str(instruction.switch("variant"))
+    variant = str(instruction.switch("entry_variant"))
     inferred = variant in _VARIANTS and target.option("lut_entry_variants") == "inferred"
     if variant != "none" and not inferred:
         options = (f"{variant} under option lut_entry_variants=inferred",) if variant in _VARIANTS else ()
