@@ -32,6 +32,7 @@ from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence
 
 _BESIDE = (two_results, field_overlay, immediates, shared_predicate, scalar_beside_load, minifloat_beside_store)
 _FILE = "<sequence>"
+_SWITCHES = ("vpu.src_d", "load.src_b")
 
 
 def schedule(
@@ -158,7 +159,7 @@ class _Scheduler:
             flow = Flow(TpcProgram((), (_joined(beside, self.singles[index]),)), self.target)
             if any(True for rule in _BESIDE for _ in rule(flow)):
                 return False
-        if self._beside_lookup(index, place):
+        if self._beside_lookup(index, place) or self._beside_switches(index, place):
             return False
         distance = self.target.issue_rules.forbidden_after_tensor_store
         if distance == 0 or plan.memory not in TENSORS:
@@ -168,6 +169,13 @@ class _Scheduler:
             return False
         later = (other for other, memory in accesses if memory in TENSORS)
         return plan.memory is not MemoryOperation.TENSOR_STORE or all(other - place != distance for other in later)
+
+    def _beside_switches(self, index: int, place: int) -> bool:
+        """Whether FORM_FP_NUM, whose switches fill src_d, would share its bundle with a MOV, whose type needs src_b."""
+        own = _joined(self.bundles.get(place, Bundle()), self.singles[index])
+        shared = any((each.first, each.second) == _SWITCHES for each in self.target.bundle_rules.overlays)
+        forms = own.vpu is not None and own.vpu.mnemonic == "form_fp_num"
+        return shared and forms and own.load is not None and own.load.mnemonic == "mov"
 
     def _beside_lookup(self, index: int, place: int) -> bool:
         """Whether a bundle or the next would hold what must not follow a look-up at once."""
