@@ -1,6 +1,6 @@
 """The special functions of TPC-C: arithmetic of the vendor's library, its look-up tables, and tensor descriptors.
 
-Sources: the vendor's document `tpc_builtin_support` (names and signatures), docs/reference/tpc.md section 3.2.
+Sources: the vendor's document `tpc_builtin_support` (names and signatures), docs/reference/tpc.md section 3.1.
 """
 
 from __future__ import annotations

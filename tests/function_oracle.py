@@ -1,6 +1,6 @@
 """The vendor's float functions on one code, from the description of their algorithms, by exact arithmetic.
 
-Every MAC rounds once; subnormal operands and results of f32 are flushed (docs/reference/tpc.md sections 3.2 and 5.1).
+Every MAC rounds once; subnormal operands and results of f32 are flushed (docs/reference/tpc.md sections 3.1 and 5.1).
 """
 
 from __future__ import annotations

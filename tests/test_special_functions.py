@@ -1,6 +1,6 @@
 """Special functions of TPC-C: values by exact arithmetic, correctly rounded values, tables of the user, counts.
 
-Rules: docs/reference/tpc.md section 3.2.
+Rules: docs/reference/tpc.md section 3.1.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Lookup:
         table = self._table(operands)
         indices = operands.sources["src_a"]
         assert isinstance(indices, np.ndarray)
-        entries = self._entries(table, indices)
+        entries = self._entries(table, indices.view(np.uint8))
         codes = self.tables.codes.get(table.name)
         if codes is None:
             raise IllegalError(f"table {table.name} has no values in this run", legal=(f"--in {table.name}=FILE.npy",))
@@ -111,7 +111,7 @@ class Lookup:
             return np.ascontiguousarray(values, lane.newbyteorder("<")).view(np.uint8)
         income = operands.income[number] if isinstance(operands.income, tuple) else operands.income
         assert isinstance(income, np.ndarray)
-        result: Vector = income.copy()
+        result: Vector = income.view(np.uint8).copy()
         result.view(lane.newbyteorder("<"))[reading.part :: reading.parts] = values
         return result
 

@@ -146,14 +146,12 @@ def prepared(
     groups = {} if meaning is None else meaning.registers
     sources: list[OperandPlan] = []
     results: tuple[RegisterCell, ...] = ()
-    income, samples, reseeds, stage = None, None, None, STORED
+    income, stage = None, STORED
+    reseeds, samples = _generators(instruction)
     for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
         if not isinstance(operand, Register | Special):
             continue
         if isinstance(operand, Special) and operand.name in (*RANDOM, *CONSTANT):
-            if operand.name in RANDOM:
-                writes = spec.role == "dest"
-                reseeds, samples = (operand.name, samples) if writes else (reseeds, RANDOM[operand.name])
             continue
         cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
         file = operand.name if isinstance(operand, Special) else str(operand.file)
@@ -183,6 +181,18 @@ def prepared(
         memory=instruction.form.memory,
         accesses=_global_accesses(instruction, target),
     )
+
+
+def _generators(instruction: TpcInstruction) -> tuple[str | None, GeneratorRead | None]:
+    """Return the random generator that an instruction writes as a register, and the one that it reads as one."""
+    reseeds, samples = None, None
+    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+        if isinstance(operand, Special) and operand.name in RANDOM:
+            if spec.role == "dest":
+                reseeds = operand.name
+            else:
+                samples = RANDOM[operand.name]
+    return reseeds, samples
 
 
 def _check_writable(operand: Register | Special, instruction: TpcInstruction) -> None:

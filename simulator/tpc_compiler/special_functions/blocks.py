@@ -1,6 +1,6 @@
 """What the vendor's float functions are built from: polynomials, a step of a look-up table, exponents apart.
 
-Source: docs/reference/tpc.md section 3.2 (algorithms, constants, order of operations, instruction counts). Where that
+Source: docs/reference/tpc.md section 3.1 (algorithms, constants, order of operations, instruction counts). Where that
 names an operation without its operands, in selects of special cases above all, they are inferred.
 """
 

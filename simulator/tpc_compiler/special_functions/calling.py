@@ -110,8 +110,9 @@ def function_program(row: SpecialFunction, target: VliwTarget) -> FunctionProgra
         message = f"{row.builtin}, {row.signature}, is not modelled: its instructions and number formats are not public"
         raise IllegalError(message, legal=FUNCTIONS)
     lanes = None
+    tables: tuple[FunctionTable, ...] = ()
     if row.name == _DIVISION:
-        sequence, tables = _scalar_division(), ()
+        sequence = _scalar_division()
         lanes = schedule(_vector_division(), target, name=row.builtin)
     else:
         known = {each.table: each for each in function_tables()}

@@ -1,4 +1,4 @@
-"""The functions that read and write words of tensor descriptors (docs/reference/tpc.md section 3.2)."""
+"""The functions that read and write words of tensor descriptors (docs/reference/tpc.md section 3.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vendor's float functions as sequences of instructions (docs/reference/tpc.md section 3.2)."""
+"""The vendor's float functions as sequences of instructions (docs/reference/tpc.md section 3.1)."""
 
 from __future__ import annotations
 
