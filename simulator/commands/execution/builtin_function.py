@@ -83,7 +83,7 @@ def _given(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Code
     """
     inputs = assignments("--in", options.inputs)
     lanes = program.target.registers.vector_bytes * 8 // FORMATS["f32"].bits
-    shapes = dict.fromkeys(program.operands, (lanes,))
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(program.operands, (lanes,))
     shapes |= {each.table: (each.entries, _COLUMNS) for each in program.tables}
     uses = {name: _use(shape) for name, shape in shapes.items()}
     made = {n: text for n, text in inputs.items() if n not in uses or text == "zeros" or text.startswith("random:")}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import Register, Slot, Special, TpcInstruction, TpcProgram
+from castsim.isa.tpc import OperandSpec, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, MemoryOperation
 from castsim.isa.tpc.program import PREDICATES, File
 from castsim.machines.vliw.findings import Site
@@ -148,11 +149,7 @@ def prepared(
     results: tuple[RegisterCell, ...] = ()
     income, stage = None, STORED
     reseeds, samples = _generators(instruction)
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
-        if not isinstance(operand, Register | Special):
-            continue
-        if isinstance(operand, Special) and operand.name in (*RANDOM, *CONSTANT):
-            continue
+    for spec, operand in _in_cells(instruction):
         cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
         file = operand.name if isinstance(operand, Special) else str(operand.file)
         if spec.role == "dest":
@@ -181,6 +178,13 @@ def prepared(
         memory=instruction.form.memory,
         accesses=_global_accesses(instruction, target),
     )
+
+
+def _in_cells(instruction: TpcInstruction) -> Iterator[tuple[OperandSpec, Register | Special]]:
+    """Yield the operands that registers hold: no immediates, random generators or lane numbers."""
+    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+        if isinstance(operand, Register) or (isinstance(operand, Special) and operand.name not in (*RANDOM, *CONSTANT)):
+            yield spec, operand
 
 
 def _generators(instruction: TpcInstruction) -> tuple[str | None, GeneratorRead | None]:
