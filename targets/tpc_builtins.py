@@ -1,4 +1,4 @@
-"""The builtin functions of TPC-C: casts with their steps per generation, and special functions by signature.
+"""The cast builtins of TPC-C with their steps per generation.
 
 Sources: the vendor's document `tpc_builtin_support` (names and signatures), docs/reference/tpc.md section 3 (value
 steps, operation counts, lane orders of the helper headers), section 2.5 (what moves lanes).
@@ -17,7 +17,7 @@ from castsim.targets.schema import Status, Table
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_pipeline import Listed
 
-_CASTS, _ROUNDING, _SPECIAL = "tpc_builtins.csv", "tpc_builtin_rounding.csv", "tpc_special_functions.csv"
+_CASTS, _ROUNDING = "tpc_builtins.csv", "tpc_builtin_rounding.csv"
 _STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")
 
 
@@ -109,14 +109,6 @@ class BuiltinRow(Table):
     note: str
 
 
-class SpecialFunction(Table):
-    """A builtin that is not a cast. It is listed, and not modelled."""
-
-    builtin: str
-    signature: str
-    status: Status
-
-
 class BuiltinRounding(Table):
     """The rounding of a generation's builtins; `build_options` are the modes that a build option can choose instead."""
 
@@ -135,11 +127,6 @@ def builtins_of(target: VliwTarget) -> tuple[BuiltinRow, ...]:
 def all_builtins() -> tuple[BuiltinRow, ...]:
     """Return the cast builtins of all generations."""
     return csv_rows(_CASTS, BuiltinRow)
-
-
-def special_functions() -> tuple[SpecialFunction, ...]:
-    """Return the builtins that are not casts; the source gives them for no particular generation."""
-    return csv_rows(_SPECIAL, SpecialFunction)
 
 
 def builtin_rounding(target: VliwTarget) -> BuiltinRounding | None:

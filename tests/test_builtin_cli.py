@@ -140,9 +140,46 @@ def test_targets_lists_special_functions_with_signatures(generation: str, capsys
     assert all(f"{row['builtin']} {row['signature']}" in text for row in special)
     assert main(["targets", generation, "--json", "-", "--quiet"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["special_functions"] == [
-        {"name": row["builtin"], "signature": row["signature"], "modelled": False} for row in special
-    ]
+    found = document["special_functions"]
+    assert [(each["name"], each["signature"]) for each in found] == [(r["builtin"], r["signature"]) for r in special]
+    assert {each["name"] for each in found if not each["modelled"]} == {
+        f"__builtin_v_{name}" for name in ("recip_i16", "tanh_i16", "sigmoid_i16", "exp_i8", "exp_i16")
+    }
+    assert [sum(each["kind"] == kind for each in found) for kind in ("sequence", "table", "descriptor")] == [1, 7, 10]
+
+
+def test_special_functions_say_whose_values_they_are(tmp_path: Path, capsys: Capture) -> None:
+    x = np.linspace(0.5, 4, 70, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    options = ["--in", f"x={tmp_path / 'x.npy'}", "--out", str(tmp_path)]
+    text = shown(capsys, "cos", "--target", "gaudi", *options)
+    assert "values: correctly rounded, not claimed to be the chip's" in text
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.cos(x.astype(np.float64)).astype(np.float32))
+    document = json.loads(shown(capsys, "cos", "--target", "gaudi", *options, "--json", "-", "--quiet"))
+    assert (document["claimed"], document["values"], document["calls"]) == (False, "correctly rounded", 2)
+    assert document["tables"] == [{"name": "sin_cos", "function": 130, "entries": 128, "public": False}]
+    assert "not claimed" in json.dumps(document["warnings"])
+    np.save(tmp_path / "rcp.npy", np.zeros((128, 3), np.float32) + np.float32([1, 0, 0]))
+    given = ["reciprocal", "--target", "gaudi", *options, "--in", f"rcp={tmp_path / 'rcp.npy'}"]
+    document = json.loads(shown(capsys, *given, "--json", "-", "--quiet"))
+    assert (document["claimed"], document["values"], document["warnings"]) == (True, "instructions", [])
+    powers = 2.0 ** -np.floor(np.log2(x))
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), powers.astype(np.float32))
+    document = json.loads(shown(capsys, "log", "--target", "gaudi2", "--json", "-", "--quiet"))
+    assert (document["claimed"], document["operations"]) == (None, {"counted": 35, "documented": 35})
+
+
+def test_a_function_runs_as_its_assembly(tmp_path: Path, capsys: Capture) -> None:
+    source = tmp_path / "log.tpc"
+    source.write_text(shown(capsys, "log", "--target", "gaudi", "--emit"))
+    x = np.linspace(0.5, 40, 64, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    shown(capsys, "log", "--target", "gaudi", "--in", f"x={tmp_path / 'x.npy'}", "--out", str(tmp_path))
+    found = run(source, inputs={"x": x})
+    np.testing.assert_array_equal(found.outputs["y"].reshape(-1), np.load(tmp_path / "y.npy"))
+    text = shown(capsys, "get_pad_value_char", "--target", "gaudi", "--arg", "tensor=1", "--arg", "word=0x80")
+    assert "configuration word 0x440: read" in text
+    assert "result: -128" in text
 
 
 def test_other_chips_have_none(capsys: Capture) -> None:
@@ -159,8 +196,13 @@ def test_other_chips_have_none(capsys: Capture) -> None:
         (["i32_to_i16_lin_ordre", "--target", "gaudi"], 2, f"legal: {NARROW}"),
         (["__builtin_v_sin_f33", "--target", "goya"], 2, "legal: __builtin_v_sin_f32"),
         (["f16_to_f32", "--target", "greco"], 1, "legal: gaudi, gaudi2"),
-        (["__builtin_v_cos_f32", "--target", "gaudi2"], 1, "__builtin_v_cos_f32, float64 (float64), is not modelled"),
-        (["get_dim_stride", "--target", "goya"], 1, "is not modelled"),
+        (["__builtin_v_tanh_i16", "--target", "goya"], 1, "is not modelled: its instructions and number formats"),
+        (["get_dim_stride", "--target", "goya"], 2, "takes tensor, dimension"),
+        (["tanh", "--target", "goya"], 2, "several builtins are called 'tanh'"),
+        (["coz", "--target", "goya"], 2, "__builtin_v_cos_f32"),
+        (["cos", "--target", "goya", "--rounding", "rz"], 2, "--rounding is for casts"),
+        (["pow", "--target", "goya", "--in", "x=zeros"], 2, "takes y too"),
+        (["cos", "--target", "goya", "--in", "sin_cos=zeros"], 2, "without operands nothing is computed"),
         ([NARROW, "--target", "a5"], 1, "a5 has no builtins"),
         ([NARROW, "--target", "gaudi7"], 2, "unknown target"),
         ([NARROW], 2, "--target says on which generation"),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import oracle
 from numpy.typing import NDArray
+from oracle_tpc import fused
 
 Codes = NDArray[np.unsignedinteger]
 
@@ -24,6 +25,10 @@ INPUTS: Mapping[str, tuple[tuple[str, str, tuple[int, ...]], ...]] = {
     "tpc_i8_f32_mediator_gaudi": (("x", "i8", (5, 256)),),
     "tpc_f32_i32_pipelined_goya": (("x", "f32", (48, 64)),),
     "tpc_f32_i32_pipelined_stale_goya": (("x", "f32", (48, 64)),),
+    **{
+        f"tpc_f32_curve_lookup_{generation}": (("x", "f32", (8, 64)), ("curve", "f32", (64, 3)))
+        for generation in ("goya", "gaudi2")
+    },
     "tpc_bf16_scale_linear_gaudi": (("x", "bf16", (6, 128)),),
     "tpc_bf16_scale_swizzled_gaudi": (("x", "bf16", (6, 128)),),
 }
@@ -108,6 +113,18 @@ def stale(x: NDArray[np.generic]) -> Codes:
     return found
 
 
+def looked_up(x: NDArray[np.generic], curve: NDArray[np.generic]) -> Codes:
+    """Two fused steps from the start of the interval, whose number is the six highest fraction bits."""
+    numbers = np.ascontiguousarray(x).view(np.uint32)
+    rows = np.ascontiguousarray(curve).view(np.uint32).tolist()
+    away = (x - (numbers & 0xFFFE0000).view(np.float32)).view(np.uint32)
+    found = []
+    for code, v in zip(numbers.ravel().tolist(), away.ravel().tolist(), strict=True):
+        c0, c1, c2 = rows[code >> 17 & 63]
+        found.append(fused(fused(c2, v, c1, "f32", "f32", "RHNE"), v, c0, "f32", "f32", "RHNE"))
+    return np.array(found, np.uint32).reshape(x.shape)
+
+
 def scaled(x: NDArray[np.generic]) -> Codes:
     """Multiply and add in f32, element by element, whatever the order in between."""
     exact = (x.astype(np.uint32) << 16).view(np.float32)
@@ -122,6 +139,7 @@ _BY_KIND: Mapping[str, Callable[..., Codes]] = {
     "i8_f32_mediator": widened,
     "f32_i32_pipelined": pipelined,
     "f32_i32_pipelined_stale": stale,
+    "f32_curve_lookup": looked_up,
     "bf16_scale_linear": scaled,
     "bf16_scale_swizzled": scaled,
 }

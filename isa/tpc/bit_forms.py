@@ -31,7 +31,7 @@ _FORM_SWITCHES = (
 )
 
 _VARIANTS = ("none", "tanh", "sqrt_rsqrt", "sin_cos", "log")
-_VARIANT = Switch("variant", Style.WORD, "none", words=tuple((name, name) for name in _VARIANTS))
+_VARIANT = Switch("entry_variant", Style.WORD, "none", words=tuple((name, name) for name in _VARIANTS))
 
 
 def _one_source(

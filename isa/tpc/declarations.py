@@ -18,10 +18,12 @@ from castsim.isa.tpc.program import (
     File,
     Register,
     RegisterDeclaration,
+    TableDeclaration,
     TargetDeclaration,
     TensorDeclaration,
     VlmDeclaration,
 )
+from castsim.isa.tpc.table_declarations import TABLE, TABLE_FORM, check_table
 from castsim.isa.tpc.text import AssemblySource, Comment
 
 _DIRECTIONS = ("in", "out", "inout")
@@ -39,6 +41,7 @@ _SHAPES = {
     "tensor": "tensor NUMBER NAME in|out|inout FORMAT [SIZE, ..]",
     "reg": "reg REGISTER = VALUE",
     "vlm": "vlm ADDRESS NAME FORMAT [SIZE, ..]",
+    "table": TABLE_FORM,
 }
 
 
@@ -86,6 +89,9 @@ def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
         return (("register", declaration.register),)
     if isinstance(declaration, TensorDeclaration):
         return (("tensor", declaration.number), ("name", declaration.name))
+    if isinstance(declaration, TableDeclaration):
+        which = "table of lut_ptr" if declaration.by_pointer else "table"
+        return ((which, declaration.function), ("name", declaration.name))
     return (("vlm address", declaration.address), ("name", declaration.name))
 
 
@@ -94,7 +100,7 @@ def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declara
     indent = len(comment.text) - len(comment.text.lstrip())
     span = source.span(comment.line, comment.column + indent, max(1, len(text)))
     word, _, rest = text.partition(" ")
-    patterns = {"target": _TARGET, "tensor": _TENSOR, "reg": _REG, "vlm": _VLM}
+    patterns = {"target": _TARGET, "tensor": _TENSOR, "reg": _REG, "vlm": _VLM, "table": TABLE}
     if word not in patterns:
         raise ReadError(f"unknown declaration '{word[:40]}'", span=span, legal=_SHAPES.values())
     match = patterns[word].fullmatch(rest.strip())
@@ -105,6 +111,7 @@ def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declara
         "tensor": _tensor,
         "reg": _register,
         "vlm": _vlm,
+        "table": _table,
     }
     return readers[word](match, dialect, span)
 
@@ -123,6 +130,14 @@ def _tensor(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
 def _vlm(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
     address, shape = int(match["number"], 0), _shape(match["shape"], span)
     return VlmDeclaration(address, match["name"], match["direction"] or "in", _format(match, span), shape, span=span)
+
+
+def _table(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration:
+    function, shape, content = int(match["number"], 0), _shape(match["shape"], span), match["content"]
+    pointer = match["pointer"] is not None
+    table = TableDeclaration(match["name"], pointer, function, _format(match, span), shape, content, span=span)
+    check_table(table, dialect)
+    return table
 
 
 def _format(match: re.Match[str], span: Span) -> str:

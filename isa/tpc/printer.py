@@ -18,6 +18,7 @@ from castsim.isa.tpc.program import (
     LabelDefinition,
     Operand,
     RegisterDeclaration,
+    TableDeclaration,
     TargetDeclaration,
     TensorDeclaration,
     TpcInstruction,
@@ -89,6 +90,10 @@ def _declared(declaration: Declaration) -> str:
         shown = ", ".join(map(str, declaration.values))
         return f"reg {declaration.register} = {shown if len(declaration.values) == 1 else f'[{shown}]'}"
     shape = ", ".join(map(str, declaration.shape))
+    if isinstance(declaration, TableDeclaration):
+        which = f"lut_ptr {declaration.function}" if declaration.by_pointer else str(declaration.function)
+        content = "" if declaration.content is None else f" = {declaration.content}"
+        return f"table {declaration.name} {which} {declaration.format} [{shape}]{content}"
     if isinstance(declaration, TensorDeclaration):
         head = f"tensor {declaration.number} {declaration.name} {declaration.direction}"
     else:

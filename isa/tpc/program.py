@@ -259,7 +259,43 @@ class VlmDeclaration(Located):
     shape: tuple[int, ...]
 
 
-Declaration = TargetDeclaration | TensorDeclaration | RegisterDeclaration | VlmDeclaration
+@dataclass(frozen=True, slots=True)
+class TableDeclaration(Located):
+    """`// castsim: table gelu 129 f32 [3, 128] = gelu.npy`: a look-up table of the user's.
+
+    `function` is the function id of the look-ups that read it, or under `by_pointer` (`lut_ptr 0`) what the S register
+    holds. `shape` is entries, or values of an entry and entries. `content` is a file (.npy or .csv) or numbers; None:
+    the run gives them.
+    """
+
+    name: str
+    by_pointer: bool
+    function: int
+    format: str
+    shape: tuple[int, ...]
+    content: str | None
+
+    direction = "in"
+    """A program never writes a table."""
+
+    @property
+    def entries(self) -> int:
+        """Number of entries."""
+        return self.shape[-1]
+
+    @property
+    def columns(self) -> int:
+        """Values of an entry."""
+        return self.shape[0] if len(self.shape) > 1 else 1
+
+    @property
+    def file(self) -> str | None:
+        """The file that holds the values, if one does."""
+        text = self.content
+        return text if text is not None and text.endswith((".npy", ".csv")) else None
+
+
+Declaration = TargetDeclaration | TensorDeclaration | RegisterDeclaration | VlmDeclaration | TableDeclaration
 Item = Bundle | LabelDefinition | Directive
 
 

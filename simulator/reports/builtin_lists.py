@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from castsim.reports.documents import Document, document
 from castsim.targets import Target
-from castsim.targets.tpc_builtins import builtins_of, special_functions
+from castsim.targets.tpc_builtins import builtins_of
+from castsim.targets.tpc_special_functions import FunctionKind, special_functions
 
 _BUILTIN = ("builtin", "signature", "vector_operations", "result_order", "status", "note")
 
@@ -18,6 +19,12 @@ def listed(target: Target) -> Document:
             document(row, *_BUILTIN, builtin="name", vector_operations="vpu_operations") for row in builtins_of(target)
         ],
         "special_functions": [
-            {"name": row.builtin, "signature": row.signature, "modelled": False} for row in special_functions()
+            {
+                "name": row.builtin,
+                "signature": row.signature,
+                "modelled": row.kind is not FunctionKind.UNPUBLISHED,
+                "kind": str(row.kind),
+            }
+            for row in special_functions()
         ],
     }

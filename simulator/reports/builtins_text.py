@@ -11,7 +11,8 @@ from rich.text import Text
 from castsim.isa.formats import FORMATS
 from castsim.reports.terminal import indented
 from castsim.targets import Target
-from castsim.targets.tpc_builtins import ResultOrder, builtins_of, special_functions
+from castsim.targets.tpc_builtins import ResultOrder, builtins_of
+from castsim.targets.tpc_special_functions import special_functions
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ def builtin_list(targets: Sequence[VliwTarget]) -> RenderableType:
     lines: list[str] = []
     for target in targets:
         lines += [f"{target.name}: cast builtin, result (arguments), VPU operations, result order", *_casts(target), ""]
-    lines += ["special functions (listed, not modelled): result (arguments)", *_special()]
+    lines += [
+        "special functions (`castsim builtin NAME` tells whose values are claimed): result (arguments)",
+        *_special(),
+    ]
     return _unfolded(lines)
 
 
@@ -45,7 +49,9 @@ def target_section(target: Target) -> Iterator[RenderableType]:
     for name, row in _aligned([(row.builtin, row) for row in builtins_of(target)]):
         yield indented(Text(f"{name}  {row.signature}"))
     yield Text()
-    yield Text("special functions (listed, not modelled): result (arguments)", style="bold")
+    yield Text(
+        "special functions (`castsim builtin NAME` tells whose values are claimed): result (arguments)", style="bold"
+    )
     yield from (indented(Text(line)) for line in _special())
 
 

@@ -11,7 +11,8 @@ from castsim.isa.errors import ReadError
 from castsim.reports.builtin_lists import listed
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtins.lookup import builtin_target, generations
+from castsim.tpc_compiler.builtins.lookup import builtin_target, generations, is_cast
+from castsim.tpc_compiler.special_functions.finding import find_function
 
 
 def execute(options: Namespace) -> Outcome:
@@ -30,6 +31,11 @@ def execute(options: Namespace) -> Outcome:
     if options.target is None:
         raise ReadError("--target says on which generation", legal=[target.name for target in _targets(None)])
     chosen = with_options(builtin_target(options.target), assignments("--option", options.options))
+    function = None if is_cast(options.name, chosen) else find_function(options.name, chosen)
+    if function is not None:
+        from castsim.commands.execution.builtin_function import emit_or_call_function  # noqa: PLC0415 - as below
+
+        return emit_or_call_function(options, chosen, function)
     from castsim.commands.execution.builtin_call import emit_or_call  # noqa: PLC0415 - a list needs no machine
 
     return emit_or_call(options, chosen)

@@ -21,16 +21,25 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.limits import MAX_STATEMENTS
-from castsim.isa.tpc import Register, RegisterDeclaration, TensorDeclaration, TpcProgram, VlmDeclaration, parse
+from castsim.isa.tpc import (
+    Register,
+    RegisterDeclaration,
+    TableDeclaration,
+    TensorDeclaration,
+    TpcProgram,
+    VlmDeclaration,
+    parse,
+)
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.machine import VliwCore
+from castsim.machines.vliw.tables import Tables, declared_codes
 from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
 from castsim.targets.vliw import VliwTarget
 
-Data = TensorDeclaration | VlmDeclaration
+Data = TensorDeclaration | VlmDeclaration | TableDeclaration
 
 _MOST_ELEMENTS = sys.maxsize // 8
 """Elements of up to eight bytes that NumPy takes for an array before it asks whether there is memory."""
@@ -139,7 +148,8 @@ def execute(
     declared = assembled.program.declarations
     tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
     vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
-    memory = GlobalMemory(tensors, codes, assembled.target.tensors.limit)
+    tables = Tables.of(declared, codes) if values else Tables.of(declared)
+    memory = GlobalMemory(tensors, codes, assembled.target.tensors.limit, tables)
     machine = VliwCore(
         assembled.program, assembled.target, memory, values=values, checked=checked, stop=stop, skip=skip
     )
@@ -152,6 +162,11 @@ def execute(
 # ------------------------------------------------------------------------------------------------------------- data
 
 
+def _is_known(declared: Data) -> bool:
+    """Whether a declaration brings its values: a table's may."""
+    return isinstance(declared, TableDeclaration) and declared.content is not None
+
+
 def _use(declared: Data) -> ArgumentUse:
     elements = prod(declared.shape)
     return ArgumentUse(
@@ -159,7 +174,7 @@ def _use(declared: Data) -> ArgumentUse:
         elements=elements,
         padded={elements},
         shapes={tuple(reversed(declared.shape))},
-        needs_input=declared.direction != "out",
+        needs_input=declared.direction != "out" and not _is_known(declared),
         stored=declared.direction != "in",
         span=declared.span,
     )
@@ -187,7 +202,8 @@ def _inputs(assembled: Assembled, inputs: Mapping[str, Codes | str]) -> dict[str
         if any(use.elements > _MOST_ELEMENTS for use in uses.values()):
             raise MemoryError
         arrays |= make_inputs({name: each for name, each in inputs.items() if isinstance(each, str)}, uses)
-        return {each.name: _codes_of(each, uses[each.name], arrays.get(each.name)) for each in data}
+        folder = Path(assembled.file).parent
+        return {each.name: _codes_of(each, uses[each.name], arrays.get(each.name), folder) for each in data}
     except MemoryError:
         largest = max(data, key=lambda each: uses[each.name].elements)
         raise EngineError(
@@ -195,8 +211,12 @@ def _inputs(assembled: Assembled, inputs: Mapping[str, Codes | str]) -> dict[str
         ) from None
 
 
-def _codes_of(declared: Data, use: ArgumentUse, array: Codes | None) -> Codes:
-    """Return the codes of one tensor or piece of vector memory, zeros if nothing is given."""
+def _codes_of(declared: Data, use: ArgumentUse, array: Codes | None, folder: Path) -> Codes:
+    """Return the codes of one tensor, table or piece of vector memory, zeros if nothing is given."""
+    if array is None and isinstance(declared, TableDeclaration):
+        known = declared_codes(declared, folder)
+        assert known is not None
+        return known
     if array is None:
         return np.zeros(use.elements, code_dtype(use.format))
     if np.size(array) != use.elements:

@@ -24,10 +24,15 @@ Sources = Mapping[str, Held]
 
 
 class LocalAccess:
-    """The local side of the LOAD and STORE slots; `touched` gathers the bytes that the current bundle accesses."""
+    """The local side of the LOAD and STORE slots; `touched` gathers the bytes that the current bundle accesses.
 
-    def __init__(self, target: VliwTarget, configuration: ConfigurationSpace, findings: Findings) -> None:
-        small = target.option("vlm_size") == "small"
+    `tables` says that the program has look-ups, whose tables take most of vector memory.
+    """
+
+    def __init__(
+        self, target: VliwTarget, configuration: ConfigurationSpace, findings: Findings, *, tables: bool = False
+    ) -> None:
+        small = tables or target.option("vlm_size") == "small"
         memories = target.memories
         vlm_bytes = target.small_vector_memory.capacity_bytes if small else memories["vlm"].capacity_bytes
         self.vlm = LocalMemory("vlm", vlm_bytes)

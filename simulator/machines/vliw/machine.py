@@ -31,6 +31,7 @@ from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan,
 from castsim.machines.vliw.registers import Held, Registers, Write, vector
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
 from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
+from castsim.machines.vliw.tables import uses_tables
 from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trace import Trace
 from castsim.machines.vliw.trips import Trips
@@ -71,7 +72,7 @@ class VliwCore:
         self.horizon = horizon(target, program)
         self.registers = Registers(target)
         self.configuration = ConfigurationSpace(target, self.horizon)
-        self.local = LocalAccess(target, self.configuration, self.findings)
+        self.local = LocalAccess(target, self.configuration, self.findings, tables=uses_tables(program))
         writable = frozenset(tensor.name for tensor in memory.declared if tensor.direction != "in")
         self.globals = GlobalAccess(target, memory, writable)
         reseed = target.distances.reseed
@@ -80,7 +81,7 @@ class VliwCore:
         self.scalar_lfsr: Generator[int] = Generator("S_LFSR", 0, reseed, self.horizon)
         self.program = program
         self.structure = Structure(program, target)
-        self.plans = planned(program, self.registers, target)
+        self.plans = planned(program, self.registers, target, memory.tables)
         self._beside = tuple(map(read_beside, self.plans))
         self._values = values
         self._trace = Trace()
@@ -361,8 +362,7 @@ class VliwCore:
         for declaration in self.program.declarations:
             if isinstance(declaration, RegisterDeclaration):
                 (cell,) = self.registers.cells(declaration.register)
-                values = declaration.values
-                held: Held = values[0] if len(values) == 1 else values
+                held: Held = declaration.values if len(declaration.values) > 1 else declaration.values[0]
                 cell.set(bool(held) if declaration.register.file is File.SP else held)
 
     def _sources(self) -> tuple[Instruction, ...]:

@@ -13,11 +13,17 @@ from typing import Protocol
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc.program import Register, TpcInstruction
 from castsim.machines.vliw import semantics
+from castsim.machines.vliw.lookups import prepare_lookup
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
 from castsim.machines.vliw.semantics.accumulation import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.bit_fields import BIT_FIELDS, prepare_bit_field
+from castsim.machines.vliw.semantics.division import DIVISIONS, prepare_division
 from castsim.machines.vliw.semantics.registers import plain_registers
 from castsim.machines.vliw.semantics.shuffles import prepare_shuffle
+from castsim.machines.vliw.semantics.special_results import prepare_special
+from castsim.machines.vliw.semantics.table_entries import prepare_entry
+from castsim.machines.vliw.semantics.unstated import UnstatedError
+from castsim.machines.vliw.tables import LOOKUPS, NO_TABLES, Tables
 from castsim.targets.vliw import VliwTarget
 
 _CONTROL = ("halt", "loop", "jmpr", "jmpa")
@@ -44,10 +50,11 @@ class NoEffect:
 
 @dataclass(frozen=True, slots=True)
 class NotComputed:
-    """An instruction that is read, encoded, linted and timed, and whose values are not modelled."""
+    """An instruction that is read, encoded, linted and timed, and whose values are not modelled, or not stated."""
 
     instruction: TpcInstruction
     target: VliwTarget
+    unstated: UnstatedError | None = None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Refuse.
@@ -55,6 +62,8 @@ class NotComputed:
         Raises:
             IllegalError: always.
         """
+        if self.unstated is not None:
+            raise self.unstated
         message = f"{self.instruction.mnemonic} is known, and its values are not modelled"
         raise IllegalError(message, span=self.instruction.span, legal=("castsim lint", "castsim run --timing-only"))
 
@@ -68,16 +77,24 @@ def computes(instruction: TpcInstruction) -> bool:
     return instruction.form.memory is None and instruction.mnemonic not in _CONTROL
 
 
-def prepare(instruction: TpcInstruction, target: VliwTarget) -> Prepared:
-    """Check an instruction against the tables of a generation and get it ready to run.
+def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO_TABLES) -> Prepared:
+    """Check an instruction against the tables of a generation and get it ready to run; `tables` are those it looks up.
 
     Raises:
-        IllegalError: as `castsim.machines.vliw.semantics.prepare`.
+        IllegalError: as `castsim.machines.vliw.semantics.prepare`; a look-up that its table does not serve.
+        ReadError: tables are declared, and not the one of a look-up.
     """
     if semantics.computes(instruction) and (instruction.switch("x2") != 1 or _is_cast(instruction)):
         return semantics.prepare(instruction, target)
     try:
-        unit = _FAMILIES.get(instruction.mnemonic, NotComputed)(instruction, target)
+        unit: _Unit
+        if instruction.mnemonic in LOOKUPS:
+            unit = prepare_lookup(instruction, target, tables)
+        else:
+            unit = _FAMILIES.get(instruction.mnemonic, NotComputed)(instruction, target)
+        return Prepared(instruction, unit.registers(), unit)
+    except UnstatedError as error:
+        unit = NotComputed(instruction, target, error)
         return Prepared(instruction, unit.registers(), unit)
     except CastsimError as error:
         raise error.at(instruction.span) from None
@@ -95,6 +112,9 @@ _FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], _Unit]] = {
     **dict.fromkeys(("mac", "madd", "add", "sub", "mul"), prepare_accumulation),
     "msac": prepare_shifted,
     "shuffle": prepare_shuffle,
+    "calc_fp_special": prepare_special,
+    "get_lut_entry_and_interval_start": prepare_entry,
+    **dict.fromkeys(DIVISIONS, prepare_division),
 }
 """Whatever `semantics` does not know, by mnemonic; sums and products come here for pairs of registers."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import Register, Slot, Special, TpcInstruction, TpcProgram
+from castsim.isa.tpc import OperandSpec, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, MemoryOperation
 from castsim.isa.tpc.program import PREDICATES, File
 from castsim.machines.vliw.findings import Site
@@ -33,6 +34,7 @@ from castsim.machines.vliw.registers import (
 from castsim.machines.vliw.semantics import Prepared
 from castsim.machines.vliw.semantics.convert import PreparedConversion
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
+from castsim.machines.vliw.tables import NO_TABLES, Tables
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit
 
@@ -111,11 +113,14 @@ class InstructionPlan:
         return self.site.instruction
 
 
-def planned(program: TpcProgram, registers: Registers, target: VliwTarget) -> tuple[tuple[InstructionPlan, ...], ...]:
-    """Prepare the instructions of every bundle. Errors as `prepared`."""
+def planned(
+    program: TpcProgram, registers: Registers, target: VliwTarget, tables: Tables | None = None
+) -> tuple[tuple[InstructionPlan, ...], ...]:
+    """Prepare the instructions of every bundle; `tables` have the values of those declared. Errors as `prepared`."""
+    known = Tables.of(program.declarations) if tables is None else tables
     return tuple(
         tuple(
-            prepared(instruction, index, Slot(slot), registers, target)
+            prepared(instruction, index, Slot(slot), registers, target, known)
             for slot, instruction in enumerate(bundle.slots)
             if instruction is not None
         )
@@ -124,27 +129,27 @@ def planned(program: TpcProgram, registers: Registers, target: VliwTarget) -> tu
 
 
 def prepared(
-    instruction: TpcInstruction, bundle: int, slot: Slot, registers: Registers, target: VliwTarget
+    instruction: TpcInstruction,
+    bundle: int,
+    slot: Slot,
+    registers: Registers,
+    target: VliwTarget,
+    tables: Tables = NO_TABLES,
 ) -> InstructionPlan:
     """Prepare one instruction.
 
     Raises:
+        ReadError: a look-up of a table that the program does not declare, though it declares some.
         IllegalError: not in the generation's tables, a group that does not begin where it must, a constant written.
     """
     site = Site(bundle, slot, instruction)
-    meaning = prepare(instruction, target) if computes(instruction) else None
+    meaning = prepare(instruction, target, tables) if computes(instruction) else None
     groups = {} if meaning is None else meaning.registers
     sources: list[OperandPlan] = []
     results: tuple[RegisterCell, ...] = ()
-    income, samples, reseeds, stage = None, None, None, STORED
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
-        if not isinstance(operand, Register | Special):
-            continue
-        if isinstance(operand, Special) and operand.name in (*RANDOM, *CONSTANT):
-            if operand.name in RANDOM:
-                writes = spec.role == "dest"
-                reseeds, samples = (operand.name, samples) if writes else (reseeds, RANDOM[operand.name])
-            continue
+    income, stage = None, STORED
+    reseeds, samples = _generators(instruction)
+    for spec, operand in _in_cells(instruction):
         cells = tuple(cell for each in groups.get(spec.role, (operand,)) for cell in registers.cells(each))
         file = operand.name if isinstance(operand, Special) else str(operand.file)
         if spec.role == "dest":
@@ -173,6 +178,25 @@ def prepared(
         memory=instruction.form.memory,
         accesses=_global_accesses(instruction, target),
     )
+
+
+def _in_cells(instruction: TpcInstruction) -> Iterator[tuple[OperandSpec, Register | Special]]:
+    """Yield the operands that registers hold: no immediates, random generators or lane numbers."""
+    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+        if isinstance(operand, Register) or (isinstance(operand, Special) and operand.name not in (*RANDOM, *CONSTANT)):
+            yield spec, operand
+
+
+def _generators(instruction: TpcInstruction) -> tuple[str | None, GeneratorRead | None]:
+    """Return the random generator that an instruction writes as a register, and the one that it reads as one."""
+    reseeds, samples = None, None
+    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+        if isinstance(operand, Special) and operand.name in RANDOM:
+            if spec.role == "dest":
+                reseeds = operand.name
+            else:
+                samples = RANDOM[operand.name]
+    return reseeds, samples
 
 
 def _check_writable(operand: Register | Special, instruction: TpcInstruction) -> None:

@@ -17,6 +17,7 @@ from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.tpc import TensorDeclaration
 from castsim.machines.vliw.semantics import Coordinates
+from castsim.machines.vliw.tables import NO_TABLES, Tables
 from castsim.numerics import code_dtype
 
 Codes = NDArray[np.unsignedinteger]
@@ -86,15 +87,22 @@ class Tensor:
 
 
 class GlobalMemory:
-    """The tensors of a program.
+    """The tensors of a program, and its look-up tables.
 
     Raises:
         ReadError: a tensor number that the target does not have.
     """
 
-    def __init__(self, declared: tuple[TensorDeclaration, ...], codes: Mapping[str, Codes], limit: int) -> None:
+    def __init__(
+        self,
+        declared: tuple[TensorDeclaration, ...],
+        codes: Mapping[str, Codes],
+        limit: int,
+        tables: Tables = NO_TABLES,
+    ) -> None:
         self._limit = limit
         self.declared = declared
+        self.tables = tables
         self.tensors: dict[int, Tensor] = {}
         for each in declared:
             if each.number >= limit:

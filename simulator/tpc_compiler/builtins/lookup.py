@@ -9,7 +9,8 @@ from pathlib import Path
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.machines.vliw.source import targets_running, tpc_target
 from castsim.targets import Target, load_target
-from castsim.targets.tpc_builtins import BuiltinRow, all_builtins, builtins_of, special_functions
+from castsim.targets.tpc_builtins import BuiltinRow, all_builtins, builtins_of
+from castsim.targets.tpc_special_functions import library_functions
 from castsim.targets.vliw import VliwTarget
 
 _PREFIXES = ("", "__builtin_", "__builtin_cast_")
@@ -22,17 +23,23 @@ def find_builtin(name: str, target: VliwTarget) -> BuiltinRow:
 
     Raises:
         ReadError: no generation has it; names the nearest ones.
-        IllegalError: only other generations have it, or it is a special function, which is not modelled.
+        IllegalError: only other generations have it, or it is a special function.
     """
     spellings = [prefix + name for prefix in _PREFIXES]
     for row in builtins_of(target):
         if row.builtin in spellings:
             return row
-    for special in special_functions():
+    for special in library_functions():
         if special.builtin in spellings:
             what = f"{special.builtin}, {special.signature}"
-            raise IllegalError(f"{what}, is not modelled: castsim computes the casts among the builtins")
+            raise IllegalError(f"{what}, is no cast", legal=(f"castsim builtin {special.builtin}",))
     raise _missing(name, spellings, target)
+
+
+def is_cast(name: str, target: VliwTarget) -> bool:
+    """Whether a name is that of a cast builtin of a target."""
+    spellings = [prefix + name for prefix in _PREFIXES]
+    return any(row.builtin in spellings for row in builtins_of(target))
 
 
 def builtin_target(target: str | Path | Target) -> VliwTarget:
@@ -56,9 +63,15 @@ def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimErro
     if having:
         return IllegalError(f"{target.name} has no builtin '{name}'; those that have it are listed", legal=having)
     every = dict.fromkeys(row.builtin for row in (*builtins_of(target), *all_builtins()))
-    every |= dict.fromkeys(special.builtin for special in special_functions())
-    shortest = {each.removeprefix("__builtin_cast_").removeprefix("__builtin_"): each for each in every}
-    bare = name.removeprefix("__builtin_").removeprefix("cast_")
+    every |= dict.fromkeys(special.builtin for special in library_functions())
+    shortest = {_bare(each): each for each in every}
+    bare = _bare(name)
     near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY)
     legal = [shortest[each] for each in near] or [row.builtin for row in builtins_of(target)]
     return ReadError(f"unknown builtin '{name}'", legal=legal)
+
+
+def _bare(name: str) -> str:
+    """Return a name without what may be left out."""
+    bare = name.removeprefix("__builtin_").removeprefix("cast_")
+    return bare.removeprefix("v_").removeprefix("s_").removesuffix("_f32")

@@ -20,8 +20,10 @@ from castsim.machines.vliw.lint.bundles import (
     two_results,
 )
 from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.lint.spacing import issue_distance
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
 from castsim.machines.vliw.registers import Registers
+from castsim.machines.vliw.tables import LOOKUPS
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.emission.accesses import AccessPlan, planned
 from castsim.tpc_compiler.emission.allocation import allocate, spelled, text_of
@@ -30,6 +32,7 @@ from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence
 
 _BESIDE = (two_results, field_overlay, immediates, shared_predicate, scalar_beside_load, minifloat_beside_store)
 _FILE = "<sequence>"
+_SWITCHES = ("vpu.src_d", "load.src_b")
 
 
 def schedule(
@@ -156,6 +159,8 @@ class _Scheduler:
             flow = Flow(TpcProgram((), (_joined(beside, self.singles[index]),)), self.target)
             if any(True for rule in _BESIDE for _ in rule(flow)):
                 return False
+        if self._beside_lookup(index, place) or self._beside_switches(index, place):
+            return False
         distance = self.target.issue_rules.forbidden_after_tensor_store
         if distance == 0 or plan.memory not in TENSORS:
             return True
@@ -164,6 +169,24 @@ class _Scheduler:
             return False
         later = (other for other, memory in accesses if memory in TENSORS)
         return plan.memory is not MemoryOperation.TENSOR_STORE or all(other - place != distance for other in later)
+
+    def _beside_switches(self, index: int, place: int) -> bool:
+        """Whether FORM_FP_NUM, whose switches fill src_d, would share its bundle with a MOV, whose type needs src_b."""
+        own = _joined(self.bundles.get(place, Bundle()), self.singles[index])
+        shared = any((each.first, each.second) == _SWITCHES for each in self.target.bundle_rules.overlays)
+        forms = own.vpu is not None and own.vpu.mnemonic == "form_fp_num"
+        return shared and forms and own.load is not None and own.load.mnemonic == "mov"
+
+    def _beside_lookup(self, index: int, place: int) -> bool:
+        """Whether a bundle or the next would hold what must not follow a look-up at once."""
+        own = _joined(self.bundles.get(place, Bundle()), self.singles[index])
+        before, after = (self.bundles.get(place + step, Bundle()) for step in (-1, 1))
+        for pair in ((before, own), (own, after)):
+            if pair[0].load is None or pair[0].load.mnemonic not in LOOKUPS:
+                continue
+            if any(True for _ in issue_distance(Flow(TpcProgram((), pair), self.target))):
+                return True
+        return False
 
 
 def _draws(plan: InstructionPlan) -> bool:

@@ -17,6 +17,7 @@ _FIELDS_BESIDE_OPERANDS = {
     (Slot.VPU, "mov_dg.all"): ("src_c",),
     (Slot.VPU, "mov_dg.unpack"): ("src_c",),
     (Slot.VPU, "unpack"): ("src_c",),
+    (Slot.VPU, "form_fp_num"): ("src_d",),
     (Slot.LOAD, "ld_l"): ("src_b",),
     (Slot.LOAD, "set_indx"): ("src_b",),
 }

@@ -54,6 +54,15 @@ def _find_first(sources: tuple[Wide, ...], fmt: Format, instruction: TpcInstruct
     return np.where(codes == 0, nothing, found)
 
 
+def _reverse(sources: tuple[Wide, ...], fmt: Format, instruction: TpcInstruction, target: VliwTarget) -> Wide:
+    """Return elements with their bits in the opposite order."""
+    del instruction, target
+    found = np.zeros_like(sources[0])
+    for place in range(fmt.bits):
+        found |= (sources[0] >> place & 1) << (fmt.bits - 1 - place)
+    return found
+
+
 # -------------------------------------------------------------------------------------------------- exponents
 
 
@@ -124,6 +133,7 @@ class _Kind:
 
 _KINDS: Mapping[str, _Kind] = {
     "popcnt": _Kind(_count),
+    "brev": _Kind(_reverse, result=""),
     "find_first": _Kind(_find_first),
     "extract_exp": _Kind(_extract, integers=False, result="i"),
     "form_fp_num": _Kind(_form, ("src_a", "src_b", "src_c"), integers=False, result=""),
@@ -174,7 +184,8 @@ def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitFie
     legal = tuple(name for name in whole_bytes(target) if kind.integers or isinstance(FORMATS[name], FloatFormat))
     check_element(instruction, target, instruction.type, legal)
     for name in ("limit", "special_func"):
-        if instruction.switch(name):
+        ignored = name == "limit" and target.option("class_limit") == "ignore"
+        if instruction.switch(name) and not ignored:
             message = f"{instruction.mnemonic}: no source states what {name} computes"
             raise IllegalError(message, span=instruction.span, legal=(f"{instruction.mnemonic} without {name}",))
     forced = [name for name in _FORCED if instruction.switch(name) == 1]

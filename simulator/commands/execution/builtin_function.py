@@ -1,0 +1,114 @@
+"""The execution of `castsim builtin NAME` for special functions."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+from rich.console import RenderableType
+
+from castsim.commands.option_values import assignments, scalar
+from castsim.commands.outcome import Outcome
+from castsim.execution.inputs import make_inputs, read_input, write_array
+from castsim.execution.walk import ArgumentUse
+from castsim.isa.codes import Codes
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS
+from castsim.reports.listing import plain_text
+from castsim.reports.special_functions import (
+    descriptor_document,
+    descriptor_text,
+    function_document,
+    function_text,
+)
+from castsim.targets.tpc_special_functions import FunctionKind, SpecialFunction
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.special_functions import (
+    FunctionProgram,
+    FunctionResult,
+    call_function,
+    descriptor_call,
+    function_program,
+)
+
+_COLUMNS = 3
+
+
+def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> Outcome:
+    """Show the assembly of a special function, and what it makes of its operands if there are any.
+
+    Raises:
+        ReadError: bad operands, tables, numbers.
+        IllegalError: neither its instructions are public nor its values can be computed.
+    """
+    if options.rounding is not None:
+        raise ReadError(
+            f"--rounding is for casts; {row.builtin} rounds by the mode of the register", legal=("nothing",)
+        )
+    if row.kind is FunctionKind.DESCRIPTOR:
+        return _descriptor(options, target, row)
+    program = function_program(row, target)
+    operands, tables = _given(options, program)
+    if not operands and (tables or options.out is not None):
+        legal = [f"--in {name}=FILE.npy|random:SEED|zeros" for name in program.operands]
+        raise ReadError("without operands nothing is computed", legal=legal)
+    result = call_function(program, operands, tables) if operands else None
+    files = _written(options, result)
+    told = function_document(program, result, files)
+
+    def text(_: int) -> RenderableType:
+        return plain_text(str(told["assembly"])) if options.emit else function_text(program, told, result)
+
+    return Outcome(told, text, code=1 if result is not None and result.stale_reads else 0)
+
+
+def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) -> Outcome:
+    if options.out is not None:
+        raise ReadError(f"--out has nothing to write: {row.builtin} has no array", legal=("--json FILE",))
+    numbers = {**assignments("--in", options.inputs), **assignments("--arg", options.args)}
+    call = descriptor_call(row, target, {name: scalar(name, text) for name, text in numbers.items()})
+
+    def text(_: int) -> RenderableType:
+        return plain_text(call.text()) if options.emit else descriptor_text(call)
+
+    return Outcome(descriptor_document(call), text)
+
+
+def _given(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:
+    """Return the operands and the tables that were given.
+
+    Raises:
+        ReadError: an unknown name, an input that cannot be read.
+    """
+    inputs = assignments("--in", options.inputs)
+    lanes = program.target.registers.vector_bytes * 8 // FORMATS["f32"].bits
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(program.operands, (lanes,))
+    shapes |= {each.table: (each.entries, _COLUMNS) for each in program.tables}
+    uses = {name: _use(shape) for name, shape in shapes.items()}
+    made = {n: text for n, text in inputs.items() if n not in uses or text == "zeros" or text.startswith("random:")}
+    found = make_inputs(made, uses)
+    found |= {name: read_input(text, name) for name, text in inputs.items() if name not in made}
+    for name, text in assignments("--arg", options.args).items():
+        if name not in program.operands or name in found:
+            raise ReadError(f"--arg {name} is no operand that is still missing", legal=program.operands)
+        found[name] = np.full((1,), np.float32(scalar(name, text)))
+    order = [name for name in program.operands if name in found]
+    return {name: found[name] for name in order}, {name: found[name] for name in found if name not in order}
+
+
+def _use(shape: tuple[int, ...]) -> ArgumentUse:
+    elements = int(np.prod(shape))
+    return ArgumentUse(
+        format=FORMATS["f32"], elements=elements, padded={elements}, shapes={shape}, needs_input=True, stored=False
+    )
+
+
+def _written(options: Namespace, result: FunctionResult | None) -> dict[str, Path]:
+    """Write the outputs where that is asked for."""
+    if options.out is None or result is None:
+        return {}
+    files = {name: Path(options.out) / f"{name}.npy" for name in result.outputs}
+    for name, path in files.items():
+        write_array(path, result.outputs[name])
+    return files

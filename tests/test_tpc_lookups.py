@@ -1,0 +1,301 @@
+"""Look-ups of tables that a program declares: values by NumPy indexing, layouts, refusals with their places.
+
+Rules: docs/reference/tpc.md section 5.5.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tpc_kernel_values import INCOME
+from tpc_machine import END, chip, nops, ran
+from tpc_semantics_cases import instruction, state
+from tpc_text import dialect, target
+
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.tpc import TableDeclaration, canonical_text, parse
+from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.meanings import prepare
+from castsim.machines.vliw.semantics import OperandValues
+from castsim.machines.vliw.tables import Tables
+
+RNG = np.random.default_rng(6)
+
+
+def declared(text: str, generation: str = "gaudi2") -> TableDeclaration:
+    (found,) = parse(f"// castsim: table {text}\nnop; nop; nop; nop\n", dialect(generation)).declarations
+    assert isinstance(found, TableDeclaration)
+    return found
+
+
+def looked_up(text: str, table: str, values: np.ndarray, indices: np.ndarray, generation: str = "gaudi2", **more):  # type: ignore[no-untyped-def]
+    """Run one look-up of a table, `values` of shape (entries, values)."""
+    known = declared(table, generation)
+    tables = Tables.of([known], {known.name: values.reshape(-1)})
+    chosen = more.pop("options", None)
+    found = prepare(
+        instruction(text, generation, "load"), chip(generation, **chosen) if chosen else target(generation), tables
+    )
+    sources = {"src_a": indices.astype(f"<u{256 // indices.size}").view(np.uint8), **more.pop("sources", {})}
+    return found(OperandValues(sources, more.pop("income", INCOME)), state()).result
+
+
+LATER = ("gaudi", "gaudib", "greco", "gaudi2")
+
+
+@pytest.mark.parametrize("generation", LATER)
+@pytest.mark.parametrize(("function", "entries"), [(0, 256), (127, 256), (129, 128), (300, 64), (511, 64)])
+def test_words_of_every_group(generation: str, function: int, entries: int) -> None:
+    values = RNG.integers(0, 1 << 32, (entries, 3)).astype(np.uint32)
+    indices = RNG.integers(0, entries, 64)
+    for columns, table in (
+        (values, f"t {function} f32 [3, {entries}]"),
+        (values[:, 1:], f"t {function} u32 [2, {entries}]"),
+    ):
+        pair = looked_up(
+            f"lookup_2c BV32 D2, V4, {function}", table, columns, indices, generation, income=(INCOME, INCOME)
+        )
+        assert [list(part.view("<u4")) for part in pair] == [list(values[indices, 1]), list(values[indices, 2])]
+    first = looked_up(
+        f"lookup_1c BV32 V2, V4, {function}", f"t {function} f32 [3, {entries}]", values, indices, generation
+    )
+    assert list(first.view("<u4")) == list(values[indices, 0])
+    for mnemonic in ("lookup", "lookup_1c"):
+        alone = looked_up(
+            f"{mnemonic} BV32 V2, V4, {function}",
+            f"t {function} i32 [{entries}]",
+            values[:, 2].copy(),
+            indices,
+            generation,
+        )
+        assert list(alone.view("<u4")) == list(values[indices, 2])
+
+
+@pytest.mark.parametrize("generation", LATER)
+def test_every_entry_of_halves_in_both_registers(generation: str) -> None:
+    """128 lanes with indices of 16 bits; 1C reads tables of one value, 2C of two, the first in the lower register."""
+    values = RNG.permutation(1 << 16)[:512].astype(np.uint16).reshape(256, 2)
+    for start in (0, 128):
+        indices = RNG.permutation(np.arange(start, start + 128))
+        pair = looked_up(
+            "lookup_2c BV16 D2, V4, 1", "t 1 bf16 [2, 256]", values, indices, generation, income=(INCOME, INCOME)
+        )
+        assert [list(part.view("<u2")) for part in pair] == [list(values[indices, k]) for k in (0, 1)]
+        one = looked_up("lookup_1c BV16 V2, V4, 1", "t 1 i16 [256]", values[:, 1].copy(), indices, generation)
+        assert list(one.view("<u2")) == list(values[indices, 1])
+
+
+def test_goya_reads_one_table_by_two_instructions() -> None:
+    values = RNG.integers(0, 1 << 32, (256, 3)).astype(np.uint32)
+    indices = RNG.integers(0, 256, 64)
+    c0 = looked_up("lookup_c0 BV32 V2, V4, 3", "t 3 f32 [3, 256]", values, indices, "goya")
+    pair = looked_up("lookup_c1c2 F32 D2, V4, 3", "t 3 f32 [3, 256]", values, indices, "goya", income=(INCOME, INCOME))
+    assert [list(part.view("<u4")) for part in (c0, *pair)] == [list(values[indices, k]) for k in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("word", "bits", "part"),
+    [
+        ("bv16_low", 16, 0),
+        ("i16_high", 16, 1),
+        *((f"bv8_{part}", 8, part) for part in range(4)),
+        ("bv8_element_2", 8, 2),
+    ],
+)
+@pytest.mark.parametrize("pair", [False, True])
+def test_parts_of_goya_write_their_lanes_only(word: str, bits: int, part: int, pair: bool) -> None:
+    values = RNG.integers(0, 1 << 32, (64, 2 if pair else 1)).astype(np.uint32)
+    indices = RNG.integers(0, 64, 2048 // bits)
+    income = (INCOME, INCOME[::-1].copy()) if pair else INCOME
+    name, dest, shape = ("lookup_c1c2", "D2", "[2, 64]") if pair else ("lookup", "V2", "[64]")
+    found = looked_up(f"{name} {word} {dest}, V4, 40", f"t 40 u32 {shape}", values, indices, "goya", income=income)
+    for number, register in enumerate(found if pair else [found]):
+        before = (income[number] if pair else income).view(f"<u{bits // 8}")
+        expected = [
+            int(values[index, number]) >> part * bits & (1 << bits) - 1 if lane % (32 // bits) == part else int(old)
+            for lane, (index, old) in enumerate(zip(indices, before, strict=True))
+        ]
+        assert list(register.view(f"<u{bits // 8}")) == expected
+
+
+@pytest.mark.parametrize(("number", "entries"), [(0, 256), (4, 256), (1, 128), (6, 64), (3, 32)])
+@pytest.mark.parametrize("generation", ["greco", "gaudi2"])
+def test_a_pointer_in_a_register_names_the_table(generation: str, number: int, entries: int) -> None:
+    values = RNG.integers(0, 1 << 32, entries).astype(np.uint32)
+    indices = RNG.integers(0, entries, 64)
+    found = looked_up(
+        "lookup BV32 V2, V4, S3",
+        f"t lut_ptr {number} f32 [{entries}]",
+        values,
+        indices,
+        generation,
+        sources={"src_b": number},
+    )
+    assert list(found.view("<u4")) == list(values[indices])
+    with pytest.raises(ReadError, match=r"no table is declared for lut_ptr 9"):
+        looked_up(
+            "lookup BV32 V2, V4, S3", f"t lut_ptr {number} f32 [{entries}]", values, indices, sources={"src_b": 9}
+        )
+
+
+def test_words_that_read_another_half_or_nothing_else() -> None:
+    values = np.arange(64, dtype=np.uint32) * 7
+    indices = np.arange(64) % 32
+    upper = looked_up("lookup BV32 upper_half V2, V4, 256", "t 256 u32 [64]", values, indices)
+    assert list(upper.view("<u4")) == list(values[indices + 32])
+    halves = np.arange(64, dtype=np.uint16)
+    plain, twice = (
+        looked_up(f"lookup_1c BV16 {word} V2, V4, 256", "t 256 u16 [64]", halves, np.arange(128) % 64)
+        for word in ("", "x2")
+    )
+    assert np.array_equal(plain, twice)
+    with pytest.raises(IllegalError, match="what sbcd looks up"):
+        looked_up("lookup BV32 sbcd V2, V4, 256", "t 256 u32 [64]", values, indices)
+    with pytest.raises(IllegalError, match="upper_half reads tables of 64 entries"):
+        looked_up("lookup BV32 upper_half V2, V4, 1", "t 1 u32 [256]", np.zeros(256, np.uint32), indices)
+
+
+def test_options_of_entries_and_bytes() -> None:
+    values, indices = np.arange(64, dtype=np.uint32) * 3, np.arange(64) + 5
+    with pytest.raises(IllegalError, match=r"lane 59 names entry 64 of table t, which has 64 here") as refusal:
+        looked_up("lookup BV32 V2, V4, 256", "t 256 u32 [64]", values, indices)
+    assert refusal.value.legal == ("0 .. 63",)
+    found = looked_up("lookup BV32 V2, V4, 256", "t 256 u32 [64]", values, indices, options={"lookup_beyond": "modulo"})
+    assert list(found.view("<u4")) == list(values[indices % 64])
+    halves, bytes_ = RNG.integers(0, 1 << 16, 256).astype(np.uint16), np.arange(256)
+    with pytest.raises(IllegalError, match="what BV8_1 takes from an entry"):
+        looked_up("lookup_1c BV8_1 V2, V4, 0", "t 0 u16 [256]", halves, bytes_)
+    part = looked_up("lookup_1c BV8_1 V2, V4, 0", "t 0 u16 [256]", halves, bytes_, options={"lookup_bytes": "part"})
+    assert np.array_equal(part, np.where(bytes_ % 2 == 1, halves[bytes_] >> 8, INCOME))
+
+
+# ------------------------------------------------------------------------------------------------------ declarations
+
+
+@pytest.mark.parametrize(
+    ("generation", "text", "message", "legal"),
+    [
+        ("gaudi2", "t 0 f32 [128]", "256 entries of 1 to 3 values of f32, not [128]", "[3, 256]"),
+        ("gaudi2", "t 129 bf16 [3, 128]", "128 entries of 1 to 2 values of bf16", "[2, 128]"),
+        ("gaudi2", "t lut_ptr 3 f32 [64]", "the table of lut_ptr 3 has 32 entries", "[32]"),
+        ("gaudi2", "t 0 f8_143 [256]", "reads entries of f8_143", "bf16"),
+        ("goya", "t 0 bf16 [256]", "no look-up of goya reads entries of bf16", "f32"),
+        ("goya", "t 64 f32 [64]", "there is no function id 64", "0 .. 63"),
+        ("gaudi2", "t 512 f32 [64]", "there is no function id 512", "0 .. 511"),
+        ("gaudi", "t lut_ptr 0 f32 [256]", "gaudi has no look-ups with lut_ptr", "table NAME NUMBER .."),
+        ("gaudi2", "t 256 f32 [64] = 1, 2, 3", "declared with 64 values, 3 follow", "64 numbers"),
+        ("gaudi2", "t 256 [64]", "malformed declaration of table", "table NAME [lut_ptr] NUMBER"),
+    ],
+)
+def test_bad_tables_are_refused_where_they_stand(generation: str, text: str, message: str, legal: str) -> None:
+    with pytest.raises(CastsimError) as refusal:
+        parse(f"\n  // castsim: table {text}\n", dialect(generation), "k.tpc")
+    error = refusal.value
+    assert message in error.message
+    assert str(error.span).startswith("k.tpc:2:15")
+    assert any(legal in each for each in error.legal)
+
+
+def test_tables_are_declared_once_and_printed_as_read() -> None:
+    for second in ("t 2 f32 [256]", "u 1 f32 [256]"):
+        with pytest.raises(ReadError, match="declared twice"):
+            declared(f"t 1 f32 [256]\n// castsim: table {second}")
+    text = "// castsim: table t lut_ptr 3 bf16 [2, 32] = t.npy\nnop; nop; nop; nop\n"
+    assert canonical_text(text, dialect("gaudi2")) == text
+
+
+PROGRAM = """// castsim: tensor 0 x in i32 [64, 1]
+// castsim: tensor 1 y out f32 [64, 1]
+// castsim: reg I0 = [0, 0, 0, 0, 0]
+// castsim: table square 256 f32 [64]{content}
+ld_tnsr V1, 0x0, I0; nop; nop; nop
+{gap}{lookup}; nop; nop; nop
+{gap}nop; nop; nop; st_tnsr 0x1, I0, V2
+{end}"""
+
+
+def program(content: str = "", lookup: str = "lookup BV32 V2, V1, 0x100") -> str:
+    return PROGRAM.format(content=content, gap=nops(8), lookup=lookup, end=END)
+
+
+X = np.arange(64, dtype=np.int32)[::-1].copy()
+SQUARES = np.arange(64, dtype=np.float32) ** 2
+
+
+def test_contents_come_from_the_run_the_line_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("squares.npy", SQUARES)
+    Path("squares.csv").write_text("\n".join(str(number * number) for number in range(64)))
+    line = ", ".join(
+        str(number * number) if number % 2 else f"{SQUARES.view(np.uint32)[number]:#x}" for number in range(64)
+    )
+    given = {"x": X, "square": SQUARES}
+    runs = [("", given), *((f" = {content}", {"x": X}) for content in (line, "squares.npy", "squares.csv"))]
+    for content, inputs in runs:
+        found = ran(program(content), inputs=inputs)
+        assert np.array_equal(found.outputs["y"].reshape(-1), SQUARES[X])
+        assert not found.stale_reads
+    other = ran(program(f" = {line}"), inputs={"x": X, "square": SQUARES + 1}).outputs["y"]
+    assert np.array_equal(other.reshape(-1), SQUARES[X] + 1)
+
+
+def test_bad_contents_are_refused_where_the_table_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("short.npy", SQUARES[:63])
+    np.save("wide.npy", SQUARES.astype(np.float64))
+    for content, message in (
+        ("short.npy", "short.npy holds 63 elements, table square 64"),
+        ("wide.npy", "float64"),
+        ("none.npy", "none.npy"),
+        ("none.csv", "none.csv"),
+        (", ".join(["1"] * 63 + ["x"]), "'x' is not a number of f32"),
+    ):
+        with pytest.raises(ReadError) as refusal:
+            ran(program(f" = {content}"), inputs={"x": X})
+        assert message in refusal.value.message
+        assert str(refusal.value.span).startswith("test.tpc:4:13")
+        assert refusal.value.legal or "none" in content
+    with pytest.raises(ReadError, match="declares square as input: none given"):
+        ran(program(), inputs={"x": X})
+
+
+@pytest.mark.parametrize(
+    ("lookup", "message", "legal"),
+    [
+        ("lookup BV32 V2, V1, 0x101", "no table is declared for function id 257", "256 (square)"),
+        (
+            "lookup_1c BV16 V2, V1, 0x100",
+            "lookup_1c BV16 reads values of 16 bits; table square (line 4) has f32",
+            "bf16",
+        ),
+        ("lookup_2c BV32 D2, V1, 0x100", "takes 2 of the values of an entry; table square (line 4) has 1", "[2, 64]"),
+    ],
+)
+def test_wrong_uses_are_refused_by_run_and_lint(lookup: str, message: str, legal: str) -> None:
+    text = program(" = square.npy", lookup)
+    for refuse in (
+        lambda: ran(text, inputs={"x": X}, values=False),
+        lambda: lint(parse(text, dialect("gaudi2"), "test.tpc"), chip("gaudi2")),
+    ):
+        with pytest.raises(CastsimError) as refusal:
+            refuse()
+        assert message in refusal.value.message
+        assert str(refusal.value.span).startswith("test.tpc:14:1")
+        assert legal in refusal.value.legal
+
+
+def test_an_undeclared_table_is_refused_only_for_values() -> None:
+    text = "\n".join(line for line in program().splitlines() if "table" not in line) + "\n"
+    assert ran(text, values=False).tree.root
+    with pytest.raises(ReadError, match="no table is declared for function id 256") as refusal:
+        ran(text, inputs={"x": X})
+    assert refusal.value.legal == ("// castsim: table NAME 256 FORMAT [ENTRIES]",)
+    assert str(refusal.value.span).startswith("test.tpc:13:1")
+
+
+def test_a_program_with_look_ups_has_the_small_vector_memory() -> None:
+    text = "// castsim: vlm 0x8000 v f32 [64]\n" + program(" = " + ", ".join(["1"] * 64))
+    with pytest.raises(CastsimError, match="beyond the 16384 bytes"):
+        ran(text, inputs={"x": X, "v": SQUARES})
