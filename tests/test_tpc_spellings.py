@@ -63,12 +63,12 @@ MASK = "src=0 dst=1 wr_lg=0x1 wr_ug=0x0 V1, V2, 0xff"
 WRITTEN = [
     # docs/reference/tpc.md sections 5.5, 7 and 7.2: input, what is printed.
     ("gaudi2", 2, "MOV_DUAL_GROUP SRC_DUAL_GROUP=0, DST_DUAL_GROUP=1, WR_LOWER_GROUP=1, V1, V2, 255", f"mov_dg {MASK}"),
-    ("goya", 2, "MOV_DUAL_GROUP V1, V2, 0xff, DST_DUAL_GROUP=1, WR_LOWER_GROUP=0b1, WR_UPPER_GROUP=0", f"mov_dg {MASK}"),
+    ("goya", 2, "MOV_DUAL_GROUP V1, V2, 0xff, DST_DUAL_GROUP=1, WR_LOWER_GROUP=1, WR_UPPER_GROUP=0", f"mov_dg {MASK}"),
     ("greco", 2, "MOV_DUAL_GROUP.PACK PACK_TYPE=0 V1, V2", "mov_dg.pack pack_type=0 V1, V2"),
     ("gaudi2", 2, "mov_dual_group V1, V2, pack, PACK_TYPE=1, !VP3", "mov_dg.pack pack_type=1 V1, V2, !VP3"),
     ("gaudi", 2, "MOV_GROUP GROUP_EN=3, DUAL_GROUP_EN=0xf V1, V2, 32", "mov_g g_en=0b11 dg_en=0b1111 V1, V2, 0x20"),
     ("goya", 2, "PACK.I8 V1, V2, GROUP_1, STRIDE_4", "pack.i8 source_group=1 element_stride=4 V1, V2"),
-    ("greco", 2, "PACK.I8 SOURCE_GROUP=GROUP_1 ELEMENT_STRIDE=STRIDE_4 V1, V2", "pack.i8 source_group=1 element_stride=4 V1, V2"),
+    ("greco", 2, "PACK.I8 GROUP=GROUP_1 STRIDE=STRIDE_4 V1, V2", "pack.i8 source_group=1 element_stride=4 V1, V2"),
     (
         "gaudi2",
         2,

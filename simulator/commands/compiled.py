@@ -3,9 +3,10 @@ number of elements, one register of the narrower side. A VALUE is a decimal, nan
 result is what the emitted assembly computes in the machine. --form says what the program says: as (as_T(x), with
 --rounding as_T(x, mode)), implicit (an assignment: promotions only), explicit ((T)x), reinterpret (the same bits),
 ir (an LLVM IR cast, in the compiler's own instructions; its defined result stands beside), convert_to
-(convert_T_to_U(x, mode): one instruction, whose order of lanes stays). Where the vendor's compiler and document differ, both are
-shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to one, scalar one element in
-scalar registers, where the compiler has shortcuts of its own. --table prints the C-level casts of a generation.
+(convert_T_to_U(x, mode): one instruction, whose order of lanes stays). Where the vendor's compiler and document differ,
+both are shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to one, scalar one
+element in scalar registers, where the compiler has shortcuts of its own. --table prints the C-level casts of a
+generation.
 
 examples:
   castsim compiled f32 u16 40000 70000 -1.5 --target gaudi

@@ -43,8 +43,8 @@ def ir_path(src: VectorType, dst: VectorType, target: VliwTarget) -> Path:
 def _text_only(row: IrCastRow, missing: str, target: VliwTarget) -> IllegalError:
     steps = ", ".join(f"AND {step.mask:#x}" if step.mask else f"CONVERT to {step.dst}" for step in row.steps)
     return IllegalError(
-        f"{target.name} has no elements of {missing}; the vendor's compiler prints {row.src} -> {row.dst} for it all the "
-        f"same ({steps}; {row.source}), and nothing executes it",
+        f"{target.name} has no elements of {missing}; the vendor's compiler prints {row.src} -> {row.dst} for it all "
+        f"the same ({steps}; {row.source}), and nothing executes it",
         legal=target.elements.formats,
     )
 
