@@ -143,11 +143,11 @@ def _linear(
         groups = sequence.input(SOURCE, path.src, counts[0], multiple)
         return tuple(multiplied(sequence, path.hops[0], group, mode(path.hops[0])) for group in groups)
     up, down = (path.widest // bits_of(element) for element in (path.src, path.dst))
+    element = None if not printed else f"i{bits_of(path.src)}" if is_float(path.src) else path.src
     slots: list[Value] = []
     outputs: list[Value] = []
     for register in sequence.input(SOURCE, path.src, counts[0]):
-        element = path.src if printed and not is_float(path.src) else f"i{bits_of(path.src)}"
-        for slot in spread(sequence, register, element, up, target, printed=printed):
+        for slot in spread(sequence, register, bits_of(path.src), up, target, printed=element):
             value, zeroed = slot, up > 1
             for hop in path.hops:
                 if printed and bits_of(hop.src) < bits_of(hop.dst) and prefers_all_lanes(hop, target):
@@ -180,7 +180,7 @@ def _lane(
         )
     (source,) = sequence.input(SOURCE, path.src)
     slot = max(bits_of(path.src), bits_of(path.dst))
-    values = list(spread(sequence, source, f"i{slot}", path.widest // slot, target))
+    values = list(spread(sequence, source, slot, path.widest // slot, target))
     for hop in path.hops:
         values = [in_lane(sequence, hop, value, mode(hop), zeroed=False, into=None) for value in values]
     return (gather(sequence, values, slot, target),)

@@ -27,11 +27,11 @@ _PAIR = 2
 
 
 def spread(
-    sequence: Sequence, source: Value, element: str, ratio: int, target: VliwTarget, *, printed: bool = False
+    sequence: Sequence, source: Value, bits: int, ratio: int, target: VliwTarget, *, printed: str | None = None
 ) -> tuple[Value, ...]:
-    """Return `ratio` registers with the elements of an integer type in lane 0 of slots of zeroes `ratio` times wider.
+    """Return `ratio` registers with the elements, of `bits` bits, in lane 0 of slots of zeroes `ratio` times wider.
 
-    `printed`: by the moves that the compiler prints for casts of LLVM IR.
+    `printed`: by the moves that the compiler prints for casts of LLVM IR, with this integer type.
     """
     if ratio == 1:
         return (source,)
@@ -40,7 +40,7 @@ def spread(
         moves = unpack_two_single if not at_once else unpack_two_printed if printed else unpack_two_swapped
     else:
         moves = unpack_four_all if at_once else unpack_four_single
-    return moves(sequence, element, (source,))
+    return moves(sequence, printed or f"i{bits}", (source,))
 
 
 def gather(sequence: Sequence, sources: Items[Value], bits: int, target: VliwTarget, *, printed: bool = False) -> Value:
