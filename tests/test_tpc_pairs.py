@@ -161,7 +161,10 @@ def fresh_and_stale(generation: str, producer: Place, consumer: Place, seed: int
     if early is None:
         return False
     if same(early.new, early.read):
-        old = run(generation, Bundle(), second, 1, watched, seed).read
+        try:
+            old = run(generation, Bundle(), second, 1, watched, seed).read
+        except CastsimError:
+            return None
         return None if same(old, early.new) else pytest.fail(f"{generation}: {first} {second} fresh at {expected - 1}")
     told = [found for found in early.findings.all() if found.kind is StaleReadKind.EARLY]
     assert (expected - 1, expected) in [(found.distance, found.needed) for found in told], (generation, first, second)
@@ -173,6 +176,8 @@ def results_and_operands(generation: str) -> tuple[dict[tuple[str, Slot], list[P
     results: dict[tuple[str, Slot], list[Place]] = defaultdict(list)
     operands: dict[tuple[str, Slot], list[Place]] = defaultdict(list)
     for place in places(generation):
+        if place.instruction.type == "i64":  # reads a pair: its value is none of one register
+            continue
         if place.instruction.mnemonic in CONTROL or place.read.endswith(("lfsr", "lfsr_ro", "pc")):
             continue
         (results if place.role == "dest" else operands)[place.read, place.slot].append(place)
