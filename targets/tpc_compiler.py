@@ -17,6 +17,7 @@ from castsim.targets.csv_rows import csv_rows
 from castsim.targets.schema import Status, Table
 
 _CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_matrix.csv"
+_IR_CASTS = "tpc_ir_casts.csv"
 _BETWEEN = {">": True, "~": False}
 
 
@@ -42,8 +43,6 @@ class Decomposition(StrEnum):
     """Unsigned to signed of one width: compare, move the largest number."""
     OFFSET = "offset"
     """Float to unsigned through signed: large numbers are shifted by half the range before and after."""
-    MASK = "mask"
-    """Unsigned to float through signed: the top bit is dropped before."""
     HALVE = "halve"
     """Unsigned to float through signed: large numbers are halved before and doubled after."""
 
@@ -81,6 +80,27 @@ def _counted(text: object) -> object:
     return tuple(tuple(pair.split(":")) for pair in text.split(";")) if isinstance(text, str) else text
 
 
+def _listed(text: object) -> object:
+    """Turn `goya;gaudi` into a tuple, and `any` into an empty one."""
+    if not isinstance(text, str):
+        return text
+    return () if text == "any" else tuple(text.split(";"))
+
+
+def _printed(text: object) -> object:
+    """Turn `and 0xff i32 | f32 csr` into rows of `IrStep`."""
+    return tuple(map(_printed_step, text.split(" | "))) if isinstance(text, str) else text
+
+
+def _printed_step(text: str) -> dict[str, object]:
+    match text.split():
+        case ["and", mask, dst]:
+            return {"dst": dst, "mask": int(mask, 0)}
+        case [dst, word]:
+            return {"dst": dst, "word": word}
+    raise ValueError(f"'{text}' is neither `TYPE ROUNDING` nor `and MASK TYPE`")
+
+
 class ChainRow(Table):
     """A pair that a generation without the instruction does otherwise; `reading` is None where all accounts agree."""
 
@@ -89,6 +109,33 @@ class ChainRow(Table):
     reading: Annotated[ChainReading | None, BeforeValidator(lambda text: None if text == "any" else text)]
     how: Decomposition
     steps: Annotated[tuple[tuple[str, bool], ...], BeforeValidator(_stepped)]
+    status: Status
+    source: Annotated[str, Field(min_length=1)]
+
+
+class IrStep(Table):
+    """An instruction of a cast as the compiler prints it: CONVERT to a type with a rounding word, or AND with a mask.
+
+    `csr` is the word that is not printed: the mode in the rounding register.
+    """
+
+    dst: str
+    word: str | None = None
+    mask: int = 0
+
+
+class IrCastRow(Table):
+    """A cast of LLVM IR that the compiler prints otherwise than as one CONVERT with the unit's usual rounding word.
+
+    `unit` is `scalar` or `vector`; `elements` are the numbers of elements, none: any.
+    """
+
+    unit: str
+    src: str
+    dst: str
+    elements: Annotated[tuple[int, ...], BeforeValidator(_listed)]
+    generations: Annotated[tuple[str, ...], BeforeValidator(_listed)]
+    steps: Annotated[tuple[IrStep, ...], BeforeValidator(_printed)]
     status: Status
     source: Annotated[str, Field(min_length=1)]
 
@@ -117,6 +164,12 @@ class LoweringRow(Table):
 def chains() -> tuple[ChainRow, ...]:
     """Return the pairs that need more than an instruction."""
     return csv_rows(_CHAINS, ChainRow)
+
+
+@cache
+def ir_casts() -> tuple[IrCastRow, ...]:
+    """Return the casts of LLVM IR that the compiler prints in a way of their own."""
+    return csv_rows(_IR_CASTS, IrCastRow)
 
 
 @cache

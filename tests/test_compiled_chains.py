@@ -10,8 +10,9 @@ from castsim.targets import load_target
 from castsim.targets.schema import Status
 from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.compiled_casts.ir_paths import ir_path
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, path_of
-from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
+from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, bits_of
 
 SCALAR_TESTS = {
     # LL tests of llvm/test/CodeGen/TPC/fpcvt and type_convert: instructions that they expect, by generation.
@@ -52,7 +53,10 @@ def test_vectors_go_the_documented_way(case: tuple[str, str, str], types: tuple[
 
 @pytest.mark.parametrize(("case", "types"), SCALAR_TESTS.items())
 def test_scalars_go_the_way_of_the_vendors_tests(case: tuple[str, str, str], types: tuple[str, ...]) -> None:
-    assert path(*case, ChainReading.SCALAR).types == types
+    generation, src, dst = case
+    target = load_target(generation)
+    assert isinstance(target, VliwTarget)
+    assert ir_path(VectorType(src, 1), VectorType(dst, 1), target).types == types
 
 
 def test_no_pair_is_listed_twice() -> None:

@@ -29,7 +29,8 @@ def test_every_pair_of_the_scalar_unit(generation: str) -> None:
     for src, dst in sorted(scalar_pairs(generation)):
         codes = cases.sample(src, dst, points=6, random=2)[::7]
         cast = compile_cast(src, dst, generation, order="scalar")
-        assert len(cast.path.hops) == 1
+        longer = generation in ("gaudi", "gaudib") and (src, dst) == ("i8", "bf16")  # LL test i8_to_bf16
+        assert len(cast.path.hops) == 1 + longer
         assert cast.values(codes).tolist() == oracle.step(codes, src, dst, "RHNE").tolist(), (src, dst)
         assert cast.run(codes[:1]).stale_reads == ()
 

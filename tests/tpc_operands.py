@@ -36,6 +36,8 @@ NAMED = {
 NO_REGISTER = ("imm", "label", "mask", "compare", "V_LANE_ID_32", "V_LANE_ID_16", "V_LANE_ID_8")
 IMPLICIT_SCALARS = ("S27", "S28", "S29", "S30", "S31")
 FLOATS = ("f32", "bf16", "f16", "f8_143", "f8_152")
+PAIRED = ("add", "sub", "mul", "mac", "madd", "lookup_1c", "lookup_2c")
+"""Instructions whose pair form has rows or rules of its own."""
 GROUPS = {"D": "V", "A": "V", "Z": "S"}
 
 
@@ -81,6 +83,8 @@ def described(place: Place) -> Described:
         flags.add("is_f8")
     if isinstance(dest, Register) and dest.file is File.I:
         flags.add("irf_dest")
+    if instruction.switch("x2") == 1 and instruction.mnemonic in PAIRED:
+        flags.add("x2")
     if is_result and place.file == "Z":
         flags.add("two_s_dest")
     into_vector = str(dest).startswith(("V", "D", "A", "Z", "LFSR")) and not str(dest).startswith("AD")
@@ -91,7 +95,7 @@ def described(place: Place) -> Described:
     return {
         "slot": slot, "opcode": opcodes()[slot, mnemonic], "operand": operand,
         "file": "hw" if name else GROUPS.get(place.file, place.file), "flags": frozenset(flags), "type": kind,
-        "dest": dest.index if isinstance(dest, Register) else 0,
+        "dest": dest.index if isinstance(dest, Register) else 0, "acc_fp32": instruction.switch("acc_fp32") == 1,
     }  # fmt: skip
 
 

@@ -204,7 +204,8 @@ _UNPACK_LANE = Switch(
     Style.DECIMAL,
     0,
     numbers=_TO_3,
-    aliases=tuple((f"unpack_lane_{lane}", lane) for lane in range(4)),
+    aliases=tuple((f"{name}_{lane}", lane) for name in ("unpack_lane", "lane") for lane in range(4)),
+    keys=("lane",),
     needs=Feature.UNPACK_LANE,
 )
 _TWO_VECTORS = (operand("dest", "V"), operand("src_a", "V"))
@@ -232,10 +233,10 @@ def _lanes(
 
 
 _SINGLE = (
-    Switch("src", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3),
-    Switch("dst", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3),
-    Switch("wr_lg", Style.HEX, 0, Show.ALWAYS),
-    Switch("wr_ug", Style.HEX, 0, Show.ALWAYS),
+    Switch("src", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3, keys=("src_dual_group", "src_dg")),
+    Switch("dst", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3, keys=("dst_dual_group", "dst_dg")),
+    Switch("wr_lg", Style.HEX, 0, Show.ALWAYS, keys=("wr_lower_group",)),
+    Switch("wr_ug", Style.HEX, 0, Show.ALWAYS, keys=("wr_upper_group",)),
 )
 _SOURCES = tuple(
     Switch(f"{name}{group}", Style.DECIMAL, 0, Show.ALWAYS, numbers=_TO_3)

@@ -126,7 +126,7 @@ class OperandSpec:
 
     `accepts` lists register files (`V`), names of special registers (`LFSR`), `imm`, `mask`, `label`, `compare`, or
     `@role` alone for the register that the dialect provides for a role, which `dialect_role` names. `decimal` prints an
-    immediate as a signed decimal.
+    immediate as a signed decimal. `by_first` takes a pair by its first V register too; the text then names the pair.
     """
 
     role: str
@@ -134,6 +134,7 @@ class OperandSpec:
     limit: int | None = None
     decimal: bool = False
     dialect_role: str | None = None
+    by_first: bool = False
 
 
 class MemoryOperation(Enum):

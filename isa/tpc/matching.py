@@ -6,6 +6,9 @@ of several refusals the one that got furthest is reported, with the alternatives
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import zip_longest
+
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
@@ -13,6 +16,7 @@ from castsim.isa.tpc.forms import SELECTORS, TYPE_ALIASES, TYPES, Form, OperandS
 from castsim.isa.tpc.instructions import available, forms_of
 from castsim.isa.tpc.items import InstructionParts, Setting, WrittenOperand, take_apart
 from castsim.isa.tpc.program import (
+    GROUPED,
     Comparison,
     DimensionMask,
     File,
@@ -114,8 +118,11 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
 def _match_operands(
     form: Form, parts: InstructionParts, dialect: Dialect
 ) -> tuple[tuple[Operand, ...], Predicate | None]:
-    given = parts.operands
     specs = form.operands
+    given = [
+        _named_by_first(item) if spec is not None and spec.by_first else item
+        for spec, item in zip_longest(specs[: len(parts.operands)], parts.operands)
+    ]
     for position, (spec, item) in enumerate(zip(specs, given, strict=False)):
         if item.inverted or not _accepts(spec, item.operand, dialect):
             shown = f"{'!' if item.inverted else ''}{item.word.text}"
@@ -132,6 +139,14 @@ def _match_operands(
     if len(given) == len(specs):
         return found, None
     return found, _match_predicate(form, given[len(specs) :], dialect)
+
+
+def _named_by_first(item: WrittenOperand) -> WrittenOperand:
+    """Return a pair in place of the V register that names it by its first, else the operand as it is."""
+    register = item.operand
+    if isinstance(register, Register) and register.file is File.V and register.index % GROUPED[File.D][1] == 0:
+        return replace(item, operand=Register(File.D, register.index))
+    return item
 
 
 def _match_predicate(form: Form, rest: list[WrittenOperand], dialect: Dialect) -> Predicate | None:

@@ -7,6 +7,7 @@ its forms, of ASO and of the squeezing stores are taken from the stage tables: n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.forms import Form, OperandSpec, Show, Style, Switch, Value, flag, operand
@@ -49,7 +50,7 @@ def _lookup(
     return Form(
         mnemonic,
         (_LOAD,),
-        (operand("dest", dest), _INDICES, table),
+        (replace(operand("dest", dest), by_first=dest == "D" and Feature.TYPED_LOOKUP in lacks), _INDICES, table),
         switches,
         needs=needs,
         lacks=lacks,

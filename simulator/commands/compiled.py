@@ -2,14 +2,17 @@
 number of elements, one register of the narrower side. A VALUE is a decimal, nan, inf or 0x and the bits of SRC. The
 result is what the emitted assembly computes in the machine. --form says what the program says: as (as_T(x), with
 --rounding as_T(x, mode)), implicit (an assignment: promotions only), explicit ((T)x), reinterpret (the same bits),
-ir (an LLVM IR cast; its defined result stands beside). Where the vendor's compiler and document differ, both are
-shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to one, scalar one element in
-scalar registers, where the compiler has shortcuts of its own. --table prints the C-level casts of a generation.
+ir (an LLVM IR cast, in the compiler's own instructions; its defined result stands beside), convert_to
+(convert_T_to_U(x, mode): one instruction, whose order of lanes stays). Where the vendor's compiler and document differ,
+both are shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to one, scalar one
+element in scalar registers, where the compiler has shortcuts of its own. --table prints the C-level casts of a
+generation.
 
 examples:
   castsim compiled f32 u16 40000 70000 -1.5 --target gaudi
   castsim compiled float128 short128 2.5 --target gaudi --rounding SW_RZ
   castsim compiled f32 i32 0.75 2.5 nan --target gaudi --form ir
+  castsim compiled f32 u16 --target greco --form ir --order scalar --emit
   castsim compiled bf16 f32 --target gaudi --emit
   castsim compiled --table --target gaudi
 """
@@ -28,7 +31,7 @@ def declare(parser: ArgumentParser) -> None:
     add("dst", metavar="DST", nargs="?", help="vector type or format of the result")
     add("values", metavar="VALUE", nargs="*", help="number, nan, inf, -inf, or 0x bits")
     add("--target", metavar="T", required=True, help="a TPC generation, or the path of a description")
-    add("--form", metavar="F", default="as", help="as (default), implicit, explicit, reinterpret, ir")
+    add("--form", metavar="F", default="as", help="as (default), implicit, explicit, reinterpret, convert_to, ir")
     add(
         "--rounding",
         metavar="M",

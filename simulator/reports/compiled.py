@@ -30,7 +30,7 @@ def path_document(path: Path) -> Document:
     """Return the hops of a path and how well they are known."""
     return {
         **document(path, "types"),
-        "steps": [document(hop, "src", "dst", "means", "through") for hop in path.hops],
+        "steps": [document(hop, "src", "dst", "means", "through", "word", word="rounding") for hop in path.hops],
         **document(path, "status", "sources"),
     }
 

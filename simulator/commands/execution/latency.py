@@ -10,6 +10,7 @@ from castsim.commands.assembly_files import named_bytes
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import STDIN
+from castsim.isa.spans import SourceText, Span
 from castsim.isa.tpc import Bundle, Slot, parse
 from castsim.isa.tpc.dialect import Dialect
 from castsim.machines.vliw.pairs import PairDistance, Placed, pair_distance
@@ -29,6 +30,16 @@ class _Text:
     text: str
     line: int = 0
     column: int = 0
+
+    @property
+    def in_place(self) -> str:
+        """The text behind as many lines and columns as precede it in its file."""
+        return "\n" * self.line + " " * self.column + self.text
+
+    def error(self, message: str, legal: tuple[str, ...]) -> ReadError:
+        """Return (not raise) the refusal of the text."""
+        span = Span.within(SourceText(self.file, self.in_place), self.line + self.column, len(self.text) or 1)
+        return ReadError(message, span=span, legal=legal)
 
 
 def execute(options: Namespace) -> Outcome:
@@ -71,8 +82,8 @@ def _pairs(options: Namespace) -> Iterator[tuple[_Text, _Text]]:
     for number, line in enumerate(lines):
         first, arrow, second = line.partition(_ARROW)
         if not arrow or _ARROW in second:
-            message = f"{file}:{number + 1}: a line is PRODUCER -> CONSUMER"
-            raise ReadError(message, legal=("one ' -> ' between two instructions",))
+            written = _Text(file, line, number)
+            raise written.error("a line is PRODUCER -> CONSUMER", ("one ' -> ' between two instructions",))
         start = len(first) + _COLUMN
         yield _Text(file, first, number), _Text(file, second, number, start)
 
@@ -92,7 +103,7 @@ class _Reader:
                 found = self._read(written.text, written)
             except CastsimError:
                 # Read again where it stands, so that the error says so.
-                found = self._read("\n" * written.line + " " * written.column + written.text, written)
+                found = self._read(written.in_place, written)
             self._known[written.text] = found
         return found
 
@@ -107,8 +118,5 @@ class _Reader:
         ]
         if len(items) != 1 or len(placed) != 1:
             message = f"'{written.text.strip()[:60]}' is not one instruction"
-            raise ReadError(
-                f"{written.file}:{written.line + 1}:{written.column + 1}: {message}",
-                legal=("one instruction", "four slots of which three are nop"),
-            )
+            raise written.error(message, ("one instruction", "four slots of which three are nop"))
         return placed[0]

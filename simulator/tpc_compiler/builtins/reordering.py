@@ -31,9 +31,18 @@ def move_one(sequence: Sequence, result: Value, source: Value, place: tuple[int,
     sequence.vpu(f"mov_dg {switches}", result, source, mask)
 
 
-def move_all(sequence: Sequence, result: Value, source: Value, moves: Mapping[int, tuple[int, int]]) -> None:
-    """MOV_DG of all dual groups: `moves` maps destinations to source and enabled groups; others keep what they hold."""
-    chosen = [moves.get(dual, (0, 0)) for dual in _DUAL_GROUPS]
+def move_all(
+    sequence: Sequence,
+    result: Value,
+    source: Value,
+    moves: Mapping[int, tuple[int, int]],
+    unused: Mapping[int, int] | None = None,
+) -> None:
+    """MOV_DG of all dual groups: `moves` maps destinations to source and enabled groups; others keep what they hold.
+
+    `unused` are the sources that the text names for those others, 0 if it says nothing.
+    """
+    chosen = [moves.get(dual, ((unused or {}).get(dual, 0), 0)) for dual in _DUAL_GROUPS]
     switches = [f"sdg{dual}={source_dual}" for dual, (source_dual, _) in enumerate(chosen)]
     switches += [f"weg{dual}={enabled}" for dual, (_, enabled) in enumerate(chosen)]
     sequence.vpu(f"mov_dg.all {' '.join(switches)}", result, source, _EVERY_BYTE)
@@ -47,9 +56,11 @@ def _packed(sequence: Sequence, element: str, source: Value, stride: int) -> Val
     return found
 
 
-def _unpacked(sequence: Sequence, element: str, source: Value, stride: int, part: int) -> Value:
-    """Spread part `part` of each DG, 64 / stride bytes, over the DG; zeroes between the elements."""
-    found = sequence.zeroed()
+def _unpacked(
+    sequence: Sequence, element: str, source: Value, stride: int, part: int, zeroes: str | None = None
+) -> Value:
+    """Spread part `part` of each DG, 64 / stride bytes, over the DG; zeroes between the elements, of type `zeroes`."""
+    found = sequence.broadcast(0, zeroes) if zeroes else sequence.zeroed()
     group, half = (part, 0) if stride == _GROUPS else divmod(part, stride // _GROUPS)
     switches = f"source_group={group} element_stride={stride} group_half={half}"
     sequence.vpu(f"unpack.{element} {switches}", found, source)
@@ -77,6 +88,17 @@ def pack_two_all(sequence: Sequence, element: str, sources: Values) -> Values:
         packed = _packed(sequence, element, source, 2)
         for odd, enabled in ((0, _LOWER), (1, _UPPER)):
             move_all(sequence, result, packed, {2 * register + k: (2 * k + odd, enabled) for k in (0, 1)})
+    return (result,)
+
+
+def pack_two_printed(sequence: Sequence, element: str, sources: Values) -> Values:
+    """As `pack_two_all`, with the moves that the compiler prints: group 0 of the first register already lies right."""
+    first, second = (_packed(sequence, element, source, 2) for source in sources)
+    result = sequence.copy(first)
+    move_all(sequence, result, first, {0: (1, _UPPER), 1: (2, _LOWER)}, {2: 3, 3: 0})
+    move_one(sequence, result, first, (3, 1), _UPPER, _EVERY_BYTE)
+    move_all(sequence, result, second, {2: (0, _LOWER), 3: (2, _LOWER)}, {0: 1, 1: 3})
+    move_all(sequence, result, second, {2: (1, _UPPER), 3: (3, _UPPER)}, {0: 0, 1: 2})
     return (result,)
 
 
@@ -128,6 +150,17 @@ def unpack_two_swapped(sequence: Sequence, element: str, sources: Values) -> Val
     move_all(sequence, arranged, source, {0: (0, _LOWER), 2: (1, _LOWER), 1: (2, _UPPER), 3: (3, _UPPER)})
     move_all(sequence, arranged, swapped, {1: (0, _LOWER), 3: (1, _LOWER), 0: (2, _UPPER), 2: (3, _UPPER)})
     return tuple(_unpacked(sequence, element, arranged, 2, group) for group in (0, 1))
+
+
+def unpack_two_printed(sequence: Sequence, element: str, sources: Values) -> Values:
+    """As `unpack_two_swapped`, with the moves that the compiler prints: the first brings whole dual groups."""
+    (source,) = sources
+    swapped, arranged = sequence.vector(), sequence.vector()
+    sequence.vpu("mov_g g_en=0b11 dg_en=0b1111", swapped, source, _EVERY_BYTE)
+    move_all(sequence, arranged, source, {0: (0, _BOTH), 1: (2, _UPPER), 2: (1, _LOWER), 3: (3, _BOTH)})
+    move_all(sequence, arranged, swapped, {0: (2, _UPPER), 1: (0, _LOWER), 2: (3, _UPPER), 3: (1, _LOWER)})
+    signed = element.replace("u", "i")
+    return tuple(_unpacked(sequence, element, arranged, 2, group, zeroes=signed) for group in (0, 1))
 
 
 def unpack_four_single(sequence: Sequence, element: str, sources: Values) -> Values:

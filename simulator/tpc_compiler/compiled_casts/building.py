@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
+from castsim.isa.tpc.dialect import Feature
 from castsim.numerics import encode_value
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.compiled_casts.hops import (
@@ -19,6 +20,7 @@ from castsim.tpc_compiler.compiled_casts.hops import (
     prefers_all_lanes,
     shifted,
     whole,
+    widthwise,
 )
 from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop
@@ -48,8 +50,17 @@ class Order(StrEnum):
     """One element, in scalar registers; the program leaves it in every element of a vector."""
 
 
-def build(path: Path, src: VectorType, dst: VectorType, order: Order, mode: ModeOf, target: VliwTarget) -> Sequence:
-    """Return the instructions of a cast.
+def build(
+    path: Path,
+    src: VectorType,
+    dst: VectorType,
+    order: Order,
+    mode: ModeOf,
+    target: VliwTarget,
+    *,
+    printed: bool = False,
+) -> Sequence:
+    """Return the instructions of a cast; `printed`: in the forms that the compiler prints for casts of LLVM IR.
 
     Raises:
         IllegalError: vectors that fill no registers, an order that the path cannot give.
@@ -58,10 +69,12 @@ def build(path: Path, src: VectorType, dst: VectorType, order: Order, mode: Mode
     sequence = Sequence()
     if order is Order.LANE:
         outputs = _lane(sequence, path, counts, mode, target)
+    elif printed and _is_widthwise(path, counts[0], target):
+        outputs = _in_group(sequence, path, counts[0], mode)
     elif order is Order.SWIZZLE:
         outputs = _swizzled(sequence, path, counts, mode, target)
     else:
-        outputs = _linear(sequence, path, counts, mode, target)
+        outputs = _linear(sequence, path, counts, mode, target, printed=printed)
     sequence.output(RESULT, path.dst, *outputs)
     return sequence
 
@@ -99,8 +112,30 @@ def build_kept(src: VectorType, dst: VectorType, target: VliwTarget) -> Sequence
     return sequence
 
 
+def _is_widthwise(path: Path, count: int, target: VliwTarget) -> bool:
+    """Whether every hop is a CONVERT between types of one width, and the registers of the vector are one group."""
+    if _multiple(path, count):
+        return False
+    one_width = all(hop.means is HopMethod.CONVERT and bits_of(hop.src) == bits_of(hop.dst) for hop in path.hops)
+    return one_width and count in (1, *_GROUPS) and target.features.has[Feature.LANE_CHOICE]
+
+
+def _in_group(sequence: Sequence, path: Path, count: int, mode: ModeOf) -> tuple[Value, ...]:
+    """Convert all registers of a vector at once."""
+    (value,) = sequence.input(SOURCE, path.src, count, count)
+    for hop in path.hops:
+        value = widthwise(sequence, hop, value, mode(hop))
+    return value.parts
+
+
 def _linear(
-    sequence: Sequence, path: Path, counts: tuple[int, int], mode: ModeOf, target: VliwTarget
+    sequence: Sequence,
+    path: Path,
+    counts: tuple[int, int],
+    mode: ModeOf,
+    target: VliwTarget,
+    *,
+    printed: bool,
 ) -> tuple[Value, ...]:
     """Spread into wide slots, convert in them, gather."""
     multiple = _multiple(path, counts[0])
@@ -108,17 +143,21 @@ def _linear(
         groups = sequence.input(SOURCE, path.src, counts[0], multiple)
         return tuple(multiplied(sequence, path.hops[0], group, mode(path.hops[0])) for group in groups)
     up, down = (path.widest // bits_of(element) for element in (path.src, path.dst))
+    element = None if not printed else f"i{bits_of(path.src)}" if is_float(path.src) else path.src
     slots: list[Value] = []
     outputs: list[Value] = []
     for register in sequence.input(SOURCE, path.src, counts[0]):
-        for slot in spread(sequence, register, bits_of(path.src), up, target):
+        for slot in spread(sequence, register, bits_of(path.src), up, target, printed=element):
             value, zeroed = slot, up > 1
             for hop in path.hops:
-                value = in_lane(sequence, hop, value, mode(hop), zeroed=zeroed, into=None)
+                if printed and bits_of(hop.src) < bits_of(hop.dst) and prefers_all_lanes(hop, target):
+                    value = whole(sequence, hop, (value,), mode(hop))[0]
+                else:
+                    value = in_lane(sequence, hop, value, mode(hop), zeroed=zeroed, into=None)
                 zeroed = zeroed and hop.means in (HopMethod.KEEP, HopMethod.EXTEND)
             slots.append(value)
             if len(slots) == down:
-                outputs.append(gather(sequence, slots, bits_of(path.dst), target))
+                outputs.append(gather(sequence, slots, bits_of(path.dst), target, printed=printed))
                 slots = []
     return tuple(outputs)
 

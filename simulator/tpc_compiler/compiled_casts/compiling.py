@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path as File
@@ -26,6 +26,7 @@ from castsim.targets.schema import Status
 from castsim.targets.tpc_compiler import ChainReading, LoweringKind, lowering_matrix
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.compiled_casts.building import RESULT, SOURCE, Order, build, build_bool, build_kept
+from castsim.tpc_compiler.compiled_casts.ir_paths import ir_path
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop, path_of
 from castsim.tpc_compiler.compiled_casts.scalars import build_scalar
 from castsim.tpc_compiler.compiled_casts.vector_types import (
@@ -61,6 +62,8 @@ class SourceForm(StrEnum):
     """`(T)x`."""
     REINTERPRET = "reinterpret"
     """`reinterpret_cast<T>(x)`: the same bits."""
+    CONVERT_TO = "convert_to"
+    """`convert_T_to_U(x, mode)`: the one instruction of a pair, without a change of the lanes' order."""
     IR = "ir"
     """A cast instruction of LLVM IR."""
 
@@ -93,7 +96,8 @@ class CompiledCast:
         elif self.src.element == "i1":
             sequence = build_bool(self.dst.element, registers_of(self.dst, self.target))
         else:
-            sequence = build(self.path, self.src, self.dst, self.order, self._mode_of, self.target)
+            printed = self.form in (SourceForm.IR, SourceForm.CONVERT_TO)
+            sequence = build(self.path, self.src, self.dst, self.order, self._mode_of, self.target, printed=printed)
         return schedule(sequence, self.target)
 
     def run(self, codes: Codes, *, checked: bool = True) -> KernelResult:
@@ -123,9 +127,7 @@ class CompiledCast:
         return self.run(codes, checked=False).outputs[RESULT].reshape(-1)[:count]
 
     def _mode_of(self, hop: PathHop) -> str:
-        if self.form is SourceForm.IR and not hop.takes_mode and bits_of(hop.dst) > bits_of(hop.src):
-            return _FROM_REGISTER
-        return self.mode or _DEFAULT_MODE
+        return hop.word or self.mode or _DEFAULT_MODE
 
 
 def compile_cast(
@@ -147,7 +149,7 @@ def compile_cast(
         form: what the program says; `SourceForm`.
         rounding: mode of `as_T(x, mode)`, as `SW_RZ` or `rz`; None: to nearest even.
         reading: whose account of a chain, where the vendor's compiler and document differ; `ChainReading`.
-        order: of the elements in the result; `Order`.
+        order: of the elements in the result; `Order`. `convert_to` leaves them as its instruction does.
 
     Raises:
         ReadError: an unknown type, form, mode, reading or order.
@@ -156,6 +158,8 @@ def compile_cast(
     chosen = tpc_target(target)
     wanted, account = _word("form", SourceForm, form), _word("reading", ChainReading, reading)
     arrangement = _word("order", Order, order)
+    if wanted is SourceForm.CONVERT_TO and arrangement is Order.LINEAR:
+        arrangement = Order.SWIZZLE
     _check_reading(account, arrangement)
     source, result = vector_type(src), vector_type(dst)
     if wanted is SourceForm.REINTERPRET:
@@ -193,11 +197,39 @@ def prepared(
             raise IllegalError("no source tells how a scalar predicate is cast", legal=("a vector order",))
         registers_of(dst, target)
     else:
-        path = path_of(src.element, dst.element, target, ChainReading.SCALAR if order is Order.SCALAR else reading)
+        path = _path(src, dst, target, form, reading, rounding, order)
         for kind in (src, dst) if order is not Order.SCALAR else ():
             registers_of(kind, target)
     mode = _mode(path, form, rounding, target)
     return CompiledCast(target, src, dst, form, reading, order, path, mode, lowering_kind(src, dst, target))
+
+
+def _path(
+    src: VectorType,
+    dst: VectorType,
+    target: VliwTarget,
+    form: SourceForm,
+    reading: ChainReading,
+    rounding: str | None,
+    order: Order,
+) -> Path:
+    """Return the path of a cast; scalars go the way of LLVM IR in every form, a mode that is given overrides words.
+
+    Raises:
+        IllegalError: as `ir_path` and `path_of`; `convert_to` of a pair without an instruction.
+    """
+    if form is SourceForm.CONVERT_TO:
+        found = path_of(src.element, dst.element, target, reading)
+        if len(found.hops) != 1 or found.hops[0].means not in (HopMethod.CONVERT, HopMethod.NARROW):
+            raise IllegalError(
+                f"{target.name} has no instruction {src.element} -> {dst.element}, and convert_to is one",
+                legal=("--form as", "ir"),
+            )
+        return found
+    if form is not SourceForm.IR and order is not Order.SCALAR:
+        return path_of(src.element, dst.element, target, reading)
+    found = ir_path(src, dst, target)
+    return found if rounding is None else replace(found, hops=tuple(replace(hop, word=None) for hop in found.hops))
 
 
 def kept(src: VectorType, dst: VectorType, target: VliwTarget, form: SourceForm) -> CompiledCast:
@@ -306,14 +338,16 @@ def _mode(path: Path, form: SourceForm, asked: str | None, target: VliwTarget) -
     """
     modes = path.modes(target)
     if asked is None:
-        return _DEFAULT_MODE if modes else None
+        words = {hop.word or _DEFAULT_MODE for hop in path.hops if hop.takes_mode}
+        return None if not modes else _FROM_REGISTER if _FROM_REGISTER in words else _DEFAULT_MODE
     word = asked.strip().lower().removeprefix(_PREFIX)
     word = _ALIASES.get(word, word)
     if word not in _WORDS:
         raise ReadError(f"unknown rounding mode '{asked}'", legal=_spelled(_WORDS))
-    if form is not SourceForm.AS:
+    if form not in (SourceForm.AS, SourceForm.CONVERT_TO):
         raise IllegalError(
-            f"{form} conversions round to nearest even; a mode is given to as_T(x, mode)", legal=("--form as",)
+            f"{form} conversions round to nearest even; a mode is given to as_T(x, mode) and to convert_to",
+            legal=("--form as", SourceForm.CONVERT_TO.value),
         )
     if not modes:
         raise IllegalError(

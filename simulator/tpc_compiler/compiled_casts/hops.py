@@ -13,6 +13,7 @@ from castsim.tpc_compiler.compiled_casts.vector_types import bits_of, is_float
 from castsim.tpc_compiler.emission import Sequence, Value
 
 _ALL = "all_lanes"
+_FROM_REGISTER = "csr"
 _TOP = 1 << 31
 _GROUPS = {2: File.D, 4: File.A}
 
@@ -20,6 +21,11 @@ _GROUPS = {2: File.D, 4: File.A}
 def largest(element: str) -> int:
     """Return the largest number of a signed integer type."""
     return (1 << (bits_of(element) - 1)) - 1
+
+
+def rounded(mode: str) -> str:
+    """Return the rounding word of CONVERT as it is printed: the mode of the register is none."""
+    return "" if mode == _FROM_REGISTER else f" {mode}"
 
 
 def in_lane(sequence: Sequence, hop: PathHop, source: Value, mode: str, *, zeroed: bool, into: Value | None) -> Value:
@@ -34,6 +40,8 @@ def in_lane(sequence: Sequence, hop: PathHop, source: Value, mode: str, *, zeroe
     result = sequence.vector() if into is None else into
     if hop.means in (HopMethod.CONVERT, HopMethod.NARROW):
         _convert(sequence, hop, result, source, mode, lane=0)
+    elif hop.means is HopMethod.AND:
+        sequence.vpu(f"and.u{bits_of(hop.dst)}", result, source, hop.mask)
     elif hop.means is HopMethod.EXTEND:
         sequence.vpu(f"and.u{bits_of(hop.dst)}", result, source, (1 << bits_of(hop.src)) - 1)
     elif hop.means is HopMethod.CLAMP:
@@ -73,7 +81,18 @@ def is_whole_group(parts: tuple[Value, ...]) -> bool:
 def multiplied(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
     """Append one instruction that converts a pair (x2) or quad (x4) of registers to elements of the same width."""
     result = sequence.vector(source.size)
-    head = f"convert.{hop.src} x{source.size} target_type={TARGET_SPELLINGS[hop.dst]} {mode}"
+    head = f"convert.{hop.src} x{source.size} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}"
+    sequence.vpu(head, result, source)
+    return result
+
+
+def widthwise(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
+    """Append a hop between types of one width on all registers of a group, with the word all_lanes.
+
+    The compiler prints so from Greco on; the word has no effect (docs/reference/tpc.md 2.7).
+    """
+    result = sequence.vector(source.size)
+    head = f"convert.{hop.src} {_ALL} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}"
     sequence.vpu(head, result, source)
     return result
 
@@ -127,7 +146,9 @@ def _convert(sequence: Sequence, hop: PathHop, result: Value, source: Value, mod
     same = bits_of(hop.src) == bits_of(hop.dst)
     chosen = "" if same else f" {_ALL}" if lane is None else f" lane_sel={lane}" if lane else ""
     if hop.means is HopMethod.CONVERT:
-        sequence.vpu(f"convert.{hop.src}{chosen} target_type={TARGET_SPELLINGS[hop.dst]} {mode}", result, source)
+        sequence.vpu(
+            f"convert.{hop.src}{chosen} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, source
+        )
         return
     assert isinstance(hop.row, IntegerConvertRow)
     width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == max(map(bits_of, ("i32", "u32"))) else ""
@@ -149,8 +170,8 @@ def _offset(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode
     mask, lowered, signed = sequence.mask(), sequence.copy(source), sequence.vector()
     sequence.vpu(f"cmp_geq.{hop.src}", mask, source, power)
     sequence.vpu(f"sub.{hop.src}", lowered, source, power, where=mask)
-    sequence.vpu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.through]} {mode}", signed, lowered)
-    sequence.vpu(f"convert.{hop.through} target_type={TARGET_SPELLINGS[hop.dst]} {mode}", result, signed)
+    sequence.vpu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.through]}{rounded(mode)}", signed, lowered)
+    sequence.vpu(f"convert.{hop.through} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, signed)
     sequence.vpu(f"add.{hop.dst} st", result, result, _TOP, where=mask)
 
 
@@ -160,7 +181,7 @@ def _halve(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode:
     mask, halved = sequence.mask(), sequence.copy(source)
     sequence.vpu(f"cmp_grt.{hop.src}", mask, source, largest(hop.through))
     sequence.vpu(f"shr.{hop.src}", halved, source, 1, where=mask)
-    sequence.vpu(f"convert.{hop.through} target_type={TARGET_SPELLINGS[hop.dst]} {mode}", result, halved)
+    sequence.vpu(f"convert.{hop.through} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, halved)
     sequence.vpu(f"mul.{hop.dst}", result, result, _float_code(2, hop.dst), where=mask)
 
 

@@ -29,7 +29,7 @@ class HopMethod(StrEnum):
     CLAMP = "clamp"
     OFFSET = "CONVERT with offset"
     HALVE = "CONVERT with halving"
-    MASK = "CONVERT without the top bit"
+    AND = "AND"
     KEEP = "same bits"
 
 
@@ -37,7 +37,9 @@ class HopMethod(StrEnum):
 class PathHop:
     """One link of a path. `row` is the instruction's row in the target's tables; `through` the signed middle type.
 
-    `shift` and `integer_rounding` are those of CONVERT_INT; the compiler's casts shift by nothing.
+    `shift` and `integer_rounding` are those of CONVERT_INT; the compiler's casts shift by nothing. `word` is the
+    rounding of a CONVERT where the compiler has one for this pair, whatever the program says; `mask` the other operand
+    of AND.
     """
 
     means: HopMethod
@@ -47,11 +49,13 @@ class PathHop:
     through: str | None = None
     shift: int = 0
     integer_rounding: str = "rhne"
+    word: str | None = None
+    mask: int = 0
 
     @property
     def takes_mode(self) -> bool:
         """Whether a rounding mode has a meaning here: in conversions from or to floats."""
-        return self.means in (HopMethod.CONVERT, HopMethod.OFFSET, HopMethod.HALVE, HopMethod.MASK) and (
+        return self.means in (HopMethod.CONVERT, HopMethod.OFFSET, HopMethod.HALVE) and (
             is_float(self.src) or is_float(self.dst)
         )
 
@@ -167,7 +171,6 @@ _MEANS = {
     Decomposition.CLAMP: HopMethod.CLAMP,
     Decomposition.OFFSET: HopMethod.OFFSET,
     Decomposition.HALVE: HopMethod.HALVE,
-    Decomposition.MASK: HopMethod.MASK,
 }
 
 

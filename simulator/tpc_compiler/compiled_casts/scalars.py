@@ -9,7 +9,7 @@ from castsim.isa.tpc import Slot
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.targets.vliw import IntegerConvertRow
 from castsim.tpc_compiler.compiled_casts.building import RESULT, SOURCE
-from castsim.tpc_compiler.compiled_casts.hops import largest
+from castsim.tpc_compiler.compiled_casts.hops import largest, rounded
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
 from castsim.tpc_compiler.emission import Sequence, Value
@@ -38,20 +38,17 @@ def _hop(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
         return source
     result = sequence.register()
     if hop.means is HopMethod.CONVERT:
-        sequence.spu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.dst]} {mode}", result, source)
+        sequence.spu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, source)
     elif hop.means is HopMethod.NARROW:
         assert isinstance(hop.row, IntegerConvertRow)
         width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == _WIDTH else ""
         sequence.spu(f"{hop.row.mnemonic} {hop.integer_rounding}{width}", result, source, hop.shift)
     elif hop.means is HopMethod.EXTEND:
-        sequence.spu("and.u32", result, source, (1 << bits_of(hop.src)) - 1)
+        sequence.spu("and.i32", result, source, (1 << bits_of(hop.src)) - 1)
+    elif hop.means is HopMethod.AND:
+        sequence.spu("and.i32", result, source, hop.mask)
     elif hop.means is HopMethod.CLAMP:
         sequence.spu(f"min.{hop.src}", result, source, largest(hop.dst))
-    elif hop.means is HopMethod.MASK:
-        assert hop.through is not None
-        masked = sequence.register()
-        sequence.spu("and.u32", masked, source, largest(hop.through))
-        sequence.spu(f"convert.{hop.through} target_type={TARGET_SPELLINGS[hop.dst]} {mode}", result, masked)
     else:
         raise IllegalError(f"{hop} has no scalar form that any source tells", legal=("a vector order",))
     return result
