@@ -22,6 +22,7 @@ from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.running.racing import races_of
 from castsim.targets import Target
 
 MICRO_ARCHITECTURE = "a5"
@@ -44,6 +45,8 @@ class MicroProgram:
     warnings: Warnings
     text: str
     units: VectorUnits
+    as_written: bool = False
+    """Whether nothing waits that the program does not make wait, even if it has no flags."""
 
     def __repr__(self) -> str:
         return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
@@ -82,14 +85,20 @@ class MicroProgram:
         return
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
-        """Walk the program for what it uses, then with values."""
+        """Walk the program for what it uses, look for races, then walk it with values.
+
+        Raises:
+            RaceError, EngineError: there are races, and they stop the run.
+        """
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
-        recorder = self.units.recorder()
+        recorder = self.units.recorder(as_written=self.as_written)
         walked = self._walk(recorder, how)
+        # What is read and nothing wrote is followed byte by byte with the values.
+        races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)
         if not how.values:
-            return Issued(self._loaded(walked, recorder))
+            return Issued(self._loaded(walked, recorder), races=races)
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
@@ -98,7 +107,7 @@ class MicroProgram:
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
-        return Issued(self._loaded(done, recorder, _undefined(memory)), outputs)
+        return Issued(self._loaded(done, recorder, _undefined(memory)), outputs, races=races)
 
     def _walk(self, unit: VectorUnit, how: Treatment, memory: MicroMemory | None = None) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes
@@ -120,6 +129,8 @@ def micro_program(
     target: Target,
     scalars: Mapping[str, int | float],
     parsed: pto.Program,
+    *,
+    as_written: bool = False,
 ) -> MicroProgram:
     """Return a function of vector instructions, ready to run.
 
@@ -136,7 +147,7 @@ def micro_program(
         units = vector_units_of(target)
     except IllegalError as error:
         raise error.at(function.span) from None
-    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units)
+    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units, as_written)
 
 
 def _undefined(memory: MicroMemory) -> Warnings:

@@ -75,6 +75,10 @@ class VectorUnit(Protocol):
         """Hear of a flag, with its event, or of a barrier."""
         ...
 
+    def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
+        """Hear of a pipe that takes the buffer of a number, or releases it."""
+        ...
+
 
 class Recording(VectorUnit, Protocol):
     """A unit that records what the machine issues."""
@@ -87,6 +91,11 @@ class Recording(VectorUnit, Protocol):
     @property
     def untimed(self) -> str:
         """Why that has no cycles; the empty text if it has."""
+        ...
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the tree lacks something that a pipe does."""
         ...
 
     @property
@@ -119,6 +128,9 @@ class Followed:
         """Do nothing."""
 
     def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
+        """Do nothing."""
+
+    def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
         """Do nothing."""
 
 

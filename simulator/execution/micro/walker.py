@@ -22,13 +22,15 @@ from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.structure import bare
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.attributes import PIPES
 from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS
 from castsim.isa.pto.micro.scopes import SCOPES
 from castsim.isa.warning_text import WarningText
 
 _TRANSFERS = frozenset((*BURSTS, *COPIES))
-_NO_EFFECT = frozenset(("get_buf", "rls_buf", "dsb"))
+_NO_EFFECT = frozenset(("dsb",))
 """Synchronisation that the order of a program already keeps here."""
+_HOLDS = frozenset(("get_buf", "rls_buf"))
 
 
 @dataclass(slots=True)
@@ -130,6 +132,8 @@ class MicroWalker:
             self._copies.pad = self._pattern(node.operands[0], node.operand_types[0])
         elif name in ("get_ctrl", "set_ctrl", "sbitset0", "sbitset1"):
             self._control(node)
+        elif name in _HOLDS:
+            self._hold(node)
         elif name not in _NO_EFFECT:
             self._vector(node)
 
@@ -257,6 +261,12 @@ class MicroWalker:
         self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
         if isinstance(node, pto.WaitFlag):
             self._waits[flag] = node.span
+
+    def _hold(self, node: pto.MicroOperation) -> None:
+        pipe, word = node.word("pipe"), node.word("id")
+        assert pipe is not None
+        number = self._number(node.operands[0]) if word is None else int(word)
+        self.unit.hold(node, bare(PIPES[pipe]), number, release=node.mnemonic == "rls_buf")
 
     # ------------------------------------------------------------------------------------------------------ values
 

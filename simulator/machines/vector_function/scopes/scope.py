@@ -47,12 +47,17 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at."""
+    """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at.
+
+    `rows` are count, distance and length of the stretches that an access touches whose operands say so; None: the
+    `size` of the instruction.
+    """
 
     instruction: Instruction
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     address: int = 0
+    rows: tuple[int, int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +81,8 @@ class Scope:
     """One launch. Built in program order: `begin_loop`, then for each trip its instructions and `end_trip`."""
 
     body: list[Item] = field(default_factory=list)
+    leading: dict[int, int] = field(default_factory=dict)
+    """Of masks, by their numbers, how many of the leading bits may be set; a register is none of them."""
     _open: list[tuple[Loop, int]] = field(default_factory=list)
     _registers: int = 0
 
@@ -85,11 +92,16 @@ class Scope:
         return self._registers - 1
 
     def issue(
-        self, instruction: Instruction, reads: Sequence[int] = (), results: int = 0, address: int = 0
+        self,
+        instruction: Instruction,
+        reads: Sequence[int] = (),
+        results: int = 0,
+        address: int = 0,
+        rows: tuple[int, int, int] | None = None,
     ) -> tuple[int, ...]:
         """Add an executed instruction with so many results; return their numbers."""
         writes = tuple(self.register() for _ in range(results))
-        self._here().append(Issue(instruction, tuple(reads), writes, address))
+        self._here().append(Issue(instruction, tuple(reads), writes, address, rows))
         return writes
 
     def begin_loop(self, trips: int, line: int = 0) -> None:
