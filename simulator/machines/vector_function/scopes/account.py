@@ -23,12 +23,19 @@ class Span:
 class LineUse:
     """What a line of a launch did: how often it was executed, how long its executions waited from their dispatch on.
 
-    `waits` are ticks by cause and by the line that was waited for (0: none); executions wait beside each other, so that
-    these overlap.
+    `texts` are what reports call its instructions. `waits` are ticks by cause and by the line that was waited for (0:
+    none); executions wait beside each other, so that these overlap.
     """
 
     executions: int = 0
     waits: dict[tuple[Cause, int], int] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+    def execute(self, text: str) -> None:
+        """Count an execution."""
+        self.executions += 1
+        if text not in self.texts:
+            self.texts.append(text)
 
     def wait(self, cause: Cause, behind: int, ticks: int) -> None:
         """Add ticks of waiting."""

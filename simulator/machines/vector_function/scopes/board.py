@@ -5,6 +5,7 @@ Source of the rules: docs/reference/micro.md 6.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from, ticks
@@ -72,6 +73,8 @@ class Board:
         self._arrival = 0
         self._through: int | None = 0
         self.held = Store()
+        self.holding: Sequence[tuple[int, int]] = ()
+        """Lines that keep the front end in this trip anyway, and until when."""
         self.completed = 0
         self._readers = readers
         self._values: dict[int, Value] = {}
@@ -93,8 +96,7 @@ class Board:
     def step(self, issue: Issue) -> None:
         """Dispatch an instruction and place it."""
         kind = issue.instruction.kind
-        if kind is not Kind.SELECT:
-            self.account.uses[issue.instruction.line].executions += 1
+        self.account.uses[issue.instruction.line].execute(issue.instruction.text or issue.instruction.mnemonic)
         if kind is Kind.BARRIER:
             self._order(issue.instruction.word)
         elif kind is Kind.PREDICATE:
@@ -122,7 +124,8 @@ class Board:
         if account.now != self._cycle:
             self._arrive()
         if self._sent == self._per_cycle:
-            account.spend(Cause.BUSY, account.now + TICKS, instruction.line)
+            line = next((line for line, until in self.holding if account.now < until), instruction.line)
+            account.spend(Cause.BUSY, account.now + TICKS, line)
             self.used.add("timing.micro.dispatch")
             self._arrive()
         gates = [("timing.micro.registers", self._registers.gate)] if self._takes_register(issue) else []

@@ -107,7 +107,8 @@ class Recorder:
     def branch(self, node: pto.Operation) -> None:
         """Note a scalar select or a branch inside of a vecscope."""
         if self._scope is not None:
-            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line))
+            text = "scf.if" if isinstance(node, pto.If) else "arith.select"
+            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line, text=text))
 
     def execute(self, issue: Issue) -> tuple[Value, ...]:
         """Record an instruction; its results are numbered."""

@@ -31,7 +31,7 @@ class Instruction:
 
     `word` is the distribution of a load or store, and what a barrier orders (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers.
+    `masks`: its results are masks, not registers. `text` is what reports call it.
     """
 
     mnemonic: str
@@ -43,6 +43,7 @@ class Instruction:
     unpacks: bool = False
     masks: bool = False
     line: int = 0
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

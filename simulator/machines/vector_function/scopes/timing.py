@@ -15,7 +15,7 @@ from castsim.machines.vector_function.scopes.account import Account, ScopeTiming
 from castsim.machines.vector_function.scopes.board import Board
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, issues
-from castsim.machines.vector_function.scopes.work import TripWork
+from castsim.machines.vector_function.scopes.work import Part, TripWork
 from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
 from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -165,14 +165,17 @@ class _FrontEnd:
         if branches:
             self._branch(branches)
         begun = account.now
-        hold, parts = 0, ()
+        hold = 0
+        parts: Sequence[Part] = ()
         if repeats or self._repeats:
             board.begin_trip()
             work = TripWork(trip, self._facts)
             hold, parts = work.hold, work.parts()
+        board.holding = [(line, begun + until) for line, until in parts]
         if branches:  # its stores leave behind the branch
             board.released = begun + hold + branch_rest(self._facts.function.branch, hold)
         self._walk(trip)
+        board.holding = ()
         for line, until in parts:
             account.spend(Cause.BUSY, begun + min(until, busy_of_hold(hold)), line)
             account.spend(Cause.INITIATION_INTERVAL, begun + until, line)
