@@ -10,12 +10,14 @@ import numpy as np
 from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.micro import MicroMemory, Walked, walk_function
+from castsim.execution.micro.elements import Elements
 from castsim.execution.micro.executed import argument_format
-from castsim.execution.micro.unit import Recording, VectorUnit
+from castsim.execution.micro.unit import PathOnly, Recording, VectorUnit
 from castsim.execution.walk import ArgumentUse, Executed
+from castsim.execution.walk.structure import reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
@@ -32,6 +34,10 @@ MICRO_ARCHITECTURE = "a5"
 def is_micro(function: pto.Function) -> bool:
     """Whether a function is one of vector instructions."""
     return next(micro_operations(function.body or ()), None) is not None
+
+
+_ROUNDS = 8
+"""Walks after which sizes that rest on elements are given up."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,27 +99,65 @@ class MicroProgram:
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
+        found = self._elements(inputs, how)
         recorder = self.units.recorder(as_written=self.as_written)
-        walked = self._walk(recorder, how)
+        walked = self._walk(recorder, how, Elements(found.read))
         # What is read and nothing wrote is followed byte by byte with the values.
         races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)
         if not how.values:
-            return Issued(self._loaded(walked, recorder), races=races)
+            return Issued(self._loaded(walked, recorder, _defaults(found, inputs)), races=races)
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
-        buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
-        memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
-        done = self._walk(self.units.unit(memory), how, memory)
+        done, memory = self._values(walked, inputs, how, Elements())
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
         return Issued(self._loaded(done, recorder, _undefined(memory)), outputs, races=races)
 
-    def _walk(self, unit: VectorUnit, how: Treatment, memory: MicroMemory | None = None) -> Walked:
+    def _elements(self, inputs: Inputs, how: Treatment) -> Elements:
+        """Return what the scalar unit reads: nothing where the program has no such instruction.
+
+        Values are computed for it, also where the run computes none, with the sizes of arguments that the elements
+        known so far ask for; until these find no others.
+
+        Raises:
+            ReadError: there is no end of it.
+        """
+        found = Elements()
+        if not reads_memory(self.function.body or ()):
+            return found
+        for _ in range(_ROUNDS):
+            walked = self._walk(PathOnly(), how, Elements(found.read))
+            check_elements(walked.arguments, how.limits.max_elements)
+            missing = [name for name, use in walked.arguments.items() if use.needs_input and name not in inputs]
+            given = inputs if how.values else {**inputs, **dict.fromkeys(missing, "zeros")}
+            fresh = Elements()
+            try:
+                self._values(walked, given, how, fresh)
+            except TileError:  # an argument is smaller than it will be once these elements are known
+                if fresh.read == found.read:
+                    raise
+            if fresh.read == found.read:
+                return fresh
+            found = fresh
+        raise ReadError(
+            f"@{self.entry}: the sizes of its arguments rest on elements that it reads, and {_ROUNDS} walks found none "
+            "that agree", legal=("--in NAME=FILE.npy",),
+        )  # fmt: skip
+
+    def _values(self, walked: Walked, inputs: Inputs, how: Treatment, elements: Elements) -> tuple[Walked, MicroMemory]:
+        """Walk the program with values, arguments being as long as another walk has used them."""
+        buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
+        memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
+        return self._walk(self.units.unit(memory), how, elements, memory), memory
+
+    def _walk(self, unit: VectorUnit, how: Treatment, elements: Elements, memory: MicroMemory | None = None) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes
         saturating = any(node.word("sat") for node in micro_operations(self.function.body or ()))
         control = self.units.control_at_start(saturating=saturating)
-        return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, control, memory)
+        return walk_function(
+            self.function, self.scalars, unit, capacity, how.limits.computed, control, memory, elements
+        )  # fmt: skip
 
     def _loaded(self, walked: Walked, recorder: Recording, further: Warnings = ()) -> Loaded:
         executed = Executed(
@@ -148,6 +192,15 @@ def micro_program(
     except IllegalError as error:
         raise error.at(function.span) from None
     return MicroProgram(file, function, target, scalars, parsed.warnings, text, units, as_written)
+
+
+def _defaults(found: Elements, inputs: Inputs) -> Warnings:
+    """Say which elements nothing gives."""
+    return tuple(
+        WarningText(WarningKind.DEFAULT_READ, f"no input for %{name}: the elements read from it are taken for 0", span)
+        for name, span in found.arguments.items()
+        if name not in inputs
+    )
 
 
 def _undefined(memory: MicroMemory) -> Warnings:

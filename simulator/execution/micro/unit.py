@@ -10,7 +10,7 @@ from castsim.execution.micro.pointers import Pointer
 from castsim.execution.tree import Tree
 from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.program import Barrier, For, Operation, Section, SetFlag, WaitFlag
+from castsim.isa.pto.program import Barrier, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
 from castsim.isa.warning_text import Warnings
 
 Value = Scalar | Pointer | object
@@ -75,6 +75,10 @@ class VectorUnit(Protocol):
         """Hear of a flag, with its event, or of a barrier."""
         ...
 
+    def element(self, node: ScalarAccess, place: Pointer, code: bytes) -> None:
+        """Hear of an element that the scalar unit reads, or writes as `code`."""
+        ...
+
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
         """Hear of a pipe that takes the buffer of a number, or releases it."""
         ...
@@ -128,6 +132,9 @@ class Followed:
         """Do nothing."""
 
     def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
+        """Do nothing."""
+
+    def element(self, node: ScalarAccess, place: Pointer, code: bytes) -> None:
         """Do nothing."""
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.operations import Barrier, ScalarAccess, SetFlag, Transfer, WaitFlag
 from castsim.execution.micro.copies import Copy
+from castsim.execution.micro.pointers import Pointer
 from castsim.execution.micro.unit import Issue, Value
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
 from castsim.execution.walk.dependence import Scalar
@@ -178,6 +179,15 @@ class Recorder:
         self._flags |= not isinstance(node, pto.Barrier)
         if self._has_pipes(*names):
             self._add(node, _WORDS[type(node)], operation.pipe, (operation,), ())
+
+    def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
+        """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
+        pipe = self.target.pipes.scalar
+        kind = node.mnemonic if place.argument is not None else "tgetval" if node.reads else "tsetval"
+        operation = ScalarAccess(kind, place.argument, place.address, code, pipe=pipe)
+        space = BUFFER if place.argument is None else GlobalSpace.of(place.argument)
+        access = Access(space, place.address, place.address + place.size, not node.reads)
+        self._add(node, node.mnemonic, pipe, (operation,), (access,))
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
         """Record that a pipe takes a buffer, which waits as for a flag that another's release sets, or releases it."""
