@@ -95,6 +95,28 @@ def test_without_inputs_elements_are_taken_for_0_and_that_is_said(program: Path)
         run(program)
 
 
+def test_elements_may_be_given_alone(program: Path) -> None:
+    given = run(program, args={"s[0]": 3}, timing_only=True)
+    assert given.cycles == run(program, inputs=INPUTS, timing_only=True).cycles
+    outputs = run(program, inputs={"x": X}, args={"s[0]": 3, "f[1]": 2.5}).outputs
+    assert np.array_equal(outputs["y"][1:], X[1:] * np.float32(2.5))
+
+
+def test_a_function_of_tiles_has_no_pointers_into_the_buffer(tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(
+        """func.func @k(%x: !pto.ptr<f32, ub>) {
+        %c0 = arith.constant 0 : index
+        %v = pto.load_scalar %x[%c0] : !pto.ptr<f32, ub> -> f32
+        return
+        }"""
+    )
+    with pytest.raises(IllegalError, match="tgetval") as error:
+        run(file, "a5", timing_only=True)
+    assert error.value.span is not None
+    assert error.value.span.line == 3
+
+
 @pytest.mark.parametrize(("one", "other"), [("V", "S"), ("S", "MTE3")])
 def test_elements_race_without_flags(program: Path, one: str, other: str) -> None:
     flag = f'_flag["PIPE_{one}", "PIPE_{other}", "EVENT_ID0"]'

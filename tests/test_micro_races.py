@@ -205,7 +205,10 @@ def test_pipes_wait_for_buffers_as_for_flags() -> None:
         for text in (written(BUFFERS), written(FLAGS))
     )
     trees = [each.issue({}, Treatment(values=False)).loaded for each in (held, flagged)]
+    for each in trees:
+        fast, event = (simulate(each.tree, each.target, engine=engine) for engine in ("fast", "event"))
+        assert (fast.total, fast.pipes, list(fast.operations)) == (event.total, event.pipes, list(event.operations))
+        assert all(sum(pipe.causes.values()) == fast.total for pipe in fast.pipes.values())
     pipes = [simulate(each.tree, each.target).pipes for each in trees]
     for pipe in ("MTE2", "V", "MTE3"):
         assert pipes[0][pipe].busy == pipes[1][pipe].busy
-    assert all(sum(pipe.causes.values()) for each in pipes for pipe in each.values())

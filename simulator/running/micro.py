@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from castsim.execution.micro.elements import Elements
 from castsim.execution.micro.executed import argument_format
 from castsim.execution.micro.unit import PathOnly, Recording, VectorUnit
 from castsim.execution.walk import ArgumentUse, Executed
+from castsim.execution.walk.arguments import Elements as GivenElements
+from castsim.execution.walk.memory import put_elements
 from castsim.execution.walk.structure import reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
@@ -53,6 +55,8 @@ class MicroProgram:
     units: VectorUnits
     as_written: bool = False
     """Whether nothing waits that the program does not make wait, even if it has no flags."""
+    elements: GivenElements = field(default_factory=dict)
+    """Single elements of arguments that were given."""
 
     def __repr__(self) -> str:
         return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
@@ -105,7 +109,7 @@ class MicroProgram:
         # What is read and nothing wrote is followed byte by byte with the values.
         races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)
         if not how.values:
-            return Issued(self._loaded(walked, recorder, _defaults(found, inputs)), races=races)
+            return Issued(self._loaded(walked, recorder, _defaults(found, {*inputs, *self.elements})), races=races)
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
         done, memory = self._values(walked, inputs, how, Elements())
@@ -148,7 +152,11 @@ class MicroProgram:
     def _values(self, walked: Walked, inputs: Inputs, how: Treatment, elements: Elements) -> tuple[Walked, MicroMemory]:
         """Walk the program with values, arguments being as long as another walk has used them."""
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
-        memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
+        memory = MicroMemory(
+            buffer, filled_memory(walked.arguments, {**dict.fromkeys(self.elements, "zeros"), **inputs})
+        )
+        for name, given in self.elements.items():
+            put_elements(memory.arguments[name], walked.arguments[name], given)
         return self._walk(self.units.unit(memory), how, elements, memory), memory
 
     def _walk(self, unit: VectorUnit, how: Treatment, elements: Elements, memory: MicroMemory | None = None) -> Walked:
@@ -175,6 +183,7 @@ def micro_program(
     parsed: pto.Program,
     *,
     as_written: bool = False,
+    elements: GivenElements | None = None,
 ) -> MicroProgram:
     """Return a function of vector instructions, ready to run.
 
@@ -191,10 +200,10 @@ def micro_program(
         units = vector_units_of(target)
     except IllegalError as error:
         raise error.at(function.span) from None
-    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units, as_written)
+    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units, as_written, elements or {})
 
 
-def _defaults(found: Elements, inputs: Inputs) -> Warnings:
+def _defaults(found: Elements, inputs: Collection[str]) -> Warnings:
     """Say which elements nothing gives."""
     return tuple(
         WarningText(WarningKind.DEFAULT_READ, f"no input for %{name}: the elements read from it are taken for 0", span)

@@ -188,7 +188,9 @@ def walking_of_function(
     check_level(function.body or (), request.level)
     scalars, elements = split_arguments(function, request.args)
     if is_micro(function):
-        return micro_program(source.file, source.text, function, chosen, scalars, parsed, as_written=request.sync == PROGRAM)
+        return micro_program(
+            file, text, function, chosen, scalars, parsed, as_written=request.sync == PROGRAM, elements=elements
+        )
     chip = tile_target(chosen)
     function, choices = request.make_lowerer(chosen).completed(function)
     flagged = has_flags(function.body or ())
