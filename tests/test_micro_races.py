@@ -11,6 +11,7 @@ from micro_cases import texts
 from castsim.engines import simulate
 from castsim.isa.errors import EngineError, RaceError
 from castsim.isa.sources import Language, Source
+from castsim.machines.vector_function.scopes.extents import _moved
 from castsim.running.loaded import Treatment
 from castsim.running.reading import load_tiles
 from castsim.running.request import LoadRequest
@@ -212,3 +213,23 @@ def test_pipes_wait_for_buffers_as_for_flags() -> None:
     pipes = [simulate(each.tree, each.target).pipes for each in trees]
     for pipe in ("MTE2", "V", "MTE3"):
         assert pipes[0][pipe].busy == pipes[1][pipe].busy
+
+
+@pytest.mark.parametrize("higher", [False, True])
+@pytest.mark.parametrize("name", ["ppack", "punpack", "pbitcast"])
+def test_how_far_a_mask_reaches_that_is_made_of_another(name: str, higher: bool) -> None:
+    """Against bit by bit: docs/reference/micro.md 5.3."""
+    for bits in range(257):
+        given = [int(bit < bits) for bit in range(256)]
+        half = given[128:] if higher else given[:128]
+        match name:
+            case "ppack":
+                packed = given[::2]
+                made = [0] * 128 + packed if higher else packed + [0] * 128
+            case "punpack":
+                made = [half[bit // 2] if bit % 2 == 0 else 0 for bit in range(256)]
+            case _:
+                made = given
+        last = max((bit + 1 for bit, value in enumerate(made) if value), default=0)
+        found = _moved(name, bits, higher=higher)
+        assert last <= found <= last + 1  # the odd bit behind the last one is 0

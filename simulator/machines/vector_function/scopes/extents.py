@@ -53,9 +53,21 @@ def leading_bits(node: MicroOperation, scalars: Sequence[Scalar], masks: Sequenc
         return min(int(first[1]) * lane, REGISTER_BYTES)
     if name in ("pset", "pge") and node.word("pattern") == "PAT_ALLF":
         return 0
+    if name in ("ppack", "punpack", "pbitcast") and masks:
+        return _moved(name, masks[0], higher=node.word("half") == "HIGHER")
     if name == "pand" or (name in ("vcmp", "vcmps", "pnot", "por", "pxor") and masks):
         return min(masks) if name == "pand" else masks[-1]  # the last one governs
     return REGISTER_BYTES
+
+
+def _moved(name: str, bits: int, *, higher: bool) -> int:
+    """Return the leading bits of a mask whose bits are packed, spread or kept (docs/reference/micro.md 5.3)."""
+    half = REGISTER_BYTES // 2
+    if name == "ppack":
+        return -(-bits // 2) + half * (higher and bits > 0)
+    if name == "punpack":
+        return min(max(2 * (bits - half * higher), 0), REGISTER_BYTES)
+    return bits
 
 
 def rows_of(node: MicroOperation, numbers: Sequence[int]) -> tuple[int, int, int] | None:
