@@ -189,8 +189,9 @@ def walking_of_function(
     scalars, elements = split_arguments(function, request.args)
     if is_micro(function):
         return micro_program(
-            file, text, function, chosen, scalars, parsed, as_written=request.sync == PROGRAM, elements=elements
-        )
+            source.file, source.text, function, chosen, scalars, parsed,
+            as_written=request.sync == PROGRAM, elements=elements,
+        )  # fmt: skip
     chip = tile_target(chosen)
     function, choices = request.make_lowerer(chosen).completed(function)
     flagged = has_flags(function.body or ())
