@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 
-from castsim.machines.vector_function.operations import (
-    Bitwise,
-    Compute,
-    Convert,
-    CountDown,
-    Duplicate,
-    Gather,
-    Interleave,
-    Load,
-    MemoryBarrier,
-    Nest,
-    RegisterOperation,
-    SetAll,
-    Spread,
-    Store,
-    TripSelect,
-    VectorFunction,
-)
-from castsim.machines.vector_function.profile import mnemonic
 from castsim.machines.vector_function.scopes import Instruction, Kind, Scope
-from castsim.machines.vector_function.trip_shape import LoadStep, StoreStep, trip_shape
-from castsim.targets.register_text import Mode, distribution_of
-from castsim.targets.vector_function import VectorFunctionTarget
 
 LOAD = Instruction("vlds", Kind.LOAD, size=256)
 STORE = Instruction("vsts", Kind.STORE, size=256)
@@ -41,100 +18,6 @@ def compute(name: str, width: int = 32) -> Instruction:
 def barrier(word: str) -> Instruction:
     """A memory barrier."""
     return Instruction("mem_bar", Kind.BARRIER, word=word)
-
-
-class Kernel:
-    """A vector function written out as the instructions of its kernel text."""
-
-    def __init__(self, function: VectorFunction, target: VectorFunctionTarget) -> None:
-        self.function, self.target = function, target
-        self.scope = Scope()
-        self.names: dict[str, int] = {}
-
-    def written(self) -> Scope:
-        """The scope of the nests whose time counts."""
-        for nest in self.function.timed:
-            if nest.runs:
-                self._nest(nest)
-        return self.scope
-
-    def _nest(self, nest: Nest) -> None:
-        if nest.row_loop:
-            self.scope.begin_loop(nest.rows)
-        # Predicates that do not change are made before the loop (docs/reference/a5.md section 6.2, rule 3).
-        still = nest.row_loop and nest.trips == 1
-        trip = [item for item in nest.trip if not (still and isinstance(item, Spread | TripSelect))]
-        shape = trip_shape(nest, self.target)
-        for row in range(nest.rows):
-            self._issue(nest.row, nest, row, 0, shape.row_loads, ())
-            self.scope.begin_loop(nest.trips)
-            for number in range(nest.trips):
-                self._issue(trip, nest, row, number, shape.loads, [each for each in shape.stores if not each.closing])
-                self.scope.end_trip()
-            if nest.row_loop:
-                self.scope.end_trip()
-
-    def _issue(
-        self,
-        items: Iterable[RegisterOperation],
-        nest: Nest,
-        row: int,
-        trip: int,
-        loads: Iterable[LoadStep],
-        stores: Iterable[StoreStep],
-    ) -> None:
-        loads, stores = iter(loads), iter(stores)
-        function = self.function
-        for item in items:
-            match item:
-                case Load():
-                    step = next(loads)
-                    far, near = step.steps
-                    unpacks = distribution_of(item.distribution).mode is Mode.UNPK
-                    kind = Instruction(
-                        "vlds", Kind.LOAD, size=step.size, unpacks=unpacks, updates=nest.post_update, masks=step.mask
-                    )
-                    place = function.operand(step.operand) + row * far + trip * near
-                    self._put(kind, (), item.results, place)
-                case Store():
-                    step = next(stores)
-                    start = trip * nest.destination_trip + step.offset
-                    row_bytes = -(-nest.count * nest.destination_trip // nest.elements)
-                    size = max(0, min(step.size, row_bytes - start))
-                    place = function.destination if nest.writes is None else function.operand(nest.writes)
-                    kind = Instruction("vsts", Kind.STORE, size=size)
-                    self._put(kind, (item.source, item.predicate), (), place + row * nest.destination_row + start)
-                case MemoryBarrier():
-                    self.scope.issue(barrier(item.kinds))
-                case TripSelect():
-                    self.scope.issue(Instruction("select", Kind.SELECT))
-                case CountDown() | SetAll():
-                    self.names.pop(item.result, None)
-                case Duplicate():
-                    pass
-                case Bitwise() | Compute() | Convert() | Gather() | Interleave() | Spread():
-                    self._compute(item)
-
-    def _compute(self, item: Bitwise | Compute | Convert | Gather | Interleave | Spread) -> None:
-        match item:
-            case Bitwise():
-                reads, writes = (*item.sources, item.predicate), (item.result,)
-            case Interleave() | Compute():
-                reads, writes = item.sources, item.results
-            case Gather():
-                reads, writes = (item.source, item.index), (item.result,)
-            case Convert():
-                reads, writes = (item.source, item.predicate), (item.result,)
-            case Spread():
-                reads, writes = (item.source,), (item.result,)
-        width = getattr(item, "width", 32)
-        kind = Instruction(mnemonic(item), Kind.COMPUTE, width, masks=isinstance(item, Spread))
-        self._put(kind, reads, writes)
-
-    def _put(self, kind: Instruction, reads: Iterable[str], writes: tuple[str, ...], address: int = 0) -> None:
-        known = [self.names[name] for name in reads if name in self.names]
-        made = self.scope.issue(kind, known, len(writes), address)
-        self.names.update(zip(writes, made, strict=True))
 
 
 def pair(producer: str, consumer: str) -> Scope:

@@ -35,7 +35,6 @@ READERS = {
     "isa/pto/foreign_operations.py": "reads names of operations; those between cores are an open list of beginnings",
     "isa/pto/lexer.py": "takes the text apart",
     "isa/pto/micro/reading.py": "reads words of program text",
-    "isa/pto/micro/types.py": "reads types of program text",
     "isa/pto/recovery.py": "reads names of operations, which begin statements",
     "isa/pto/scalar_memory.py": "reads names of operations",
     "isa/pto/scalars.py": "reads numbers of program text",

@@ -7,10 +7,10 @@ from a5_cases import A5, Shape
 from function_times import flat, function_of, padded, timed
 from function_works import function_of as function_of_work
 from function_works import lanewise
-from scope_works import Kernel
 
 from castsim.machines.vector_function.operations import VectorFunction
 from castsim.machines.vector_function.scopes import time_scope
+from castsim.machines.vector_function.scopes.kernels import Kernel
 
 PAIRS = [(rule.src, rule.dst) for rule in A5.casts]
 FLAT, PADDED = (1, 5, 10), ((1, 3), (3, 1), (3, 3), (3, 10), (10, 10))
@@ -21,7 +21,7 @@ PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences if each.eleme
 def both(function: VectorFunction) -> tuple[int, int]:
     """Cycles of the tile operation and of its instructions one by one."""
     execution = timed(function).executions[0]
-    return execution.end - execution.start, time_scope(Kernel(function, A5).written(), A5).cycles
+    return execution.end - execution.start, time_scope(Kernel(function, A5).scope, A5).cycles
 
 
 def halves_rows(src: str, dst: str) -> bool:

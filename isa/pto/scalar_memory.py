@@ -32,14 +32,6 @@ def _any_pointer(reader: PtoReader, owner: str) -> tuple[PointerType, int]:
     return kind, index
 
 
-def _pointer(reader: PtoReader, owner: str) -> tuple[PointerType, int]:
-    """Take a type that must be that of a pointer to global memory."""
-    kind, index = _any_pointer(reader, owner)
-    if kind.space == "ub":
-        raise reader.error(f"{owner} reaches global memory; elements of tiles are for tgetval and tsetval", index)
-    return kind, index
-
-
 def _element(reader: PtoReader, owner: str, element: str) -> ScalarType:
     """Take the type of a value, which must be the element type."""
     index = reader.position
@@ -64,7 +56,7 @@ def _place(reader: PtoReader) -> tuple[tuple[str, int], str]:
 def _read_load(reader: PtoReader, statement: Statement) -> Operation:
     base, offset = _place(reader)
     reader.expect(":")
-    pointer, index = _pointer(reader, statement.name)
+    pointer, index = _any_pointer(reader, statement.name)
     reader.check_use(base, pointer, index)
     reader.expect("->")
     kind = _element(reader, statement.name, pointer.element)
@@ -78,7 +70,7 @@ def _read_store(reader: PtoReader, statement: Statement) -> Operation:
     reader.expect(",")
     base, offset = _place(reader)
     reader.expect(":")
-    pointer, index = _pointer(reader, statement.name)
+    pointer, index = _any_pointer(reader, statement.name)
     reader.check_use(base, pointer, index)
     reader.expect(",")
     kind = _element(reader, statement.name, pointer.element)

@@ -49,8 +49,11 @@ class VectorUnits(Protocol):
         """Return a unit that executes instructions on a memory, changed in place."""
         ...
 
-    def recorder(self) -> Recording:
-        """Return what records the vector instructions of a program, with all around them."""
+    def recorder(self, *, as_written: bool) -> Recording:
+        """Return what records the vector instructions of a program, with all around them.
+
+        `as_written`: a program without flags does not wait for its bytes either.
+        """
         ...
 
     def control_at_start(self, *, saturating: bool) -> int:

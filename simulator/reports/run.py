@@ -16,6 +16,7 @@ DOCUMENTED = (
     "head",
     "pipes",
     "lines",
+    "launches",
     "path",
     "choices",
     "opaque",
@@ -41,11 +42,11 @@ def section(name: str) -> ReportSection:
 def run_document(report: RunReport) -> Document:
     """Return the report as JSON; units are in the names, a file is null if it was not written.
 
-    Tile programs add `synchronisation` and `races`, those with vector operations `operations`, those whose path rests
-    on elements that they read `path_decided_by`, those whose results rest on a choice that the text leaves open
-    `choices`, those with opaque operations `placeholders`, and `outputs_not_computed` where outputs rest on them;
-    exposed pipelines add
-    `stale_reads` and name the first among the warnings, a lint run adds `lint` and `lint_possible`.
+    Tile programs add `synchronisation` and `races`, those with vector operations `operations`, those of vector
+    instructions `launches` and `races`, those whose path rests on elements that they read `path_decided_by`, those
+    whose results rest on a choice that the text leaves open `choices`, those with opaque operations `placeholders`, and
+    `outputs_not_computed` where outputs rest on them; exposed pipelines add `stale_reads` and name the first among the
+    warnings, a lint run adds `lint` and `lint_possible`.
     """
     found: Document = {}
     for name in (*DOCUMENTED, *report.further):

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.micro import MicroMemory, Walked, walk_function
+from castsim.execution.micro.elements import Elements
 from castsim.execution.micro.executed import argument_format
-from castsim.execution.micro.unit import Recording, VectorUnit
+from castsim.execution.micro.unit import PathOnly, Recording, VectorUnit
 from castsim.execution.walk import ArgumentUse, Executed
+from castsim.execution.walk.arguments import Elements as GivenElements
+from castsim.execution.walk.memory import put_elements
+from castsim.execution.walk.structure import reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.running.racing import races_of
 from castsim.targets import Target
 
 MICRO_ARCHITECTURE = "a5"
@@ -31,6 +36,10 @@ MICRO_ARCHITECTURE = "a5"
 def is_micro(function: pto.Function) -> bool:
     """Whether a function is one of vector instructions."""
     return next(micro_operations(function.body or ()), None) is not None
+
+
+_ROUNDS = 8
+"""Walks after which sizes that rest on elements are given up."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,6 +53,10 @@ class MicroProgram:
     warnings: Warnings
     text: str
     units: VectorUnits
+    as_written: bool = False
+    """Whether nothing waits that the program does not make wait, even if it has no flags."""
+    elements: GivenElements = field(default_factory=dict)
+    """Single elements of arguments that were given."""
 
     def __repr__(self) -> str:
         return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
@@ -82,29 +95,77 @@ class MicroProgram:
         return
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
-        """Walk the program for what it uses, then with values."""
+        """Walk the program for what it uses, look for races, then walk it with values.
+
+        Raises:
+            RaceError, EngineError: there are races, and they stop the run.
+        """
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
-        recorder = self.units.recorder()
-        walked = self._walk(recorder, how)
+        found = self._elements(inputs, how)
+        recorder = self.units.recorder(as_written=self.as_written)
+        walked = self._walk(recorder, how, Elements(found.read))
+        # What is read and nothing wrote is followed byte by byte with the values.
+        races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)
         if not how.values:
-            return Issued(self._loaded(walked, recorder))
+            return Issued(self._loaded(walked, recorder, _defaults(found, {*inputs, *self.elements})), races=races)
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
-        buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
-        memory = MicroMemory(buffer, filled_memory(walked.arguments, inputs))
-        done = self._walk(self.units.unit(memory), how, memory)
+        done, memory = self._values(walked, inputs, how, Elements())
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
-        return Issued(self._loaded(done, recorder, _undefined(memory)), outputs)
+        return Issued(self._loaded(done, recorder, _undefined(memory)), outputs, races=races)
 
-    def _walk(self, unit: VectorUnit, how: Treatment, memory: MicroMemory | None = None) -> Walked:
+    def _elements(self, inputs: Inputs, how: Treatment) -> Elements:
+        """Return what the scalar unit reads: nothing where the program has no such instruction.
+
+        Values are computed for it, also where the run computes none, with the sizes of arguments that the elements
+        known so far ask for; until these find no others.
+
+        Raises:
+            ReadError: there is no end of it.
+        """
+        found = Elements()
+        if not reads_memory(self.function.body or ()):
+            return found
+        for _ in range(_ROUNDS):
+            walked = self._walk(PathOnly(), how, Elements(found.read))
+            check_elements(walked.arguments, how.limits.max_elements)
+            missing = [name for name, use in walked.arguments.items() if use.needs_input and name not in inputs]
+            given = inputs if how.values else {**inputs, **dict.fromkeys(missing, "zeros")}
+            fresh = Elements()
+            try:
+                self._values(walked, given, how, fresh)
+            except TileError:  # an argument is smaller than it will be once these elements are known
+                if fresh.read == found.read:
+                    raise
+            if fresh.read == found.read:
+                return fresh
+            found = fresh
+        raise ReadError(
+            f"@{self.entry}: the sizes of its arguments rest on elements that it reads, and {_ROUNDS} walks found none "
+            "that agree", legal=("--in NAME=FILE.npy",),
+        )  # fmt: skip
+
+    def _values(self, walked: Walked, inputs: Inputs, how: Treatment, elements: Elements) -> tuple[Walked, MicroMemory]:
+        """Walk the program with values, arguments being as long as another walk has used them."""
+        buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
+        memory = MicroMemory(
+            buffer, filled_memory(walked.arguments, {**dict.fromkeys(self.elements, "zeros"), **inputs})
+        )
+        for name, given in self.elements.items():
+            put_elements(memory.arguments[name], walked.arguments[name], given)
+        return self._walk(self.units.unit(memory), how, elements, memory), memory
+
+    def _walk(self, unit: VectorUnit, how: Treatment, elements: Elements, memory: MicroMemory | None = None) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes
         saturating = any(node.word("sat") for node in micro_operations(self.function.body or ()))
         control = self.units.control_at_start(saturating=saturating)
-        return walk_function(self.function, self.scalars, unit, capacity, how.limits.computed, control, memory)
+        return walk_function(
+            self.function, self.scalars, unit, capacity, how.limits.computed, control, memory, elements
+        )  # fmt: skip
 
     def _loaded(self, walked: Walked, recorder: Recording, further: Warnings = ()) -> Loaded:
         executed = Executed(
@@ -120,6 +181,9 @@ def micro_program(
     target: Target,
     scalars: Mapping[str, int | float],
     parsed: pto.Program,
+    *,
+    as_written: bool = False,
+    elements: GivenElements | None = None,
 ) -> MicroProgram:
     """Return a function of vector instructions, ready to run.
 
@@ -136,7 +200,16 @@ def micro_program(
         units = vector_units_of(target)
     except IllegalError as error:
         raise error.at(function.span) from None
-    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units)
+    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units, as_written, elements or {})
+
+
+def _defaults(found: Elements, inputs: Collection[str]) -> Warnings:
+    """Say which elements nothing gives."""
+    return tuple(
+        WarningText(WarningKind.DEFAULT_READ, f"no input for %{name}: the elements read from it are taken for 0", span)
+        for name, span in found.arguments.items()
+        if name not in inputs
+    )
 
 
 def _undefined(memory: MicroMemory) -> Warnings:

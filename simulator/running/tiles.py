@@ -13,7 +13,7 @@ import numpy as np
 
 from castsim.execution.choices import Choice
 from castsim.execution.choosing import choose_entry, choose_target
-from castsim.execution.dataflow.idle import NO_VALUES, PATH_ONLY, Idle
+from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.dataflow.uncomputed import Uncomputed
 from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
@@ -33,10 +33,9 @@ from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Partial, Treatment
 from castsim.running.micro import MICRO_ARCHITECTURE, MicroProgram, is_micro, micro_program
+from castsim.running.racing import races_of
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
-from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
-from castsim.synchronisation.races.unfolding import SLOTS
 from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
 
@@ -55,7 +54,7 @@ class TileProgram(Loaded):
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Look for races, and compute values."""
-        found = self._races(how)
+        found = races_of(self.tree, self.target, how)
         if how.values:
             outputs, partial = self._outputs(inputs, how)
             return Issued(self, outputs, races=found, partial=partial)
@@ -89,21 +88,6 @@ class TileProgram(Loaded):
         masks = {} if followed is None else {n: from_memory(followed.arguments[n], u) == 0 for n, u in stored.items()}
         partial = {name: Partial(outputs.pop(name), mask) for name, mask in masks.items() if not mask.all()}
         return outputs, partial
-
-    def _races(self, how: Treatment) -> tuple[Finding, ...] | None:
-        """Look for races, unless they are ignored.
-
-        Raises:
-            RaceError, EngineError: there are some, and they stop the run.
-            LimitError: loops are too deep in each other to be compared.
-        """
-        if how.races == IGNORE:
-            return None
-        check_executions(self.tree, how.limits.walk, "executions that are compared for races", Idle(PATH_ONLY), SLOTS)
-        found = find_races(self.tree, tile_target(self.target))
-        if found and how.races == STOP:
-            raise refusal(found)
-        return found
 
 
 def refuse_unknown_path(executed: Executed) -> None:
@@ -204,7 +188,10 @@ def walking_of_function(
     check_level(function.body or (), request.level)
     scalars, elements = split_arguments(function, request.args)
     if is_micro(function):
-        return micro_program(source.file, source.text, function, chosen, scalars, parsed)
+        return micro_program(
+            source.file, source.text, function, chosen, scalars, parsed,
+            as_written=request.sync == PROGRAM, elements=elements,
+        )  # fmt: skip
     chip = tile_target(chosen)
     function, choices = request.make_lowerer(chosen).completed(function)
     flagged = has_flags(function.body or ())

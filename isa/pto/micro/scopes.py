@@ -7,7 +7,18 @@ from collections.abc import Iterator, Sequence
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.forms import ROWS, Place
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.program import Barrier, CacheOperation, For, If, Operation, Section, SetFlag, WaitFlag, While
+from castsim.isa.pto.program import (
+    Barrier,
+    CacheOperation,
+    For,
+    If,
+    Operation,
+    ScalarAccess,
+    Section,
+    SetFlag,
+    WaitFlag,
+    While,
+)
 
 SCOPES = ("vecscope", "strict_vecscope")
 """Kinds of sections that are one launch of a vector function."""
@@ -33,6 +44,8 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
                 _refuse(node, f"pto.{node.mnemonic}", inside=inside)
         elif inside and type(node) in _SYNCHRONISATION:
             _refuse(node, _SYNCHRONISATION[type(node)], inside=True)
+        elif inside and isinstance(node, ScalarAccess):
+            _refuse(node, f"pto.{node.mnemonic}", inside=True)
         elif isinstance(node, Section):
             check_scopes(node.body, inside=inside or node.kind in SCOPES)
         else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
+from castsim.reports.launches import launch_slices
 from castsim.reports.views.counters import counters
 from castsim.reports.views.dependences import dependences
 from castsim.reports.views.kanata import kanata_lines
@@ -119,7 +120,8 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
         if name == "trace":
             sizes = {each: memory.capacity_bytes for each, memory in target.memories.items()}
             amounts = counters(loaded.tree, result.timing, timeline, sizes)
-            data = json.dumps(perfetto_document(timeline, found, amounts, target.name), allow_nan=False)
+            inside = launch_slices(loaded.tree, result.timing, target)
+            data = json.dumps(perfetto_document(timeline, found, amounts, target.name, inside), allow_nan=False)
         else:
             data = "\n".join(kanata_lines(timeline, found)) + "\n"
         try:

@@ -7,7 +7,7 @@ from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.engines.event_function.front_end import FrontEnd
 from castsim.execution.dataflow.timing import TICKS
 from castsim.machines.vector_function.operations import VectorFunction
-from castsim.machines.vector_function.scopes import MicroFunction, ScopeTiming, time_scope
+from castsim.machines.vector_function.scopes import MicroFunction, ScopeTiming
 from castsim.machines.vector_function.timing import FunctionTicks, function_end
 from castsim.machines.vector_function.timing_facts import FACTS, check_function
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -34,7 +34,7 @@ class FunctionUnit:
         entry.begin(int(env.now))
         entry.execution.start_at(entry.start)
         if isinstance(function, MicroFunction):
-            yield from self._pass(pipe, entry, time_scope(function.scope, self._target))
+            yield from self._pass(pipe, entry, function.timed(self._target))
             return
         assert isinstance(function, VectorFunction)  # checked before the run
         front_end = FrontEnd(pipe, entry, function, self._target, self._facts)

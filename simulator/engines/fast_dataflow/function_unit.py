@@ -12,7 +12,7 @@ from castsim.execution.dataflow.timing import NO_TICK
 from castsim.execution.tree import Operation
 from castsim.machines.vector_function.nest_plan import NestPlan, plan_nest
 from castsim.machines.vector_function.operations import VectorFunction
-from castsim.machines.vector_function.scopes import MicroFunction, time_scope
+from castsim.machines.vector_function.scopes import MicroFunction
 from castsim.machines.vector_function.timing import FunctionTicks, bytes_of_row
 from castsim.machines.vector_function.timing_facts import FACTS, check_function
 from castsim.machines.vector_function.trip_shape import LoadStep, Step, StoreStep
@@ -84,7 +84,7 @@ class FunctionRows:
 
     def _placed(self, operation: MicroFunction, places: Places) -> Work:
         """Put a function into the tables that is timed as a whole."""
-        timing = time_scope(operation.scope, self.target)
+        timing = operation.timed(self.target)
         numbers = [number for span in timing.spans for number in (CAUSES.index(span.cause), span.until)]
         first = places.add("numbers", numbers)
         function = function_state.FunctionRow(

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from castsim.execution.byte_sets import strided
 from castsim.execution.micro.memory import Bytes, MicroMemory
 from castsim.execution.micro.pointers import Pointer
+from castsim.execution.tree import Access
 from castsim.isa.errors import TileError
 from castsim.isa.pto.micro.forms import LOOP_REGISTERS
 from castsim.isa.pto.micro.nodes import MicroOperation
@@ -58,6 +60,13 @@ class Copy:
         steps = [(level[0] - 1) * level[1 + side] for level in self.levels]
         low, high = sum(min(0, step) for step in steps), sum(max(0, step) for step in steps)
         return start + low, start + high + self.length + more
+
+    def touched(self, side: int, space: str) -> Access:
+        """Return the bytes of the sources (side 0) or destinations (1), in the buffer with their padding."""
+        pointer = (self.source, self.destination)[side]
+        length = padded_length(self) if side and pointer.argument is None else self.length
+        rows = [(level[0], level[1 + side]) for level in self.levels]
+        return strided(space, pointer.address, rows, length, write=bool(side))
 
 
 @dataclass(slots=True)

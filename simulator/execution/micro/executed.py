@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from castsim.execution.micro.elements import Elements
 from castsim.execution.micro.memory import MicroMemory
 from castsim.execution.micro.pointers import Pointer
 from castsim.execution.micro.unit import VectorUnit
@@ -42,6 +43,7 @@ def walk_function(
     max_walk: int,
     control: int = 0,
     memory: MicroMemory | None = None,
+    elements: Elements | None = None,
 ) -> Walked:
     """Walk a function of vector instructions.
 
@@ -53,13 +55,14 @@ def walk_function(
         max_walk: trips and statements inside loops that are walked.
         control: the CTRL register at the start.
         memory: what transfers move; None: nothing is computed.
+        elements: takes in what the scalar unit reads, and knows it where nothing is computed.
 
     Raises:
         ReadError: an argument without a value, a step that never ends a loop.
         IllegalError, TileError: whatever an instruction is refused for; each carries its place.
         LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
     """
-    walker = MicroWalker(unit, capacity, Budget(max_walk), control, memory)
+    walker = MicroWalker(unit, capacity, Budget(max_walk), control, memory, elements=elements or Elements())
     for name, value in bind_arguments(function, scalars).items():
         if not isinstance(value, GlobalPointer):
             walker.environment[name] = value

@@ -10,7 +10,7 @@ from castsim.execution.micro.pointers import Pointer
 from castsim.execution.tree import Tree
 from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.program import Barrier, For, Operation, Section, SetFlag, WaitFlag
+from castsim.isa.pto.program import Barrier, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
 from castsim.isa.warning_text import Warnings
 
 Value = Scalar | Pointer | object
@@ -75,6 +75,14 @@ class VectorUnit(Protocol):
         """Hear of a flag, with its event, or of a barrier."""
         ...
 
+    def element(self, node: ScalarAccess, place: Pointer, code: bytes) -> None:
+        """Hear of an element that the scalar unit reads, or writes as `code`."""
+        ...
+
+    def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
+        """Hear of a pipe that takes the buffer of a number, or releases it."""
+        ...
+
 
 class Recording(VectorUnit, Protocol):
     """A unit that records what the machine issues."""
@@ -87,6 +95,11 @@ class Recording(VectorUnit, Protocol):
     @property
     def untimed(self) -> str:
         """Why that has no cycles; the empty text if it has."""
+        ...
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the tree lacks something that a pipe does."""
         ...
 
     @property
@@ -119,6 +132,12 @@ class Followed:
         """Do nothing."""
 
     def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
+        """Do nothing."""
+
+    def element(self, node: ScalarAccess, place: Pointer, code: bytes) -> None:
+        """Do nothing."""
+
+    def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
         """Do nothing."""
 
 

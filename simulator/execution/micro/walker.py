@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from castsim.execution.micro.copies import Copy, CopyRegisters, check_buffer, resolve, run
+from castsim.execution.micro.elements import Elements, check_place, store
 from castsim.execution.micro.memory import MicroMemory
 from castsim.execution.micro.path import buffer_access, hands_on_scalar, left_over
 from castsim.execution.micro.pointers import Pointer
@@ -17,18 +18,20 @@ from castsim.execution.micro.unit import Issue, Value, VectorUnit
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import Loops, Scalar
 from castsim.execution.walk.places import ArgumentUse
-from castsim.execution.walk.scalar_floats import bits_of, width_of
+from castsim.execution.walk.scalar_floats import bits_of, from_bits, width_of
 from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.structure import bare
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.attributes import PIPES
 from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS
 from castsim.isa.pto.micro.scopes import SCOPES
 from castsim.isa.warning_text import WarningText
 
 _TRANSFERS = frozenset((*BURSTS, *COPIES))
-_NO_EFFECT = frozenset(("get_buf", "rls_buf", "dsb"))
+_NO_EFFECT = frozenset(("dsb",))
 """Synchronisation that the order of a program already keeps here."""
+_HOLDS = frozenset(("get_buf", "rls_buf"))
 
 
 @dataclass(slots=True)
@@ -44,6 +47,7 @@ class MicroWalker:
     environment: dict[str, Value] = field(default_factory=dict)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     warnings: dict[WarningText, None] = field(default_factory=dict)
+    elements: Elements = field(default_factory=Elements)
     _loops: Loops = field(default_factory=Loops)
     _copies: CopyRegisters = field(default_factory=CopyRegisters)
     _depth: int = 0
@@ -89,8 +93,8 @@ class MicroWalker:
                 self.environment[node.result] = self.environment[taken]
             case pto.Arith() | pto.Compare() | pto.Convert():
                 self.environment[node.result] = evaluate(node, self._scalar, self._loops, lambda *_: False)
-            case pto.AddPointer():
-                self.environment[node.result] = self._pointer(node.pointer).moved(self._number(node.offset))
+            case pto.AddPointer() | pto.ScalarAccess():
+                self._address(node)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
                 self._synchronise(node)
             case pto.CacheOperation():
@@ -130,6 +134,8 @@ class MicroWalker:
             self._copies.pad = self._pattern(node.operands[0], node.operand_types[0])
         elif name in ("get_ctrl", "set_ctrl", "sbitset0", "sbitset1"):
             self._control(node)
+        elif name in _HOLDS:
+            self._hold(node)
         elif name not in _NO_EFFECT:
             self._vector(node)
 
@@ -186,6 +192,31 @@ class MicroWalker:
             if side == 0 and not use.stored:
                 use.needs_input = True
             use.stored |= side == 1
+
+    def _address(self, node: pto.AddPointer | pto.ScalarAccess) -> None:
+        """Move a pointer, or let the scalar unit read or write an element."""
+        if isinstance(node, pto.AddPointer):
+            self.environment[node.result] = self._pointer(node.pointer).moved(self._number(node.offset))
+        else:
+            self._element(node)
+
+    def _element(self, node: pto.ScalarAccess) -> None:
+        if not isinstance(node.base_type, pto.PointerType):
+            self._refuse(node)
+        place = self._pointer(node.base).moved(self._number(node.offset))
+        check_place(place, self.capacity)
+        code = b"" if node.reads else self._pattern(node.value, node.type)
+        if place.argument is not None:
+            use = self.arguments[place.argument]
+            use.see_element(place.address // place.size, node.span)
+            use.needs_input |= node.reads and not use.stored
+            use.stored |= not node.reads
+        self.unit.element(node, place, code)
+        if node.reads:
+            found = self.elements.load(place, node.span, self.memory)
+            self.environment[node.value] = Scalar(from_bits(found, node.type.name))
+        elif self.memory is not None:
+            store(place, code, self.memory)
 
     def _control(self, node: pto.MicroOperation) -> None:
         """Read or write the CTRL register, or compute a value for it."""
@@ -260,6 +291,12 @@ class MicroWalker:
         self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
         if isinstance(node, pto.WaitFlag):
             self._waits[flag] = node.span
+
+    def _hold(self, node: pto.MicroOperation) -> None:
+        pipe, word = node.word("pipe"), node.word("id")
+        assert pipe is not None
+        number = self._number(node.operands[0]) if word is None else int(word)
+        self.unit.hold(node, bare(PIPES[pipe]), number, release=node.mnemonic == "rls_buf")
 
     # ------------------------------------------------------------------------------------------------------ values
 

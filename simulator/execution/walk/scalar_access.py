@@ -13,7 +13,7 @@ from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.memory import Memory, Origin
 from castsim.execution.walk.places import ArgumentUse, Pointer, TileHandle
 from castsim.execution.walk.scalar_floats import bits_of, from_bits
-from castsim.isa.errors import Span, TileError
+from castsim.isa.errors import IllegalError, Span, TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.warning_text import WarningKind, WarningText
 
@@ -96,11 +96,17 @@ class Accesses:
         Raises:
             ReadError: a value that the path needs and that nothing gives.
             TileError: an element outside of its tensor, of the tile or of the buffer.
+            IllegalError: a pointer into the buffer.
         """
         self.decide(index)
         if index.periods is not None or (node.reads and not index.constant):
             raise self.loops.refusal(index)
         label = Label(f"{node.mnemonic} {node.type.name}", node.mnemonic)
+        if isinstance(node.base_type, pto.PointerType) and node.base_type.space == "ub":
+            raise IllegalError(
+                f"pto.{node.mnemonic} reaches global memory beside tiles, whose elements are for tgetval and tsetval",
+                span=node.span, legal=("!pto.ptr<..., gm>", "a function of vector instructions"),
+            )  # fmt: skip
         if isinstance(base, Pointer):
             element = self._of_argument(node, base, index, value)
         else:

@@ -64,9 +64,9 @@ class LaneUnits:
         """Return a unit that computes values."""
         return LaneUnit(memory, self.target)
 
-    def recorder(self) -> Recorder:
-        """Return what records a program for the engines."""
-        return Recorder(self.target)
+    def recorder(self, *, as_written: bool) -> Recorder:
+        """Return what records a program for the engines, one without flags as written or to wait for bytes."""
+        return Recorder(self.target, as_written)
 
     def control_at_start(self, *, saturating: bool) -> int:
         """Return CTRL as the options have it; the tool chain clears the bit that holds for all conversions at the head

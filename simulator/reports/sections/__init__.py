@@ -16,6 +16,7 @@ PRINTED = (
     "head",
     "pipes",
     "lines",
+    "launches",
     "path",
     "choices",
     "opaque",

@@ -13,10 +13,12 @@ from rich.text import Text
 from castsim.execution.tree import Lowered, Tree, elements
 from castsim.reports.documents import Document, document
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, Interval, buffer_maps, joined
+from castsim.reports.launches import LAUNCH, Launches, LaunchLine, all_launches
 from castsim.reports.lines import SourceLine, listed, source_lines
 from castsim.reports.pipes import WAITING, Limiter, limiter, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
+from castsim.reports.sections.launches import launch_table
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.targets import Target
@@ -82,6 +84,7 @@ class KernelReport:
     overlap: Overlap
     bound: Limiter | None
     buffers: tuple[BufferMap, ...]
+    launches: tuple[Launches, ...]
 
 
 def kernel_report(result: Result) -> KernelReport:
@@ -93,6 +96,7 @@ def kernel_report(result: Result) -> KernelReport:
         overlap=_overlap(tree, timing),
         bound=limiter(timing),
         buffers=buffer_maps(tree, timing, result.loaded.target),
+        launches=tuple(all_launches(tree, timing, result.loaded.target)),
     )
 
 
@@ -109,6 +113,7 @@ def _data(report: RunReport) -> Document:
             "bound": None
             if bound is None
             else document(bound, "pipe", "cause", "cycles", "occupied", occupied="occupied_cycles"),
+            "launches": [_launch_entry(each) for each in found.launches],
             "buffers": [
                 document(each, "name", "capacity", "peak_bytes", "peak_cycle", **_BUFFER)
                 | {"stretches": [_stretch_entry(stretch) for stretch in each.stretches]}
@@ -136,6 +141,15 @@ def _line_entry(cost: LineCost) -> Document:
     }
 
 
+def _launch_entry(launches: Launches) -> Document:
+    """Return launches as JSON, with the instructions behind each cause."""
+    behind = {
+        str(cause): [{"line": line.number, "op": line.text, "cycles": cycles} for line, cycles in lines]
+        for cause, lines in launches.behind_causes()
+    }
+    return document(launches) | {"behind_causes": behind}
+
+
 def _stretch_entry(stretch: BufferStretch) -> Document:
     used = ("scratch", "written_by", "read_by", "live_cycles", "live", "writes", "reads")
     return document(stretch, "start", "last_byte", *used, **_STRETCH)
@@ -149,6 +163,9 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text(found.bound.sentence() if found.bound else "no pipe had anything to do")
     yield Text()
     yield _lines(found)
+    for launches in found.launches:
+        yield Text()
+        yield from _launches(launches)
     for each in found.buffers:
         yield Text()
         yield from _buffer(each, found.total, width)
@@ -174,6 +191,28 @@ def _lines(report: KernelReport) -> Table:
         cells = (str(line.executions), each, str(line.pipe_cycles), f"{100 * cost.share:.1f} %")
         made.add_row(str(line.span.line), line.text, line.pipe, *cells, str(cost.mostly or ""))
     return made
+
+
+def _launches(launches: Launches) -> Iterator[RenderableType]:
+    """Yield the instructions of launches behind each cause, of a tile operation also those that it consists of."""
+    own = launches.text == LAUNCH
+    times = f"{launches.executions} time{'s' * (launches.executions != 1)}"
+    which = "" if own or launches.executions == 1 else ", the first of them"
+    yield Text(f"line {launches.line}, {launches.text}, {times}{which}: {launches.cycles} cycles")
+    if launches.cycles != launches.pipe_cycles:
+        yield indented(Text(f"of its instructions one by one; {launches.pipe_cycles} as it is counted above"))
+    if not own:
+        yield launch_table(launches, "step")
+        yield Text()
+    made = table("cause", "cycles", "instructions behind it", numbers=("cycles",))
+    for cause, lines in launches.behind_causes():
+        cells = (f"{_named(line)} {cycles}" for line, cycles in lines)
+        made.add_row(str(cause), str(sum(cycles for _, cycles in lines)), ", ".join(cells))
+    yield made
+
+
+def _named(line: LaunchLine) -> str:
+    return line.text if line.number is None else f"{line.text} ({line.number})"
 
 
 def _buffer(each: BufferMap, total: int, width: int) -> Iterator[RenderableType]:

@@ -2,9 +2,10 @@
 
 Times are cycles: the format counts microseconds, so one cycle is written as one of them and `otherData.time_unit` says
 so. Every cycle of a pipe belongs to one slice, named after the instruction that it works for or the reason why it does
-not. Whole instructions stand on threads of their own: their executions as the report's table has them, and apart from
-these what they waited for (`instruction_tracks`). Flows are dependences, counters are queues and buffers. Everything is
-cut to the window; an arrow is there if the last slice of its producer and the first of its consumer are.
+not; the cycles of launches stand by their lines on one more. Whole instructions stand on threads of their own: their
+executions as the report's table has them, and apart from these what they waited for (`instruction_tracks`). Flows are
+dependences, counters are queues and buffers. Everything is cut to the window; an arrow is there if the last slice of
+its producer and the first of its consumer are.
 
 Source: the Trace Event Format (phases X, M, s/f, C). Process and thread 0 mean 'none' to some readers, so numbers start
 at 1.
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from castsim.reports.launches import LaunchSlice
 from castsim.reports.views.counters import CounterTrack
 from castsim.reports.views.dependences import Dependence
 from castsim.reports.views.instruction_tracks import InstructionSlice, instruction_slices
@@ -23,18 +25,26 @@ from castsim.reports.views.timeline import DrawnOperation, Timeline
 from castsim.timing import Cause
 
 _PROCESS = 1
+_LINES = "inside of launches"
 Event = dict[str, Any]
 
 
 def perfetto_document(
-    timeline: Timeline, found: Iterable[Dependence], counters: Iterable[CounterTrack], target: str
+    timeline: Timeline,
+    found: Iterable[Dependence],
+    counters: Iterable[CounterTrack],
+    target: str,
+    inside: Iterable[LaunchSlice] = (),
 ) -> Mapping[str, Any]:
-    """Return the JSON document of a window."""
+    """Return the JSON document of a window; `inside` are the cycles of launches by line, on a thread of their own."""
     instructions = instruction_slices(timeline)
     threads = _threads(timeline, instructions)
+    lines = [each for each in inside if each.start < timeline.end and each.end > timeline.start]
+    threads |= {_LINES: len(threads) + 1} if lines else {}
     moments = [row for row in timeline.rows if row.start == row.end and timeline.holds(row.end)]
     events = [*_names(threads, target), *_slices(timeline, threads), *_moments(moments, threads)]
     events += (_instruction(each, threads[each.track]) for each in instructions)
+    events += (_line_of_launch(each, timeline, threads[_LINES]) for each in lines)
     events += _flows(timeline, found, threads)
     for counter in counters:
         events += [
@@ -104,6 +114,15 @@ def _moments(rows: Iterable[DrawnOperation], threads: Mapping[str, int]) -> Iter
             "ph": "X", "pid": _PROCESS, "tid": threads[row.pipe], "ts": row.end, "dur": 0, "name": row.name,
             "cat": "moment", "args": {"operation": row.index, "line": row.line},
         }  # fmt: skip
+
+
+def _line_of_launch(each: LaunchSlice, timeline: Timeline, thread: int) -> Event:
+    """Return the slice of a line of a launch, cut to the window."""
+    start, end = max(each.start, timeline.start), min(each.end, timeline.end)
+    return {
+        "ph": "X", "pid": _PROCESS, "tid": thread, "ts": start, "dur": end - start, "name": each.text,
+        "cat": "launch", "args": {"cause": str(each.cause), "line": each.number},
+    }  # fmt: skip
 
 
 def _instruction(each: InstructionSlice, thread: int) -> Event:

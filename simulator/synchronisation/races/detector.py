@@ -18,12 +18,13 @@ from castsim.targets.dataflow import DataflowTarget
 Action = SetFlag | WaitFlag | Barrier
 
 
-def find_races(tree: Tree, target: DataflowTarget) -> tuple[Finding, ...]:
+def find_races(tree: Tree, target: DataflowTarget, *, unwritten: bool = True) -> tuple[Finding, ...]:
     """Return everything wrong with the order of a program, deadlocks first.
 
-    A tree that is interlocked has no races by its definition; only what nothing wrote is looked for.
+    A tree that is interlocked has no races by its definition; only what nothing wrote is looked for, if that is asked
+    for (`unwritten`).
     """
-    return _Detector(tree, target).run()
+    return _Detector(tree, target, unwritten).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class _FlagUse:
 class _Detector:
     tree: Tree
     target: DataflowTarget
+    unwritten: bool
     findings: dict[tuple[RaceKind, str], Finding] = field(default_factory=dict)
     flags: dict[Key, _FlagUse] = field(default_factory=dict)
     profiles: dict[int, _Profile] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class _Detector:
     def run(self) -> tuple[Finding, ...]:
         capacities = {name: memory.capacity_bytes for name, memory in self.target.memories.items()}
         written = WrittenBytes(capacities, self.tree.instructions)
-        known = True
+        known = self.unwritten
         for instance in unfold(self.tree.root, self.tree.instructions):
             # An opaque instruction may have written anything: from there on nothing is known of the bytes.
             known = known and self._instruction(instance).role is not Role.OPAQUE

@@ -19,13 +19,42 @@ class Span:
     line: int
 
 
+@dataclass(slots=True)
+class LineUse:
+    """What a line of a launch did: how often it was executed, how long its executions waited from their dispatch on.
+
+    `texts` are what reports call its instructions. `waits` are ticks by cause and by the line that was waited for (0:
+    none); executions wait beside each other, so that these overlap.
+    """
+
+    executions: int = 0
+    waits: dict[tuple[Cause, int], int] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+    def execute(self, text: str) -> None:
+        """Count an execution."""
+        self.executions += 1
+        if text not in self.texts:
+            self.texts.append(text)
+
+    def wait(self, cause: Cause, behind: int, ticks: int) -> None:
+        """Add ticks of waiting."""
+        if ticks > 0:
+            key = cause, behind
+            self.waits[key] = self.waits.get(key, 0) + ticks
+
+
 @dataclass(frozen=True, slots=True)
 class ScopeTiming:
-    """A launch: its cycles, and its spans without a gap; `facts` are the paths of the facts that it rests on."""
+    """A launch: its cycles, and its spans without a gap; `facts` are the paths of the facts that it rests on.
+
+    `uses` are those of its lines that execute something.
+    """
 
     cycles: int
     spans: tuple[Span, ...]
     facts: frozenset[str]
+    uses: Mapping[int, LineUse] = field(default_factory=dict)
 
     @property
     def causes(self) -> Mapping[Cause, int]:
@@ -48,10 +77,11 @@ class ScopeTiming:
 
 @dataclass(slots=True)
 class Account:
-    """Spans so far; `now` is the tick up to which time is accounted for."""
+    """Spans so far, and the uses of lines; `now` is the tick up to which time is accounted for."""
 
     now: int = 0
     spans: list[Span] = field(default_factory=list)
+    uses: defaultdict[int, LineUse] = field(default_factory=lambda: defaultdict(LineUse))
 
     def spend(self, cause: Cause, until: int, line: int = 0) -> None:
         """Account for the time up to tick `until`; a whole cycle counts once it has passed."""

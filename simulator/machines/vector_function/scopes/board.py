@@ -5,6 +5,7 @@ Source of the rules: docs/reference/micro.md 6.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from, ticks
@@ -19,6 +20,12 @@ from castsim.timing import Cause
 _REMEMBERED = 2000 * TICKS
 """After so long the board forgets what lies behind the front end."""
 
+_LINKS = 32
+"""Links of a chain that are remembered."""
+
+Chain = tuple[tuple[int, int], ...]
+"""Lines and the ticks at which their instructions started, the earliest first."""
+
 INTERLEAVING = "INTLV"
 """Stores of two registers have a distribution whose name begins so."""
 
@@ -28,7 +35,8 @@ class Value:
     """A register or mask: what made it and when, and how long its chain waited for ports and for the buffer.
 
     `loaded` is when a loaded register can be used; NO_TICK if an instruction computed it. `physical`: it takes one of
-    the vector registers, as masks do not.
+    the vector registers, as masks do not. `chain` are line and start of what it was made of, the latest operand each
+    time, up to its own.
     """
 
     producer: Instruction
@@ -38,17 +46,19 @@ class Value:
     buffer: int = 0
     physical: bool = True
     latest_read: int = 0
+    chain: Chain = ()
 
 
 @dataclass(slots=True)
 class Store:
-    """How long each cause held the last store."""
+    """How long each cause held the last store, and the chain that ends with it."""
 
     path: int = 0
     barrier: int = 0
     port: int = 0
     buffer: int = 0
     line: int = 0
+    chain: Chain = ()
 
 
 class Board:
@@ -63,6 +73,8 @@ class Board:
         self._arrival = 0
         self._through: int | None = 0
         self.held = Store()
+        self.holding: Sequence[tuple[int, int]] = ()
+        """Lines that keep the front end in this trip anyway, and until when."""
         self.completed = 0
         self._readers = readers
         self._values: dict[int, Value] = {}
@@ -84,6 +96,7 @@ class Board:
     def step(self, issue: Issue) -> None:
         """Dispatch an instruction and place it."""
         kind = issue.instruction.kind
+        self.account.uses[issue.instruction.line].execute(issue.instruction.text or issue.instruction.mnemonic)
         if kind is Kind.BARRIER:
             self._order(issue.instruction.word)
         elif kind is Kind.PREDICATE:
@@ -111,7 +124,8 @@ class Board:
         if account.now != self._cycle:
             self._arrive()
         if self._sent == self._per_cycle:
-            account.spend(Cause.BUSY, account.now + TICKS, instruction.line)
+            line = next((line for line, until in self.holding if account.now < until), instruction.line)
+            account.spend(Cause.BUSY, account.now + TICKS, line)
             self.used.add("timing.micro.dispatch")
             self._arrive()
         gates = [("timing.micro.registers", self._registers.gate)] if self._takes_register(issue) else []
@@ -143,14 +157,18 @@ class Board:
         self._arrival = max(self._arrival, there)
         number = self._note(Cause.BARRIER if begun > sent else Cause.BANK_CONFLICT, instruction.line)
         self._read(issue, begun, number)
+        use = self.account.uses[instruction.line]
+        use.wait(Cause.BARRIER, 0, begun - sent)
+        use.wait(Cause.BANK_CONFLICT, 0, wait)
         for name in issue.writes:
-            self._write(name, Value(instruction, begun, there, buffer=wait), number)
+            self._write(name, Value(instruction, begun, there, buffer=wait, chain=((instruction.line, begun),)), number)
         self._loaded = max(self._loaded, begun + ticks(self.facts.target.timing.access.load_cycles))
 
     def _compute(self, issue: Issue) -> None:
         facts, instruction = self.facts, issue.instruction
         cost = facts.cost(instruction)
         ready = port = buffer = 0
+        chain: Chain = ()
         for name in issue.reads:
             value = self._values.get(name)
             if value is None:
@@ -159,7 +177,9 @@ class Board:
                 value.loaded if value.loaded != NO_TICK else value.start + facts.forwarded(value.producer, instruction)
             )
             if there > ready:
-                ready, port, buffer = there, value.port, value.buffer
+                ready, port, buffer, chain = there, value.port, value.buffer, value.chain
+        use = self.account.uses[instruction.line]
+        use.wait(Cause.OPERAND_WAIT, chain[-1][0] if chain else 0, ready - self.account.now)
         ready = max(ready, self.account.now)
         if cost.serial:
             start = self._ports.start_serial(ready, cost.serial)
@@ -167,11 +187,13 @@ class Board:
             start = self._ports.start_special(ready, cost.latency, cost.special)
         else:
             start = self._ports.start(ready, cost.latency)
+        use.wait(Cause.PORT, 0, start - ready)
+        chain = (*chain[1 - _LINKS :], (instruction.line, start))
         number = self._note(Cause.PORT if start > ready else Cause.OPERAND_WAIT, instruction.line)
         self._queue.add(start, number)
         self._read(issue, start + cost.latency, number)
         for name in issue.writes:
-            self._write(name, Value(instruction, start, NO_TICK, port + start - ready, buffer), number)
+            self._write(name, Value(instruction, start, NO_TICK, port + start - ready, buffer, chain=chain), number)
         self._last_start = max(self._last_start, start)
 
     def _store(self, issue: Issue) -> None:
@@ -186,7 +208,7 @@ class Board:
             if there == NO_TICK:
                 there = value.start + facts.cost(value.producer).to_store
             if there >= data:
-                data, held.port, held.buffer = there, value.port, value.buffer
+                data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
         if self._through is None:
             self._through = self.path.take(self._arrival)
         through = max(data, self._through)
@@ -203,7 +225,9 @@ class Board:
             (Cause.MEMORY_BANDWIDTH, held.path), (Cause.PORT, start - through), (Cause.OPERAND_WAIT, 1),
         )  # fmt: skip
         number = self._note(next(cause for cause, wait in waits if wait > 0), instruction.line)
+        self._waited(instruction.line, data, start, held, passed - asked)
         self._latest_store = start + (passed - asked) * TICKS
+        held.chain = (*held.chain, (instruction.line, self._latest_store))
         self._store_barrier = NO_TICK
         self.held = held
         self._queue.add(self._latest_store, number)
@@ -213,6 +237,14 @@ class Board:
             self.used.add("timing.micro.interleaved_store")
         self._read(issue, self._latest_store + takes, number)
         self.completed = max(self.completed, self._latest_store + takes)
+
+    def _waited(self, line: int, data: int, start: int, held: Store, conflict: int) -> None:
+        """Note what a store waited for from its dispatch on: its data, the path, a barrier or those before it."""
+        use = self.account.uses[line]
+        use.wait(Cause.OPERAND_WAIT, held.chain[-1][0] if held.chain else 0, data - self.account.now)
+        use.wait(Cause.MEMORY_BANDWIDTH, 0, held.path)
+        use.wait(Cause.BARRIER if held.barrier else Cause.PORT, 0, start - data - held.path)
+        use.wait(Cause.BANK_CONFLICT, 0, conflict * TICKS)
 
     def _name(self, issue: Issue) -> None:
         """Masks by counters and patterns are ready when wanted; one made of another is ready when that is."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castsim.machines.vector_function.scopes.scope import Kind, Scope, issues
+from castsim.machines.vector_function.scopes.extents import extents
+from castsim.machines.vector_function.scopes.scope import Kind, Scope
 
 ORDERING = ("VST_VLD", "VV_ALL")
 """What a `mem_bar` orders that keeps vector loads behind earlier vector stores."""
@@ -15,16 +16,16 @@ ORDERING = ("VST_VLD", "VV_ALL")
 def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
     """Yield the lines of a load and of the store before it, and the first byte both touch, once for each pair of lines.
 
-    An access counts as its full size, whatever its mask. `capacity` are the bytes of the buffer; what lies beyond it is
+    An access counts as far as its mask may reach. `capacity` are the bytes of the buffer; what lies beyond it is
     not looked at.
     """
     writer = np.zeros(capacity, np.int64)
     lines = [0]
     ordered = 0
     found: set[tuple[int, int]] = set()
-    for issue in issues(scope.body):
+    for issue, start, end in extents(scope):
         instruction = issue.instruction
-        touched = slice(max(issue.address, 0), max(issue.address + instruction.size, 0))
+        touched = slice(max(start, 0), max(end, 0))
         match instruction.kind:
             case Kind.BARRIER if instruction.word in ORDERING:
                 ordered = len(lines) - 1

@@ -47,7 +47,18 @@ def instruction_of(node: MicroOperation) -> Instruction:
         unpacks=kind is Kind.LOAD and word.startswith("UNPK"),
         masks=masks,
         line=node.span.line,
+        text=_text(node),
     )
+
+
+def _text(node: MicroOperation) -> str:
+    """Return an instruction as reports name it: its elements, or those it converts, and its words."""
+    kinds = (
+        next((each.element for each in side if isinstance(each, VectorType)), "")
+        for side in (node.operand_types, node.result_types)
+    )
+    between = " -> ".join(dict.fromkeys(filter(None, kinds)))
+    return " ".join(filter(None, (node.mnemonic, between, *(word for _, word in node.attributes))))
 
 
 def _kind(name: str) -> Kind:

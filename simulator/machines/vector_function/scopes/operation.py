@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from castsim.execution.dataflow.operations import Unaddressed
 from castsim.isa.errors import IllegalError
+from castsim.machines.vector_function.scopes.account import ScopeTiming
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Kind, Scope, issues
+from castsim.machines.vector_function.scopes.timing import time_scope
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
@@ -18,6 +20,13 @@ class MicroFunction(Unaddressed):
     name: str
     scope: Scope
     pipe: str
+    _timed: list[tuple[VectorFunctionTarget, ScopeTiming]] = field(default_factory=list, repr=False)
+
+    def timed(self, target: VectorFunctionTarget) -> ScopeTiming:
+        """Return its time; of the target that asked last it is remembered."""
+        if not self._timed or self._timed[0][0] is not target:
+            self._timed[:] = [(target, time_scope(self.scope, target))]
+        return self._timed[0][1]
 
 
 def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:

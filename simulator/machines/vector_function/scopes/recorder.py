@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
-from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.operations import Barrier, ScalarAccess, SetFlag, Transfer, WaitFlag
 from castsim.execution.micro.copies import Copy
+from castsim.execution.micro.pointers import Pointer
 from castsim.execution.micro.unit import Issue, Value
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
+from castsim.execution.walk.dependence import Scalar
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.value_types import MaskType, PointerType, ScalarType, VectorType
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.vector_function.scopes.extents import leading_bits, rows_of, touched
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.hazards import overtaking_loads
 from castsim.machines.vector_function.scopes.instructions import instruction_of
 from castsim.machines.vector_function.scopes.operation import MicroFunction
 from castsim.machines.vector_function.scopes.scope import Instruction as ScopeInstruction
-from castsim.machines.vector_function.scopes.scope import Kind, Scope, issues
+from castsim.machines.vector_function.scopes.scope import Kind, Scope
 from castsim.targets.vector_function import VectorFunctionTarget
 
 BUFFER = "ub"
+_FIRST_BUFFER = 1 << 10
+"""Numbers of the flags that stand for buffers begin here, beyond those of events."""
 _WORDS: Mapping[type[pto.Operation], str] = {
     pto.SetFlag: "set_flag",
     pto.WaitFlag: "wait_flag",
@@ -42,12 +47,15 @@ class Named:
 class Recorder:
     """Follows a walk (`castsim.execution.micro.VectorUnit`) and computes nothing.
 
-    `untimed` says why the program has no cycles; the empty text if it has. `warnings` tell of loads that may overtake
-    stores.
+    `untimed` says why the program has no cycles; the empty text if it has; `incomplete`: the tree lacks something that
+    a pipe does. `warnings` tell of loads that may overtake stores. `as_written`: a program without flags is taken at
+    its word too.
     """
 
     target: VectorFunctionTarget
+    as_written: bool = False
     untimed: str = ""
+    incomplete: bool = False
     warnings: Warnings = ()
     _instructions: dict[int, int] = field(default_factory=dict)
     _nodes: list[Instruction] = field(default_factory=list)
@@ -55,6 +63,8 @@ class Recorder:
     _known: dict[int, ScopeInstruction] = field(default_factory=dict)
     _places: dict[int, Span] = field(default_factory=dict)
     _scope: Scope | None = None
+    _released: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """Of buffers, by their numbers, the pipe that released them last, and where in the program."""
     _flags: bool = False
     _facts: ScopeFacts = field(init=False)
 
@@ -64,7 +74,8 @@ class Recorder:
     @property
     def tree(self) -> Tree:
         """What the machine issues; without flags its instructions wait for each other's bytes."""
-        return Tree(Block(tuple(self._items)), tuple(self._nodes), interlocked=not self._flags)
+        items = tuple(each for each in self._items if each.accesses or each.body.items)
+        return Tree(Block(items), tuple(self._nodes), interlocked=not (self._flags or self.as_written))
 
     # ------------------------------------------------------------------------------------------------ vector functions
 
@@ -78,7 +89,7 @@ class Recorder:
         assert self._scope is not None
         pipe = self.target.pipes.vector
         function = MicroFunction("vecscope", self._scope, pipe)
-        accesses = _touched(self._scope)
+        accesses = touched(self._scope, BUFFER, self.target.memories[BUFFER].capacity_bytes)
         self._look_for_hazards(self._scope)
         self._scope = None
         self._add(scope, "vecscope", pipe, (function,), accesses)
@@ -97,7 +108,8 @@ class Recorder:
     def branch(self, node: pto.Operation) -> None:
         """Note a scalar select or a branch inside of a vecscope."""
         if self._scope is not None:
-            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line))
+            text = "scf.if" if isinstance(node, pto.If) else "arith.select"
+            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line, text=text))
 
     def execute(self, issue: Issue) -> tuple[Value, ...]:
         """Record an instruction; its results are numbered."""
@@ -113,8 +125,15 @@ class Recorder:
             return (None,) * len(kinds)
         reads = [each.number for each in issue.operands if isinstance(each, Named)]
         numbered = [isinstance(kind, VectorType | MaskType) for kind in kinds]
-        made = iter(self._scope.issue(instruction, reads, sum(numbered), issue.address or 0))
-        return tuple(Named(next(made)) if each else None for each in numbered)
+        scalars = [each for each in issue.operands if isinstance(each, Scalar)]
+        rows = rows_of(node, [int(each.value) for each in scalars])
+        made = self._scope.issue(instruction, reads, sum(numbered), issue.address or 0, rows)
+        if instruction.masks:
+            leading = self._scope.leading
+            bits = leading_bits(node, scalars, [leading[each] for each in reads if each in leading])
+            leading.update(dict.fromkeys(made, bits))
+        names = iter(made)
+        return tuple(Named(next(names)) if each else None for each in numbered)
 
     # ------------------------------------------------------------------------------------------------------ all else
 
@@ -122,6 +141,7 @@ class Recorder:
         """Record a transfer: an instruction of the transfer engine for each of its outer repetitions."""
         load = copy.source.argument is not None
         if load == (copy.destination.argument is not None):
+            self.incomplete = True
             self._refuse(f"no cycles of pto.{node.mnemonic} are known")
             return
         if 0 in copy.shape:
@@ -141,17 +161,12 @@ class Recorder:
                     pipe, load, argument, outside.address + there, far, inside.address + here, near, bursts, copy.length
                 )
             )
-        sides = ((copy.source, 0, False), (copy.destination, 1, True))
-        accesses = tuple(
-            Access(BUFFER if pointer.argument is None else GlobalSpace.of(pointer.argument), *copy.reach(side), write)
-            for pointer, side, write in sides
-        )
+        spaces = (each.argument and GlobalSpace.of(each.argument) for each in (copy.source, copy.destination))
+        accesses = tuple(copy.touched(side, space or BUFFER) for side, space in enumerate(spaces))
         self._add(node, node.mnemonic, pipe, tuple(operations), accesses)
 
     def synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, event: int) -> None:
         """Record a flag or a barrier."""
-        pipes = self.target.pipes
-        known = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
         operation: Operation
         names: tuple[str, ...]
         match node:
@@ -162,10 +177,41 @@ class Recorder:
             case _:
                 names, operation = (node.pipe.name,), Barrier(node.pipe.name)
         self._flags |= not isinstance(node, pto.Barrier)
-        if known.issuperset(names):
+        if self._has_pipes(*names):
             self._add(node, _WORDS[type(node)], operation.pipe, (operation,), ())
-        else:
+
+    def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
+        """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
+        pipe = self.target.pipes.scalar
+        kind = node.mnemonic if place.argument is not None else "tgetval" if node.reads else "tsetval"
+        operation = ScalarAccess(kind, place.argument, place.address, code, pipe=pipe)
+        space = BUFFER if place.argument is None else GlobalSpace.of(place.argument)
+        access = Access(space, place.address, place.address + place.size, not node.reads)
+        self._add(node, node.mnemonic, pipe, (operation,), (access,))
+
+    def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
+        """Record that a pipe takes a buffer, which waits as for a flag that another's release sets, or releases it."""
+        self._flags = True
+        if not self._has_pipes(pipe):
+            return
+        if release:
+            self._released[buffer] = pipe, len(self._items)
+            self._add(node, node.mnemonic, pipe, (), ())
+            return
+        holder, place = self._released.pop(buffer, (pipe, 0))
+        if holder != pipe:
+            event = _FIRST_BUFFER + buffer
+            self._items[place] = replace(self._items[place], body=Block((SetFlag(holder, pipe, event),)))
+            self._add(node, node.mnemonic, pipe, (WaitFlag(pipe, holder, event),), ())
+
+    def _has_pipes(self, *names: str) -> bool:
+        """Whether the target has these pipes; a program that names others has no cycles."""
+        pipes = self.target.pipes
+        known = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
+        if not known.issuperset(names):
+            self.incomplete = True
             self._refuse(f"{self.target.name} has no pipe {' or '.join(sorted({*names} - known))}")
+        return known.issuperset(names)
 
     def _look_for_hazards(self, scope: Scope) -> None:
         found = []
@@ -193,18 +239,3 @@ class Recorder:
 
     def _refuse(self, why: str) -> None:
         self.untimed = self.untimed or why
-
-
-def _touched(scope: Scope) -> tuple[Access, ...]:
-    """Return what a launch touches in the buffer: from the first byte of its loads to the last, and of its stores."""
-    found = []
-    for kind in (Kind.LOAD, Kind.STORE):
-        spans = [
-            (issue.address, issue.address + issue.instruction.size)
-            for issue in issues(scope.body)
-            if issue.instruction.kind is kind and issue.instruction.size
-        ]
-        if spans:
-            first, last = min(start for start, _ in spans), max(end for _, end in spans)
-            found.append(Access(BUFFER, first, last, kind is Kind.STORE))
-    return tuple(found)

@@ -31,7 +31,7 @@ class Instruction:
 
     `word` is the distribution of a load or store, and what a barrier orders (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers.
+    `masks`: its results are masks, not registers. `text` is what reports call it.
     """
 
     mnemonic: str
@@ -43,16 +43,22 @@ class Instruction:
     unpacks: bool = False
     masks: bool = False
     line: int = 0
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at."""
+    """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at.
+
+    `rows` are count, distance and length of the stretches that an access touches whose operands say so; None: the
+    `size` of the instruction.
+    """
 
     instruction: Instruction
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     address: int = 0
+    rows: tuple[int, int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +82,8 @@ class Scope:
     """One launch. Built in program order: `begin_loop`, then for each trip its instructions and `end_trip`."""
 
     body: list[Item] = field(default_factory=list)
+    leading: dict[int, int] = field(default_factory=dict)
+    """Of masks, by their numbers, how many of the leading bits may be set; a register is none of them."""
     _open: list[tuple[Loop, int]] = field(default_factory=list)
     _registers: int = 0
 
@@ -85,11 +93,16 @@ class Scope:
         return self._registers - 1
 
     def issue(
-        self, instruction: Instruction, reads: Sequence[int] = (), results: int = 0, address: int = 0
+        self,
+        instruction: Instruction,
+        reads: Sequence[int] = (),
+        results: int = 0,
+        address: int = 0,
+        rows: tuple[int, int, int] | None = None,
     ) -> tuple[int, ...]:
         """Add an executed instruction with so many results; return their numbers."""
         writes = tuple(self.register() for _ in range(results))
-        self._here().append(Issue(instruction, tuple(reads), writes, address))
+        self._here().append(Issue(instruction, tuple(reads), writes, address, rows))
         return writes
 
     def begin_loop(self, trips: int, line: int = 0) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from castsim.execution.dataflow.timing import TICKS, ticks
 from castsim.machines.vector_function.nest_plan import head_of
@@ -14,6 +15,7 @@ from castsim.machines.vector_function.scopes.account import Account, ScopeTiming
 from castsim.machines.vector_function.scopes.board import Board
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, issues
+from castsim.machines.vector_function.scopes.work import Part, TripWork
 from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
 from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -59,8 +61,11 @@ class _FrontEnd:
         ):
             before = account.spans[-1].until if account.spans else 0
             account.settle(cause, min(cycles, before + wait // TICKS), held.line)
-        account.settle(Cause.DRAIN, cycles, held.line)
-        return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used))
+        for (line, _), (_, start) in pairwise(held.chain):
+            account.settle(Cause.DRAIN, min(cycles, start // TICKS), line)
+        account.settle(Cause.DRAIN, min(cycles, board.completed // TICKS), held.line)
+        account.settle(Cause.DRAIN, cycles)
+        return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used), dict(account.uses))
 
     # ---------------------------------------------------------------------------------------------------------- loops
 
@@ -79,12 +84,12 @@ class _FrontEnd:
             self._open(loop)
         self._repeats += repeats
         innermost = loop.innermost
-        branches = repeats and innermost and self._branches(loop)
+        branches = self._branches(loop) if repeats and innermost else 0
         if branches:
-            self._branch(loop.line)
+            self._branch(branches)
         for number, trip in enumerate(loop.trips):
             if innermost:
-                self._trip(trip, loop, repeats=repeats, branches=branches)
+                self._trip(trip, repeats=repeats, branches=branches)
                 continue
             if number:
                 self._turn(trip, loop.line)
@@ -143,61 +148,56 @@ class _FrontEnd:
             return
         loops = self._facts.target.timing.loops
         between = row_turn(
-            ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), self._hold(inner.trips[0])
+            ticks(loops.turnaround_cycles),
+            ticks(loops.turnaround_hidden_cycles),
+            TripWork(inner.trips[0], self._facts).hold,
         )
         self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + between, line)
 
     # ---------------------------------------------------------------------------------------------------------- trips
 
-    def _trip(self, trip: Sequence[Item], loop: Loop, *, repeats: bool, branches: bool) -> None:
-        """Send a trip; the front end is free for the next when its converts, loads and stores have been."""
+    def _trip(self, trip: Sequence[Item], *, repeats: bool, branches: int) -> None:
+        """Send a trip; the front end is free for the next when its converts, loads and stores have been.
+
+        `branches` is the line of what branches in it, 0 if nothing does.
+        """
         account, board = self._account, self._board
         if branches:
-            self._branch(loop.line)
+            self._branch(branches)
         begun = account.now
         hold = 0
+        parts: Sequence[Part] = ()
         if repeats or self._repeats:
             board.begin_trip()
-            hold = self._hold(trip)
+            work = TripWork(trip, self._facts)
+            hold, parts = work.hold, work.parts()
+        board.holding = [(line, begun + until) for line, until in parts]
         if branches:  # its stores leave behind the branch
             board.released = begun + hold + branch_rest(self._facts.function.branch, hold)
         self._walk(trip)
-        line = trip[0].instruction.line if trip and isinstance(trip[0], Issue) else loop.line
-        if hold:
-            account.spend(Cause.BUSY, begun + busy_of_hold(hold), line)
-            account.spend(Cause.INITIATION_INTERVAL, begun + hold, line)
+        board.holding = ()
+        for line, until in parts:
+            account.spend(Cause.BUSY, begun + min(until, busy_of_hold(hold)), line)
+            account.spend(Cause.INITIATION_INTERVAL, begun + until, line)
         if branches:
             rest = branch_rest(self._facts.function.branch, hold)
-            account.spend(Cause.SERIALISING_BRANCH, account.now + rest, loop.line)
+            account.spend(Cause.SERIALISING_BRANCH, account.now + rest, branches)
 
     def _branch(self, line: int) -> None:
         account = self._account
         account.spend(Cause.SERIALISING_BRANCH, account.now + self._facts.function.branch, line)
 
-    def _branches(self, loop: Loop) -> bool:
-        found = any(isinstance(item, Issue) and item.instruction.kind is Kind.SELECT for item in loop.trips[0])
-        if found:
-            self._board.used.add("timing.branch")
-        return found
+    def _branches(self, loop: Loop) -> int:
+        """Return the line of the first scalar select or branch of a loop, its own if that has none; 0: no branch."""
+        for item in loop.trips[0]:
+            if isinstance(item, Issue) and item.instruction.kind is Kind.SELECT:
+                self._board.used.add("timing.branch")
+                return item.instruction.line or loop.line or _NOWHERE
+        return 0
 
-    def _hold(self, trip: Sequence[Item]) -> int:
-        """Return the ticks for which a trip keeps the front end: the serial port, its loads, its stores."""
-        timing = self._facts.target.timing
-        serial = loads = stores = 0
-        for item in trip:
-            if not isinstance(item, Issue):
-                continue
-            match item.instruction.kind:
-                case Kind.LOAD:
-                    loads += 1
-                case Kind.STORE:
-                    stores += 1
-                case Kind.COMPUTE:
-                    serial += self._facts.cost(item.instruction).serial
-        if not loads:
-            return serial
-        issue = max(-(-loads // timing.loads.per_cycle) * TICKS, stores * self._facts.function.store_interval)
-        return max(serial, issue)
+
+_NOWHERE = -1
+"""The line of a branch that stands in no text."""
 
 
 def _repeats(loop: Loop) -> bool:

@@ -1,0 +1,49 @@
+"""What a trip of a loop has for the serial port, for the loads and for the stores (docs/reference/micro.md 6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from castsim.execution.dataflow.timing import TICKS
+from castsim.machines.vector_function.scopes.facts import ScopeFacts
+from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind
+
+Part = tuple[int, int]
+"""A line, and the ticks up to which a trip's time is its own."""
+
+
+class TripWork:
+    """The work of one trip: `hold` are the ticks for which it keeps the front end."""
+
+    def __init__(self, trip: Sequence[Item], facts: ScopeFacts) -> None:
+        loads: list[int] = []
+        stores: list[int] = []
+        serial: list[Part] = []
+        for item in trip:
+            if not isinstance(item, Issue):
+                continue
+            instruction = item.instruction
+            match instruction.kind:
+                case Kind.LOAD:
+                    loads.append(instruction.line)
+                case Kind.STORE:
+                    stores.append(instruction.line)
+                case Kind.COMPUTE if held := facts.cost(instruction).serial:
+                    serial.append((instruction.line, held))
+        per_cycle, interval = facts.target.timing.loads.per_cycle, facts.function.store_interval
+        self.hold = sum(held for _, held in serial)
+        self._lines = serial
+        if not loads:
+            return
+        by_loads, by_stores = -(-len(loads) // per_cycle) * TICKS, len(stores) * interval
+        if max(by_loads, by_stores) > self.hold:
+            self.hold = max(by_loads, by_stores)
+            lines = loads if by_loads >= by_stores else stores
+            self._lines = [(line, self.hold // len(lines)) for line in lines]
+
+    def parts(self) -> Sequence[Part]:
+        """Return how the hold divides among the lines that make it as long as it is, in their order."""
+        ends = list(accumulate(held for _, held in self._lines))
+        ends[-1:] = [self.hold] * bool(ends)
+        return [(line, end) for (line, _), end in zip(self._lines, ends, strict=True)]

@@ -1,0 +1,28 @@
+"""Looking for races before a program runs, as its user wants them treated."""
+
+from __future__ import annotations
+
+from castsim.execution.dataflow.idle import PATH_ONLY, Idle
+from castsim.execution.limits import check_executions
+from castsim.execution.tree import Tree
+from castsim.machines.mechanisms import tile_target
+from castsim.running.loaded import Treatment
+from castsim.synchronisation.races import IGNORE, STOP, Finding, find_races, refusal
+from castsim.synchronisation.races.unfolding import SLOTS
+from castsim.targets import Target
+
+
+def races_of(tree: Tree, target: Target, how: Treatment, *, unwritten: bool = True) -> tuple[Finding, ...] | None:
+    """Look for races, unless they are ignored; `unwritten`: also for bytes that are read and nothing wrote.
+
+    Raises:
+        RaceError, EngineError: there are some, and they stop the run.
+        LimitError: loops are too deep in each other to be compared.
+    """
+    if how.races == IGNORE:
+        return None
+    check_executions(tree, how.limits.walk, "executions that are compared for races", Idle(PATH_ONLY), SLOTS)
+    found = find_races(tree, tile_target(target), unwritten=unwritten)
+    if found and how.races == STOP:
+        raise refusal(found)
+    return found
