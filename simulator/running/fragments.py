@@ -22,6 +22,7 @@ from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.isa.sources import Language, Source
 from castsim.isa.spans import SourceText
+from castsim.machines.mechanisms import tile_target
 from castsim.targets import Target, TileTarget
 
 NAME = "<fragment>"
@@ -72,7 +73,7 @@ def whole(text: str, target: Target) -> Fragment:
         ReadError: it is empty or not of the form; carries its place.
         IllegalError: a tmp tile where casts have none.
     """
-    if not isinstance(target, TileTarget):
+    if not target.has_tiles:
         return Fragment(Source(NAME, Language.ASSEMBLY, text))
     source = SourceText(NAME, text)
     statements = [
@@ -81,7 +82,7 @@ def whole(text: str, target: Target) -> Fragment:
     ]
     named = {word.text.lower() for words in statements for word in words}
     narrowest = min((fmt.bits for name, fmt in FORMATS.items() if name in named), default=_BYTE)
-    writer = _Writer(target, _BLOCK_BITS // max(narrowest, 1))
+    writer = _Writer(tile_target(target), _BLOCK_BITS // max(narrowest, 1))
     for words in filter(None, statements):
         writer.statement(words)
     if not writer.results:
