@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from castsim.execution.dataflow.operations import BLOCK, Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
 from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Operation, Tree, width
+from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.program import Function
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType
+from castsim.machines.vector_function.expansion.constants import Given
 from castsim.machines.vector_function.expansion.conversions import Attributes
 from castsim.machines.vector_function.expansion.function import FunctionWriter
 from castsim.machines.vector_function.expansion.writer import Writer
@@ -63,6 +65,8 @@ class _Program:
     instructions: Sequence[Instruction]
     arguments: dict[str, PointerType]
     ctrl: int = 0
+    given: Given | None = None
+    """The vector operation whose function is next."""
     _pipes: set[str] = field(default_factory=set)
 
     def start(self, ctrl: int) -> None:
@@ -111,6 +115,7 @@ class _Program:
     def _lowered(self, node: Lowered, moves: Sequence[_Moves]) -> None:
         instruction = self.instructions[node.instruction]
         before = len(self.out.lines)
+        self.given = self._given(node.shortcut)
         try:
             self.block(node.body, moves[1:])
         except CastsimError as error:
@@ -120,6 +125,13 @@ class _Program:
         if len(self.out.lines) > before and instruction.role.value == "work" and not instruction.inserted:
             note = f"// {instruction.text}, line {instruction.span.line}"
             self.out.lines.insert(before, "  " * self.out.depth + note)
+
+    def _given(self, shortcut: object) -> Given | None:
+        """Return what is known of a vector operation; None of a cast, and of what is no work of the vector unit."""
+        if not isinstance(shortcut, TileEffect):
+            return None
+        rule = self.attributes.target.tile_operation(shortcut.work.mnemonic)
+        return Given(shortcut.work, shortcut.behaviour, "" if rule is None else rule.structure)
 
     def _operation(self, operation: Operation, moves: _Moves) -> None:
         match operation:
@@ -141,7 +153,7 @@ class _Program:
                     self._address(base, tuple((name, deltas[number]) for name, deltas in moves))
                     for number, base in enumerate(operation.addresses)
                 )
-                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl)
+                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl, self.given)
             case _:
                 kind = getattr(operation, "kind", type(operation).__name__)
                 raise IllegalError(f"its lowering has {kind} on pipe {operation.pipe}")
