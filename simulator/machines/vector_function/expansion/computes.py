@@ -48,8 +48,6 @@ def check_structure(given: Given) -> None:
         source = given.work.sources[0]
         if source.valid_cols > 2048 // fmt.storage_bits or given.behaviour.choice("lane_order") == "sequential":
             found = "products in another order than the operation's, which rounds after each"
-    elif given.structure == "compare" and ("spare_mask_bits", "keep") in given.behaviour.choices:
-        found = "a last byte of which bits are kept (spare_mask_bits=keep)"
     if found is not None:
         raise unwritten(found)
 
@@ -270,6 +268,23 @@ def _join(held: Registers, given: Given, operation: Compute) -> None:
     held.predicates[result] = cast, 16
 
 
+def _pack(held: Registers, given: Given, operation: Compute) -> None:
+    """The predicate of 32-bit lanes as one of 16-bit lanes, of which the upper half is clear."""
+    del given
+    (source,), (result,) = operation.sources, operation.results
+    text = f'pto.ppack {held.mask(source)[0]}, "LOWER" : {mask(32)} -> {mask(16)}'
+    held.predicates[result] = held.out.define(result, text), 16
+
+
+def _choose(held: Registers, given: Given, operation: Compute) -> None:
+    """Bits of one predicate where a third is set, of another elsewhere."""
+    del given
+    names = ", ".join(held.mask(each)[0] for each in operation.sources)
+    kind, result = mask(operation.width), operation.results[0]
+    text = f"pto.psel {names} : {kind}, {kind}, {kind} -> {kind}"
+    held.predicates[result] = held.out.define(result, text), operation.width
+
+
 def _ascend(held: Registers, given: Given, operation: Compute) -> None:
     """Numbers that ascend or descend from the constant, further on in every trip."""
     fmt = given.work.dst.format
@@ -299,6 +314,8 @@ _RULES: Mapping[str, _Rule] = {
     "punpack": _spread,
     "pintlv": _spread_both,
     "pdintlv": _join,
+    "ppack": _pack,
+    "psel": _choose,
     "vci": _ascend,
 }
 """What writes a mnemonic of the kernels."""

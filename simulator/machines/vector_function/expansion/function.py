@@ -77,7 +77,7 @@ class FunctionWriter:
         """
         if given is not None:
             check_structure(given)
-        nests = [written(nest, given) for nest in function.nests if nest.runs]
+        nests = [each for nest in function.nests if nest.runs for each in written(nest, given)]
         if not nests and given is not None:
             return
         pointers = self._pointers(function, nests, addresses)

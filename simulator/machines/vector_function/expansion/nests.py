@@ -31,17 +31,18 @@ class Written:
     offsets: Mapping[Load, int] = field(default_factory=dict)
 
 
-def written(nest: Nest, given: Given | None) -> Written:
+def written(nest: Nest, given: Given | None) -> tuple[Written, ...]:
     """Return a nest in the form in which it is written."""
     if given is None:
-        return Written(nest)
-    if given.structure == "compare" and given.format.storage_bits == 32 and nest.trips > 1:
-        return _in_pairs(nest)
+        return (Written(nest),)
+    if given.structure == "compare":
+        keeps = ("spare_mask_bits", "keep") in given.behaviour.choices
+        return _comparisons(nest, given.format.storage_bits, keeps=keeps)
     if given.structure == "row_expansion":  # a block is not its first element again and again
-        return Written(replace(nest, row=tuple(_spread(item, given.format.storage_bits) for item in nest.row)))
+        return (Written(replace(nest, row=tuple(_spread(item, given.format.storage_bits) for item in nest.row))),)
     if given.operation.accumulates:
-        return Written(_with_destination(nest))
-    return Written(nest)
+        return (Written(_with_destination(nest)),)
+    return (Written(nest),)
 
 
 def _spread(item: RegisterOperation, width: int) -> RegisterOperation:
@@ -54,29 +55,65 @@ def _with_destination(nest: Nest) -> Nest:
     return replace(nest, trip=(load, *nest.trip))
 
 
-def _in_pairs(nest: Nest) -> Written:
-    """Take two registers of 32-bit lanes a trip: the bits of one are too few for the store of a predicate."""
+def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[Written, ...]:
+    """Return a comparison as its stores of predicates can be: of 16 bytes or 32.
+
+    What a row has beyond them comes first, with the bits that are there kept, then all full ones.
+    """
+    each = 256 if width == 8 else 128
+    full, rest = nest.count // each * each, nest.count % each
+    return (
+        *([_comparison(nest, width, full, rest, keeps=keeps)] if rest else []),
+        *([_comparison(nest, width, 0, full, keeps=keeps)] if full else []),
+    )
+
+
+def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) -> Written:
+    """Return the comparison of some columns. 32-bit lanes go two registers a trip, unless there are fewer."""
+    counter = next(iter(nest.counters))
+    counters = {counter: count}
+    each = 256 if width == 8 else 128
+    registers = 2 if width == 32 and count > nest.elements else 1
+    trip, offsets = _compared(nest, width, first, registers, counter)
+    found, bits = trip[-1].results[0], min(16, width)
+    if first or count < each:
+        old = Load(("old",), f"MASK_B{bits}", -1, (nest.destination_row, each // 8))
+        offsets[old] = first // 8
+        counters["bits"] = count if keeps else -(-count // 8) * 8
+        chosen = Compute("psel", ("kept",), (found, "old", "taken"), bits)
+        trip, found = [old, *trip, CountDown("taken", bits, each, "bits"), chosen], "kept"
+    store = Store(found, "p", f"MASK_B{bits}", first // 8)
+    whole = replace(
+        nest, trips=-(-count // each), count=count, elements=each, counters=counters, trip=(*trip, store),
+        destination_trip=each // 8,
+    )  # fmt: skip
+    return Written(whole, offsets)
+
+
+def _compared(
+    nest: Nest, width: int, first: int, registers: int, counter: str
+) -> tuple[list[RegisterOperation], dict[Load, int]]:
+    """Return the instructions up to a predicate of lanes of 8 or 16 bits, and the places of their loads."""
     trip: list[RegisterOperation] = []
     offsets: dict[Load, int] = {}
     loads = [item for item in nest.trip if isinstance(item, Load)]
     (compare,) = (item for item in nest.trip if isinstance(item, Compute))
-    for number in range(2):
+    for number in range(registers):
         for load in loads:
             row, step = load.steps or (nest.source_row, nest.source_trip)
-            one = replace(load, results=tuple(f"{name}{number}" for name in load.results), steps=(row, 2 * step))
-            offsets[one] = number * step
+            one = replace(
+                load, results=tuple(f"{name}{number}" for name in load.results), steps=(row, registers * step)
+            )
+            offsets[one] = first * width // 8 + number * step
             trip.append(one)
-    for number in range(2):
+    for number in range(registers):
         sources = tuple(f"{name}{number}" for name in compare.sources)
-        trip.append(CountDown(f"p{number}", compare.width, nest.elements, next(iter(nest.counters))))
+        trip.append(CountDown(f"p{number}", width, nest.elements, counter))
         trip.append(replace(compare, results=(f"q{number}",), sources=sources))
-    trip.append(Compute("pdintlv", ("q",), ("q0", "q1"), compare.width))
-    trip.append(Store("q", "p", "MASK_B16"))
-    pairs = replace(
-        nest, trips=-(-nest.trips // 2), elements=2 * nest.elements, trip=tuple(trip),
-        destination_trip=2 * nest.destination_trip, source_trip=2 * nest.source_trip,
-    )  # fmt: skip
-    return Written(pairs, offsets)
+    if width == 32:
+        names = tuple(f"q{number}" for number in range(registers))
+        trip.append(Compute("pdintlv" if registers > 1 else "ppack", ("q",), names, width))
+    return trip, offsets
 
 
 def needs_barrier(given: Given | None) -> bool:

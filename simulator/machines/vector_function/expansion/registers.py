@@ -159,9 +159,6 @@ class Registers:
     def _store_mask(self, operation: Store, place: Place) -> None:
         """Write the store of a predicate, a bit a lane."""
         name, width = self.mask(operation.source)
-        if width == 32:  # alone in its row: a bit of every two is left
-            text = f'pto.ppack {name}, "LOWER" : {mask_type(32)} -> {mask_type(16)}'
-            name, width = self.out.define(operation.source, text), 16
         words = f'"{"NORM" if width == 8 else "PK"}" : {mask_type(width)}, {near(place.element)}, index'
         self.out.line(f"pto.psts {name}, {place.pointer}[{place.offset}], {words}")
 
