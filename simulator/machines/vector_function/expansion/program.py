@@ -14,7 +14,7 @@ from castsim.isa.pto.program import Function
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.expansion.constants import Given
-from castsim.machines.vector_function.expansion.conversions import Attributes
+from castsim.machines.vector_function.expansion.conversions import Attributes, UnsettledError
 from castsim.machines.vector_function.expansion.function import FunctionWriter
 from castsim.machines.vector_function.expansion.writer import Writer
 from castsim.machines.vector_function.operations import VectorFunction
@@ -33,11 +33,22 @@ def expand_tree(tree: Tree, function: Function, target: VectorFunctionTarget) ->
     Raises:
         IllegalError: an instruction whose lowering does not consist of register operations; carries its place.
     """
+    needed: dict[str, str] = {}
+    while True:
+        try:
+            return _written(tree, function, Attributes(target, dict(needed)))
+        except UnsettledError as error:
+            needed.update(error.options)
+
+
+def _written(tree: Tree, function: Function, attributes: Attributes) -> tuple[str, dict[str, str]]:
+    """Return the text and the options that it needs beside those that are settled already."""
+    target = attributes.target
     names = [argument.name.removeprefix("%") for argument in function.arguments]
     out = Writer(taken=set(names))
     types = {name: argument.type for name, argument in zip(names, function.arguments, strict=True)}
     pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
-    program = _Program(out, Attributes(target), tree.instructions, pointers)
+    program = _Program(out, attributes, tree.instructions, pointers)
     program.start(start_ctrl(target))
     program.block(tree.root, [()] * tree.root.width)
     program.drain()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from castsim.isa.formats import Format, IntFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.pto.micro.conversions import ROUNDINGS, conversion
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS
@@ -177,10 +177,9 @@ class Registers:
                 element = self._element(one, width)
                 mask, bits = self.mask(predicate)
                 kind = vector(element)
-                self.define(
-                    result, element, f"pto.{mnemonic} {self.as_element(one, element)}, {self.as_element(other, element)}, {mask}",
-                    f"{kind}, {kind}, {mask_type(bits)} -> {kind}",
-                )  # fmt: skip
+                given = f"{self.as_element(one, element)}, {self.as_element(other, element)}, {mask}"
+                kinds = f"{kind}, {kind}, {mask_type(bits)} -> {kind}"
+                self.define(result, element, f"pto.{mnemonic} {given}", kinds)
             case Interleave((one, other), (first, second), width):
                 element = self._element(first, width)
                 kind, names = vector(element), (self.out.fresh(one), self.out.fresh(other))
@@ -210,11 +209,23 @@ class Registers:
             text = f'pto.vtrc {source}, {mask}, "{letter}"'
         else:
             width = conversion(operation.src.name, result).mask_width
-            words = _dictionary(self.attributes.of(operation, self.ctrl, finite=finite))
-            text = f"pto.vcvt {source}, {mask}{words}"
+            found = self.attributes.of(operation, self.ctrl, finite=finite)
+            if found.without_infinity:
+                mask = self._without_infinity(operation, source, mask, width)
+            text = f"pto.vcvt {source}, {mask}{_dictionary(found.words)}"
         self.define(operation.result, result, text, f"{kind}, {mask_type(width)} -> {vector(result)}")
         if isinstance(operation.src, IntFormat):
             self.registers[operation.result] = replace(self.registers[operation.result], finite=True)
+
+    def _without_infinity(self, operation: Convert, source: str, mask: str, width: int) -> str:
+        """Return a mask without the lanes that are infinite: they become 0."""
+        fmt = operation.src
+        assert isinstance(fmt, FloatFormat) and fmt.infinity_code is not None
+        for code in (fmt.infinity_code, fmt.infinity_code | fmt.sign_bit):
+            value = self.out.number(f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name)
+            kinds = f"{vector(fmt.name)}, {fmt.name}, {mask_type(width)} -> {mask_type(width)}"
+            mask = self.out.define("finite", f'pto.vcmps {source}, {value}, {mask}, "ne" : {kinds}')
+        return mask
 
     def _integers(self, operation: Duplicate | Ascend | Multiply) -> None:
         """Write operations on lanes that are integers of a width."""
