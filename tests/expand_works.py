@@ -137,9 +137,7 @@ class Case:
         given = {"cmpMode": f" {{cmpMode = #pto<cmp {self.word}>}}"}.get(operation.attribute or "", "")
         ins = f"ins({', '.join(names)}{given} : {', '.join(kinds)})"
         lines.append(f"pto.{operation.name} {ins} outs(%d : {dst.kind})")
-        lines.append(
-            f"pto.tstore ins(%d : {dst.kind}) outs(%pd : !pto.partition_tensor_view<{dst.part}>)"
-        )
+        lines.append(f"pto.tstore ins(%d : {dst.kind}) outs(%pd : !pto.partition_tensor_view<{dst.part}>)")
         body = "\n".join(lines)
         scalar = self.scalar or {"f16": "1.5", "f32": "-2.25", "bf16": "3.0"}.get(self.element, "5")
         head = f"%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%s = arith.constant {scalar} : {self.element}"
