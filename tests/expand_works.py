@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 from work_model import special
@@ -62,6 +61,7 @@ class Case:
     first: bool = False
     scalar: str = ""
     pad: int = 1
+    options: tuple[str, ...] = ()
 
     def operands(self) -> tuple[dict[str, Operand], Operand]:
         """The tiles by their letters, and the destination."""
@@ -76,7 +76,7 @@ class Case:
                 dst = Operand(self.element, rows, 32 // size, (valid[0], 1))
             case Kind.ROW_ARGUMENT:
                 dst = Operand("i32", rows, 8, (valid[0], 1))
-            case Kind.COLUMN_REDUCE:
+            case Kind.COLUMN_REDUCE | Kind.RAMP:
                 dst = vector
             case Kind.COLUMN_ARGUMENT:
                 dst = replace(vector, element="i32")
@@ -85,30 +85,27 @@ class Case:
             case Kind.ROW_EXPAND:
                 tiles["a"] = Operand(self.element, rows, 32 // size, (valid[0], 32 // size))
             case Kind.ROW_BROADCAST:
-                block = Operand(self.element, rows, 32 // size, (valid[0], 32 // size))
-                wide = -(-rows * size // 32) * 32 // size
-                dense = Operand(self.element, 1, wide, (1, wide), column=True)
-                tiles["a" if self.first else "b"] = dense if self.column else block
-                if self.column:
-                    tiles = {name: replace(one, rows=wide) if not one.column else one for name, one in tiles.items()}
-                    tiles = {
-                        name: replace(one, valid=(wide, one.valid[1])) if not one.column else one
-                        for name, one in tiles.items()
-                    }
-                    dst = replace(dst, rows=wide, valid=(wide, dst.valid[1]))
-            case Kind.COLUMN_EXPAND:
-                tiles["a"] = vector
-            case Kind.COLUMN_BROADCAST:
-                tiles["b"] = vector
+                return self._row_broadcast(tiles, dst)
+            case Kind.COLUMN_EXPAND | Kind.COLUMN_BROADCAST:
+                tiles["a" if operation.kind is Kind.COLUMN_EXPAND else "b"] = vector
             case Kind.FILL:
                 dst = Operand(self.element, rows, cols, (rows, cols), f", pad={self.pad}")
             case Kind.PART:
                 tiles["b"] = replace(whole, valid=(max(1, valid[0] - 1), max(1, valid[1] - 3)))
-            case Kind.RAMP:
-                dst = vector
             case _:
                 pass
         return tiles, dst
+
+    def _row_broadcast(self, tiles: dict[str, Operand], dst: Operand) -> tuple[dict[str, Operand], Operand]:
+        """A tile with a block or, in a column, an element per row: of as many rows as fill blocks."""
+        rows, cols, *valid = self.shape
+        size = NATIVE[self.element].itemsize
+        place = "a" if self.first else "b"
+        if not self.column:
+            return {**tiles, place: Operand(self.element, rows, 32 // size, (valid[0], 32 // size))}, dst
+        wide = -(-rows * size // 32) * 32 // size
+        tall = Operand(self.element, wide, cols, (wide, valid[1]))
+        return {**dict.fromkeys("abc", tall), place: Operand(self.element, 1, wide, (1, wide), column=True)}, tall
 
     def program(self) -> str:
         """The text: every source loaded, the destination too where not all of it is written."""
@@ -128,12 +125,17 @@ class Case:
             loaded += [] if role is Role.TMP else [(name, one)]
             names.append(f"%{name}")
             kinds.append(one.kind)
-        lines, arguments, numbers = [], [], count()
+        lines, arguments = [], []
         for name, one in [*loaded, ("d", dst)]:
-            lines += self._moved(name, one, next(numbers))
+            lines += self._moved(name, one)
             arguments.append(f"%x{name}: !pto.ptr<{one.element}>")
         if Role.TMP in form:
             lines.append(f"%t = pto.alloc_tile : {extra[Role.TMP].kind}")
+        if operation.in_place:
+            lines = [each for each in lines if not each.startswith(("%d = ", "pto.tload ins(%pd"))]
+            lines.append(f"%d = pto.treshape %a : {tiles['a'].kind} -> {dst.kind}")
+        if operation.attribute == "isBinary" and Role.TMP in form:
+            names[-1] += " {isBinary = true}"
         given = {"cmpMode": f" {{cmpMode = #pto<cmp {self.word}>}}"}.get(operation.attribute or "", "")
         ins = f"ins({', '.join(names)}{given} : {', '.join(kinds)})"
         lines.append(f"pto.{operation.name} {ins} outs(%d : {dst.kind})")
@@ -141,8 +143,9 @@ class Case:
         body = "\n".join(lines)
         scalar = self.scalar or {"f16": "1.5", "f32": "-2.25", "bf16": "3.0"}.get(self.element, "5")
         head = f"%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%s = arith.constant {scalar} : {self.element}"
+        chosen = "".join(f"// castsim: option {each}\n" for each in self.options)
         return (
-            f'module attributes {{pto.target_arch = "a5"}} {{ func.func @k({", ".join(arguments)}) attributes {{pto.entry}} {{\n'
+            f'{chosen}module attributes {{pto.target_arch = "a5"}} {{ func.func @k({", ".join(arguments)}) attributes {{pto.entry}} {{\n'
             f"{head}\n{body}\nreturn\n}} }}\n"
         )
 
@@ -151,7 +154,7 @@ class Case:
             return Operand("ui32", 1, 16, (1, 16))
         return source
 
-    def _moved(self, name: str, one: Operand, _number: int) -> list[str]:
+    def _moved(self, name: str, one: Operand) -> list[str]:
         """Lines that allocate a tile and load it; a column is loaded as a row."""
         height, width = one.valid
         kind, tile = one.row_kind, f"%{name}" if not one.column else f"%row_{name}"

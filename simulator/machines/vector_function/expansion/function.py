@@ -78,8 +78,6 @@ class FunctionWriter:
         if given is not None:
             check_structure(given)
         nests = [each for nest in function.nests if nest.runs for each in written(nest, given)]
-        if not nests and given is not None:
-            return
         pointers = self._pointers(function, nests, addresses)
         self.out.open("pto.vecscope {")
         prelude = None if given is None else Prelude(self.out.aside())
