@@ -76,6 +76,32 @@ def print_program(program: Program) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def operation_text(operation: Operation) -> str:
+    """Return one operation without regions as a line."""
+    return _FORMS[type(operation)](operation)
+
+
+def head_text(operation: For | If | While) -> str:
+    """Return the line that begins the first region of an operation."""
+    results = _results(operation.results)
+    if isinstance(operation, For):
+        return f"{results}{_loop_head(operation)} {{"
+    if isinstance(operation, If):
+        types = f" -> {_parenthesised(operation.result_types)}" if operation.result_types else ""
+        return f"{results}scf.if %{operation.condition}{types} {{"
+    pairs = ", ".join(
+        f"%{name} = %{initial}" for name, initial in zip(operation.carried, operation.initial, strict=True)
+    )
+    types = f"{_parenthesised(operation.carried_types)} -> {_parenthesised(operation.result_types)}"
+    return f"{results}scf.while{f' ({pairs})' if pairs else ''} : {types} {{"
+
+
+def region_arguments(loop: While) -> str:
+    """Return the line that names the values of the second region; empty if it has none."""
+    own = zip(loop.arguments, loop.result_types, strict=True)
+    return f"^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):" if loop.arguments else ""
+
+
 def _print_function(function: Function, lines: _Lines, depth: int) -> None:
     declared = "private " if function.body is None else ""
     head = f"func.func {declared}@{function.name}({', '.join(map(_argument, function.arguments))})"
@@ -110,11 +136,10 @@ def _print_nested(operation: For | If | While | Section, lines: _Lines, depth: i
     elif isinstance(operation, While):
         _print_while(operation, lines, depth)
     elif isinstance(operation, For):
-        lines.append(f"{margin}{_results(operation.results)}{_loop_head(operation)} {{")
+        lines.append(margin + head_text(operation))
         _print_body(operation.body, lines, depth + 1)
     else:
-        types = f" -> {_parenthesised(operation.result_types)}" if operation.result_types else ""
-        lines.append(f"{margin}{_results(operation.results)}scf.if %{operation.condition}{types} {{")
+        lines.append(margin + head_text(operation))
         _print_body(operation.then_body, lines, depth + 1)
         if operation.else_body:
             lines.append(f"{margin}}} else {{")
@@ -137,15 +162,11 @@ def _micro(node: MicroOperation) -> str:
 def _print_while(loop: While, lines: _Lines, depth: int) -> None:
     """Write all but the last brace."""
     margin = _INDENT * depth
-    pairs = ", ".join(f"%{name} = %{initial}" for name, initial in zip(loop.carried, loop.initial, strict=True))
-    types = f"{_parenthesised(loop.carried_types)} -> {_parenthesised(loop.result_types)}"
-    given = f" ({pairs})" if pairs else ""
-    lines.append(f"{margin}{_results(loop.results)}scf.while{given} : {types} {{")
+    lines.append(margin + head_text(loop))
     _print_body(loop.before, lines, depth + 1)
     lines.append(f"{margin}}} do {{")
     if loop.arguments:
-        own = zip(loop.arguments, loop.result_types, strict=True)
-        lines.append(f"{margin}^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):")
+        lines.append(margin + region_arguments(loop))
     _print_body(loop.after, lines, depth + 1)
 
 

@@ -11,10 +11,12 @@ from dataclasses import replace
 
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.micro.types import lane_bits
-from castsim.machines.vector_function.expansion.constants import Given, code_text, constant_register
+from castsim.machines.vector_function.expansion.constants import Given, constant_register, scalar_register, scalar_text
 from castsim.machines.vector_function.expansion.registers import Held, Registers
 from castsim.machines.vector_function.expansion.texts import mask, unwritten, vector
 from castsim.machines.vector_function.operations import LONG_DIVISION, Compute
+
+SETTLED = "only --arg makes a constant"
 
 _UNSUPPORTED: Mapping[str, str] = {
     "row_argument": "an extreme with its column, which no vector instruction of the micro level gives",
@@ -99,7 +101,7 @@ def _pair(held: Registers, given: Given, operation: Compute) -> None:
         if given.waiting is not None:
             names.append(given.waiting)
         else:
-            constant = constant_register(held, "scalar", given.scalar, given.format)
+            constant = scalar_register(held, given)
             names = [constant, *names] if given.constant_first else [*names, constant]
     elif len(names) > 2:
         *names, given.waiting = names
@@ -126,11 +128,13 @@ def _with_scalar(held: Registers, given: Given, operation: Compute) -> None:
     """An instruction of a register and the constant."""
     if operation.mnemonic == "vlrelu":
         _check_element(held, operation.sources[0], ("f16", "f32"), operation)
-    _apply(held, operation, operation.sources, [code_text(held, given.scalar, given.format)])
+    _apply(held, operation, operation.sources, [scalar_text(held, given)])
 
 
 def _by_amount(held: Registers, given: Given, operation: Compute) -> None:
     """A shift by the constant, which an i16 holds whatever the element; all amounts beyond that are alike."""
+    if given.scalar_name is not None:
+        raise unwritten(f"a shift by {given.scalar_name}, of which {SETTLED}")
     bits = given.format.bits
     code = given.scalar
     amount = code - (1 << bits) if code >> (bits - 1) & 1 and given.format.name.startswith("i") else code
@@ -158,7 +162,7 @@ def _duplicate(held: Registers, given: Given, operation: Compute) -> None:
         held.define(operation.results[0], element, text, f"{vector(element)}, {mask(width)} -> {vector(element)}")
         return
     fmt = given.work.dst.format
-    value, kind = code_text(held, given.work.scalars[0][0], fmt)
+    value, kind = scalar_text(held, given)
     text = f"pto.vdup {value}, {held.every(fmt.storage_bits)}"
     element = kind if isinstance(fmt, IntFormat) else fmt.name
     held.define(operation.results[0], element, text, f"{kind}, {mask(fmt.storage_bits)} -> {vector(element)}")
@@ -170,7 +174,7 @@ def _accumulated_product(held: Registers, given: Given, operation: Compute) -> N
     if held.register(source).element != given.work.dst.format.name:
         raise unwritten("f16 elements that are widened on the way")
     _check_element(held, source, ("f16", "f32"), operation)
-    _apply(held, operation, (source, "before"), [code_text(held, given.scalar, given.format)])
+    _apply(held, operation, (source, "before"), [scalar_text(held, given)])
 
 
 def _reduce(held: Registers, given: Given, operation: Compute) -> None:
@@ -210,7 +214,7 @@ def _compare(held: Registers, given: Given, operation: Compute) -> None:
     values, kinds = [held.as_element(name, element) for name in names], [vector(element)] * len(names)
     mnemonic = "vcmp"
     if len(names) == 1:
-        value, kind = code_text(held, given.scalar, given.format)
+        value, kind = scalar_text(held, given)
         mnemonic, values, kinds = "vcmps", [*values, value], [*kinds, kind]
     governing = _governing(held, width, operation)
     text = f'pto.{mnemonic} {", ".join(values)}, {governing}, "{word}" : {", ".join(kinds)}, {mask(width)}'
@@ -222,7 +226,7 @@ def _select(held: Registers, given: Given, operation: Compute) -> None:
     """A choice by a predicate, of which the last source is the name."""
     *names, chosen = operation.sources
     if len(names) == 1:
-        names.append(constant_register(held, "scalar", given.scalar, given.format))
+        names.append(scalar_register(held, given))
     element = held.register(names[0]).element
     name, width = held.mask(chosen)
     kind, values = vector(element), [held.as_element(each, element) for each in names]
@@ -289,7 +293,7 @@ def _ascend(held: Registers, given: Given, operation: Compute) -> None:
     """Numbers that ascend or descend from the constant, further on in every trip."""
     fmt = given.work.dst.format
     kind = f"i{fmt.bits}"
-    start, _ = code_text(held, given.scalar, fmt)
+    start, _ = scalar_text(held, given)
     moved = held.out.define("moved", f"arith.index_cast {held.position} : index to {kind}")
     step, order = ("arith.subi", "DESC") if given.work.descending else ("arith.addi", "ASC")
     base = held.out.define("base", f"{step} {start}, {moved} : {kind}")

@@ -30,6 +30,8 @@ class Given:
     behaviour: Behaviour
     structure: str
     waiting: str | None = None
+    scalar_name: str | None = None
+    """The value of the scalar operand where only the running program knows it; its code then stands for nothing."""
 
     @property
     def operation(self) -> VectorOperation:
@@ -94,6 +96,35 @@ def code_text(held: Registers, code: int, fmt: Format) -> tuple[str, str]:
     value = float(numbers(np.array([code], f"<u{fmt.storage_bits // 8}"), fmt)[0])
     exact = np.isfinite(value) and len(repr(value)) <= 8 and "e" not in repr(value)
     return held.out.number(repr(value) if exact else f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name), fmt.name
+
+
+def scalar_text(held: Registers, given: Given) -> tuple[str, str]:
+    """Return the name and type of the constant operand."""
+    fmt, name = given.format, given.scalar_name
+    if name is None:
+        return code_text(held, given.scalar, fmt)
+    kind = f"i{fmt.bits}" if isinstance(fmt, IntFormat) else fmt.name
+    if given.operation.function != "sub":
+        return name, kind
+    if isinstance(fmt, IntFormat):
+        return held.out.define("minus", f"arith.subi {held.out.constant(0, kind)}, {name} : {kind}"), kind
+    return held.out.define("minus", f"arith.negf {name} : {kind}"), kind
+
+
+def scalar_register(held: Registers, given: Given) -> str:
+    """Return the key of a register whose lanes all hold the constant operand."""
+    if given.scalar_name is None:
+        return constant_register(held, "scalar", given.scalar, given.format)
+    prelude = held.prelude
+    assert prelude is not None
+    key = f"scalar {given.scalar_name}"
+    if key not in prelude.registers:
+        value, kind = scalar_text(held, given)
+        width = given.format.storage_bits
+        text = f"pto.vdup {value}, {held.every(width)} : {kind}, {mask(width)} -> {vector(kind)}"
+        prelude.registers[key] = Held(prelude.out.define("scalar", text), kind)
+    held.registers[key] = prelude.registers[key]
+    return key
 
 
 def constant_register(held: Registers, name: str, code: int, fmt: Format) -> str:

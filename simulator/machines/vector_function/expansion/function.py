@@ -11,6 +11,7 @@ from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.expansion.computes import accumulated, check_structure, write_compute
 from castsim.machines.vector_function.expansion.constants import Given, constant_register
 from castsim.machines.vector_function.expansion.conversions import Attributes
+from castsim.machines.vector_function.expansion.extents import NestRules
 from castsim.machines.vector_function.expansion.nests import (
     Written,
     element_of,
@@ -62,7 +63,12 @@ class FunctionWriter:
     attributes: Attributes
 
     def write(
-        self, function: VectorFunction, addresses: tuple[str, ...], ctrl: int, given: Given | None = None
+        self,
+        function: VectorFunction,
+        addresses: tuple[str, ...],
+        ctrl: int,
+        given: Given | None = None,
+        rules: tuple[NestRules, ...] = (),
     ) -> None:
         """Write a vecscope.
 
@@ -71,24 +77,31 @@ class FunctionWriter:
             addresses: values (i64) of its addresses.
             ctrl: CTRL meanwhile.
             given: the vector operation that it does; None if it is a cast.
+            rules: how its nests follow extents of run time; empty: they follow none.
 
         Raises:
             IllegalError: an operation that no vector instruction does.
         """
         if given is not None:
             check_structure(given)
-        nests = [each for nest in function.nests if nest.runs for each in written(nest, given)]
-        pointers = self._pointers(function, nests, addresses)
+        followed = rules or (None,) * len(function.nests)
+        nests = [
+            (each, rule)
+            for nest, rule in zip(function.nests, followed, strict=True)
+            if nest.runs
+            for each in written(nest, given)
+        ]
+        pointers = self._pointers(function, [nest for nest, _ in nests], addresses)
         self.out.open("pto.vecscope {")
         prelude = None if given is None else Prelude(self.out.aside())
         start = len(self.out.lines)
         registers = Registers(self.out, self.attributes, ctrl, prelude)
         for operation in function.setup:
             registers.step(operation)
-        for number, nest in enumerate(nests):
+        for number, (nest, rule) in enumerate(nests):
             if number and needs_barrier(given):
                 self.out.line('pto.mem_bar "VST_VLD"')
-            _NestWriter(self.out, function, nest, given, pointers).write(registers)
+            _NestWriter(self.out, function, nest, given, pointers, rule).write(registers)
         if prelude is not None:
             self.out.lines[start:start] = prelude.out.lines
         self.out.close()
@@ -122,8 +135,11 @@ class _NestWriter:
     written: Written
     given: Given | None
     pointers: dict[tuple[int, str], str]
+    rules: NestRules | None = None
     row: str = ""
     """The variable of the row loop."""
+    trips: str = ""
+    """How often the inner loop runs, where extents decide that."""
     sides: dict[Load | Store, _Side] = field(default_factory=dict)
 
     @property
@@ -137,14 +153,13 @@ class _NestWriter:
         self._constants(outer)
         for item in _accesses(nest):
             self.sides[item] = self._side(item)
+        rows, counters = self._bounds()
         inside = outer.inner()
         if nest.row_loop:
             self.row = self.out.fresh("row")
             zero, one = self.out.constant(0), self.out.constant(1)
-            self.out.open(f"scf.for {self.row} = {zero} to {self.out.constant(nest.rows)} step {one} {{")
-        for name, start in nest.counters.items():
-            if any(_takes(item, name) for item in (*nest.row, *nest.trip)):
-                inside.scalars[name] = self.out.constant(start, "i32")
+            self.out.open(f"scf.for {self.row} = {zero} to {rows} step {one} {{")
+        inside.scalars.update(counters)
         for operation in nest.row:
             self._step(operation, inside)
         if self.given is not None and self.given.structure == "fill" and nest.close:
@@ -154,6 +169,38 @@ class _NestWriter:
             self._close(inside)
         if nest.row_loop:
             self.out.close()
+
+    def _bounds(self) -> tuple[str, dict[str, str]]:
+        """Return how many rows there are, and what each counter that is used starts with."""
+        nest, out, rules = self.nest, self.out, self.rules
+        used = [name for name in nest.counters if any(_takes(item, name) for item in (*nest.row, *nest.trip))]
+        if rules is None:
+            starts = {name: out.constant(nest.counters[name], "i32") for name in used}
+            return (out.constant(nest.rows) if nest.row_loop else ""), starts
+        starts = {}
+        for name in used:
+            rule = rules.counters[name]
+            starts[name] = (
+                out.constant(rule.less, "i32")
+                if rule.name is None
+                else out.define(name, f"arith.index_cast {rule.text(out)} : index to i32")
+            )
+        self.trips = rules.trips.text(out)
+        return rules.rows.text(out), starts
+
+    def _end(self, step: int) -> str:
+        """Return where the variable of the inner loop ends."""
+        if self.rules is None or self.rules.trips.name is None:
+            return self.out.constant(self.nest.trips * step)
+        if step == 1:
+            return self.trips
+        return self.out.define("end", f"arith.muli {self.trips}, {self.out.constant(step)} : index")
+
+    def _last(self, step: int) -> str:
+        """Return the value of the variable in the last trip."""
+        if self.rules is None or self.rules.trips.name is None:
+            return self.out.constant((self.nest.trips - 1) * step)
+        return self.out.define("last", f"arith.subi {self._end(step)}, {self.out.constant(step)} : index")
 
     def _side(self, item: Load | Store) -> _Side:
         """Return what an access goes by."""
@@ -184,7 +231,7 @@ class _NestWriter:
         step = moving.pop() if len(moving) == 1 and moving != {0} else 1
         variable = out.fresh("i")
         carried, first = self._carried(outer)
-        start, end = out.constant(first * step), out.constant(nest.trips * step)
+        start, end = out.constant(first * step), self._end(step)
         head = f"scf.for {variable} = {start} to {end} step {out.constant(step)}"
         inside = outer.inner()
         results = [out.fresh("end") for _ in carried]
@@ -212,7 +259,7 @@ class _NestWriter:
         """Write the operations of a trip."""
         out, nest = self.out, self.nest
         if any(isinstance(operation, TripSelect) for operation in nest.trip):
-            last = out.constant((nest.trips - 1) * step)
+            last = self._last(step)
             inside.last = out.define("last", f"arith.cmpi eq, {variable}, {last} : index")
         if self.given is not None and self.given.structure == "ramp":
             inside.position = out.sum(0, [(variable, nest.elements // step)])

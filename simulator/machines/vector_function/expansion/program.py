@@ -15,6 +15,7 @@ from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.expansion.constants import Given
 from castsim.machines.vector_function.expansion.conversions import Attributes, UnsettledError
+from castsim.machines.vector_function.expansion.extents import NestRules
 from castsim.machines.vector_function.expansion.function import FunctionWriter
 from castsim.machines.vector_function.expansion.writer import Writer
 from castsim.machines.vector_function.operations import VectorFunction
@@ -78,6 +79,10 @@ class _Program:
     ctrl: int = 0
     given: Given | None = None
     """The vector operation whose function is next."""
+    rules: tuple[NestRules, ...] = ()
+    """How the loops of that function follow extents of run time."""
+    bases: dict[str, str] = field(default_factory=dict)
+    """Pointers to global memory that stand for arguments."""
     _pipes: set[str] = field(default_factory=set)
 
     def start(self, ctrl: int) -> None:
@@ -164,7 +169,7 @@ class _Program:
                     self._address(base, tuple((name, deltas[number]) for name, deltas in moves))
                     for number, base in enumerate(operation.addresses)
                 )
-                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl, self.given)
+                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl, self.given, self.rules)
             case _:
                 kind = getattr(operation, "kind", type(operation).__name__)
                 raise IllegalError(f"its lowering has {kind} on pipe {operation.pipe}")
@@ -205,7 +210,8 @@ class _Program:
 
     def _far(self, copy: Transfer, moves: _Moves, size: int, kind: str) -> str:
         """Return the pointer to global memory."""
-        name = f"%{copy.argument.removeprefix('%')}"
+        name = copy.argument.removeprefix("%")
+        name = self.bases.get(name, f"%{name}")
         terms = tuple((variable, deltas[1] // size) for variable, deltas in moves)
         if copy.gm_address == 0 and not any(factor for _, factor in terms):
             return name
