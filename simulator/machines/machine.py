@@ -73,6 +73,14 @@ class VectorUnits(Protocol):
         """
         ...
 
+    def expanded_source(self, function: Function, lowerer: Lowerer) -> tuple[str, Mapping[str, str]]:
+        """Return the same of a function that is not walked: its scalar arguments stay arguments.
+
+        Raises:
+            IllegalError: what can be written for settled scalars only, too.
+        """
+        ...
+
 
 class Machine(Protocol):
     """The machine model of one target."""

@@ -44,18 +44,30 @@ def expand_tree(tree: Tree, function: Function, target: VectorFunctionTarget) ->
 
 def _written(tree: Tree, function: Function, attributes: Attributes) -> tuple[str, dict[str, str]]:
     """Return the text and the options that it needs beside those that are settled already."""
-    target = attributes.target
-    names = [argument.name.removeprefix("%") for argument in function.arguments]
-    out = Writer(taken=set(names))
-    types = {name: argument.type for name, argument in zip(names, function.arguments, strict=True)}
-    pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
-    program = _Program(out, attributes, tree.instructions, pointers)
-    program.start(start_ctrl(target))
+    program = program_writer(function, attributes, set())
+    program.instructions = tree.instructions
     program.block(tree.root, [()] * tree.root.width)
+    return framed(program, function), attributes.needed
+
+
+def program_writer(function: Function, attributes: Attributes, taken: set[str]) -> ProgramWriter:
+    """Return what writes the operations of a function, CTRL being set; `taken` are names that are not to be used."""
+    types = {argument.name: argument.type for argument in function.arguments}
+    pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
+    program = ProgramWriter(Writer(taken={*types, *taken}), attributes, (), pointers)
+    program.start(start_ctrl(attributes.target))
+    return program
+
+
+def framed(program: ProgramWriter, function: Function) -> str:
+    """Return the whole text: the module, the function, all that has been written, and the wait for all pipes."""
+    out = program.out
     program.drain()
     out.line("return")
-    globals_ = {name: PointerType(kind.element, "gm", kind.spelling) for name, kind in pointers.items()}
+    types = {argument.name: argument.type for argument in function.arguments}
+    globals_ = {name: PointerType(kind.element, "gm", kind.spelling) for name, kind in program.arguments.items()}
     listed = ", ".join(f"%{name}: {format_type(globals_.get(name, kind))}" for name, kind in types.items())
+    target = program.attributes.target
     arch = f'pto.target_arch = "{target.name}", pto.kernel_kind = #pto.kernel_kind<vector>'
     lines = [
         f"module attributes {{{arch}}} {{",
@@ -65,11 +77,11 @@ def _written(tree: Tree, function: Function, attributes: Attributes) -> tuple[st
         "  }",
         "}",
     ]
-    return "\n".join(lines) + "\n", program.attributes.needed
+    return "\n".join(lines) + "\n"
 
 
 @dataclass(slots=True)
-class _Program:
+class ProgramWriter:
     """A walk through the tree that writes what it meets."""
 
     out: Writer
@@ -83,6 +95,8 @@ class _Program:
     """How the loops of that function follow extents of run time."""
     bases: dict[str, str] = field(default_factory=dict)
     """Pointers to global memory that stand for arguments."""
+    moved: bool = False
+    """Whether transfers have been written beside those of the tree."""
     _pipes: set[str] = field(default_factory=set)
 
     def start(self, ctrl: int) -> None:
@@ -94,7 +108,7 @@ class _Program:
     def drain(self) -> None:
         """Wait for all pipes."""
         last = "pto.barrier #pto.pipe<PIPE_ALL>"
-        if self._pipes and self.out.lines[-1].strip() != last:
+        if (self._pipes or self.moved) and self.out.lines[-1].strip() != last:
             self.out.line(last)
 
     def block(self, block: Block, moves: Sequence[_Moves]) -> None:
@@ -131,7 +145,7 @@ class _Program:
     def _lowered(self, node: Lowered, moves: Sequence[_Moves]) -> None:
         instruction = self.instructions[node.instruction]
         before = len(self.out.lines)
-        self.given = self._given(node.shortcut)
+        self.given = self.given_of(node.shortcut)
         try:
             self.block(node.body, moves[1:])
         except CastsimError as error:
@@ -142,7 +156,7 @@ class _Program:
             note = f"// {instruction.text}, line {instruction.span.line}"
             self.out.lines.insert(before, "  " * self.out.depth + note)
 
-    def _given(self, shortcut: object) -> Given | None:
+    def given_of(self, shortcut: object) -> Given | None:
         """Return what is known of a vector operation; None of a cast, and of what is no work of the vector unit."""
         if not isinstance(shortcut, TileEffect):
             return None
@@ -163,7 +177,7 @@ class _Program:
                 self.ctrl = operation.value
                 self.out.line(f"pto.set_ctrl {self.out.constant(operation.value, 'i64')} : i64")
             case Transfer():
-                self._transfer(operation, moves)
+                self.transfer(operation, moves)
             case VectorFunction():
                 addresses = tuple(
                     self._address(base, tuple((name, deltas[number]) for name, deltas in moves))
@@ -181,7 +195,7 @@ class _Program:
             return self.out.constant(base, "i64")
         return self.out.define("byte", f"arith.index_cast {self.out.sum(base, terms)} : index to i64")
 
-    def _transfer(self, copy: Transfer, moves: _Moves) -> None:
+    def transfer(self, copy: Transfer, moves: _Moves) -> None:
         kind = self.arguments[copy.argument.removeprefix("%")]
         near, far = format_type(PointerType(kind.element, "ub")), format_type(PointerType(kind.element, "gm"))
 
