@@ -196,6 +196,7 @@ class ProgramWriter:
         return self.out.define("byte", f"arith.index_cast {self.out.sum(base, terms)} : index to i64")
 
     def transfer(self, copy: Transfer, moves: _Moves) -> None:
+        """Write a transfer between global memory and the buffer."""
         kind = self.arguments[copy.argument.removeprefix("%")]
         near, far = format_type(PointerType(kind.element, "ub")), format_type(PointerType(kind.element, "gm"))
 

@@ -22,11 +22,13 @@ from castsim.execution.walk.tile_parts import TileSlots, check_dense
 from castsim.execution.walk.works import SUPPORTED, TRANSFERS, alias_tile, resolve_work, unsupported
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.printer import head_text, operation_text, region_arguments
+from castsim.isa.pto.printer import operation_text
+from castsim.isa.pto.region_heads import head_text, region_arguments
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.machines.vector_function.expansion.conversions import Attributes, UnsettledError
 from castsim.machines.vector_function.expansion.extents import Extents, rules_of
 from castsim.machines.vector_function.expansion.program import ProgramWriter, framed, program_writer
+from castsim.machines.vector_function.expansion.tidying import drop_unused, names_in
 from castsim.machines.vector_function.expansion.views import (
     Number,
     Part,
@@ -39,6 +41,9 @@ from castsim.machines.vector_function.expansion.views import (
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _SETTLED = ("--arg NAME=VALUE, which settles what it decides",)
+_OUTERMOST = 2
+"""The depth of the statements of a function."""
+_WHOLE = ("index", "i8", "i16", "i32", "i64")
 _FOLLOWING = ("compare", "column_reduction", "row_product", "fill", "part")
 """Structures of kernels of which more than the bounds of loops follows the extents."""
 
@@ -53,22 +58,11 @@ def expand_source(function: pto.Function, lowerer: Lowerer, target: VectorFuncti
     while True:
         attributes = Attributes(target, dict(needed))
         try:
-            writer = _Source(function, lowerer, program_writer(function, attributes, _names(function)))
+            writer = _Source(function, lowerer, program_writer(function, attributes, names_in(function)))
             writer.write()
             return framed(writer.program, function), attributes.needed
         except UnsettledError as error:
             needed.update(error.options)
-
-
-def _names(function: pto.Function) -> set[str]:
-    """Return every name that the text gives a value."""
-    found: set[str] = set()
-    for node in nodes(function.body or ()):
-        for held in ("result", "variable", "dst"):
-            found.add(str(getattr(node, held, "")))
-        for held in ("results", "carried", "arguments", "outputs"):
-            found.update(name.partition("#")[0] for name in getattr(node, held, ()))
-    return found
 
 
 @dataclass(slots=True)
@@ -115,21 +109,7 @@ class _Source:
     def write(self) -> None:
         """Write the body."""
         self._region(self.function.body or ())
-        self._drop_unused()
-
-    def _drop_unused(self) -> None:
-        """Leave out scalars that nothing uses any more."""
-        lines = self.program.out.lines
-        while True:
-            text = "\n".join(lines).replace(",", " ").replace(")", " ").replace("]", " ").replace("(", " ")
-            words = text.replace("[", " ").split()
-            counts: dict[str, int] = {}
-            for word in words:
-                counts[word] = counts.get(word, 0) + 1
-            kept = [line for line in lines if not _is_scalar(line) or counts[line.split()[0]] > 1]
-            if len(kept) == len(lines):
-                return
-            lines[:] = kept
+        drop_unused(self.program.out)
 
     # ------------------------------------------------------------------------------------------------- statements
 
@@ -146,8 +126,7 @@ class _Source:
         out = self.program.out
         match node:
             case pto.Constant():
-                self.values[node.result] = Number(f"%{node.result}", constant(node.value, node.type.name))
-                out.line(operation_text(node))
+                self._constant_of(node)
             case pto.Arith() | pto.Compare() | pto.Convert():
                 self.values[node.result] = Number(f"%{node.result}", self._known(node))
                 out.line(operation_text(node))
@@ -162,6 +141,17 @@ class _Source:
                 self._tile_operation(node)
             case _:
                 self._place(node)
+
+    def _constant_of(self, node: pto.Constant) -> None:
+        """Keep a constant; an integer of the whole function is one that instructions may use too."""
+        out, value = self.program.out, constant(node.value, node.type.name)
+        self.values[node.result] = Number(f"%{node.result}", value)
+        key = node.type.name, int(value)
+        shared = out.depth == _OUTERMOST and isinstance(value, int) and node.type.name in _WHOLE
+        if shared and key not in out.constants:
+            out.constants[key] = f"%{node.result}"
+        else:
+            out.line(operation_text(node))
 
     def _place(self, node: pto.Operation) -> None:
         """Make tiles and views: nothing of them is written."""
@@ -397,12 +387,6 @@ class _Source:
 
 def _fixed(value: int) -> Number:
     return Number("", value)
-
-
-def _is_scalar(line: str) -> bool:
-    """Whether a line defines one scalar and does nothing else."""
-    words = line.split()
-    return len(words) > 2 and words[1] == "=" and words[2].startswith(("arith.", "math."))
 
 
 def _regions(node: pto.For | pto.While | pto.If) -> list[Sequence[pto.Operation]]:
