@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from castsim.isa.pto.types import format_type
-from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.expansion.computes import check_structure
 from castsim.machines.vector_function.expansion.constants import Given
 from castsim.machines.vector_function.expansion.conversions import Attributes
@@ -20,6 +18,7 @@ from castsim.machines.vector_function.expansion.nests import (
     written,
 )
 from castsim.machines.vector_function.expansion.registers import Prelude, Registers
+from castsim.machines.vector_function.expansion.texts import near
 from castsim.machines.vector_function.expansion.writer import Writer
 from castsim.machines.vector_function.operations import (
     VectorFunction,
@@ -88,6 +87,5 @@ class FunctionWriter:
         }
         found = {}
         for number, element in sorted(used, key=lambda key: key[0]):
-            kind = format_type(PointerType(element, "ub"))
-            found[number, element] = self.out.define("ub", f"pto.castptr {addresses[number]} : i64 -> {kind}")
+            found[number, element] = self.out.define("ub", f"pto.castptr {addresses[number]} : i64 -> {near(element)}")
         return found

@@ -17,6 +17,7 @@ from castsim.machines.vector_function.expansion.constants import Given
 from castsim.machines.vector_function.expansion.conversions import Attributes, UnsettledError
 from castsim.machines.vector_function.expansion.extents import NestRules
 from castsim.machines.vector_function.expansion.function import FunctionWriter
+from castsim.machines.vector_function.expansion.texts import far, near
 from castsim.machines.vector_function.expansion.writer import Writer
 from castsim.machines.vector_function.operations import VectorFunction
 from castsim.machines.vector_function.plan import start_ctrl
@@ -65,8 +66,9 @@ def framed(program: ProgramWriter, function: Function) -> str:
     program.drain()
     out.line("return")
     types = {argument.name: argument.type for argument in function.arguments}
-    globals_ = {name: PointerType(kind.element, "gm", kind.spelling) for name, kind in program.arguments.items()}
-    listed = ", ".join(f"%{name}: {format_type(globals_.get(name, kind))}" for name, kind in types.items())
+    listed = ", ".join(
+        f"%{name}: {far(kind) if isinstance(kind, PointerType) else format_type(kind)}" for name, kind in types.items()
+    )
     target = program.attributes.target
     arch = f'pto.target_arch = "{target.name}", pto.kernel_kind = #pto.kernel_kind<vector>'
     lines = [
@@ -198,14 +200,14 @@ class ProgramWriter:
     def transfer(self, copy: Transfer, moves: _Moves) -> None:
         """Write a transfer between global memory and the buffer."""
         kind = self.arguments[copy.argument.removeprefix("%")]
-        near, far = format_type(PointerType(kind.element, "ub")), format_type(PointerType(kind.element, "gm"))
+        inner, outer = near(kind.element), far(kind)
 
         def constant(value: int) -> str:
             return self.out.constant(value, "i64")
 
         address = self._address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
-        buffer = self.out.define("ub", f"pto.castptr {address} : i64 -> {near}")
-        distant = self._far(copy, moves, lane_bits(kind.element) // 8, far)
+        buffer = self.out.define("ub", f"pto.castptr {address} : i64 -> {inner}")
+        distant = self._far(copy, moves, lane_bits(kind.element) // 8, outer)
         count, length = constant(copy.bursts), constant(copy.burst_bytes)
         strides = copy.gm_pitch, copy.ub_pitch
         if copy.bursts <= 1:  # they are not used, and need be no multiples of a block
@@ -218,10 +220,10 @@ class ProgramWriter:
                 value = self.out.constant(int.from_bytes(copy.pad_pattern, "little", signed=True), name)
                 pad, more = f" pad({value})", f", pad {name}"
             text = f"pto.mte_gm_ub {distant}, {buffer}, {constant(0)}, {length} nburst({count}, {gm}, {ub}){pad}"
-            self.out.line(f"{text} : {far}, {near}, i64, i64, i64, i64, i64{more}")
+            self.out.line(f"{text} : {outer}, {inner}, i64, i64, i64, i64, i64{more}")
         else:
             text = f"pto.mte_ub_gm {buffer}, {distant}, {length} nburst({count}, {ub}, {gm})"
-            self.out.line(f"{text} : {near}, {far}, i64, i64, i64, i64")
+            self.out.line(f"{text} : {inner}, {outer}, i64, i64, i64, i64")
 
     def _far(self, copy: Transfer, moves: _Moves, size: int, kind: str) -> str:
         """Return the pointer to global memory."""

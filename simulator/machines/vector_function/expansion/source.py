@@ -146,10 +146,9 @@ class _Source:
         """Keep a constant; an integer of the whole function is one that instructions may use too."""
         out, value = self.program.out, constant(node.value, node.type.name)
         self.values[node.result] = Number(f"%{node.result}", value)
-        key = node.type.name, int(value)
         shared = out.depth == _OUTERMOST and isinstance(value, int) and node.type.name in _WHOLE
-        if shared and key not in out.constants:
-            out.constants[key] = f"%{node.result}"
+        if shared and (node.type.name, value) not in out.constants:
+            out.constants[node.type.name, value] = f"%{node.result}"
         else:
             out.line(operation_text(node))
 

@@ -18,9 +18,22 @@ def mask(width: int) -> str:
     return format_type(MaskType(width))
 
 
+_SPELLINGS = {"hif8": "!pto.hif8", "e2m1": "!pto.f4E2M1x2", "e1m2": "!pto.f4E1M2x2"}
+"""Elements that the vendor's tools know as types of the dialect alone."""
+
+
 def near(element: str) -> str:
     """Return the type of a pointer into the buffer."""
-    return format_type(PointerType(element, "ub"))
+    return format_type(PointerType(element, "ub", _SPELLINGS.get(element, "")))
+
+
+def far(kind: PointerType) -> str:
+    """Return the type of an argument's pointer as one into global memory.
+
+    4-bit elements keep their spelling: in the other one, an argument is an array of bytes.
+    """
+    spelling = _SPELLINGS["hif8"] if kind.element == "hif8" else kind.spelling
+    return format_type(PointerType(kind.element, "gm", spelling))
 
 
 def unwritten(what: str) -> IllegalError:

@@ -15,10 +15,9 @@ from castsim.execution.walk.views import partition
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format
-from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.expansion.program import ProgramWriter
-from castsim.machines.vector_function.expansion.texts import near
+from castsim.machines.vector_function.expansion.texts import far, near
 from castsim.machines.vector_function.expansion.writer import Writer
 
 
@@ -56,8 +55,8 @@ class Part:
 def add_pointer(program: ProgramWriter, node: pto.AddPointer, base: tuple[str, str, PointerType]) -> Number:
     """Write a pointer some elements behind another."""
     argument, text, kind = base
-    far = format_type(PointerType(kind.element, "gm", kind.spelling))
-    program.out.line(f"%{node.result} = pto.addptr {text}, %{node.offset} : {far} -> {far}")
+    outer = far(kind)
+    program.out.line(f"%{node.result} = pto.addptr {text}, %{node.offset} : {outer} -> {outer}")
     return Number(f"%{node.result}", None, argument)
 
 
@@ -121,8 +120,8 @@ def _base(out: Writer, part: Part) -> str:
         found = by if not found else out.define("at", f"arith.addi {found}, {by} : index")
     if not found:
         return view.pointer
-    far = format_type(PointerType(view.kind.element, "gm", view.kind.spelling))
-    return out.define("gm", f"pto.addptr {view.pointer}, {found} : {far} -> {far}")
+    outer = far(view.kind)
+    return out.define("gm", f"pto.addptr {view.pointer}, {found} : {outer} -> {outer}")
 
 
 def _settled(part: Part) -> SettledPart:
@@ -159,12 +158,12 @@ def _move_rows(
     size = bits // 8
     rows, length, stride = _long(out, extents[0], 1), _long(out, extents[1], size), _long(out, view.strides[-2], size)
     pitch = out.constant(tile.row_pitch, "i64")
-    far, ub = format_type(PointerType(view.kind.element, "gm", view.kind.spelling)), near(view.kind.element)
+    outer, ub = far(view.kind), near(view.kind.element)
     address = out.constant(tile.address, "i64")
     buffer = out.define("ub", f"pto.castptr {address} : i64 -> {ub}")
     if not load:
         text = f"pto.mte_ub_gm {buffer}, {base}, {length} nburst({rows}, {pitch}, {stride})"
-        out.line(f"{text} : {ub}, {far}, i64, i64, i64, i64")
+        out.line(f"{text} : {ub}, {outer}, i64, i64, i64, i64")
         program.moved = True
         return
     pad, more = "", ""
@@ -173,7 +172,7 @@ def _move_rows(
         signed = code - (1 << bits) if code >> (bits - 1) & 1 else code
         pad, more = f" pad({out.constant(signed, f'i{bits}')})", f", pad i{bits}"
     text = f"pto.mte_gm_ub {base}, {buffer}, {out.constant(0, 'i64')}, {length} nburst({rows}, {stride}, {pitch}){pad}"
-    out.line(f"{text} : {far}, {ub}, i64, i64, i64, i64, i64{more}")
+    out.line(f"{text} : {outer}, {ub}, i64, i64, i64, i64, i64{more}")
     program.moved = True
 
 
