@@ -133,6 +133,8 @@ def _operation(state: Lines, plain: str) -> bool:
     text, _, types = right.partition(" : ")
     given, _, results = types.partition(" -> ")
     operands = re.findall(_NAME, text)
+    if name == "scf.condition":
+        assert state.type_of(operands.pop(0)) == "i1"
     if name == "addptr":
         assert state.type_of(operands.pop()) == "index"
     if name in ("vlds", "vsts"):  # whose offset has no type in the text

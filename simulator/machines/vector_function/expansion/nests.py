@@ -74,8 +74,8 @@ def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) 
     counters = {counter: count}
     each = 256 if width == 8 else 128
     registers = 2 if width == 32 and count > nest.elements else 1
-    trip, offsets = _compared(nest, width, first, registers, counter)
-    found, bits = trip[-1].results[0], min(16, width)
+    trip, offsets, found = _compared(nest, width, first, registers, counter)
+    bits = min(16, width)
     if first or count < each:
         old = Load(("old",), f"MASK_B{bits}", -1, (nest.destination_row, each // 8))
         offsets[old] = first // 8
@@ -92,8 +92,8 @@ def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) 
 
 def _compared(
     nest: Nest, width: int, first: int, registers: int, counter: str
-) -> tuple[list[RegisterOperation], dict[Load, int]]:
-    """Return the instructions up to a predicate of lanes of 8 or 16 bits, and the places of their loads."""
+) -> tuple[list[RegisterOperation], dict[Load, int], str]:
+    """Return the instructions up to a predicate of lanes of 8 or 16 bits, the places of their loads, its name."""
     trip: list[RegisterOperation] = []
     offsets: dict[Load, int] = {}
     loads = [item for item in nest.trip if isinstance(item, Load)]
@@ -110,10 +110,11 @@ def _compared(
         sources = tuple(f"{name}{number}" for name in compare.sources)
         trip.append(CountDown(f"p{number}", width, nest.elements, counter))
         trip.append(replace(compare, results=(f"q{number}",), sources=sources))
-    if width == 32:
-        names = tuple(f"q{number}" for number in range(registers))
-        trip.append(Compute("pdintlv" if registers > 1 else "ppack", ("q",), names, width))
-    return trip, offsets
+    if width < 32:
+        return trip, offsets, "q0"
+    names = tuple(f"q{number}" for number in range(registers))
+    trip.append(Compute("pdintlv" if registers > 1 else "ppack", ("q",), names, width))
+    return trip, offsets, "q"
 
 
 def needs_barrier(given: Given | None) -> bool:

@@ -146,8 +146,8 @@ class _Source:
         """Keep a constant; an integer of the whole function is one that instructions may use too."""
         out, value = self.program.out, constant(node.value, node.type.name)
         self.values[node.result] = Number(f"%{node.result}", value)
-        shared = out.depth == _OUTERMOST and isinstance(value, int) and node.type.name in _WHOLE
-        if shared and (node.type.name, value) not in out.constants:
+        shared = out.depth == _OUTERMOST and node.type.name in _WHOLE
+        if shared and isinstance(value, int) and (node.type.name, value) not in out.constants:
             out.constants[node.type.name, value] = f"%{node.result}"
         else:
             out.line(operation_text(node))
