@@ -108,7 +108,7 @@ _STRUCTURES = {
     ),
     "select": Spread(
         "masks", "a mask split over two predicates holds up the next trip; instructions on predicates take no time",
-        (-10, 2), trip=(-8, 0.5),
+        (-10, 2), trip=(-13, 0.5),
     ),
     "row_reduction": Spread("sums", "an accumulation waits for its reduction", (-2, 2), trip=(0, 0.5)),
     "row_product": Spread("fold", "ones fill up a row, and both halves of a fold come from one instruction", (-5, 5),

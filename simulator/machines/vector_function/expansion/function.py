@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from castsim.isa.formats import format_named
 from castsim.machines.vector_function.expansion.computes import check_structure
 from castsim.machines.vector_function.expansion.constants import Given
 from castsim.machines.vector_function.expansion.conversions import Attributes
 from castsim.machines.vector_function.expansion.extents import NestRules
 from castsim.machines.vector_function.expansion.nest_writer import NestWriter, accesses
 from castsim.machines.vector_function.expansion.nests import (
+    WIDE,
     Written,
     element_of,
     needs_barrier,
@@ -18,7 +20,7 @@ from castsim.machines.vector_function.expansion.nests import (
     written,
 )
 from castsim.machines.vector_function.expansion.registers import Prelude, Registers
-from castsim.machines.vector_function.expansion.texts import near
+from castsim.machines.vector_function.expansion.texts import near, unwritten
 from castsim.machines.vector_function.expansion.writer import Writer
 from castsim.machines.vector_function.operations import (
     VectorFunction,
@@ -54,6 +56,11 @@ class FunctionWriter:
         """
         if given is not None:
             check_structure(given)
+            if given.format.storage_bits == WIDE:
+                if rules:
+                    raise unwritten("64-bit elements whose extents only the run knows")
+                words = format_named("u32")
+                function = replace(function, source_format=words, destination_format=words)
         followed = rules or (None,) * len(function.nests)
         nests = [
             (each, rule)

@@ -19,6 +19,9 @@ from castsim.machines.vector_function.operations import (
     VectorFunction,
 )
 
+WIDE = 64
+"""Bits of elements that are moved as two words."""
+
 MASK_ELEMENT = "u8"
 """The element of pointers to predicates in memory."""
 
@@ -42,6 +45,8 @@ def written(nest: Nest, given: Given | None) -> tuple[Written, ...]:
         return (Written(replace(nest, row=tuple(_spread(item, given.format.storage_bits) for item in nest.row))),)
     if given.operation.accumulates:
         return (Written(_with_destination(nest)),)
+    if given.format.storage_bits == WIDE:
+        return (Written(_in_words(nest)),)
     return (Written(nest),)
 
 
@@ -53,6 +58,19 @@ def _with_destination(nest: Nest) -> Nest:
     """Load what the destination holds too, which an instruction that adds to it needs."""
     load = Load(("before",), "NORM", -1, (nest.destination_row, nest.destination_trip))
     return replace(nest, trip=(load, *nest.trip))
+
+
+def _in_words(nest: Nest) -> Nest:
+    """Move elements of 64 bits as two of 32: no predicate has lanes of 64."""
+    trip: list[RegisterOperation] = []
+    for item in nest.trip:
+        if isinstance(item, CountDown):
+            trip.append(replace(item, width=32, take=2 * item.take))
+        elif isinstance(item, Store):
+            trip.append(replace(item, distribution="NORM_B32"))
+        else:
+            trip.append(item)
+    return replace(nest, trip=tuple(trip), counters={name: 2 * start for name, start in nest.counters.items()})
 
 
 def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[Written, ...]:
