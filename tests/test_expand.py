@@ -14,6 +14,8 @@ import numpy as np
 import oracle_a5
 import pytest
 from a5_cases import source_codes
+from expand_differences import DIFFERENCES, OWN_SEQUENCES, PROFILED, bounds_of, function_in
+from expand_works import Case
 
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, IllegalError
@@ -22,6 +24,7 @@ from castsim.numerics import array_from_codes, code_dtype
 from castsim.running import load, run
 from castsim.running.expanding import expand
 from castsim.running.request import LoadRequest
+from castsim.running.tiles import TileProgram
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 
@@ -30,11 +33,14 @@ WRITTEN = {
     "e4m3fn": "f8E4M3FN", "e5m2": "f8E5M2", "e2m1": "f4E2M1x2", "e1m2": "f4E1M2x2",
     **{f"u{bits}": f"ui{bits}" for bits in (8, 16, 32)},
 }  # fmt: skip
-SHAPES = ((1, 64, 1, 64), (3, 256, 3, 192), (2, 512, 2, 386), (5, 128, 4, 2), (4, 320, 4, 320), (1, 1024, 1, 1000))
+SHAPES = (
+    (1, 64, 1, 64), (3, 256, 3, 192), (2, 512, 2, 386), (5, 128, 4, 2), (4, 320, 4, 320), (1, 1024, 1, 1000),
+    (1, 256, 1, 192), (3, 256, 3, 128),
+)  # fmt: skip
 """Rows and columns of both tiles, and of their valid region."""
 MODES = (None, "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC")
 EVERY = list(product(oracle_a5.LEGAL, MODES, (None, "ON", "OFF"), SHAPES))
-CASES = EVERY if "CASTSIM_THOROUGH" in os.environ else random.Random(17).sample(EVERY, 150)
+CASES = EVERY if "CASTSIM_THOROUGH" in os.environ else random.Random(17).sample(EVERY, 120)
 
 
 def program(src: str, dst: str, mode: str | None, saturation: str | None, shape: tuple[int, int, int, int]) -> str:
@@ -77,12 +83,59 @@ def test_a_cast_gives_the_same_bytes(
     tiles, micro = tmp_path / "tiles.pto", tmp_path / "micro.pto"
     tiles.write_text(program(*pair, mode, saturation, shape))
     micro.write_text(expand(tiles, LoadRequest()))
+    if pair in PROFILED:
+        tiles.write_text(OWN_SEQUENCES + tiles.read_text())
     fmt, size = format_named(pair[0]), (shape[2], shape[3])
     codes = np.resize(source_codes(*pair), size).astype(code_dtype(fmt))
     inputs = {"x": array_from_codes(codes, fmt)}
-    whole = run(tiles, inputs=inputs).outputs["y"]
-    again = run(micro, inputs=inputs).outputs["y"]
-    assert (whole.dtype, whole.tobytes()) == (again.dtype, again.tobytes())
+    whole, again = (run(path, inputs=inputs) for path in (tiles, micro))
+    one, other = whole.outputs["y"], again.outputs["y"]
+    assert (one.dtype, one.tobytes()) == (other.dtype, other.tobytes())
+    assert isinstance(whole.loaded, TileProgram)
+    least, most = bounds_of(function_in(whole.loaded.executed.tree))
+    assert least <= again.cycles - whole.cycles <= most
+
+
+NEEDED = {
+    "head": (("f32", "i64"), (1, 64, 1, 34)),
+    "setup": (("e4m3fn", "f32"), (2, 64, 2, 64)),
+    "predicates": (("i8", "i32"), (3, 256, 3, 128)),
+    "halves": (("bf16", "e2m1"), (3, 256, 3, 192)),
+    "fill": (("bf16", "e2m1"), (10, 640, 10, 640)),
+}
+"""A cast that shows each difference."""
+
+
+@pytest.mark.parametrize("name", [each.name for each in DIFFERENCES])
+def test_every_named_difference_is_there(name: str, tmp_path: Path) -> None:
+    pair, shape = NEEDED[name]
+    tiles, micro = tmp_path / "tiles.pto", tmp_path / "micro.pto"
+    tiles.write_text(program(*pair, None, None, shape))
+    micro.write_text(expand(tiles, LoadRequest()))
+    if pair in PROFILED:
+        tiles.write_text(OWN_SEQUENCES + tiles.read_text())
+    whole, again = (run(path, timing_only=True) for path in (tiles, micro))
+    assert isinstance(whole.loaded, TileProgram)
+    function, more = function_in(whole.loaded.executed.tree), again.cycles - whole.cycles
+    least, most = bounds_of(function, without=name)
+    assert not least <= more <= most
+    least, most = bounds_of(function)
+    assert least <= more <= most
+
+
+@pytest.mark.parametrize("pair", sorted(PROFILED))
+def test_published_sequences_differ_from_the_instructions(pair: tuple[str, str], tmp_path: Path) -> None:
+    """They do on some shape; with the kernel's own sequence nothing is left."""
+    differences = []
+    for shape in ((4, 320, 4, 320), (10, 640, 9, 600)):
+        tiles, micro = tmp_path / "tiles.pto", tmp_path / "micro.pto"
+        tiles.write_text(program(*pair, None, None, shape))
+        micro.write_text(expand(tiles, LoadRequest()))
+        published, again = (run(path, timing_only=True).cycles for path in (tiles, micro))
+        tiles.write_text(OWN_SEQUENCES + tiles.read_text())
+        assert run(tiles, timing_only=True).cycles == again
+        differences.append(published != again)
+    assert any(differences)
 
 
 def test_the_text_is_what_the_printer_reads(tmp_path: Path) -> None:
@@ -97,11 +150,15 @@ def test_another_target_is_refused() -> None:
     assert caught.value.exit_code == 1
 
 
-def test_what_is_no_register_operation_is_refused_where_it_stands() -> None:
+def test_what_is_no_register_operation_is_refused_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "x.pto"
+    path.write_text(Case("trem", "f32", (2, 64, 2, 64)).program())
     with pytest.raises(IllegalError) as caught:
-        expand(PROGRAMS / "kernels" / "quantise_rows_fp8_a5.pto", LoadRequest())
-    assert "pto." in str(caught.value)
-    assert caught.value.span is not None and caught.value.span.line > 1
+        expand(path, LoadRequest())
+    text = caught.value.render()
+    assert "expand cannot write pto.trem: its lowering has conversions" in text
+    assert caught.value.span is not None
+    assert path.read_text().splitlines()[caught.value.span.line - 1].startswith("pto.trem")
 
 
 def test_what_scalars_and_loops_do_is_kept(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from test_micro_time import FRAME, LOOP
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.reports.launches import Launches, LaunchLine, LineWait, all_launches, launch_slices, written_launches
+from castsim.machines.launches import Launches, LaunchLine, LineWait
+from castsim.reports.launches import all_launches, launch_slices, written_launches
 from castsim.reports.pipes import WAITING
 from castsim.running.runs import Result
 from castsim.timing import Cause

@@ -48,6 +48,14 @@ from castsim.isa.pto.program import (
     While,
     Yield,
 )
+from castsim.isa.pto.region_heads import (
+    head_text,
+    parenthesised,
+    region_arguments,
+    results_text,
+    types_text,
+    values_text,
+)
 from castsim.isa.pto.scalars import FLOATS, bits_of
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
@@ -76,11 +84,16 @@ def print_program(program: Program) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def operation_text(operation: Operation) -> str:
+    """Return one operation without regions as a line."""
+    return _FORMS[type(operation)](operation)
+
+
 def _print_function(function: Function, lines: _Lines, depth: int) -> None:
     declared = "private " if function.body is None else ""
     head = f"func.func {declared}@{function.name}({', '.join(map(_argument, function.arguments))})"
     if function.result_types:
-        head += f" -> {_parenthesised(function.result_types)}"
+        head += f" -> {parenthesised(function.result_types)}"
     if function.attributes:
         head += f" attributes {format_attributes(function.attributes)}"
     if function.body is None:
@@ -110,11 +123,10 @@ def _print_nested(operation: For | If | While | Section, lines: _Lines, depth: i
     elif isinstance(operation, While):
         _print_while(operation, lines, depth)
     elif isinstance(operation, For):
-        lines.append(f"{margin}{_results(operation.results)}{_loop_head(operation)} {{")
+        lines.append(margin + head_text(operation))
         _print_body(operation.body, lines, depth + 1)
     else:
-        types = f" -> {_parenthesised(operation.result_types)}" if operation.result_types else ""
-        lines.append(f"{margin}{_results(operation.results)}scf.if %{operation.condition}{types} {{")
+        lines.append(margin + head_text(operation))
         _print_body(operation.then_body, lines, depth + 1)
         if operation.else_body:
             lines.append(f"{margin}}} else {{")
@@ -124,64 +136,30 @@ def _print_nested(operation: For | If | While | Section, lines: _Lines, depth: i
 
 def _print_strict_scope(scope: Section, lines: _Lines, depth: int) -> None:
     margin, own = _INDENT * depth, zip(scope.carried, scope.types, strict=True)
-    lines.append(f"{margin}pto.strict_vecscope({_values(scope.initial)}) {{")
+    lines.append(f"{margin}pto.strict_vecscope({values_text(scope.initial)}) {{")
     lines.append(f"{margin}^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):")
     _print_body(scope.body, lines, depth + 1)
-    lines.append(f"{margin}}} : {_parenthesised(scope.types)} -> ()")
+    lines.append(f"{margin}}} : {parenthesised(scope.types)} -> ()")
 
 
 def _micro(node: MicroOperation) -> str:
-    return _results(node.results) + micro_text(node)
+    return results_text(node.results) + micro_text(node)
 
 
 def _print_while(loop: While, lines: _Lines, depth: int) -> None:
     """Write all but the last brace."""
     margin = _INDENT * depth
-    pairs = ", ".join(f"%{name} = %{initial}" for name, initial in zip(loop.carried, loop.initial, strict=True))
-    types = f"{_parenthesised(loop.carried_types)} -> {_parenthesised(loop.result_types)}"
-    given = f" ({pairs})" if pairs else ""
-    lines.append(f"{margin}{_results(loop.results)}scf.while{given} : {types} {{")
+    lines.append(margin + head_text(loop))
     _print_body(loop.before, lines, depth + 1)
     lines.append(f"{margin}}} do {{")
     if loop.arguments:
-        own = zip(loop.arguments, loop.result_types, strict=True)
-        lines.append(f"{margin}^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):")
+        lines.append(margin + region_arguments(loop))
     _print_body(loop.after, lines, depth + 1)
-
-
-def _loop_head(loop: For) -> str:
-    text = f"scf.for %{loop.variable} = %{loop.lower} to %{loop.upper} step %{loop.step}"
-    if loop.carried:
-        pairs = (f"%{name} = %{initial}" for name, initial in zip(loop.carried, loop.initial, strict=True))
-        text += f" iter_args({', '.join(pairs)}) -> {_parenthesised(loop.result_types)}"
-    return text if loop.type.name == "index" else f"{text} : {format_type(loop.type)}"
-
-
-def _results(names: tuple[str, ...]) -> str:
-    """Return `%a, %b:2 = `, gathering `b#0` and `b#1`, or nothing without results."""
-    counts: dict[str, int] = {}
-    for name in names:
-        base = name.partition("#")[0]
-        counts[base] = counts.get(base, 0) + 1
-    shown = (f"%{base}" if count == 1 else f"%{base}:{count}" for base, count in counts.items())
-    return f"{', '.join(shown)} = " if names else ""
 
 
 def _argument(argument: Argument) -> str:
     text = f"%{argument.name}: {format_type(argument.type)}" if argument.name else format_type(argument.type)
     return f"{text} {format_attributes(argument.attributes)}" if argument.attributes else text
-
-
-def _values(names: Iterable[str]) -> str:
-    return ", ".join(f"%{name}" for name in names)
-
-
-def _types(kinds: Iterable[Type]) -> str:
-    return ", ".join(map(format_type, kinds))
-
-
-def _parenthesised(kinds: Iterable[Type]) -> str:
-    return f"({_types(kinds)})"
 
 
 def _spaced(text: str) -> str:
@@ -204,12 +182,12 @@ def _constant(node: Constant) -> str:
 
 def _arith(node: Arith) -> str:
     name = node.operation if "." in node.operation else f"arith.{node.operation}"
-    return f"%{node.result} = {name} {_values(node.operands)} : {format_type(node.type)}"
+    return f"%{node.result} = {name} {values_text(node.operands)} : {format_type(node.type)}"
 
 
 def _compare(node: Compare) -> str:
     name = "cmpf" if node.type.name in FLOATS else "cmpi"
-    return f"%{node.result} = arith.{name} {node.predicate}, {_values(node.operands)} : {format_type(node.type)}"
+    return f"%{node.result} = arith.{name} {node.predicate}, {values_text(node.operands)} : {format_type(node.type)}"
 
 
 def _convert(node: Convert) -> str:
@@ -228,10 +206,10 @@ def _alloc(node: AllocTile | AllocTiles) -> str:
 
 
 def _subview(node: Subview) -> str:
-    valid = f" valid [{_values(node.valid)}]" if node.valid else ""
+    valid = f" valid [{values_text(node.valid)}]" if node.valid else ""
     types = f"{format_type(node.source_type)} -> {format_type(node.type)}"
     sizes = f"sizes [{node.type.rows}, {node.type.cols}]"
-    return f"%{node.result} = pto.subview %{node.source}[{_values(node.offsets)}] {sizes}{valid} : {types}"
+    return f"%{node.result} = pto.subview %{node.source}[{values_text(node.offsets)}] {sizes}{valid} : {types}"
 
 
 def _get_tile(node: GetTile) -> str:
@@ -240,52 +218,52 @@ def _get_tile(node: GetTile) -> str:
 
 
 def _call(node: Call) -> str:
-    types = f"{_parenthesised(node.operand_types)} -> {_parenthesised(node.result_types)}"
-    return f"{_results(node.results)}func.call @{node.callee}({_values(node.operands)}) : {types}"
+    types = f"{parenthesised(node.operand_types)} -> {parenthesised(node.result_types)}"
+    return f"{results_text(node.results)}func.call @{node.callee}({values_text(node.operands)}) : {types}"
 
 
 def _make_view(node: MakeView) -> str:
     layout = f" {{layout = #pto.layout<{node.layout}>}}" if node.layout else ""
     return (
-        f"%{node.result} = pto.make_tensor_view %{node.pointer}, shape = [{_values(node.shape)}], "
-        f"strides = [{_values(node.strides)}]{layout} : {format_type(node.type)}"
+        f"%{node.result} = pto.make_tensor_view %{node.pointer}, shape = [{values_text(node.shape)}], "
+        f"strides = [{values_text(node.strides)}]{layout} : {format_type(node.type)}"
     )
 
 
 def _partition_view(node: PartitionView) -> str:
     return (
-        f"%{node.result} = pto.partition_view %{node.view}, offsets = [{_values(node.offsets)}], "
-        f"sizes = [{_values(node.sizes)}] : {format_type(node.source_type)} -> {format_type(node.type)}"
+        f"%{node.result} = pto.partition_view %{node.view}, offsets = [{values_text(node.offsets)}], "
+        f"sizes = [{values_text(node.sizes)}] : {format_type(node.source_type)} -> {format_type(node.type)}"
     )
 
 
 def _tile_operation(node: TileOperation) -> str:
     attributes = _spaced(format_attributes(node.attributes))
     if node.mnemonic in ALIASES:
-        types = f"{_types(node.input_types)} -> {_types(node.output_types)}"
-        return f"{_values(node.outputs)} = pto.{node.mnemonic} {_values(node.inputs)}{attributes} : {types}"
+        types = f"{types_text(node.input_types)} -> {types_text(node.output_types)}"
+        return f"{values_text(node.outputs)} = pto.{node.mnemonic} {values_text(node.inputs)}{attributes} : {types}"
     if node.mnemonic not in VECTOR_OPERATIONS or "." not in node.mnemonic:
         return _plain(node, node.mnemonic, attributes)
     entries = dict(node.attributes)
     if "maskPattern" not in entries:
-        ins = f"ins({_values(node.inputs)} : {_types(node.input_types)})"
-        outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
+        ins = f"ins({values_text(node.inputs)} : {types_text(node.input_types)})"
+        outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
         return f"pto.{text_name(node.mnemonic)} {ins} {outs}{attributes}"
     direction = entries.pop("direction", "")
     pattern = format_attributes(tuple(entries.items()))
-    types = _types(node.input_types) + (f", {direction}" if direction else "")
-    outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
-    return f"pto.{text_name(node.mnemonic)} ins({_values(node.inputs)}, {pattern} : {types}) {outs}"
+    types = types_text(node.input_types) + (f", {direction}" if direction else "")
+    outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
+    return f"pto.{text_name(node.mnemonic)} ins({values_text(node.inputs)}, {pattern} : {types}) {outs}"
 
 
 def _plain(node: TileOperation, name: str, attributes: str) -> str:
     if not node.outputs:
-        return f"pto.{name} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)})"
-    outs = f"outs({_values(node.outputs)} : {_types(node.output_types)})"
+        return f"pto.{name} ins({values_text(node.inputs)}{attributes} : {types_text(node.input_types)})"
+    outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
     if not node.inputs:
         return f"pto.{name} {outs}{attributes}"
     # The operations with attributes of their own want them before the types of their inputs.
-    return f"pto.{name} ins({_values(node.inputs)}{attributes} : {_types(node.input_types)}) {outs}"
+    return f"pto.{name} ins({values_text(node.inputs)}{attributes} : {types_text(node.input_types)}) {outs}"
 
 
 def _tcvt(node: Tcvt) -> str:
@@ -300,7 +278,7 @@ def _tcvt(node: Tcvt) -> str:
     if node.tmp is not None and node.tmp_type is not None:
         inputs.append(node.tmp)
         kinds.append(node.tmp_type)
-    operands, dst_type = f"{_values(inputs)}{attributes} : {_types(kinds)}", format_type(node.dst_type)
+    operands, dst_type = f"{values_text(inputs)}{attributes} : {types_text(kinds)}", format_type(node.dst_type)
     if node.defines_dst:
         return f"%{node.dst} = pto.tcvt {operands} -> {dst_type}"
     return f"pto.tcvt ins({operands}) outs(%{node.dst} : {dst_type})"
@@ -319,7 +297,7 @@ def _barrier(node: Barrier) -> str:
 
 
 def _set_valid_shape(node: SetValidShape) -> str:
-    return f"pto.set_validshape {_values((node.tile, node.rows, node.cols))} : {format_type(node.type)}"
+    return f"pto.set_validshape {values_text((node.tile, node.rows, node.cols))} : {format_type(node.type)}"
 
 
 def _scalar_access(node: ScalarAccess) -> str:
@@ -338,13 +316,13 @@ def _scalar_access(node: ScalarAccess) -> str:
 def _foreign_operation(node: ForeignOperation) -> str:
     operands = iter(node.operands)
     words = [f"%{next(operands)}" if token == "%" else token for token in node.tokens]
-    results = f"{_values(node.results)} = " if node.results else ""
+    results = f"{values_text(node.results)} = " if node.results else ""
     return " ".join((f"{results}pto.{node.mnemonic}", *words))
 
 
 def _add_pointer(node: AddPointer) -> str:
     kind = format_type(node.type)
-    return f"%{node.result} = pto.addptr {_values((node.pointer, node.offset))} : {kind} -> {kind}"
+    return f"%{node.result} = pto.addptr {values_text((node.pointer, node.offset))} : {kind} -> {kind}"
 
 
 def _cache_operation(node: CacheOperation) -> str:
@@ -352,13 +330,13 @@ def _cache_operation(node: CacheOperation) -> str:
 
 
 def _condition(node: Condition) -> str:
-    values = f" {_values(node.values)} : {_types(node.types)}" if node.values else ""
+    values = f" {values_text(node.values)} : {types_text(node.types)}" if node.values else ""
     return f"scf.condition(%{node.condition}){values}"
 
 
 def _terminator(node: Yield | Return) -> str:
     name = "scf.yield" if isinstance(node, Yield) else "return"
-    return f"{name} {_values(node.values)} : {_types(node.types)}" if node.values else name
+    return f"{name} {values_text(node.values)} : {types_text(node.types)}" if node.values else name
 
 
 _FORMS: dict[type, Callable[[Any], str]] = {

@@ -1,7 +1,9 @@
-"""Prints the program of vector instructions that a function of tile operations executes on the A5: every cast is the
-vecscope of the vector function that its lowering chooses, tloads and tstores are transfers, flags that the source lacks
-are there. Entry and arguments have the names of the source, so that the same --in and --arg apply, and the result,
-run, gives the same bytes. Loops stay loops; what scalar arguments decide is decided by --arg.
+"""Prints the program of vector instructions that a function of tile operations executes on the A5: every operation
+is the vecscope of the vector function that its lowering chooses, tloads and tstores are transfers, flags that
+the source lacks are there. Entry and arguments have the names of the source, so that the same --in and --arg
+apply, and the result, run, gives the same bytes. Loops stay loops. Scalar arguments stay arguments, and what
+they decide is decided when the text runs; with --arg for all of them it is decided here. What has no
+instructions is refused where it stands.
 
 --option sets an option of the target, as in `castsim run`; the text names the options that it needs itself.
 

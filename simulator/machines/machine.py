@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from castsim.execution.tree import Tree
     from castsim.execution.walk import Lowerer
     from castsim.isa.pto.program import Function
+    from castsim.machines.launches import LaunchReport
     from castsim.machines.target_cast import CastAsked, TargetCast
 
     Bytes = NDArray[np.uint8]
@@ -76,6 +77,14 @@ class VectorUnits(Protocol):
         """
         ...
 
+    def expanded_source(self, function: Function, lowerer: Lowerer) -> tuple[str, Mapping[str, str]]:
+        """Return the same of a function that is not walked: its scalar arguments stay arguments.
+
+        Raises:
+            IllegalError: what can be written for settled scalars only, too.
+        """
+        ...
+
 
 class Machine(Protocol):
     """The machine model of one target."""
@@ -104,6 +113,11 @@ class Machine(Protocol):
         Raises:
             IllegalError: programs cannot name the target's.
         """
+        ...
+
+    @property
+    def launches(self) -> LaunchReport | None:
+        """What tells of launches of vector functions; None if the target has none."""
         ...
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:

@@ -1,114 +1,26 @@
-"""Inside of the launches of vector functions: where their cycles went, instruction by instruction."""
+"""The launches of a run as reports tell of them; targets without vector functions have none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Sequence
 
 from castsim.execution.tree import Tree
-from castsim.machines.registry import Parts
-from castsim.reports.documents import key
+from castsim.machines.launches import LAUNCH, Launches, LaunchSlice
+from castsim.machines.mechanisms import machine_of
 from castsim.targets import Target
-from castsim.timing import Cause, Timing
-
-LAUNCH = "vecscope"
-"""The instruction whose executions are launches of a program's own vector instructions."""
-
-
-@dataclass(frozen=True, slots=True)
-class LineWait:
-    """What the executions of a line waited for, all together, after the front end had sent them: these overlap.
-
-    `number` and `text` are of the line that makes what was waited for, None where it is not one line.
-    """
-
-    cause: Cause
-    cycles: float
-    number: int | None = field(metadata=key("for_line"))
-    text: str | None = field(metadata=key("for_op"))
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchLine:
-    """One line of a launch: its executions, and the cycles of the launches that went to it, by cause.
-
-    `number` is a line of the source, or counts the instructions and loops of a tile operation's kernel; None for what
-    belongs to the launch itself. `waits` come with the longest first.
-    """
-
-    number: int | None = field(metadata=key("line"))
-    text: str = field(metadata=key("op"))
-    executions: int
-    cycles: int
-    causes: Mapping[Cause, int]
-    waits: tuple[LineWait, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Launches:
-    """All launches of one source instruction; the `cycles` of its lines add up to its own.
-
-    Of a tile operation it is the first one, and `pipe_cycles` are what the engines count of it: mostly the same.
-    """
-
-    line: int
-    text: str = field(metadata=key("op"))
-    pipe: str
-    executions: int
-    cycles: int
-    pipe_cycles: int
-    lines: tuple[LaunchLine, ...]
-
-    def behind_causes(self) -> Iterator[tuple[Cause, Sequence[tuple[LaunchLine, int]]]]:
-        """Yield every cause with the lines that had cycles of it, most first."""
-        for cause in Cause:
-            lines = [(line, line.causes[cause]) for line in self.lines if line.causes.get(cause)]
-            if lines:
-                yield cause, sorted(lines, key=lambda each: -each[1])
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchSlice:
-    """Cycles [start, end) of a run that went to one cause of one line of a launch, None of the launch itself."""
-
-    start: int
-    end: int
-    cause: Cause
-    number: int | None
-    text: str
-
-
-class LaunchReport(Protocol):
-    """What a mechanism tells of its launches."""
-
-    def written(self, tree: Tree, target: Target) -> Sequence[Launches]:
-        """Return the launches that a program writes itself."""
-        ...
-
-    def slices(self, tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
-        """Return the cycles of the launches that a program writes itself, in order."""
-        ...
-
-    def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
-        """Return the first launch of each tile operation as the instructions of its kernel."""
-        ...
-
-
-LAUNCHES: Parts[LaunchReport] = Parts(
-    "report on launches", {"vector-function": "castsim.reports.launches_vector_function"}
-)
-"""The module that describes the launches of each mechanism that has them."""
+from castsim.timing import Timing
 
 
 def written_launches(tree: Tree, target: Target) -> Sequence[Launches]:
     """Return the launches that a program writes itself; none in programs of tile operations or bundles."""
-    return LAUNCHES.of(target).written(tree, target) if _has_launches(tree) else ()
+    told = machine_of(target).launches
+    return told.written(tree, target) if told is not None and _has_launches(tree) else ()
 
 
 def launch_slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
     """Return the cycles of the launches that a program writes itself, in order."""
-    return LAUNCHES.of(target).slices(tree, timing, target) if _has_launches(tree) else ()
+    told = machine_of(target).launches
+    return told.slices(tree, timing, target) if told is not None and _has_launches(tree) else ()
 
 
 def _has_launches(tree: Tree) -> bool:
@@ -117,6 +29,5 @@ def _has_launches(tree: Tree) -> bool:
 
 def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
     """Return the launches that a program writes itself, or those of its tile operations if its target has launches."""
-    if target.mechanism not in LAUNCHES.places:
-        return ()
-    return written_launches(tree, target) or LAUNCHES.of(target).lowered(tree, timing, target)
+    told = machine_of(target).launches
+    return () if told is None else written_launches(tree, target) or told.lowered(tree, timing, target)

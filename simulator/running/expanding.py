@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from castsim.execution.walk.structure import nodes
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, read_source
+from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.micro import MicroProgram
 from castsim.running.reading import reads_elements
 from castsim.running.request import LoadRequest
-from castsim.running.tiles import walking_of
+from castsim.running.tiles import Walking, walking_of
 from castsim.targets import Target
 
 
@@ -41,18 +44,32 @@ def expand(path: Path, request: LoadRequest) -> str:
         units = vector_units_of(chip)
     except IllegalError as error:
         raise error.at(walking.function.span) from None
-    if reads_elements(walking):
-        raise IllegalError(
-            "expand cannot write a path that rests on elements of memory", span=walking.function.span
-        )  # fmt: skip
     _check_arguments(walking.function)
-    program = walking.program()
-    text, needed = units.expanded(program.tree, walking.function)
+    text, needed = _expanded(walking, units)
     options = {name: str(option.value) for name, option in chip.options.items()}
     changed = {name: value for name, value in options.items() if value != str(shipped[0].option(name))}
     lines = [f"// castsim: option {name}={value}\n" for name, value in {**changed, **needed}.items()]
     head = f"// What @{walking.function.name} of {Path(source.file).name} executes on {chip.name}.\n"
     return head + "".join(lines) + text
+
+
+def _expanded(walking: Walking, units: VectorUnits) -> tuple[str, Mapping[str, str]]:
+    """Return the text and the options that it needs.
+
+    Scalar arguments that have no value stay open, and so do conditions and loops that something decides at run time.
+    """
+    function = walking.function if walking.plan is None else walking.plan.function
+    scalars = [each.name for each in function.arguments if isinstance(each.type, pto.ScalarType)]
+    branches = any(isinstance(node, pto.If | pto.While) for node in nodes(function.body or ()))
+    settled = set(scalars) <= set(walking.scalars) and not reads_elements(walking)
+    if settled and not branches:
+        return units.expanded(walking.program().tree, walking.function)
+    try:
+        return units.expanded_source(function, walking.request.make_lowerer(walking.target))
+    except IllegalError:
+        if not settled:
+            raise
+    return units.expanded(walking.program().tree, walking.function)
 
 
 def _check_arguments(function: pto.Function) -> None:

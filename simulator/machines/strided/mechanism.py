@@ -39,6 +39,11 @@ class StridedMachine:
         """Refuse: its programs have no vector instructions of this kind."""
         raise no_vector_instructions(self.target)
 
+    @property
+    def launches(self) -> None:
+        """None: nothing is launched."""
+        return
+
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as a tile cast does."""
         from castsim.machines.strided.elementwise import cast_elements  # noqa: PLC0415

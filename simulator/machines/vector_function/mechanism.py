@@ -10,6 +10,7 @@ from castsim.machines.machine import ComputeValues, VectorUnits
 from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
+    from castsim.machines.launches import LaunchReport
     from castsim.machines.target_cast import CastAsked, TargetCast
     from castsim.machines.vector_function.lowerer import VectorFunctionLowerer
 
@@ -39,6 +40,13 @@ class VectorFunctionMachine:
         from castsim.machines.vector_function.micro_unit import LaneUnits  # noqa: PLC0415
 
         return LaneUnits(self.target)
+
+    @property
+    def launches(self) -> LaunchReport:
+        """What tells of the launches of vector functions."""
+        from castsim.machines.vector_function import launches  # noqa: PLC0415 - only reports ask
+
+        return launches
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as a tile cast does."""

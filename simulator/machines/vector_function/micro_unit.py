@@ -14,6 +14,7 @@ from castsim.execution.micro import Issue, MicroMemory, Value
 from castsim.execution.micro.bodies import Body
 from castsim.execution.micro.unit import Followed
 from castsim.execution.tree import Tree
+from castsim.execution.walk import Lowerer
 from castsim.execution.walk.dependence import Scalar
 from castsim.execution.walk.scalar_floats import FLOATS, bits_of
 from castsim.isa.errors import IllegalError
@@ -33,7 +34,7 @@ from castsim.isa.pto.value_types import (
     VectorType,
 )
 from castsim.machines.vector_function import lanes
-from castsim.machines.vector_function.expansion import expand_tree
+from castsim.machines.vector_function.expansion import expand_source, expand_tree
 from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
@@ -82,6 +83,10 @@ class LaneUnits:
     def expanded(self, tree: Tree, function: pto.Function) -> tuple[str, Mapping[str, str]]:
         """Return what a tile function executes, as text."""
         return expand_tree(tree, function, self.target)
+
+    def expanded_source(self, function: pto.Function, lowerer: Lowerer) -> tuple[str, Mapping[str, str]]:
+        """Return the same with its scalar arguments left open."""
+        return expand_source(function, lowerer, self.target)
 
 
 @dataclass(slots=True)

@@ -35,6 +35,11 @@ class VliwMachine:
         """Refuse: its programs have no vector instructions of this kind."""
         raise no_vector_instructions(self.target)
 
+    @property
+    def launches(self) -> None:
+        """None: nothing is launched."""
+        return
+
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as one CONVERT does."""
         from castsim.machines.vliw.loose_cast import cast_elements  # noqa: PLC0415

@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.execution.tree import Lowered, Tree, elements
+from castsim.machines.launches import LAUNCH, Launches, LaunchLine
 from castsim.reports.documents import Document, document
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, Interval, buffer_maps, joined
-from castsim.reports.launches import LAUNCH, Launches, LaunchLine, all_launches
+from castsim.reports.launches import all_launches
 from castsim.reports.lines import SourceLine, listed, source_lines
 from castsim.reports.pipes import WAITING, Limiter, limiter, share
 from castsim.reports.run_report import RunReport

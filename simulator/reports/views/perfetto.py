@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from castsim.reports.launches import LaunchSlice
+from castsim.machines.launches import LaunchSlice
 from castsim.reports.views.counters import CounterTrack
 from castsim.reports.views.dependences import Dependence
 from castsim.reports.views.instruction_tracks import InstructionSlice, instruction_slices

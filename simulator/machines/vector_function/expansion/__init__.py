@@ -4,5 +4,6 @@ Source: docs/reference/micro.md section 7.
 """
 
 from castsim.machines.vector_function.expansion.program import expand_tree
+from castsim.machines.vector_function.expansion.source import expand_source
 
-__all__ = ["expand_tree"]
+__all__ = ["expand_source", "expand_tree"]

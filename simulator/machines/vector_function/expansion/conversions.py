@@ -15,12 +15,28 @@ from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, conversion
 from castsim.machines.vector_function.lanes.conversion import policy_of
 from castsim.machines.vector_function.operations import Convert
-from castsim.numerics import Policy
+from castsim.numerics import InfinityWrap, Policy
 from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _ADJUSTABLE = ("micro_integer_to_float", "micro_infinity_to_integer")
 """Options that stand for what instructions leave open and tile casts settle."""
+
+
+class UnsettledError(Exception):
+    """An option is needed under which an instruction that is written already differs: all is to be written again."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__()
+        self.options = options
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The attributes of a `vcvt`; `without_infinity`: of lanes that are not infinite, as those are to become 0."""
+
+    words: Mapping[str, str]
+    without_infinity: bool = False
 
 
 @dataclass(slots=True)
@@ -31,31 +47,36 @@ class Attributes:
     needed: dict[str, str] = field(default_factory=dict)
     _seen: list[_Sought] = field(default_factory=list)
 
-    def of(self, operation: Convert, ctrl: int, *, finite: bool) -> Mapping[str, str]:
+    def of(self, operation: Convert, ctrl: int, *, finite: bool) -> Found:
         """Return the attributes of a conversion while CTRL holds `ctrl`; `finite`: of nothing but finite numbers.
 
         Raises:
             IllegalError: no `vcvt` does the same, or only under an option that another conversion forbids.
+            UnsettledError: one does under an option that an earlier one was written without.
         """
         pair = conversion(operation.src.name, operation.dst.name)
+        wanted = _effective(operation.policy, pair, finite=finite)
         for chosen in _choices(self.target, self.needed):
             target = with_options(self.target, {**self.needed, **chosen})
             for words in _words(pair, operation):
-                sought = _Sought(pair, words, _effective(operation.policy, pair, finite=finite), ctrl, finite)
+                sought = _Sought(pair, words, wanted, ctrl, finite)
                 if sought.is_met(target):
                     self._need(chosen)
                     self._seen.append(sought)
-                    return words
+                    return Found(words)
+        if wanted.overflow is Overflow.WRAP and wanted.infinity_wrap is InfinityWrap.ZERO:
+            target = with_options(self.target, self.needed)
+            for words in _words(pair, operation):
+                sought = _Sought(pair, words, replace(wanted, infinity_wrap=InfinityWrap.EXTREME), ctrl, finite)
+                if sought.is_met(target):
+                    return Found(words, without_infinity=True)
         raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} does what the tile cast does: {_shown(operation.policy)}")
 
     def _need(self, chosen: Mapping[str, str]) -> None:
         self.needed.update(chosen)
         target = with_options(self.target, self.needed)
-        for sought in self._seen if chosen else ():
-            if not sought.is_met(target):
-                options = ", ".join(f"{name}={value}" for name, value in chosen.items())
-                pair = sought.pair
-                raise IllegalError(f"needs option {options}, under which {pair.src} -> {pair.dst} above it differs")
+        if chosen and not all(sought.is_met(target) for sought in self._seen):
+            raise UnsettledError(chosen)
 
 
 @dataclass(frozen=True, slots=True)

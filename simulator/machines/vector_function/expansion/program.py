@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 
 from castsim.execution.dataflow.operations import BLOCK, Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
 from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Operation, Tree, width
+from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.program import Function
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType
-from castsim.machines.vector_function.expansion.conversions import Attributes
+from castsim.machines.vector_function.expansion.constants import Given
+from castsim.machines.vector_function.expansion.conversions import Attributes, UnsettledError
+from castsim.machines.vector_function.expansion.extents import NestRules
 from castsim.machines.vector_function.expansion.function import FunctionWriter
+from castsim.machines.vector_function.expansion.texts import far, near
 from castsim.machines.vector_function.expansion.writer import Writer
 from castsim.machines.vector_function.operations import VectorFunction
 from castsim.machines.vector_function.plan import start_ctrl
@@ -31,17 +35,41 @@ def expand_tree(tree: Tree, function: Function, target: VectorFunctionTarget) ->
     Raises:
         IllegalError: an instruction whose lowering does not consist of register operations; carries its place.
     """
-    names = [argument.name.removeprefix("%") for argument in function.arguments]
-    out = Writer(taken=set(names))
-    types = {name: argument.type for name, argument in zip(names, function.arguments, strict=True)}
-    pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
-    program = _Program(out, Attributes(target), tree.instructions, pointers)
-    program.start(start_ctrl(target))
+    needed: dict[str, str] = {}
+    while True:
+        try:
+            return _written(tree, function, Attributes(target, dict(needed)))
+        except UnsettledError as error:
+            needed.update(error.options)
+
+
+def _written(tree: Tree, function: Function, attributes: Attributes) -> tuple[str, dict[str, str]]:
+    """Return the text and the options that it needs beside those that are settled already."""
+    program = program_writer(function, attributes, set())
+    program.instructions = tree.instructions
     program.block(tree.root, [()] * tree.root.width)
+    return framed(program, function), attributes.needed
+
+
+def program_writer(function: Function, attributes: Attributes, taken: set[str]) -> ProgramWriter:
+    """Return what writes the operations of a function, CTRL being set; `taken` are names that are not to be used."""
+    types = {argument.name: argument.type for argument in function.arguments}
+    pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
+    program = ProgramWriter(Writer(taken={*types, *taken}), attributes, (), pointers)
+    program.start(start_ctrl(attributes.target))
+    return program
+
+
+def framed(program: ProgramWriter, function: Function) -> str:
+    """Return the whole text: the module, the function, all that has been written, and the wait for all pipes."""
+    out = program.out
     program.drain()
     out.line("return")
-    globals_ = {name: PointerType(kind.element, "gm", kind.spelling) for name, kind in pointers.items()}
-    listed = ", ".join(f"%{name}: {format_type(globals_.get(name, kind))}" for name, kind in types.items())
+    types = {argument.name: argument.type for argument in function.arguments}
+    listed = ", ".join(
+        f"%{name}: {far(kind) if isinstance(kind, PointerType) else format_type(kind)}" for name, kind in types.items()
+    )
+    target = program.attributes.target
     arch = f'pto.target_arch = "{target.name}", pto.kernel_kind = #pto.kernel_kind<vector>'
     lines = [
         f"module attributes {{{arch}}} {{",
@@ -51,11 +79,11 @@ def expand_tree(tree: Tree, function: Function, target: VectorFunctionTarget) ->
         "  }",
         "}",
     ]
-    return "\n".join(lines) + "\n", program.attributes.needed
+    return "\n".join(lines) + "\n"
 
 
 @dataclass(slots=True)
-class _Program:
+class ProgramWriter:
     """A walk through the tree that writes what it meets."""
 
     out: Writer
@@ -63,6 +91,14 @@ class _Program:
     instructions: Sequence[Instruction]
     arguments: dict[str, PointerType]
     ctrl: int = 0
+    given: Given | None = None
+    """The vector operation whose function is next."""
+    rules: tuple[NestRules, ...] = ()
+    """How the loops of that function follow extents of run time."""
+    bases: dict[str, str] = field(default_factory=dict)
+    """Pointers to global memory that stand for arguments."""
+    moved: bool = False
+    """Whether transfers have been written beside those of the tree."""
     _pipes: set[str] = field(default_factory=set)
 
     def start(self, ctrl: int) -> None:
@@ -74,7 +110,7 @@ class _Program:
     def drain(self) -> None:
         """Wait for all pipes."""
         last = "pto.barrier #pto.pipe<PIPE_ALL>"
-        if self._pipes and self.out.lines[-1].strip() != last:
+        if (self._pipes or self.moved) and self.out.lines[-1].strip() != last:
             self.out.line(last)
 
     def block(self, block: Block, moves: Sequence[_Moves]) -> None:
@@ -111,6 +147,7 @@ class _Program:
     def _lowered(self, node: Lowered, moves: Sequence[_Moves]) -> None:
         instruction = self.instructions[node.instruction]
         before = len(self.out.lines)
+        self.given = self.given_of(node.shortcut)
         try:
             self.block(node.body, moves[1:])
         except CastsimError as error:
@@ -120,6 +157,13 @@ class _Program:
         if len(self.out.lines) > before and instruction.role.value == "work" and not instruction.inserted:
             note = f"// {instruction.text}, line {instruction.span.line}"
             self.out.lines.insert(before, "  " * self.out.depth + note)
+
+    def given_of(self, shortcut: object) -> Given | None:
+        """Return what is known of a vector operation; None of a cast, and of what is no work of the vector unit."""
+        if not isinstance(shortcut, TileEffect):
+            return None
+        rule = self.attributes.target.tile_operation(shortcut.work.mnemonic)
+        return Given(shortcut.work, shortcut.behaviour, "" if rule is None else rule.structure)
 
     def _operation(self, operation: Operation, moves: _Moves) -> None:
         match operation:
@@ -135,13 +179,13 @@ class _Program:
                 self.ctrl = operation.value
                 self.out.line(f"pto.set_ctrl {self.out.constant(operation.value, 'i64')} : i64")
             case Transfer():
-                self._transfer(operation, moves)
+                self.transfer(operation, moves)
             case VectorFunction():
                 addresses = tuple(
                     self._address(base, tuple((name, deltas[number]) for name, deltas in moves))
                     for number, base in enumerate(operation.addresses)
                 )
-                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl)
+                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl, self.given, self.rules)
             case _:
                 kind = getattr(operation, "kind", type(operation).__name__)
                 raise IllegalError(f"its lowering has {kind} on pipe {operation.pipe}")
@@ -153,16 +197,17 @@ class _Program:
             return self.out.constant(base, "i64")
         return self.out.define("byte", f"arith.index_cast {self.out.sum(base, terms)} : index to i64")
 
-    def _transfer(self, copy: Transfer, moves: _Moves) -> None:
+    def transfer(self, copy: Transfer, moves: _Moves) -> None:
+        """Write a transfer between global memory and the buffer."""
         kind = self.arguments[copy.argument.removeprefix("%")]
-        near, far = format_type(PointerType(kind.element, "ub")), format_type(PointerType(kind.element, "gm"))
+        inner, outer = near(kind.element), far(kind)
 
         def constant(value: int) -> str:
             return self.out.constant(value, "i64")
 
         address = self._address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
-        buffer = self.out.define("ub", f"pto.castptr {address} : i64 -> {near}")
-        distant = self._far(copy, moves, lane_bits(kind.element) // 8, far)
+        buffer = self.out.define("ub", f"pto.castptr {address} : i64 -> {inner}")
+        distant = self._far(copy, moves, lane_bits(kind.element) // 8, outer)
         count, length = constant(copy.bursts), constant(copy.burst_bytes)
         strides = copy.gm_pitch, copy.ub_pitch
         if copy.bursts <= 1:  # they are not used, and need be no multiples of a block
@@ -175,14 +220,15 @@ class _Program:
                 value = self.out.constant(int.from_bytes(copy.pad_pattern, "little", signed=True), name)
                 pad, more = f" pad({value})", f", pad {name}"
             text = f"pto.mte_gm_ub {distant}, {buffer}, {constant(0)}, {length} nburst({count}, {gm}, {ub}){pad}"
-            self.out.line(f"{text} : {far}, {near}, i64, i64, i64, i64, i64{more}")
+            self.out.line(f"{text} : {outer}, {inner}, i64, i64, i64, i64, i64{more}")
         else:
             text = f"pto.mte_ub_gm {buffer}, {distant}, {length} nburst({count}, {ub}, {gm})"
-            self.out.line(f"{text} : {near}, {far}, i64, i64, i64, i64")
+            self.out.line(f"{text} : {inner}, {outer}, i64, i64, i64, i64")
 
     def _far(self, copy: Transfer, moves: _Moves, size: int, kind: str) -> str:
         """Return the pointer to global memory."""
-        name = f"%{copy.argument.removeprefix('%')}"
+        name = copy.argument.removeprefix("%")
+        name = self.bases.get(name, f"%{name}")
         terms = tuple((variable, deltas[1] // size) for variable, deltas in moves)
         if copy.gm_address == 0 and not any(factor for _, factor in terms):
             return name

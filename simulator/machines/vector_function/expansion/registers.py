@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Format, IntFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.pto.micro.conversions import ROUNDINGS, conversion
 from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.types import format_type
-from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, PointerType, VectorType
+from castsim.isa.pto.value_types import REGISTER_BITS
 from castsim.machines.vector_function.expansion.conversions import Attributes
+from castsim.machines.vector_function.expansion.texts import mask as mask_type
+from castsim.machines.vector_function.expansion.texts import near, unwritten, vector
 from castsim.machines.vector_function.expansion.writer import Writer
 from castsim.machines.vector_function.operations import (
     Ascend,
@@ -50,6 +50,24 @@ class Place:
     pointer: str
     element: str
     offset: str
+    moves: bool = False
+    """Whether the access is at the pointer, which then moves by the offset: to `next`."""
+    next: str = ""
+
+
+@dataclass(slots=True)
+class Prelude:
+    """What is written ahead of the loops of a vecscope, once: constants in registers, predicates of all lanes."""
+
+    out: Writer
+    registers: dict[str, Held] = field(default_factory=dict)
+    masks: dict[int, str] = field(default_factory=dict)
+
+    def every(self, width: int) -> str:
+        """Return the predicate of all lanes of `width` bits."""
+        if width not in self.masks:
+            self.masks[width] = self.out.define("every", f'pto.pset_b{width} "PAT_ALL" : {mask_type(width)}')
+        return self.masks[width]
 
 
 @dataclass(slots=True)
@@ -59,11 +77,17 @@ class Registers:
     out: Writer
     attributes: Attributes
     ctrl: int
+    prelude: Prelude | None = None
+    """Where constants are written; None: where they are first wanted."""
     registers: dict[str, Held] = field(default_factory=dict)
     predicates: dict[str, tuple[str, int]] = field(default_factory=dict)
     scalars: dict[str, str] = field(default_factory=dict)
     last: str = ""
     """The condition that a trip is the last of its row."""
+    position: str = ""
+    """Of a ramp: the number of the first element of the trip, of type index."""
+    governing: str = ""
+    """The predicate that was made last."""
     _casts: dict[tuple[str, str], str] = field(default_factory=dict)
     _full: dict[int, str] = field(default_factory=dict)
 
@@ -82,11 +106,14 @@ class Registers:
 
     def load(self, operation: Load, place: Place) -> None:
         """Write a load."""
-        vector, pointer = _vector(place.element), format_type(PointerType(place.element, "ub"))
-        kinds = [vector] * len(operation.results)
+        read = distribution_of(operation.distribution)
+        if read.mode is Mode.MASK:
+            self._load_mask(operation, place, read.bits or 8)
+            return
+        lanes, pointer = vector(place.element), near(place.element)
+        kinds = [lanes] * len(operation.results)
         names = [self.out.fresh(name) for name in operation.results]
         head, where = ", ".join(names), f"{place.pointer}[{place.offset}]"
-        read = distribution_of(operation.distribution)
         if read.mode is Mode.DINTLV:
             text = f'pto.vldsx2 {where}, "{operation.distribution}" : {pointer}, index'
         elif read.mode in (Mode.NORM, Mode.UNPK, Mode.BRC, Mode.BLK):
@@ -94,21 +121,46 @@ class Registers:
             words = "" if read.mode is Mode.NORM else f' {{dist = "{mode}"}}'
             text = f"pto.vlds {where}{words} : {pointer}"
         else:
-            raise _unwritten(f"a load with {operation.distribution}")
+            raise unwritten(f"a load with {operation.distribution}")
+        if place.moves:  # the access is at the pointer itself
+            assert place.next
+            head, kinds = f"{head}, {place.next}", [*kinds, pointer]
         self.out.line(f"{head} = {text} -> {', '.join(kinds)}")
         for name, value in zip(operation.results, names, strict=True):
             self.registers[name] = Held(value, place.element)
 
+    def _load_mask(self, operation: Load, place: Place, width: int) -> None:
+        """Write the load of a predicate; of lanes of 32 bits it has half as many as the instruction loads."""
+        loaded = min(16, width)
+        (result,) = operation.results
+        text = f'pto.plds {place.pointer}[{place.offset}], "{"NORM" if loaded == 8 else "US"}"'
+        name = self.out.define(result, f"{text} : {near(place.element)}, index -> {mask_type(loaded)}")
+        self.predicates[result] = name, loaded
+
     def store(self, operation: Store, place: Place) -> None:
         """Write a store; the register takes the element of the pointer."""
-        mode = distribution_of(operation.distribution).mode
-        if mode not in (Mode.NORM, Mode.PK, Mode.PK4):
-            raise _unwritten(f"a store with {operation.distribution}")
-        value = self._as(operation.source, place.element)
-        mask, width = self._mask(operation.predicate)
-        kinds = f"{_vector(place.element)}, {format_type(PointerType(place.element, 'ub'))}, {_mask(width)}"
-        words = f'{{dist = "{operation.distribution}"}}'
-        self.out.line(f"pto.vsts {value}, {place.pointer}[{place.offset}], {mask} {words} : {kinds}")
+        read = distribution_of(operation.distribution)
+        if read.mode is Mode.MASK:
+            self._store_mask(operation, place)
+            return
+        if read.mode not in (Mode.NORM, Mode.PK, Mode.PK4, Mode.ONEPT):
+            raise unwritten(f"a store with {operation.distribution}")
+        value = self.as_element(operation.source, place.element)
+        if operation.predicate in self.predicates:
+            governing, width = self.mask(operation.predicate)
+        else:  # of the last store of a row
+            width = min(32, lane_bits(place.element))
+            governing = self.every(width)
+        kinds = f"{vector(place.element)}, {near(place.element)}, {mask_type(width)}"
+        mode = f"1PT_B{read.bits}" if read.mode is Mode.ONEPT else operation.distribution
+        where = f"{place.pointer}[{place.offset}]"
+        self.out.line(f'pto.vsts {value}, {where}, {governing} {{dist = "{mode}"}} : {kinds}')
+
+    def _store_mask(self, operation: Store, place: Place) -> None:
+        """Write the store of a predicate, a bit a lane."""
+        name, width = self.mask(operation.source)
+        words = f'"{"NORM" if width == 8 else "PK"}" : {mask_type(width)}, {near(place.element)}, index'
+        self.out.line(f"pto.psts {name}, {place.pointer}[{place.offset}], {words}")
 
     # ------------------------------------------------------------------------------------------------- registers
 
@@ -123,22 +175,21 @@ class Registers:
                 self._convert(operation)
             case Bitwise(mnemonic, result, (one, other), predicate, width):
                 element = self._element(one, width)
-                mask, bits = self._mask(predicate)
-                kind = _vector(element)
-                self._define(
-                    result, element, f"pto.{mnemonic} {self._as(one, element)}, {self._as(other, element)}, {mask}",
-                    f"{kind}, {kind}, {_mask(bits)} -> {kind}",
-                )  # fmt: skip
+                mask, bits = self.mask(predicate)
+                kind = vector(element)
+                given = f"{self.as_element(one, element)}, {self.as_element(other, element)}, {mask}"
+                kinds = f"{kind}, {kind}, {mask_type(bits)} -> {kind}"
+                self.define(result, element, f"pto.{mnemonic} {given}", kinds)
             case Interleave((one, other), (first, second), width):
                 element = self._element(first, width)
-                kind, names = _vector(element), (self.out.fresh(one), self.out.fresh(other))
-                given = f"{self._as(first, element)}, {self._as(second, element)}"
+                kind, names = vector(element), (self.out.fresh(one), self.out.fresh(other))
+                given = f"{self.as_element(first, element)}, {self.as_element(second, element)}"
                 self.out.line(f"{', '.join(names)} = pto.vintlv {given} : {kind}, {kind} -> {kind}, {kind}")
                 self.registers[one], self.registers[other] = (Held(name, element) for name in names)
             case Gather(result, source, index):
-                kind = _vector("u8")
-                given = f"{self._as(source, 'u8')}, {self._as(index, 'u8')}"
-                self._define(result, "u8", f"pto.vselr {given}", f"{kind}, {kind} -> {kind}")
+                kind = vector("u8")
+                given = f"{self.as_element(source, 'u8')}, {self.as_element(index, 'u8')}"
+                self.define(result, "u8", f"pto.vselr {given}", f"{kind}, {kind} -> {kind}")
             case Duplicate() | Ascend() | Multiply():
                 self._integers(operation)
             case MemoryBarrier(kinds):
@@ -146,42 +197,55 @@ class Registers:
             case SetAll() | CountDown() | Spread() | TripSelect():
                 self._predicate(operation)
             case _:
-                raise _unwritten(f"an instruction {getattr(operation, 'mnemonic', type(operation).__name__)}")
+                raise unwritten(f"an instruction {getattr(operation, 'mnemonic', type(operation).__name__)}")
 
     def _convert(self, operation: Convert) -> None:
-        source, mask = self._as(operation.source, operation.src.name), self._mask(operation.predicate)[0]
-        kind, result = _vector(operation.src.name), operation.dst.name
+        source, mask = self.as_element(operation.source, operation.src.name), self.mask(operation.predicate)[0]
+        kind, result = vector(operation.src.name), operation.dst.name
         width = min(32, operation.src.storage_bits)
-        finite = self._register(operation.source).finite
+        finite = self.register(operation.source).finite
         if operation.integral:
             letter = next(one for one, mode in ROUNDINGS.items() if mode is operation.policy.rounding)
             text = f'pto.vtrc {source}, {mask}, "{letter}"'
         else:
             width = conversion(operation.src.name, result).mask_width
-            words = _dictionary(self.attributes.of(operation, self.ctrl, finite=finite))
-            text = f"pto.vcvt {source}, {mask}{words}"
-        self._define(operation.result, result, text, f"{kind}, {_mask(width)} -> {_vector(result)}")
+            found = self.attributes.of(operation, self.ctrl, finite=finite)
+            if found.without_infinity:
+                mask = self._without_infinity(operation, source, mask, width)
+            text = f"pto.vcvt {source}, {mask}{_dictionary(found.words)}"
+        self.define(operation.result, result, text, f"{kind}, {mask_type(width)} -> {vector(result)}")
         if isinstance(operation.src, IntFormat):
             self.registers[operation.result] = replace(self.registers[operation.result], finite=True)
+
+    def _without_infinity(self, operation: Convert, source: str, mask: str, width: int) -> str:
+        """Return a mask without the lanes that are infinite: they become 0."""
+        fmt = operation.src
+        assert isinstance(fmt, FloatFormat) and fmt.infinity_code is not None
+        for code in (fmt.infinity_code, fmt.infinity_code | fmt.sign_bit):
+            value = self.out.number(f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name)
+            kinds = f"{vector(fmt.name)}, {fmt.name}, {mask_type(width)} -> {mask_type(width)}"
+            mask = self.out.define("finite", f'pto.vcmps {source}, {value}, {mask}, "ne" : {kinds}')
+        return mask
 
     def _integers(self, operation: Duplicate | Ascend | Multiply) -> None:
         """Write operations on lanes that are integers of a width."""
         element = f"i{operation.width}"
-        kind = _vector(element)
+        kind = vector(element)
         match operation:
             case Duplicate(result, width, value):
                 signed = value - (1 << width) if value >> (width - 1) & 1 else value
-                text = f"pto.vdup {self.out.constant(signed, element)}, {self._every(width)}"
-                self._define(result, element, text, f"{element}, {_mask(width)} -> {kind}")
+                text = f"pto.vdup {self.out.constant(signed, element)}, {self.every(width)}"
+                self.define(result, element, text, f"{element}, {mask_type(width)} -> {kind}")
             case Ascend(result, _, start):
-                self._define(
+                self.define(
                     result, element, f"pto.vci {self.out.constant(start, element)}", f"{element} -> {kind}"
                 )  # fmt: skip
             case Multiply(result, source, width, factor):
-                given = f"{self._as(source, element)}, {self.out.constant(factor, element)}, {self._every(width)}"
-                self._define(result, element, f"pto.vmuls {given}", f"{kind}, {element}, {_mask(width)} -> {kind}")
+                given = f"{self.as_element(source, element)}, {self.out.constant(factor, element)}, {self.every(width)}"
+                self.define(result, element, f"pto.vmuls {given}", f"{kind}, {element}, {mask_type(width)} -> {kind}")
 
-    def _define(self, result: str, element: str, text: str, kinds: str) -> None:
+    def define(self, result: str, element: str, text: str, kinds: str) -> None:
+        """Write what defines a register of a kernel."""
         self.registers[result] = Held(self.out.define(result, f"{text} : {kinds}"), element)
 
     # ------------------------------------------------------------------------------------------------ predicates
@@ -189,12 +253,13 @@ class Registers:
     def _predicate(self, operation: SetAll | CountDown | Spread | TripSelect) -> None:
         match operation:
             case SetAll(result, width):
-                self.predicates[result] = self._every(width), width
+                self.predicates[result] = self.every(width), width
+                self.governing = result
             case CountDown():
                 self._count_down(operation)
             case Spread(result, source):
-                mask, width = self._mask(source)
-                text = f'pto.punpack {mask}, "LOWER" : {_mask(width)} -> {_mask(2 * width)}'
+                mask, width = self.mask(source)
+                text = f'pto.punpack {mask}, "LOWER" : {mask_type(width)} -> {mask_type(2 * width)}'
                 self.predicates[result] = self.out.define(result, text), 2 * width
             case TripSelect(result, full, tail):
                 given = f"{self.last}, {self.scalars[tail]}, {self.out.constant(full, 'i32')}"
@@ -212,62 +277,55 @@ class Registers:
                 self.scalars[counter] = self.out.define(counter, f"arith.subi {count}, {least} : i32")
                 count = self.out.define(counter, f"arith.minsi {count}, {least} : i32")
         name, left = self.out.fresh(result), self.out.fresh(counter or "left")
-        self.out.line(f"{name}, {left} = pto.plt_b{width} {count} : i32 -> {_mask(width)}, i32")
-        self.predicates[result] = name, width
+        self.out.line(f"{name}, {left} = pto.plt_b{width} {count} : i32 -> {mask_type(width)}, i32")
+        self.predicates[result], self.governing = (name, width), result
         if counter is not None and operation.take >= lanes:
             self.scalars[counter] = left
 
-    def _every(self, width: int) -> str:
+    def every(self, width: int) -> str:
+        """Return the predicate of all lanes of `width` bits."""
+        if self.prelude is not None:
+            return self.prelude.every(width)
         if width not in self._full:
-            self._full[width] = self.out.define("every", f'pto.pset_b{width} "PAT_ALL" : {_mask(width)}')
+            self._full[width] = self.out.define("every", f'pto.pset_b{width} "PAT_ALL" : {mask_type(width)}')
         return self._full[width]
 
-    def _mask(self, name: str) -> tuple[str, int]:
+    def mask(self, name: str) -> tuple[str, int]:
+        """Return the value and the lane width of a predicate."""
         found = self.predicates.get(name)
         if found is None:
-            raise _unwritten(f"the predicate {name}, which nothing makes")
+            raise unwritten(f"the predicate {name}, which nothing makes")
         return found
 
     # ---------------------------------------------------------------------------------------------------- elements
 
     def _element(self, name: str, width: int) -> str:
         """Return as what an operation on lanes of `width` bits sees a register."""
-        element = self._register(name).element
+        element = self.register(name).element
         return element if lane_bits(element) == width else f"u{width}"
 
-    def _as(self, name: str, element: str) -> str:
+    def as_element(self, name: str, element: str) -> str:
         """Return a register whose lanes are of `element`."""
-        held = self._register(name)
+        held = self.register(name)
         if held.element == element:
             return held.name
         key = held.name, element
         if key not in self._casts:
-            text = f"pto.vbitcast {held.name} : {_vector(held.element)} -> {_vector(element)}"
+            text = f"pto.vbitcast {held.name} : {vector(held.element)} -> {vector(element)}"
             self._casts[key] = self.out.define(name, text)
         return self._casts[key]
 
-    def _register(self, name: str) -> Held:
+    def register(self, name: str) -> Held:
+        """Return what a register of the kernel holds."""
         found = self.registers.get(name)
         if found is None:
-            raise _unwritten(f"a constant in register {name}")
+            raise unwritten(f"a constant in register {name}")
         return found
-
-
-def _vector(element: str) -> str:
-    return format_type(VectorType(REGISTER_BITS // lane_bits(element), element))
-
-
-def _mask(width: int) -> str:
-    return format_type(MaskType(width))
 
 
 def _dictionary(words: Mapping[str, str]) -> str:
     listed = ", ".join(f'{key} = "{word}"' for key, word in words.items())
     return f" {{{listed}}}" if listed else ""
-
-
-def _unwritten(what: str) -> IllegalError:
-    return IllegalError(f"its lowering has {what}, which expand does not write as vector instructions")
 
 
 def pointed(fmt: Format) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Terms = Sequence[tuple[str, int]]
 """Loop variables of type index, each with its factor."""
@@ -14,7 +14,7 @@ class Writer:
     """Text of one function. Names of values are fresh; a constant is defined once, ahead of everything."""
 
     lines: list[str] = field(default_factory=list)
-    constants: dict[tuple[str, int], str] = field(default_factory=dict)
+    constants: dict[tuple[str, int | str], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     depth: int = 2
     _numbers: dict[str, int] = field(default_factory=dict)
@@ -58,6 +58,14 @@ class Writer:
             found = self.constants[kind, value] = self.fresh(f"c{sign}{abs(value)}{suffix}")
         return found
 
+    def number(self, text: str, kind: str) -> str:
+        """Return the name of a constant of a float type; `text` is a decimal number or a bit pattern."""
+        found = self.constants.get((kind, text))
+        if found is None:
+            plain = "".join(each if each.isalnum() else "_" for each in text.replace("-", "m"))
+            found = self.constants[kind, text] = self.fresh(f"c{plain}_{kind}")
+        return found
+
     def sum(self, base: int, terms: Terms) -> str:
         """Return the name of a constant plus multiples of loop variables, of type index."""
         found: str | None = None
@@ -71,6 +79,10 @@ class Writer:
         if found is None:
             return self.constant(base)
         return found if base == 0 else self.define("at", f"arith.addi {found}, {self.constant(base)} : index")
+
+    def aside(self) -> Writer:
+        """Return a writer of lines that are put in later; names and constants are shared."""
+        return replace(self, lines=[])
 
     def head(self) -> list[str]:
         """Return the lines that define the constants."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from castsim.execution.dataflow.timing import TICKS
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
+from castsim.machines.launches import Launches, LaunchLine, LaunchSlice, LineWait
 from castsim.machines.vector_function.operations import VectorFunction
 from castsim.machines.vector_function.scopes import MicroFunction, ScopeTiming, time_scope
 from castsim.machines.vector_function.scopes.kernels import Kernel
-from castsim.reports.launches import Launches, LaunchLine, LaunchSlice, LineWait
 from castsim.targets import Target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause, Timing, repeated

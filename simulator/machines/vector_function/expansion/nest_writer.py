@@ -1,0 +1,345 @@
+"""One loop nest of a vector function: rows, trips, and what is carried from trip to trip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from castsim.isa.formats import format_named
+from castsim.machines.vector_function.expansion.computes import accumulated, write_compute
+from castsim.machines.vector_function.expansion.constants import Given, constant_register
+from castsim.machines.vector_function.expansion.extents import NestRules
+from castsim.machines.vector_function.expansion.nests import (
+    Written,
+    element_of,
+    pointer_number,
+)
+from castsim.machines.vector_function.expansion.registers import Place, Registers, pointed
+from castsim.machines.vector_function.expansion.texts import near, unwritten, vector
+from castsim.machines.vector_function.expansion.writer import Writer
+from castsim.machines.vector_function.operations import (
+    Compute,
+    CountDown,
+    Load,
+    Nest,
+    RegisterOperation,
+    Store,
+    TripSelect,
+    VectorFunction,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A pointer of the function and how far it moves, in its elements: from row to row, and from trip to trip."""
+
+    pointer: str
+    element: str
+    size: int
+    row: int
+    trip: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """A value that is handed on from trip to trip: its type, what it starts from, and its name inside."""
+
+    key: str
+    kind: str
+    start: str
+    name: str
+
+
+def accesses(nest: Nest) -> list[Load | Store]:
+    """Return the loads and stores of a nest."""
+    return [item for item in (*nest.row, *nest.trip, *nest.close) if isinstance(item, Load | Store)]
+
+
+@dataclass(slots=True)
+class NestWriter:
+    """Writes one loop nest."""
+
+    out: Writer
+    function: VectorFunction
+    written: Written
+    given: Given | None
+    pointers: dict[tuple[int, str], str]
+    rules: NestRules | None = None
+    row: str = ""
+    """The variable of the row loop."""
+    trips: str = ""
+    """How often the inner loop runs, where extents decide that."""
+    sides: dict[Load | Store, _Side] = field(default_factory=dict)
+
+    @property
+    def nest(self) -> Nest:
+        """The nest."""
+        return self.written.nest
+
+    def write(self, outer: Registers) -> None:
+        """Write the nest; registers that its row makes are seen by its trips."""
+        nest = self.nest
+        self._constants(outer)
+        for item in accesses(nest):
+            self.sides[item] = self._side(item)
+        rows, counters = self._bounds()
+        inside = outer.inner()
+        if nest.row_loop:
+            self.row = self.out.fresh("row")
+            zero, one = self.out.constant(0), self.out.constant(1)
+            self.out.open(f"scf.for {self.row} = {zero} to {rows} step {one} {{")
+        inside.scalars.update(counters)
+        for operation in nest.row:
+            self._step(operation, inside)
+        if self.given is not None and self.given.structure == "fill" and nest.close:
+            self._unaligned(inside)
+        else:
+            self._trips(inside)
+            self._close(inside)
+        if nest.row_loop:
+            self.out.close()
+
+    def _bounds(self) -> tuple[str, dict[str, str]]:
+        """Return how many rows there are, and what each counter that is used starts with."""
+        nest, out, rules = self.nest, self.out, self.rules
+        used = [name for name in nest.counters if any(_takes(item, name) for item in (*nest.row, *nest.trip))]
+        if rules is None:
+            starts = {name: out.constant(nest.counters[name], "i32") for name in used}
+            return (out.constant(nest.rows) if nest.row_loop else ""), starts
+        starts = {}
+        for name in used:
+            rule = rules.counters[name]
+            starts[name] = (
+                out.constant(rule.less, "i32")
+                if rule.name is None
+                else out.define(name, f"arith.index_cast {rule.text(out)} : index to i32")
+            )
+        self.trips = rules.trips.text(out)
+        return rules.rows.text(out), starts
+
+    def _end(self, step: int) -> str:
+        """Return where the variable of the inner loop ends."""
+        if self.rules is None or self.rules.trips.name is None:
+            return self.out.constant(self.nest.trips * step)
+        if step == 1:
+            return self.trips
+        return self.out.define("end", f"arith.muli {self.trips}, {self.out.constant(step)} : index")
+
+    def _last(self, step: int) -> str:
+        """Return the value of the variable in the last trip."""
+        if self.rules is None or self.rules.trips.name is None:
+            return self.out.constant((self.nest.trips - 1) * step)
+        return self.out.define("last", f"arith.subi {self._end(step)}, {self.out.constant(step)} : index")
+
+    def _side(self, item: Load | Store) -> _Side:
+        """Return what an access goes by."""
+        nest = self.nest
+        if isinstance(item, Load):
+            row, trip = item.steps or (nest.source_row, nest.source_trip)
+        else:
+            row, trip = nest.destination_row, nest.destination_trip
+        element = element_of(self.function, nest, item)
+        size = pointed(format_named(element))
+        pointer = self.pointers[pointer_number(nest, item), element]
+        return _Side(pointer, element, size, row // size, trip // size)
+
+    def _constants(self, outer: Registers) -> None:
+        """Make the constants of the operation ahead of all loops."""
+        given = self.given
+        if given is not None and given.structure == "fill":
+            outer.registers["pad"] = outer.registers[
+                constant_register(outer, "pad", given.pad, self.function.destination_format)
+            ]
+
+    # ---------------------------------------------------------------------------------------------------- inner loop
+
+    def _trips(self, outer: Registers) -> None:
+        """Write the inner loop. Its variable counts elements of the destination, if all sides move alike, or trips."""
+        out, nest = self.out, self.nest
+        moving = {side.trip for item, side in self.sides.items() if item in nest.trip}
+        step = moving.pop() if len(moving) == 1 and moving != {0} else 1
+        variable = out.fresh("i")
+        carried, first = self._carried(outer)
+        start, end = out.constant(first * step), self._end(step)
+        head = f"scf.for {variable} = {start} to {end} step {out.constant(step)}"
+        inside = outer.inner()
+        results = [out.fresh("end") for _ in carried]
+        if carried:
+            passed = ", ".join(f"{each.name} = {each.start}" for each in carried)
+            head = f"{', '.join(results)} = {head} iter_args({passed}) -> ({_kinds(carried)})"
+        out.open(f"{head} {{")
+        for each in carried:
+            if each.key in nest.counters:
+                inside.scalars[each.key] = each.name
+            elif each.kind.startswith("!pto.vreg"):
+                inside.registers[each.key] = replace(inside.registers[each.key], name=each.name)
+        self._body(inside, {each.key: each.name for each in carried}, variable, step)
+        if carried:
+            values = ", ".join(
+                inside.scalars.get(each.key) or self._handed_on(inside, each) for each in carried
+            )  # fmt: skip
+            out.line(f"scf.yield {values} : {_kinds(carried)}")
+        out.close()
+        for each, result in zip(carried, results, strict=True):
+            if each.kind.startswith("!pto.vreg"):
+                outer.registers[each.key] = replace(inside.registers[each.key], name=result)
+
+    def _body(self, inside: Registers, carried: dict[str, str], variable: str, step: int) -> None:
+        """Write the operations of a trip."""
+        out, nest = self.out, self.nest
+        if any(isinstance(operation, TripSelect) for operation in nest.trip):
+            last = self._last(step)
+            inside.last = out.define("last", f"arith.cmpi eq, {variable}, {last} : index")
+        if self.given is not None and self.given.structure == "ramp":
+            inside.position = out.sum(0, [(variable, nest.elements // step)])
+        for operation in nest.trip:
+            if isinstance(operation, Load | Store):
+                side = self.sides[operation]
+                place = self._place(side, variable, step, self._offset(operation), carried.get(_moved(operation)))
+                if isinstance(operation, Load):
+                    inside.load(operation, place)
+                    inside.scalars[_moved(operation)] = place.next
+                else:
+                    inside.store(operation, place)
+            else:
+                self._step(operation, inside)
+
+    def _offset(self, operation: Load | Store) -> int:
+        if isinstance(operation, Store):
+            return operation.offset
+        return self.written.offsets.get(operation, 0)
+
+    def _handed_on(self, inside: Registers, each: _Carried) -> str:
+        element = inside.registers[each.key].element
+        if vector(element) != each.kind:
+            raise unwritten(f"a register {each.key} of lanes that change from trip to trip")
+        return inside.registers[each.key].name
+
+    def _carried(self, outer: Registers) -> tuple[list[_Carried], int]:
+        """Return what is carried, and the first trip: the second one, where accumulations start from the first."""
+        nest, out, first = self.nest, self.out, 0
+        found = [
+            _Carried(name, "i32", outer.scalars[name], out.fresh(name))
+            for name in nest.counters
+            if any(isinstance(item, CountDown) and item.counter == name for item in nest.trip)
+        ]
+        for item in nest.trip:
+            if isinstance(item, Compute) and item.results[0] in item.sources:
+                first |= self._begin(item, outer)
+                held = outer.registers[item.results[0]]
+                found.append(_Carried(item.results[0], vector(held.element), held.name, out.fresh(item.results[0])))
+            elif isinstance(item, Load) and nest.post_update:
+                side = self.sides[item]
+                start = side.pointer
+                if self.row and side.row:
+                    by = out.sum(0, [(self.row, side.row)])
+                    start = out.define(
+                        "from", f"pto.addptr {start}, {by} : {near(side.element)} -> {near(side.element)}"
+                    )
+                found.append(_Carried(_moved(item), near(side.element), start, out.fresh("at")))
+        return found, first
+
+    def _begin(self, item: Compute, outer: Registers) -> int:
+        """Define the register in which an accumulation starts; return how many trips it stands for."""
+        given, (result,) = self.given, item.results
+        assert given is not None
+        width = 32 if given.operation.function == "add" and item.width == 16 and self._widens(given) else item.width
+        key = accumulated(outer, given, result, width)
+        if key is not None:
+            outer.registers[result] = outer.registers[key]
+            return 0
+        (load,) = (each for each in self.nest.trip if isinstance(each, Load))
+        outer.load(replace(load, results=(result,)), self._place(self.sides[load], "", 1, 0, None))
+        return 1
+
+    def _widens(self, given: Given) -> bool:
+        """Whether sums have twice the bits of the elements: those of 16-bit integers along a row."""
+        return given.structure == "row_reduction" and given.format.name in ("i16", "u16")
+
+    # ----------------------------------------------------------------------------------------------------- its rows
+
+    def _step(self, operation: RegisterOperation, held: Registers) -> None:
+        if isinstance(operation, Load):
+            held.load(operation, self._place(self.sides[operation], "", 1, 0, None))
+        elif isinstance(operation, Compute):
+            if self.given is None:
+                raise unwritten(f"an instruction {operation.mnemonic}")
+            write_compute(held, self.given, operation)
+        else:
+            held.step(operation)
+
+    def _close(self, inside: Registers) -> None:
+        """Write what follows the trips of a row."""
+        if not self.nest.close:
+            return
+        inside.governing = ""
+        if self.given is not None and self.given.structure == "column_reduction":
+            self._count_columns(inside)
+        for operation in self.nest.close:
+            if isinstance(operation, Store):
+                inside.store(operation, self._place(self.sides[operation], "", 1, operation.offset, None))
+            else:
+                self._step(operation, inside)
+
+    def _count_columns(self, inside: Registers) -> None:
+        """Make the predicate of the columns that a row of registers has."""
+        assert self.given is not None
+        columns, width = self.given.work.sources[0].valid_cols, self.given.format.storage_bits
+        left = self.out.constant(columns, "i32")
+        if self.row:
+            done = self.out.sum(0, [(self.row, 2048 // width)])
+            number = self.out.define("done", f"arith.index_cast {done} : index to i32")
+            left = self.out.define("left", f"arith.subi {left}, {number} : i32")
+        inside.scalars["columns"] = left
+        inside.step(CountDown("p", width, 2048 // width, "columns"))
+
+    def _unaligned(self, inside: Registers) -> None:
+        """Write stores of a constant, one behind the other from any byte on, and the flush behind them."""
+        out, nest = self.out, self.nest
+        (store,) = (item for item in nest.trip if isinstance(item, Store))
+        side, kind = self.sides[store], near(self.sides[store].element)
+        pointer = side.pointer
+        if self.row:
+            pointer = out.define(
+                "from", f"pto.addptr {pointer}, {out.sum(0, [(self.row, side.row)])} : {kind} -> {kind}"
+            )
+        empty = out.define("state", "pto.init_align : !pto.align")
+        state, left, variable = out.fresh("state"), out.fresh("n"), out.fresh("i")
+        end, rest = out.fresh("end"), out.fresh("end")
+        (count,) = nest.counters.values()
+        bounds = f"{out.constant(0)} to {out.constant(nest.trips)} step {out.constant(1)}"
+        args = f"iter_args({state} = {empty}, {left} = {out.constant(count, 'i32')}) -> (!pto.align, i32)"
+        out.open(f"{end}, {rest} = scf.for {variable} = {bounds} {args} {{")
+        most = out.constant(nest.elements, "i32")
+        some = out.define("some", f"arith.minsi {left}, {most} : i32")
+        value = inside.as_element(store.source, side.element)
+        kinds = f"!pto.align, i32, {vector(side.element)}, {kind}"
+        further = out.define("state", f"pto.vstus {state}, {some}, {value}, {pointer} : {kinds} -> !pto.align")
+        after = out.define("n", f"arith.subi {left}, {some} : i32")
+        out.line(f"scf.yield {further}, {after} : !pto.align, i32")
+        out.close()
+        out.line(f"pto.vstas {end}, {pointer}, {out.constant(0, 'i32')} : !pto.align, {kind}, i32")
+
+    def _place(self, side: _Side, variable: str, step: int, offset: int, moved: str | None) -> Place:
+        """Return where an access of a trip, or of a row without a variable, is."""
+        if moved is not None:
+            return Place(moved, side.element, self.out.constant(side.trip), moves=True, next=self.out.fresh("at"))
+        terms = [(self.row, side.row)] if self.row else []
+        if variable:
+            terms.append((variable, side.trip // step))
+        return Place(side.pointer, side.element, self.out.sum(offset // side.size, terms))
+
+
+def _kinds(carried: Sequence[_Carried]) -> str:
+    return ", ".join(each.kind for each in carried)
+
+
+def _moved(item: Load | Store) -> str:
+    """Return the key under which the pointer of a load is carried."""
+    return f"pointer {item.results[0]}" if isinstance(item, Load) else ""
+
+
+def _takes(item: RegisterOperation, counter: str) -> bool:
+    return (isinstance(item, CountDown) and item.counter == counter) or (
+        isinstance(item, TripSelect) and item.tail == counter
+    )

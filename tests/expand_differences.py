@@ -1,0 +1,133 @@
+"""Why the vector instructions of a tile operation may take other cycles than it: every reason by name, with bounds.
+
+The reasons stand in docs/reference/micro.md section 7.2 too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from a5_cases import A5
+
+from castsim.execution.tree import Tree, instances, operations
+from castsim.machines.vector_function.operations import Ascend, Duplicate, Load, Nest, VectorFunction
+from castsim.machines.vector_function.operations import Spread as SpreadPredicate
+
+Bounds = tuple[float, float]
+PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences}
+"""Casts whose published cycles are those of other instructions than the kernel's: compared under `OWN_SEQUENCES`."""
+OWN_SEQUENCES = "// castsim: option profiled_sequences=text\n"
+
+
+def function_in(tree: Tree) -> VectorFunction:
+    """The one vector function that a program issues."""
+    (found,) = (
+        each
+        for lowered, deltas in instances(tree)
+        for each in operations(lowered, deltas)
+        if isinstance(each, VectorFunction)
+    )
+    return found
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A reason, and the bounds of what the instructions take more (less, if negative); None: it does not apply."""
+
+    name: str
+    reason: str
+    bounds: Callable[[VectorFunction, Nest], Bounds | None]
+
+
+def _head(function: VectorFunction, main: Nest) -> Bounds | None:
+    del function
+    unpacks = any(isinstance(each, Load) and each.distribution.startswith("UNPK") for each in main.trip)
+    return (-26, 26) if unpacks and not main.row_loop and main.count % main.elements else None
+
+
+def _setup(function: VectorFunction, main: Nest) -> Bounds | None:
+    constants = any(isinstance(each, Duplicate | Ascend) for each in function.setup)
+    return (0, 2) if constants and main.trips <= 2 else None
+
+
+def _predicates(function: VectorFunction, main: Nest) -> Bounds | None:
+    del function
+    spreads = any(isinstance(each, SpreadPredicate) for each in main.trip)
+    return (0, 2 * main.rows) if spreads and main.row_loop and main.trips == 1 else None
+
+
+def _halves(function: VectorFunction, main: Nest) -> Bounds | None:
+    halves = 4 in (function.source_format.bits, function.destination_format.bits)
+    return (-2.5 * (main.rows - 1) - 1, 0) if halves and main.row_loop and main.trips > 1 else None
+
+
+def _fill(function: VectorFunction, main: Nest) -> Bounds | None:
+    del main
+    trips = sum(each.trips for each in function.nests[:-1])
+    return (0, 1 + trips / 4) if trips else None
+
+
+DIFFERENCES = (
+    Difference("head", "an unpacking load's head goes by the bytes of the row, in instructions by whole loads", _head),
+    Difference("setup", "constants ahead of the loops are ready when wanted; as instructions, 2 cycles later", _setup),
+    Difference("predicates", "a predicate equal in every row is made once; as an instruction, per row", _predicates),
+    Difference("halves", "rows of 4-bit elements have their addresses halved; in instructions they are", _halves),
+    Difference("fill", "stores of the zero fill and of the cast behind it meet at one port, a cycle apart", _fill),
+)
+
+
+def bounds_of(function: VectorFunction, *, without: str = "") -> Bounds:
+    """What the instructions may take more than the cast, over all reasons but one."""
+    main = function.nests[-1]
+    found = [each.bounds(function, main) for each in DIFFERENCES if each.name != without]
+    return sum(each[0] for each in found if each), sum(each[1] for each in found if each)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Bounds of a reason for an operation other than a cast: at all, for each row and each trip."""
+
+    name: str
+    reason: str
+    whole: Bounds
+    row: Bounds = (0, 0)
+    trip: Bounds = (0, 0)
+
+    def bounds(self, rows: int, trips: int) -> Bounds:
+        """Bounds for so many rows and trips in all of them."""
+        least, most = (self.whole[end] + rows * self.row[end] + trips * self.trip[end] for end in (0, 1))
+        return least, most
+
+
+_PORTS = Spread("ports", "two loads and a store in the same banks: which of them asks first; constants ahead", (-3, 2))
+_STRUCTURES = {
+    "compare": Spread(
+        "comparisons", "predicates are stored by 128 bits: 32-bit lanes by pairs of registers, ragged rows apart",
+        (-15, 5), trip=(-1, 0),
+    ),
+    "select": Spread(
+        "masks", "a mask split over two predicates holds up the next trip; instructions on predicates take no time",
+        (-10, 2), trip=(-13, 0.5),
+    ),
+    "row_reduction": Spread("sums", "an accumulation waits for its reduction", (-2, 2), trip=(0, 0.5)),
+    "row_product": Spread("fold", "ones fill up a row, and both halves of a fold come from one instruction", (-5, 5),
+                          row=(-1, 8), trip=(0, 1)),
+    "column_reduction": Spread("first", "neutral values and predicates of the columns are instructions", (-8, 20),
+                               row=(-1, 8)),
+    "row_broadcast": Spread("narrow rows", "an element is loaded and spread in every trip of a row", (-6, 13)),
+    "fill": Spread("unaligned", "unaligned stores and their flush are instructions", (0, 1), row=(0, 1)),
+    "part": Spread("barrier", "a load behind the copy's stores waits for them: mem_bar", (-3, 14)),
+}  # fmt: skip
+_MNEMONICS = {
+    "taxpy": Spread("destination", "what is added to is loaded too", (0, 2), trip=(0, 5)),
+    "trsqrt": Spread("special functions", "two of them in a row share a port in turn", (-16, 4), trip=(-4, 1)),
+}
+
+
+def spread_of(structure: str, mnemonic: str) -> Spread:
+    """The reason for which an operation's instructions may take other cycles."""
+    return _MNEMONICS.get(mnemonic) or _STRUCTURES.get(structure) or _PORTS
+
+
+SPREADS = (_PORTS, *_STRUCTURES.values(), *_MNEMONICS.values())
