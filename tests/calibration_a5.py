@@ -33,8 +33,6 @@ FITTED = {
     ("chain", "vintlv"): Decimal("0.5"),
     ("store_barrier", "cycles"): Decimal("0.25"),
     ("branch", "cycles"): Decimal("0.1"),
-    ("unpack_head", "first_cycles"): Decimal(1),
-    ("unpack_head", "second_cycles"): Decimal(1),
 }
 PORT = ("vcvt", "vtrc", "punpack")
 FITTED_ELSEWHERE = {("memory_path", "trip_cycles")}
