@@ -24,7 +24,7 @@ from castsim.isa.errors import CastsimError, ReadError
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.target_cast import CastAsked
 from castsim.targets import Target, TileTarget
-from castsim.targets.what_if import with_facts
+from castsim.targets.what_if import with_values
 from castsim.timing import ProgressCallback
 
 WEIGHT_OF_LARGEST = 0.02
@@ -217,7 +217,7 @@ class _Model:
         if (number, values) not in self._known:
             if values not in self._targets:
                 edits = {path: value for fact, value in zip(self._free, values, strict=True) for path in fact.facts}
-                self._targets[values] = with_facts(self._target, edits)
+                self._targets[values] = with_values(self._target, edits)
             found = timed_alone(self._targets[values], self._lowered[number], CAST)
             self._known[number, values] = found.cycles
         return self._known[number, values]
