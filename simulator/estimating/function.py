@@ -19,7 +19,7 @@ from castsim.estimating.arithmetic import SCALAR, CastCycles, Number, NumberFunc
 from castsim.estimating.kernels import Kernel, kernel_of
 from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tiles import TileEstimator
-from castsim.execution.dataflow.timing import TICKS, rounded, ticks
+from castsim.execution.dataflow.timing import TICKS, rounded
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.target_cast import CastAsked
@@ -145,7 +145,9 @@ class FunctionForm:
         loops = (clears > 1) | ((rows > 0) & ((rows > 1) | (trips > 1)))
         spent.turn = spent.advance(choose(loops, facts.setup, 0))
         cleared = choose(clears > 0, spent.now + (clears - 1) * facts.store_interval, _LONG_AGO)
-        spent.turn = spent.turn + spent.advance(choose(rows > 1, facts.row_loop, 0) + (rows > 0) * kernel.plan.first_row)
+        spent.turn = spent.turn + spent.advance(
+            choose(rows > 1, facts.row_loop, 0) + (rows > 0) * kernel.plan.first_row
+        )
         if kernel.plan.unpack_head:
             spent.conflict = spent.advance(choose(rows > 0, self._unpack_head(kernel, shape), 0))
         first = spent.now + 2 * kernel.branch

@@ -48,7 +48,7 @@ def _cross_validation(options: Namespace) -> Outcome:
     """Leave out casts in turn.
 
     Raises:
-        ReadError: no such thing to leave out, no target named, one without casts or free facts, a table with other rows.
+        ReadError: no such thing to leave out, no target named, no casts or free facts, a table with other rows.
     """
     from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate  # noqa: PLC0415 - only if asked for
     from castsim.reports.cross_validation import cross_validation_document  # noqa: PLC0415 - as above

@@ -192,8 +192,7 @@ class _Model:
         """Return the absolute error of a row in percent, with the facts that do not matter to it left at the start."""
         first = self._first[number]
         asked = tuple(
-            value if asks else start
-            for value, asks, start in zip(values, self._asks[first], self._start, strict=True)
+            value if asks else start for value, asks, start in zip(values, self._asks[first], self._start, strict=True)
         )
         measured = self._rows[number].measured_cycles
         return 100 * abs(self._simulated(asked, first) - measured) / measured

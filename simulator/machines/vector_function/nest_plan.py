@@ -17,8 +17,8 @@ from castsim.targets.vector_function import VectorFunctionTarget
 class NestPlan:
     """One nest as the front end walks it.
 
-    `row_loop`, `unpack_head` and `post_update` are spent before its first row, `next_row` from row to row; `first_row` is
-    what `row_loop` holds for the address of the first row. `branches`:
+    `row_loop`, `unpack_head` and `post_update` are spent before its first row, `next_row` from row to row; `first_row`
+    is what `row_loop` holds for the address of the first row. `branches`:
     a serialising branch stands before each row and around each trip. Lines hold the memory path for `path_hold` each
     (0: there is none); if `path_opened` is not None they follow each other from that many ticks after the nest was
     begun, whenever they arrive. `facts` are the paths of the facts it rests on, beyond those of every function.

@@ -60,8 +60,8 @@ class FunctionTicks:
 def head_penalty(source_bytes: int, waits: int, wait: int, line_bytes: int, step_bytes: int, bank_bit: int) -> int:
     """Return what an unpacking load adds to the start of a 1D kernel over so many source bytes; also on arrays.
 
-    It is `waits` times `wait`, once less for each step of bytes; nothing on whole lines or where the size has the bit of
-    a bank.
+    It is `waits` times `wait`, once less for each step of bytes; nothing on whole lines or where the size has the bit
+    of a bank.
     """
     left = waits - source_bytes // step_bytes
     uneven = (source_bytes % line_bytes != 0) & (source_bytes >> bank_bit & 1 == 0)
