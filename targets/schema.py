@@ -115,6 +115,17 @@ class AccuracyNote(Table):
     reason: Annotated[str, Field(min_length=1)]
 
 
+class FreeFact(Fact):
+    """Facts that move together when a fit to the target's own measured casts decides them; `step` is its grid.
+
+    `start` is the value of another source, of which `source` and `status` speak: a fit begins there.
+    """
+
+    facts: Annotated[tuple[str, ...], Field(min_length=1)]
+    start: Annotated[Decimal, Field(ge=0)]
+    step: Annotated[Decimal, Field(gt=0)]
+
+
 class WhatIf(Table):
     """A limit that can be lifted to see what it costs: facts by path (`timing.load.startup_cycles`), and new values."""
 
@@ -159,6 +170,8 @@ class TargetHeader(Table):
     measured_scopes: Measurements | None = None
     """The same of programs of vector instructions."""
     accuracy_notes: tuple[AccuracyNote, ...] = ()
+    free_facts: tuple[FreeFact, ...] = ()
+    """What its measured casts decide; all else is other sources'."""
     what_if: dict[str, WhatIf] = Field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -53,7 +53,7 @@ class LoopTiming(Fact):
     turnaround_hidden_cycles: Fitted
     """Part of that done in each cycle for which the last trip holds the serial port after its first."""
     half_byte_row_cycles: Fitted
-    """More from row to row where row addresses are halved (4-bit tiles)."""
+    """More before each row of several trips where its address is halved (4-bit tiles)."""
 
 
 class ChainTiming(Fact):
@@ -96,14 +96,13 @@ class MemoryFloorTiming(Fact):
 
 
 class UnpackHeadTiming(Fact):
-    """The head penalty of 1D kernels with an unpacking load, by source bytes S.
+    """The head of 1D kernels with an unpacking load over S source bytes: accesses that wait as stores at a barrier do.
 
-    It applies if S is not a multiple of `line_bytes` and the bit `bank_bit` of S is 0, and falls linearly per whole
-    `step_bytes` of S from `first_cycles` over `second_cycles` to 0.
+    There are `waits` of them, one less for each whole `step_bytes` of S, if S is not a multiple of `line_bytes` and its
+    bit `bank_bit` is 0; none elsewhere.
     """
 
-    first_cycles: Fitted
-    second_cycles: Fitted
+    waits: Annotated[int, Field(ge=0, strict=True)]
     step_bytes: Count
     line_bytes: Count
     bank_bit: Count

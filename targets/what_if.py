@@ -55,6 +55,22 @@ def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
     return target
 
 
+def with_values(target: _Target, facts: Mapping[str, Decimal]) -> _Target:
+    """Return the target with numbers edited, each of a kind that its fact can have: nothing is checked again."""
+    for path, value in facts.items():
+        target = _replaced(target, path.split("."), value)
+    return target
+
+
+def _replaced(held: Any, path: Sequence[str], value: Decimal) -> Any:
+    if not path:
+        return value
+    name, *rest = path
+    if isinstance(held, BaseModel):
+        return held.model_copy(update={name: _replaced(getattr(held, name), rest, value)})
+    return {**held, name: _replaced(held[name], rest, value)}
+
+
 def _edited(held: Any, path: Sequence[str], value: object) -> Any:
     """Return a table, or what a table holds, with the fact at `path` below it edited.
 

@@ -92,8 +92,8 @@ def _function_facts(facts: dict) -> dict[str, object]:
         "barrier": facts["store_barrier"]["cycles"],
         "branch": facts["branch"]["cycles"],
         "path": facts["memory_path"]["trip_cycles"],
-        "head_first": head["first_cycles"],
-        "head_second": head["second_cycles"],
+        "head_first": head["waits"] * facts["store_barrier"]["cycles"],
+        "head_second": (head["waits"] - 1) * facts["store_barrier"]["cycles"],
         "rounded": lambda exact: math.floor(Fraction(exact) + Fraction(1, 2)),
         "max": max,
     }

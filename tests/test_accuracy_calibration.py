@@ -6,8 +6,8 @@ import calibration_a5
 import pytest
 from calibration_a5 import FITTED, FITTED_ELSEWHERE, PORT, Calibration
 
-MEAN, LARGEST = 0.75, 5.2
-"""Percent; a worsening beyond fails. Reached: 0.65 and 5.05. The best published model: 0.81 and 5.1."""
+MEAN, LARGEST = 0.65, 2.5
+"""Percent; a worsening beyond fails. Reached: 0.63 and 2.47. The best published model: 0.81 and 5.1."""
 
 # Percent of the rows left out when the facts are fitted without them: mean and maximum reached, rounded up, with all
 # pairs that run the same functions left out together (their rows are twins, one would give away the other).
@@ -16,12 +16,12 @@ LEFT_OUT = {
     (("bf16", "f32"), ("f16", "f32")): (1.4, 2.6),
     (("bf16", "e1m2"), ("bf16", "e2m1")): (0.8, 1.6),
     (("f16", "hif8"),): (0.9, 1.6),
-    (("f32", "bf16"), ("f32", "f16")): (0.8, 2.0),
+    (("f32", "bf16"), ("f32", "f16")): (1.1, 2.0),
     (("f32", "e4m3fn"), ("f32", "e5m2"), ("f32", "hif8")): (0.5, 1.6),
-    (("e1m2", "bf16"), ("e2m1", "bf16")): (2.1, 5.2),
-    (("e4m3fn", "f32"), ("e5m2", "f32"), ("hif8", "f32")): (1.5, 3.4),
+    (("e1m2", "bf16"), ("e2m1", "bf16")): (3.6, 8.3),
+    (("e4m3fn", "f32"), ("e5m2", "f32"), ("hif8", "f32")): (0.9, 1.6),
 }
-ONE_PAIR_MEAN, ONE_PAIR_LARGEST = 1.8, 5.2
+ONE_PAIR_MEAN, ONE_PAIR_LARGEST = 1.4, 3.1
 """The same with a single pair left out."""
 
 

@@ -44,7 +44,7 @@ TARGETS = (
     changed(loops={"turnaround_cycles": Decimal("0.25"), "turnaround_hidden_cycles": Decimal(0)}),
     changed(memory_path={"trip_cycles": Decimal("4.75")}, store_barrier={"cycles": Decimal("0.5")}),
     changed(branch={"cycles": Decimal("1.5")}, port={"store_cycles": Decimal("3.5")}),
-    changed(scalar={"control_write_cycles": 40}, unpack_head={"first_cycles": Decimal("7.5")}),
+    changed(scalar={"control_write_cycles": 40}, unpack_head={"waits": 5}),
 )
 """The shipped facts and others: memory path, stores, branches, converts or the scalar unit decide."""
 

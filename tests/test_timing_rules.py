@@ -100,14 +100,16 @@ def test_a_group_serves_fewer_reads_beside_a_write() -> None:
 
 def test_the_head_is_the_same_for_arrays() -> None:
     sizes = np.arange(0, 4096, 32)
-    facts = (4000, 500, 256, 128, 9)
+    facts = (3, 1250, 256, 512, 8)
     assert functions.head_penalty(sizes, *facts).tolist() == [
         functions.head_penalty(int(size), *facts) for size in sizes
     ]
-    assert functions.head_penalty(128, *facts) == 3500
+    assert functions.head_penalty(128, *facts) == 3 * 1250
     assert functions.head_penalty(256, *facts) == 0  # whole lines
-    assert functions.head_penalty(544, *facts) == 0  # the bit of a bank
-    assert functions.head_penalty(1056, *facts) == 0  # fallen to nothing
+    assert functions.head_penalty(640, *facts) == 2 * 1250
+    assert functions.head_penalty(1152, *facts) == 1250
+    assert functions.head_penalty(320, *facts) == 0  # the bit of a bank
+    assert functions.head_penalty(1664, *facts) == 0  # fallen to nothing
 
 
 def test_data_is_there_when_it_has_crossed_and_no_sooner_than_its_latency() -> None:

@@ -7,6 +7,7 @@ examples:
   castsim accuracy
   castsim accuracy --target a5
   castsim accuracy --target a5 --data mine.csv --json -
+  castsim accuracy --target a5 --cross-validate pair
 """
 
 from __future__ import annotations
@@ -20,3 +21,9 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `accuracy`."""
     parser.add_argument("--target", metavar="T", help="name or path of a target; default: all that have measurements")
     parser.add_argument("--data", metavar="FILE.csv", help="measurements, in the columns of the shipped tables")
+    parser.add_argument(
+        "--cross-validate",
+        metavar="WHAT",
+        help="leave out each pair of types, each kernel (all pairs that run the same functions) or each shape of the "
+        "casts in turn, fit the target's free facts to the rest, and predict it: pair, kernel, shape",
+    )

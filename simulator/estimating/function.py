@@ -19,12 +19,13 @@ from castsim.estimating.arithmetic import SCALAR, CastCycles, Number, NumberFunc
 from castsim.estimating.kernels import Kernel, kernel_of
 from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tiles import TileEstimator
-from castsim.execution.dataflow.timing import TICKS, rounded, ticks
+from castsim.execution.dataflow.timing import TICKS, rounded
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.target_cast import CastAsked
 from castsim.machines.vector_function.lowering import lower_cast
-from castsim.machines.vector_function.timing import FunctionTicks, busy_of_hold, head_penalty
+from castsim.machines.vector_function.nest_plan import head_of
+from castsim.machines.vector_function.timing import FunctionTicks, busy_of_hold
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
 
@@ -46,27 +47,15 @@ class Stores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times around the trips: ticks, but for the whole cycles that the scalar unit works `after` the launch.
-
-    `unpack_first` and `unpack_fall` are what an unpacking load costs at first, and less with each step of bytes.
-    """
+    """The times around the trips: ticks, but for the whole cycles that the scalar unit works `after` the launch."""
 
     facts: FunctionTicks
-    unpack_first: int
-    unpack_fall: int
     after: int
 
     @classmethod
     def of(cls, target: VectorFunctionTarget, kernel: Kernel) -> Times:
         """Return those of a kernel."""
-        timing, facts = target.timing, FunctionTicks.of(target)
-        head = timing.unpack_head
-        return cls(
-            facts=facts,
-            unpack_first=ticks(head.first_cycles),
-            unpack_fall=ticks(head.first_cycles - head.second_cycles),
-            after=kernel.restores * timing.scalar.control_write_cycles,
-        )
+        return cls(FunctionTicks.of(target), kernel.restores * target.timing.scalar.control_write_cycles)
 
 
 def estimator(target: VectorFunctionTarget, asked: CastAsked) -> TileEstimator:
@@ -156,7 +145,9 @@ class FunctionForm:
         loops = (clears > 1) | ((rows > 0) & ((rows > 1) | (trips > 1)))
         spent.turn = spent.advance(choose(loops, facts.setup, 0))
         cleared = choose(clears > 0, spent.now + (clears - 1) * facts.store_interval, _LONG_AGO)
-        spent.turn = spent.turn + spent.advance(choose(rows > 1, facts.row_loop, 0))
+        spent.turn = spent.turn + spent.advance(
+            choose(rows > 1, facts.row_loop, 0) + (rows > 0) * kernel.plan.first_row
+        )
         if kernel.plan.unpack_head:
             spent.conflict = spent.advance(choose(rows > 0, self._unpack_head(kernel, shape), 0))
         first = spent.now + 2 * kernel.branch
@@ -178,13 +169,10 @@ class FunctionForm:
         return CastCycles(larger(cycle, times.after), spent.by_cause(), times.after)
 
     def _unpack_head(self, kernel: Kernel, shape: Shape) -> Number:
-        """Return the ticks by which an unpacking load delays the start ."""
-        facts = self.target.timing.unpack_head
+        """Return the ticks by which an unpacking load delays the start."""
         count = shape.valid_rows * shape.valid_cols if kernel.flat else shape.valid_cols
         count = -(-count * kernel.timed_elements // kernel.elements)
-        size = -(-count * kernel.source_bits // 8)
-        first, fall = self.times.unpack_first, self.times.unpack_fall
-        return head_penalty(size, first, fall, facts.line_bytes, facts.step_bytes, facts.bank_bit)
+        return head_of(self.target, -(-count * kernel.source_bits // 8))
 
 
 class _Spent:

@@ -10,6 +10,7 @@ from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import assess, read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import accuracy_document
+from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target, target_names
 from castsim.targets.csv_tables import SHIPPED
 
@@ -24,6 +25,8 @@ def execute(options: Namespace) -> Outcome:
         ReadError: unknown target, one without measurements, a table that cannot be read.
         IllegalError, TileError: a row that the target cannot run.
     """
+    if options.cross_validate is not None:
+        return _cross_validation(options)
     if options.data is not None:
         own = read_table(Path(options.data))
         target = load_target(options.target) if options.target else _guessed(own.columns)
@@ -39,6 +42,41 @@ def execute(options: Namespace) -> Outcome:
         return accuracy_text(found)
 
     return Outcome(accuracy_document(found), text)
+
+
+def _cross_validation(options: Namespace) -> Outcome:
+    """Leave out casts in turn.
+
+    Raises:
+        ReadError: no such thing to leave out, no target named, no casts or free facts, a table with other rows.
+    """
+    from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate  # noqa: PLC0415 - only if asked for
+    from castsim.reports.cross_validation import cross_validation_document  # noqa: PLC0415 - as above
+
+    if options.cross_validate not in tuple(LeftOut):
+        message = f"--cross-validate: '{options.cross_validate}' cannot be left out"
+        raise ReadError(message, legal=[str(each) for each in LeftOut])
+    legal = [target.name for target in _measured_targets() if target.free_facts]
+    if options.target is None:
+        raise ReadError("--cross-validate needs --target", legal=legal)
+    target = load_target(options.target)
+    if not target.free_facts:
+        raise ReadError(f"no facts of {target.name} are fitted to casts; nothing to cross-validate", legal=legal)
+    if options.data is not None:
+        table = read_table(Path(options.data))
+    elif target.measured_casts is not None:
+        table = read_table(SHIPPED / target.measured_casts.file)
+    else:
+        raise ReadError(f"no casts measured on {target.name} are shipped; name some by --data", legal=legal)
+    with stage_progress(quiet=options.quiet) as progress:
+        found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
+
+    def text(_: int) -> Any:
+        from castsim.reports.cross_validation_text import cross_validation_text  # noqa: PLC0415 - rich, only if printed
+
+        return cross_validation_text(found)
+
+    return Outcome(cross_validation_document(found), text)
 
 
 def _measured_targets() -> list[Target]:

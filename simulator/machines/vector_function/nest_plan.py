@@ -11,14 +11,14 @@ from castsim.machines.vector_function.profile import profile
 from castsim.machines.vector_function.timing import head_penalty, row_turn
 from castsim.machines.vector_function.trip_shape import TripShape, trip_shape
 from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.targets.vector_function_timing import UnpackHeadTiming
 
 
 @dataclass(frozen=True, slots=True)
 class NestPlan:
     """One nest as the front end walks it.
 
-    `row_loop`, `unpack_head` and `post_update` are spent before its first row, `next_row` from row to row. `branches`:
+    `row_loop`, `unpack_head` and `post_update` are spent before its first row, `next_row` from row to row; `first_row`
+    is what `row_loop` holds for the address of the first row. `branches`:
     a serialising branch stands before each row and around each trip. Lines hold the memory path for `path_hold` each
     (0: there is none); if `path_opened` is not None they follow each other from that many ticks after the nest was
     begun, whenever they arrive. `facts` are the paths of the facts it rests on, beyond those of every function.
@@ -27,6 +27,7 @@ class NestPlan:
     nest: Nest
     shape: TripShape
     row_loop: int
+    first_row: int
     unpack_head: int
     post_update: int
     next_row: int
@@ -42,24 +43,26 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
     seen = profile(function, nest)
     shape = trip_shape(nest, target)
     facts = set(_told_facts(nest, shape, target))
-    unpack_head = between = 0
+    unpack_head = between = first_row = 0
     if seen.barrier:
         facts.add("timing.store_barrier")
     if seen.branch:
         facts.add("timing.branch")
     if seen.unpacks and not seen.row_loop:
-        facts.add("timing.unpack_head")
-        unpack_head = head_of(timing.unpack_head, seen.source_bytes)
+        facts.update(HEAD_FACTS)
+        unpack_head = head_of(target, seen.source_bytes)
     every = len(shape.row_loads) + len(shape.loads)
     if seen.trips > 1:
         if not seen.branch:  # a serialising branch has turned already
             between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
-        between += ticks(loops.half_byte_row_cycles) if seen.half_bytes else 0
+        first_row = ticks(loops.half_byte_row_cycles) if seen.half_bytes and shape.loads else 0
+        between += first_row
     hold, opened, path_facts = _memory_path(nest, shape, target)
     return NestPlan(
         nest=nest,
         shape=shape,
-        row_loop=ticks(loops.row_loop_cycles) if nest.rows > 1 else 0,
+        row_loop=(ticks(loops.row_loop_cycles) if nest.rows > 1 else 0) + first_row,
+        first_row=first_row,
         unpack_head=unpack_head,
         post_update=every * ticks(timing.loads.post_update_cycles) if nest.post_update else 0,
         next_row=between,
@@ -70,11 +73,18 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
     )
 
 
-def head_of(facts: UnpackHeadTiming, source_bytes: int) -> int:
-    """Return the ticks by which an unpacking load delays the start of a 1D kernel over so many source bytes."""
-    fall = ticks(facts.first_cycles - facts.second_cycles)
-    first = ticks(facts.first_cycles)
-    return head_penalty(source_bytes, first, fall, facts.line_bytes, facts.step_bytes, facts.bank_bit)
+HEAD_FACTS = ("timing.unpack_head", "timing.store_barrier")
+"""What the head of a kernel with an unpacking load rests on."""
+
+
+def head_of(target: VectorFunctionTarget, source_bytes: int) -> int:
+    """Return the ticks by which an unpacking load delays the start of a 1D kernel over so many source bytes; also on
+    arrays.
+
+    Source: docs/reference/a5.md section 6.2, rule 9.
+    """
+    facts, wait = target.timing.unpack_head, ticks(target.timing.store_barrier.cycles)
+    return head_penalty(source_bytes, facts.waits, wait, facts.line_bytes, facts.step_bytes, facts.bank_bit)
 
 
 def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> Iterator[str]:

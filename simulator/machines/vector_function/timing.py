@@ -57,14 +57,15 @@ class FunctionTicks:
 # ------------------------------------------------------------------------------------------------- heads and the front
 
 
-def head_penalty(source_bytes: int, first: int, fall: int, line_bytes: int, step_bytes: int, bank_bit: int) -> int:
+def head_penalty(source_bytes: int, waits: int, wait: int, line_bytes: int, step_bytes: int, bank_bit: int) -> int:
     """Return what an unpacking load adds to the start of a 1D kernel over so many source bytes; also on arrays.
 
-    It is `first`, less `fall` for each step of bytes; nothing on whole lines or where the size has the bit of a bank.
+    It is `waits` times `wait`, once less for each step of bytes; nothing on whole lines or where the size has the bit
+    of a bank.
     """
-    penalty = first - fall * (source_bytes // step_bytes)
+    left = waits - source_bytes // step_bytes
     uneven = (source_bytes % line_bytes != 0) & (source_bytes >> bank_bit & 1 == 0)
-    return penalty * (penalty > 0) * uneven
+    return left * wait * (left > 0) * uneven
 
 
 def row_turn(turnaround: int, hidden: int, hold: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from castsim.execution.dataflow.timing import TICKS, ticks
-from castsim.machines.vector_function.nest_plan import head_of
+from castsim.machines.vector_function.nest_plan import HEAD_FACTS, head_of
 from castsim.machines.vector_function.scopes.account import Account, ScopeTiming
 from castsim.machines.vector_function.scopes.board import Board
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
@@ -135,9 +135,9 @@ class _FrontEnd:
         """Unpacking loads outside of nested loops delay the start."""
         loads = [issue for issue in issued if issue.instruction.unpacks]
         if loads:
-            self._board.used.add("timing.unpack_head")
+            self._board.used.update(HEAD_FACTS)
             size = sum(issue.instruction.size for issue in loads)
-            delay = head_of(self._facts.target.timing.unpack_head, size)
+            delay = head_of(self._facts.target, size)
             line = loads[0].instruction.line
             self._account.spend(Cause.BANK_CONFLICT, self._account.now + delay, line)
 

@@ -1,0 +1,235 @@
+"""Cross-validation: casts of a table are left out in turn, the free facts are fitted to the rest, and predict them.
+
+The free facts of a target are those that its own measured casts decide (`free_facts` of the description). Each fit
+begins at the values of other sources and so knows nothing of what is left out: coordinate descent on the mean error of
+the rows kept, plus a little of their largest, on coarse grids first and on the grid of each fact last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from math import inf
+from statistics import fmean
+
+from castsim.estimating.arithmetic import Shape
+from castsim.estimating.estimates import timed_alone
+from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, shape_of, simulated
+from castsim.evidence.accuracy.table import CAST, MeasuredRow, MeasuredTable
+from castsim.execution.walk.lowerer import LoweredInstruction
+from castsim.isa.errors import CastsimError, ReadError
+from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.target_cast import CastAsked
+from castsim.targets import Target, TileTarget
+from castsim.targets.what_if import with_values
+from castsim.timing import ProgressCallback
+
+WEIGHT_OF_LARGEST = 0.02
+"""Share of the largest error in what a fit makes small, beside the mean."""
+
+SCALES = (16, 4, 2, 1)
+"""Steps of a descent, in steps of each fact's grid."""
+
+_NEGLIGIBLE = 1e-9
+"""A gain in percent that is none."""
+
+_LARGE = 16
+"""Cycles by which a fact is moved to see which rows it matters to."""
+
+Values = tuple[Decimal, ...]
+"""A value for each free fact, in the order of the description."""
+
+
+class LeftOut(StrEnum):
+    """What is left out together."""
+
+    PAIR = "pair"
+    """A pair of types."""
+    KERNEL = "kernel"
+    """All pairs whose rows are the same simulations: one would give away the other."""
+    SHAPE = "shape"
+    """All rows of one shape class with so many rows and trips."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What was left out, the facts fitted to all other rows, and the rows that these predict."""
+
+    name: str
+    facts: Mapping[str, Decimal]
+    rows: tuple[AssessedRow, ...]
+
+    @property
+    def statistics(self) -> Statistics:
+        """Errors of the rows left out."""
+        return simulated(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossValidation:
+    """All folds of a table; `fitted` are the facts that fit all its rows, `fitted_rows` what they give."""
+
+    target: Target
+    table: MeasuredTable
+    left_out: LeftOut
+    fitted: Mapping[str, Decimal]
+    fitted_rows: tuple[AssessedRow, ...]
+    folds: tuple[Fold, ...]
+
+    @property
+    def rows(self) -> tuple[AssessedRow, ...]:
+        """Every row as the fold predicts it that leaves it out."""
+        return tuple(row for fold in self.folds for row in fold.rows)
+
+
+def cross_validate(
+    target: Target, table: MeasuredTable, left_out: LeftOut, progress: ProgressCallback = lambda *_: None
+) -> CrossValidation:
+    """Leave out one group of rows after the other.
+
+    Raises:
+        ReadError: the target has no free facts, or the table holds other rows than casts or nothing to keep.
+        IllegalError, TileError: a row that the target cannot run; with its place.
+    """
+    if not isinstance(target, TileTarget) or not target.free_facts:
+        raise ReadError(f"no facts of {target.name} are fitted to casts, so there is nothing to cross-validate")
+    if any(row.operation != CAST or row.body is not None for row in table.rows):
+        raise ReadError(f"'{table.file}' holds other operations; only casts are cross-validated")
+    model = _Model(target, table.rows)
+    groups = model.groups(left_out)
+    if len(groups) == 1:
+        raise ReadError(f"'{table.file}' has one {left_out} only: nothing is left to fit to")
+    every = frozenset(range(len(table.rows)))
+    progress("all rows", 0, len(groups) + 1)
+    fitted = model.fit(every)
+    folds = []
+    for done, (name, out) in enumerate(groups.items(), 1):
+        progress(f"without {name}", done, len(groups) + 1)
+        values = model.fit(every - out)
+        folds.append(Fold(name, model.named(values), model.predicted(values, out)))
+    rows = model.predicted(fitted, every)
+    return CrossValidation(target, table, left_out, model.named(fitted), rows, tuple(folds))
+
+
+class _Model:
+    """The rows of a table as functions of the free facts."""
+
+    def __init__(self, target: TileTarget, rows: Sequence[MeasuredRow]) -> None:
+        self._target = target
+        self._rows = rows
+        self._free = target.free_facts
+        self._start: Values = tuple(fact.start for fact in self._free)
+        self._shapes = [shape_of(target, row) for row in rows]
+        self._lowered = [_lowered(target, row, shape) for row, shape in zip(rows, self._shapes, strict=True)]
+        self._targets: dict[Values, Target] = {}
+        self._known: dict[tuple[int, Values], int] = {}
+        self._asks: list[tuple[bool, ...]] = [()] * len(rows)
+        """For each row the facts that a large change of shows to matter; empty: not looked at."""
+        self._first = self._simulations()
+
+    def groups(self, left_out: LeftOut) -> Mapping[str, frozenset[int]]:
+        """Return the numbers of the rows that are left out together, by the name of the group."""
+        pairs = [f"{row.src.name} -> {row.dst.name}" for row in self._rows]
+        simulations: dict[str, set[int]] = {}
+        for pair, first in zip(pairs, self._first, strict=True):
+            simulations.setdefault(pair, set()).add(first)
+        found: dict[str, set[int]] = {}
+        for number, (row, pair) in enumerate(zip(self._rows, pairs, strict=True)):
+            if left_out is LeftOut.PAIR:
+                name = pair
+            elif left_out is LeftOut.KERNEL:
+                name = ", ".join(other for other in simulations if simulations[other] == simulations[pair])
+            else:
+                name = f"{row.path} {row.outer_trips or row.valid_rows} x {row.inner_trips or row.valid_cols}"
+            found.setdefault(name, set()).add(number)
+        return {name: frozenset(numbers) for name, numbers in found.items()}
+
+    def named(self, values: Values) -> Mapping[str, Decimal]:
+        """Return values by the path of each fact, the first of those that move together."""
+        return {fact.facts[0]: value for fact, value in zip(self._free, values, strict=True)}
+
+    def predicted(self, values: Values, numbers: Collection[int]) -> tuple[AssessedRow, ...]:
+        """Return rows with the cycles that values give."""
+        return tuple(
+            AssessedRow(self._rows[number], convention, valid_rows, valid_cols, self._simulated(values, number))
+            for number, (convention, _, _, valid_rows, valid_cols) in enumerate(self._shapes)
+            if number in numbers
+        )
+
+    def fit(self, kept: frozenset[int]) -> Values:
+        """Return the values that fit some rows best, from those of other sources on."""
+        values = self._start
+        best = self._loss(values, kept)
+        for scale in SCALES:
+            before = inf
+            while best < before:
+                before = best
+                for place, fact in enumerate(self._free):
+                    for step in (fact.step * scale, -fact.step * scale):
+                        values, best = self._descend(values, best, place, step, kept)
+        return values
+
+    def _descend(
+        self, values: Values, best: float, place: int, step: Decimal, kept: frozenset[int]
+    ) -> tuple[Values, float]:
+        """Walk along one fact as long as the error falls."""
+        while values[place] + step >= 0:
+            tried = (*values[:place], values[place] + step, *values[place + 1 :])
+            loss = self._loss(tried, kept)
+            if loss >= best - _NEGLIGIBLE:
+                break
+            values, best = tried, loss
+        return values, best
+
+    def _loss(self, values: Values, kept: frozenset[int]) -> float:
+        errors = [self._error(values, number) for number in sorted(kept)]
+        return fmean(errors) + WEIGHT_OF_LARGEST * max(errors)
+
+    def _error(self, values: Values, number: int) -> float:
+        """Return the absolute error of a row in percent, with the facts that do not matter to it left at the start."""
+        first = self._first[number]
+        asked = tuple(
+            value if asks else start for value, asks, start in zip(values, self._asks[first], self._start, strict=True)
+        )
+        measured = self._rows[number].measured_cycles
+        return 100 * abs(self._simulated(asked, first) - measured) / measured
+
+    def _simulations(self) -> list[int]:
+        """Return for each row the first one that no large change of a fact tells from it: the same simulation."""
+        firsts: dict[object, int] = {}
+        found = []
+        for number, row in enumerate(self._rows):
+            usual = self._simulated(self._start, number)
+            moved = [
+                self._simulated((*self._start[:place], self._start[place] + _LARGE, *self._start[place + 1 :]), number)
+                for place in range(len(self._free))
+            ]
+            key = (row.src.bits, row.dst.bits, *self._shapes[number], usual, *moved)
+            found.append(firsts.setdefault(key, number))
+            self._asks[number] = tuple(cycles != usual for cycles in moved)
+        return found
+
+    def _simulated(self, values: Values, number: int) -> int:
+        if (number, values) not in self._known:
+            if values not in self._targets:
+                edits = {path: value for fact, value in zip(self._free, values, strict=True) for path in fact.facts}
+                self._targets[values] = with_values(self._target, edits)
+            found = timed_alone(self._targets[values], self._lowered[number], CAST)
+            self._known[number, values] = found.cycles
+        return self._known[number, values]
+
+
+def _lowered(target: TileTarget, row: MeasuredRow, shape: tuple[str, int, int, int, int]) -> LoweredInstruction:
+    """Return what a row executes: the free facts have no say in it."""
+    _, rows, cols, valid_rows, valid_cols = shape
+    lowerer = lowerer_of(target)
+    request = TileCastRequest.of(CastAsked(row.src, row.dst, None, None, scratch=False))
+    extents = Shape(rows, cols, cols, valid_rows, valid_cols, cols)
+    try:
+        return lowerer.cast(OperandPlacement.of(target, lowerer, request).cast(lowerer, extents))
+    except CastsimError as error:
+        error.span = row.span
+        raise

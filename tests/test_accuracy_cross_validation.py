@@ -1,0 +1,115 @@
+"""Cross-validation of A5 casts: the figures aimed at, folds that hide what they predict, independent arithmetic."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from castsim.__main__ import main
+from castsim.estimating import estimate
+from castsim.evidence.accuracy import read_table
+from castsim.evidence.accuracy.assessment import simulated
+from castsim.evidence.accuracy.cross_validation import CrossValidation, LeftOut, cross_validate
+from castsim.targets import load_target
+from castsim.targets.loader import SHIPPED
+from castsim.targets.what_if import with_facts
+
+A5 = load_target("a5")
+TABLE = read_table(SHIPPED / "a5_measured_casts.csv")
+MEAN, LARGEST = 1.3, 4.9
+"""Percent asked for, of pairs and of shapes left out."""
+
+
+@pytest.fixture(scope="module", params=[LeftOut.PAIR, LeftOut.SHAPE], ids=str)
+def found(request: pytest.FixtureRequest) -> CrossValidation:
+    return cross_validate(A5, TABLE, request.param)
+
+
+def test_what_is_left_out_is_predicted_as_well_as_asked_for(found: CrossValidation) -> None:
+    errors = simulated(found.rows)
+    assert errors.rows == 85
+    assert errors.mean <= MEAN
+    assert errors.maximum <= LARGEST
+
+
+def test_every_row_is_left_out_once_and_predicted_by_the_facts_of_its_fold(found: CrossValidation) -> None:
+    spans = [row.row.span.line for fold in found.folds for row in fold.rows]
+    assert sorted(spans) == sorted(row.span.line for row in TABLE.rows)
+    moves = {fact.facts[0]: fact.facts for fact in A5.free_facts}
+    fold = found.folds[-1]
+    changed = with_facts(A5, {path: value for name, value in fold.facts.items() for path in moves[name]})
+    for row in fold.rows:
+        cols = row.simulated_cols + (0 if row.row.path == "1D" else row.row.cols - row.row.valid_cols)
+        again = estimate(
+            row.row.src.name, row.row.dst.name, row.simulated_rows, cols,
+            target=changed, valid_cols=row.simulated_cols,
+        )  # fmt: skip
+        assert row.simulated_cycles == again.cycles
+
+
+def test_fits_know_nothing_of_what_is_left_out(tmp_path: Path) -> None:
+    """The cycles of a pair have no say in the facts of the fold that leaves it out."""
+    lines = (SHIPPED / "a5_measured_casts.csv").read_text().splitlines()
+    small = [lines[0], *(line for line in lines[1:] if line.startswith(("bf16,fp16", "fp32,bf16", "fp16,hif8")))]
+    cells = [line.split(",") for line in small]
+    place = cells[0].index("measured_cycles")
+    for row in cells[1:]:
+        if row[0] == "fp32":
+            row[place] = str(2 * int(row[place]))
+    facts = []
+    for number, text in enumerate((small, [",".join(row) for row in cells])):
+        path = tmp_path / f"{number}.csv"
+        path.write_text("\n".join(text) + "\n")
+        folds = cross_validate(A5, read_table(path), LeftOut.PAIR).folds
+        facts.append(next(fold.facts for fold in folds if fold.name == "f32 -> bf16"))
+    assert facts[0] == facts[1]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_unsampled_rows_of_unpacking_kernels_give_the_public_lines() -> None:
+    """The public formula of a 1D curve is the least-squares line through 1, 5 and 10 trips, one or two of which the
+    sample leaves out: lines through simulated cycles must come close to it (docs/reference/a5.md section 6.2, rule 9).
+    """
+    curves = {("bf16", "f32", 64): (81, None), ("e2m1", "bf16", 256): (91, 99), ("e4m3fn", "f32", 128): (85, 120)}
+    for (src, dst, per_trip), (first, last) in curves.items():
+        cycles = [estimate(src, dst, 1, n * per_trip, target=A5).cycles for n in (1, 5, 10)]
+        mean_n, mean = Decimal(16) / 3, Decimal(sum(cycles)) / 3
+        slope = sum((n - mean_n) * (c - mean) for n, c in zip((1, 5, 10), cycles, strict=True)) / sum(
+            (n - mean_n) ** 2 for n in (1, 5, 10)
+        )
+        line = [mean + (n - mean_n) * slope for n in (1, 10)]
+        assert abs(line[0] - first) <= Decimal("2.5"), (src, line)
+        assert last is None or abs(line[1] - last) <= Decimal("2.5"), (src, line)
+
+
+def test_json_and_text(capsys: pytest.CaptureFixture[str]) -> None:
+    table = SHIPPED / "a5_measured_casts.csv"
+    assert main(["accuracy", "--target", "a5", "--data", str(table), "--cross-validate", "kernel", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [fold["rows"] for fold in found["folds"]] == [5, 10, 10, 5, 12, 15, 10, 18]
+    errors = [abs(row["error_percent"]) for fold in found["folds"] for row in fold["predictions"]]
+    assert found["mean"] == pytest.approx(fmean(errors), abs=1e-3)
+    assert found["max"] == pytest.approx(max(errors), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--target", "a5", "--cross-validate", "rows"], "legal: pair, kernel, shape"),
+        (["--cross-validate", "pair"], "needs --target"),
+        (["--target", "a2a3", "--cross-validate", "pair"], "no facts of a2a3 are fitted to casts"),
+        (["--target", "a5", "--data", str(SHIPPED / "a5_measured_operations.csv"), "--cross-validate", "pair"],
+         "only casts are cross-validated"),
+    ],
+)  # fmt: skip
+def test_refusals(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["accuracy", *words]) != 0
+    assert said in capsys.readouterr().err
