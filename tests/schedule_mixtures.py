@@ -212,12 +212,14 @@ class Mixture:
 
     def fitting(self, instruction: TpcInstruction) -> list[Operand]:
         """The operands, with small numbers and those that 16-bit floats have."""
+        narrow = instruction.type in ("bf16", "f16", "f8_143", "f8_152")
+        limit = 0xFF if narrow or self.rng.random() < 0.5 else 0xFFFFFFFF
+        number: Immediate | None = None  # a bundle has room for one
         found: list[Operand] = []
         for operand in instruction.operands:
             if isinstance(operand, Immediate):
-                narrow = instruction.type in ("bf16", "f16", "f8_143", "f8_152")
-                small = narrow or self.rng.random() < 0.5
-                found.append(Immediate(operand.value & (0xFF if small else 0xFFFFFFFF)))
+                number = number or Immediate(operand.value & limit)
+                found.append(number)
             else:
                 found.append(operand)
         return found
