@@ -1,7 +1,7 @@
 """What the kernels that quantise, dequantise and take exponentials put out, code by code in exact arithmetic.
 
-Rules: docs/reference/tpc.md sections 2.6 (order of packed stores), 5 (conversions), 5.1 and 5.3 (sums and products), 5.2
-(rounding to integral values). Arrays hold the codes of the inputs; every function gives those of the outputs.
+Rules: docs/reference/tpc.md sections 2.6 (order of packed stores), 5 (conversions), 5.1 and 5.3 (sums and products),
+5.2 (rounding to integral values). Arrays hold the codes of the inputs; every function gives those of the outputs.
 """
 
 from __future__ import annotations
