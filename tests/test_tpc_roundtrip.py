@@ -7,95 +7,22 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tpc_random_instructions import some_instruction
 from tpc_text import GENERATIONS, dialect
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import (
     FORMS,
     Bundle,
-    Comparison,
-    Dialect,
-    DimensionMask,
-    File,
-    Form,
-    Immediate,
     LabelDefinition,
-    LabelUse,
-    Operand,
-    OperandSpec,
-    Predicate,
-    Predication,
-    Register,
     Slot,
-    Special,
-    Switch,
-    TpcInstruction,
     TpcProgram,
-    Value,
     available,
     canonical_text,
     mnemonics,
     parse,
     print_program,
 )
-
-STEPS = {"D": ("V", 2), "A": ("V", 4), "Z": ("S", 2)}
-
-
-def some_register(file: str, language: Dialect, source: random.Random) -> Register:
-    whole, step = STEPS.get(file, (file, 1))
-    return Register(File(file), source.randrange(0, language.registers[whole] - step + 1, step))
-
-
-def some_operand(spec: OperandSpec, language: Dialect, source: random.Random) -> Operand:
-    choice = source.choice(spec.accepts)
-    if choice == "imm":
-        return Immediate(source.getrandbits(32) if spec.limit is None else source.randint(0, spec.limit))
-    if choice == "mask":
-        return DimensionMask(source.getrandbits(5))
-    if choice == "label":
-        return LabelUse("end")
-    if choice == "compare":
-        return Comparison(source.choice((">", ">=", "<", "<=", "==", "!=")))
-    if choice.startswith("@"):
-        choice = language.tensor_registers[choice[1:]]
-        if choice[1:].isdecimal():
-            return Register(File(choice[0]), int(choice[1:]))
-    return some_register(choice, language, source) if choice in File.__members__ else Special(choice)
-
-
-def some_value(switch: Switch, form: Form, language: Dialect, source: random.Random) -> Value:
-    implied = dict(form.implied)
-    if switch.name in implied:
-        return implied[switch.name]
-    words: tuple[Value, ...] = tuple(value for value, _ in switch.words)
-    if switch.rounding is not None:
-        words = language.roundings[switch.rounding]
-    return source.choice(words or switch.numbers)
-
-
-def some_instruction(form: Form, language: Dialect, source: random.Random) -> TpcInstruction:
-    """A random instance of a row, with every switch that applies."""
-    switches: dict[str, Value] = {}
-    for switch in form.switches:
-        if switch.needs is None or switch.needs in language.features:
-            switches[switch.name] = some_value(switch, form, language, source)
-    for switch in form.switches:
-        if switch.only_if is not None and switches.get(switch.only_if[0]) != switch.only_if[1]:
-            switches.pop(switch.name, None)
-    predicate = None
-    if form.predication is not Predication.NONE and source.random() < 0.5:
-        vectors = form.predication is Predication.VECTOR or form.vector_predicate in language.features
-        file = source.choice(("SP", "VP") if vectors else ("SP",))
-        register = some_register(file, language, source)
-        predicate = Predicate(register, inverted=register.index == 0 or source.random() < 0.5)
-    return TpcInstruction(
-        form,
-        source.choice(form.types) if form.types else None,
-        tuple(switches.items()),
-        tuple(some_operand(spec, language, source) for spec in form.operands),
-        predicate,
-    )
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -6,7 +6,7 @@ import random
 import re
 from functools import lru_cache
 
-from test_tpc_roundtrip import some_instruction
+from tpc_random_instructions import some_instruction
 from tpc_text import table, target
 
 from castsim.isa.errors import IllegalError

@@ -13,9 +13,9 @@ from typing import Any
 from number_observations import Observation, cycles, lifting, outcome, outputs, programs, seconds, settings
 from test_latency_command import SPACED
 from test_tpc_encoding_refusals import elf
-from test_tpc_roundtrip import some_instruction
 from tpc_machine import END, assembled, nops, ran, timed
 from tpc_operands import Place, places
+from tpc_random_instructions import some_instruction
 from tpc_rule_texts import early_texts, lint_texts
 from tpc_semantics_cases import SPELLED, instruction, samples, state, vector
 from tpc_text import dialect, target

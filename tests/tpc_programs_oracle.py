@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import oracle
+import tpc_quantise_oracle
 from numpy.typing import NDArray
 from oracle_tpc import fused
 
@@ -31,6 +32,17 @@ INPUTS: Mapping[str, tuple[tuple[str, str, tuple[int, ...]], ...]] = {
     },
     "tpc_bf16_scale_linear_gaudi": (("x", "bf16", (6, 128)),),
     "tpc_bf16_scale_swizzled_gaudi": (("x", "bf16", (6, 128)),),
+    **{
+        f"tpc_{kind}_{generation}": (("x", *tpc_quantise_oracle.KERNELS[kind][:2]),)
+        for kind, generations in (
+            ("f32_i8_quantise", ("goya", "gaudi2")),
+            ("i8_f32_dequantise", ("greco", "gaudi2")),
+            ("f32_bf16_packed", ("gaudi", "gaudi2")),
+            ("f32_exp", ("goya", "gaudi2")),
+            ("bf16_f8_143_parts", ("gaudi2",)),
+        )
+        for generation in generations
+    },
 }
 """Program -> inputs in order: name, format, shape of the array."""
 
@@ -49,7 +61,11 @@ def sources(program: str, seed: int) -> dict[str, NDArray[np.generic]]:
 def outputs(program: str, seed: int) -> dict[str, Codes]:
     """Return the codes of the program's only output."""
     given = sources(program, seed)
-    kind = program.removeprefix("tpc_").rpartition("_")[0]
+    kind, _, generation = program.removeprefix("tpc_").rpartition("_")
+    if kind in tpc_quantise_oracle.KERNELS:
+        (x,) = given.values()
+        codes = x.view(f"u{x.dtype.itemsize}")
+        return {"y": tpc_quantise_oracle.outputs(kind, generation, codes)}
     if kind.startswith("f32_i16_quantise"):
         return {"y": quantised(given["x"])}
     return {"y": _BY_KIND[kind](**given)}

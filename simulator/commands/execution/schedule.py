@@ -60,5 +60,9 @@ def _length(found: Scheduled) -> str:
 
 
 def _bundles(length: Length) -> str:
-    executed = "the data decides how many are executed" if length.executed is None else f"{length.executed} executed"
+    executed = (
+        "how many are executed is not known before the run"
+        if length.executed is None
+        else f"{length.executed} executed"
+    )
     return f"{length.static} bundles, {executed}"

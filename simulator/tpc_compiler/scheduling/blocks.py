@@ -55,7 +55,7 @@ class Shape:
     """The blocks of a text with their loops and steps.
 
     Raises:
-        IllegalError: loops that cross or are nested too deep.
+        IllegalError: loops that cross or are nested too deep; a jump into or out of a loop body.
     """
 
     def __init__(self, blocks: list[Block], target: VliwTarget) -> None:
@@ -63,6 +63,7 @@ class Shape:
         self._target = target
         self._at = {label: number for number, block in enumerate(blocks) for label in block.labels}
         self.loops = self._loops()
+        self._check_jumps()
         self.steps = tuple(step for number in range(len(blocks)) for step in self._behind(number))
         self.into: tuple[tuple[Step, ...], ...] = tuple(
             tuple(step for step in self.steps if step.second == number) for number in range(len(blocks))
@@ -90,11 +91,28 @@ class Shape:
             limit = self._target.registers.loop_iterators
             if len(outside) >= limit:
                 message = f"loops are nested {len(outside) + 1} deep; there are {limit} iterators"
-                raise IllegalError(message, span=operation.span)
+                raise IllegalError(message, span=operation.span, legal=(f"up to {limit} loops inside each other",))
             if any(end > e for _, e in outside):
-                raise IllegalError("the loop ends behind the loop around it", span=operation.span)
+                legal = ("an end before that of the loop around it, or the same",)
+                raise IllegalError("the loop ends behind the loop around it", span=operation.span, legal=legal)
             found.append(BlockLoop(head, start, end, len(outside)))
         return tuple(found)
+
+    def _check_jumps(self) -> None:
+        """Reject jumps into and out of loop bodies."""
+        for number, block in enumerate(self.blocks):
+            if block.end is None or not is_jump(block.end):
+                continue
+            name, goal = _goal(block.end.instruction, "src_a"), self.goal(block.end)
+            if self._bodies(number) != self._bodies(goal):
+                message = f"the jump to '{name}' crosses the border of a loop body; the label at its end is outside"
+                inside = [label for label, place in self._at.items() if self._bodies(place) == self._bodies(number)]
+                legal = (", ".join(inside) or "a label between the same loops as the jump",)
+                raise IllegalError(message, span=block.end.span, legal=legal)
+
+    def _bodies(self, block: int) -> list[BlockLoop]:
+        """Return the loops to whose bodies a block belongs."""
+        return [loop for loop in self.loops if loop.holds(block)]
 
     def _behind(self, number: int) -> list[Step]:
         end = self.blocks[number].end

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from castsim.isa.tpc import Slot
 from castsim.tpc_compiler.scheduling.operations import Operation
@@ -61,9 +62,42 @@ class Trip:
         return found
 
     def least_interval(self) -> int:
-        """Return the smallest interval that the slots allow."""
+        """Return the smallest interval that the slots and the circles of dependences allow."""
         slots = [next(iter(each.slots)) for each in self.operations if len(each.slots) == 1]
-        return max([1, -(-len(self.operations) // len(Slot)), *(slots.count(slot) for slot in Slot)])
+        low = max([1, -(-len(self.operations) // len(Slot)), *(slots.count(slot) for slot in Slot)])
+        edges = self._edges()
+        if self._consistent(edges, low):
+            return low
+        high = 2 * low
+        while not self._consistent(edges, high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._consistent(edges, middle) else (middle, high)
+        return high
+
+    def _edges(self) -> list[tuple[int, int, int, int]]:
+        """Return the dependences: what must come first, what behind it, in which trip, how far at least."""
+        found = []
+        for second, before in enumerate(self.before):
+            for first in {edge.other for edge in before}:
+                pairs = product(self.operations[first].slots, self.operations[second].slots)
+                needed = min(self.needed(first, one, second, two) or 0 for one, two in pairs)
+                found.append((first, second, 0 if first < second else 1, needed))
+        return found
+
+    def _consistent(self, edges: Sequence[tuple[int, int, int, int]], interval: int) -> bool:
+        """Whether places at an interval can keep all dependences, slots aside (Bellman and Ford)."""
+        places = [0] * len(self.operations)
+        for _ in range(len(places) + 1):
+            changed = False
+            for first, second, trips, needed in edges:
+                place = places[first] + needed - trips * interval
+                if place > places[second]:
+                    places[second], changed = place, True
+            if not changed:
+                return True
+        return False
 
 
 class ModuloSchedule:

@@ -32,6 +32,11 @@ class Placed:
                 if place >= first and (operation is end or place > first):
                     self.places[operation] = place + bundles, slot
 
+    def postpone(self, bundles: int) -> None:
+        """Put empty bundles at the beginning."""
+        self.length += bundles
+        self.places = {operation: (place + bundles, slot) for operation, (place, slot) in self.places.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Entering:

@@ -173,9 +173,9 @@ class _Scheduler:
                 yield _Candidate("list", shape, schedule)
         if best is None or size > _SMALL:
             return
-        most = None if self._longer else sum(each.length for each in padded)
-        for each in pipelined(blocks, most, self._operations, self._new_placer):
-            yield _Candidate("pipelined", each.shape, each.schedule)
+        for most in (sum(each.length for each in padded), *([None] if self._longer else [])):
+            for each in pipelined(blocks, most, self._operations, self._new_placer):
+                yield _Candidate("pipelined", each.shape, each.schedule)
 
     @staticmethod
     def _no_longer(schedule: Schedule, padded: Schedule) -> bool:

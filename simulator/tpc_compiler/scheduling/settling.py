@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from castsim.isa.tpc import Slot
 from castsim.tpc_compiler.scheduling.blocks import Block, BlockLoop, Shape, is_jump
@@ -59,11 +60,22 @@ def settle(shape: Shape, schedule: Schedule, placer: Placer) -> None:
         missing = _too_near(shape, schedule, placer) or _too_short(shape, schedule, placer)
         if missing is None:
             return
-        block, bundles = missing
-        schedule[block].delay(shape.blocks[block].end, bundles)
+        if missing.in_front:
+            schedule[missing.block].postpone(missing.bundles)
+        else:
+            schedule[missing.block].delay(shape.blocks[missing.block].end, missing.bundles)
 
 
-def _too_near(shape: Shape, schedule: Schedule, placer: Placer) -> tuple[int, int] | None:
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """Bundles that a block lacks: `in_front` of it, or before what ends it."""
+
+    block: int
+    bundles: int
+    in_front: bool = False
+
+
+def _too_near(shape: Shape, schedule: Schedule, placer: Placer) -> _Missing | None:
     """Return a block that must become longer, and by how many bundles; None if all distances hold."""
     reach, needed = placer.distances.reach, placer.distances.needed
     for number, own in enumerate(schedule):
@@ -73,13 +85,23 @@ def _too_near(shape: Shape, schedule: Schedule, placer: Placer) -> tuple[int, in
                 distance = each.gap + place
                 wanted = needed(each.operation, each.slot, operation, slot)
                 if wanted is not None and distance < wanted:
-                    return each.pad, wanted - distance
+                    return _between(shape, schedule, each, number, wanted - distance)
                 if distance in placer.distances.barred(each.operation, each.slot, operation, slot):
-                    return each.pad, 1
+                    return _between(shape, schedule, each, number, 1)
     return None
 
 
-def _too_short(shape: Shape, schedule: Schedule, placer: Placer) -> tuple[int, int] | None:
+def _between(shape: Shape, schedule: Schedule, entering: Entering, number: int, bundles: int) -> _Missing:
+    """Return where bundles between an instruction and a later block go: in front of that block if the instruction ends
+    the block to be lengthened, or stands in the delay bundles there.
+    """
+    end, places = shape.blocks[entering.pad].end, schedule[entering.pad].places
+    if end is not None and entering.operation in places and places[entering.operation][0] >= places[end][0]:
+        return _Missing(number, bundles, in_front=True)
+    return _Missing(entering.pad, bundles)
+
+
+def _too_short(shape: Shape, schedule: Schedule, placer: Placer) -> _Missing | None:
     """Return the last block of a loop body that must become longer, as `_too_near`."""
     rules = placer.operations.target.loop_rules
     starts = first_bundles(schedule)
@@ -94,7 +116,7 @@ def _too_short(shape: Shape, schedule: Schedule, placer: Placer) -> tuple[int, i
                 wanted = max(wanted, rules.target_before_end - (starts[loop.end] - goal))
             wanted = max(wanted, _iterator_reads(shape, schedule, placer, loop, block, starts))
         if wanted > 0:
-            return loop.end - 1, wanted
+            return _Missing(loop.end - 1, wanted)
     return None
 
 

@@ -16,16 +16,19 @@ from castsim.isa.tpc import (
     RegisterDeclaration,
     Slot,
     TargetDeclaration,
+    TensorDeclaration,
     TpcInstruction,
 )
 from castsim.isa.tpc.declarations import read_declarations
+from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.text import AssemblySource, Word
+from castsim.isa.tpc.text import AssemblySource, Comment, Word
 from castsim.isa.tpc.values import read_register
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.scheduling.names import NAME, Names, unit_of, unit_of_cell, widened
+from castsim.tpc_compiler.scheduling.names import NAME, SPELLINGS, Names, unit_of, unit_of_cell, widened
 
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
+_LIKE_A_NAME = re.compile(r"%\w+\.[\w.]*")
 _BUNDLE = re.compile(r";|\|\||[{}]")
 _NOP, _HALT = "nop", "halt"
 _JUMPS = ("jmpr", "jmpa")
@@ -72,7 +75,8 @@ def read_sequential(
 
     Raises:
         ReadError: a line that cannot be read, or that holds a bundle; an undefined or redefined label.
-        IllegalError: an instruction that the target lacks; a jump that counts bytes.
+        IllegalError: an instruction that the target lacks; a jump that counts bytes; a tensor that is not declared
+            where others are, or is not to be stored to.
         LimitError: more instructions than `max_statements`.
     """
     return _Reader(text, file, target, max_statements).program()
@@ -107,6 +111,7 @@ class _Reader:
                 if not (halts and behind and not labelled):  # HALT is written for either of its slots
                     found.append(written)
         self._check_labels(found)
+        _check_tensors(found, declarations)
         return SequentialProgram(
             self._file, declarations, tuple(found), tuple(self._labels.values()), tuple(self._directives), self._names
         )
@@ -116,6 +121,7 @@ class _Reader:
     def _declarations(self) -> tuple[Declaration, ...]:
         for place, comment in enumerate(self._source.comments):
             span = self._source.span(comment.line, comment.column, max(1, len(comment.text)))
+            self._check_spelling(comment)
             text = NAME.sub(lambda found, at=span: self._names.placeholder(found[0], at), comment.text)  # type: ignore[misc]
             self._source.comments[place] = replace(comment, text=text)
         try:
@@ -127,6 +133,13 @@ class _Reader:
                 self._check_real(declaration.register, declaration.span)
         kept = tuple(each for each in found if not isinstance(each, TargetDeclaration))
         return (TargetDeclaration(self._target.name), *kept)
+
+    def _check_spelling(self, comment: Comment) -> None:
+        """Reject what looks like a virtual register and names none."""
+        for match in _LIKE_A_NAME.finditer(comment.text):
+            if NAME.fullmatch(match[0]) is None:
+                span = self._source.span(comment.line, comment.column + match.start(), len(match[0]))
+                raise ReadError(f"'{match[0][:40]}' names no virtual register", span=span, legal=SPELLINGS)
 
     # ------------------------------------------------------------------------------------------------------- lines
 
@@ -228,3 +241,19 @@ class _Reader:
                 if instruction.mnemonic == "loop" and label.place <= place:
                     message = f"the body of the loop is empty: it ends at '{label.name}', in line {label.span.line}"
                     raise IllegalError(message, span=written.span, legal=("a label behind the body",))
+
+
+def _check_tensors(written: list[Written], declarations: tuple[Declaration, ...]) -> None:
+    """Reject tensors that are not declared where others are, and stores to those that are only read."""
+    known = {each.number: each for each in declarations if isinstance(each, TensorDeclaration)}
+    for each in written if known else ():
+        number = each.instruction.operand("tensor")
+        if not isinstance(number, Immediate):
+            continue
+        tensor = known.get(number.value)
+        if tensor is None:
+            legal = tuple(f"{one.number} ({one.name})" for one in known.values())
+            raise IllegalError(f"tensor {number.value} is not declared", span=each.span, legal=legal)
+        if each.instruction.form.memory is MemoryOperation.TENSOR_STORE and tensor.direction == "in":
+            message = f"tensor {tensor.number} ({tensor.name}) is declared `in` and cannot be stored to"
+            raise IllegalError(message, span=each.span, legal=("out", "inout"))
