@@ -26,6 +26,8 @@ from castsim.isa.pto.program import (
 )
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
+from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType
+from castsim.isa.pto.vmi.types import format_logical, read_logical_mask, read_logical_vector
 from castsim.isa.warning_text import WarningKind
 
 Warn = Callable[[WarningKind, str, Span], None]
@@ -103,6 +105,8 @@ _KNOWN = (
     "!pto.vreg",
     "!pto.mask",
     "!pto.align",
+    "!pto.vmi.vreg",
+    "!pto.vmi.mask",
 )
 _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 
@@ -169,6 +173,10 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         return read_vector(fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
     if name == "pto.mask":
         return read_mask(fields)
+    if name == "pto.vmi.vreg":
+        return read_logical_vector(fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
+    if name == "pto.vmi.mask":
+        return read_logical_mask(fields)
     dims, element = _read_shaped(fields, warn)
     return ViewType(dims, element) if name == "pto.tensor_view" else PartitionType(dims, element)
 
@@ -197,6 +205,8 @@ def format_type(kind: Type) -> str:
         return _SCALAR_SPELLING.get(kind.name, kind.name)
     if isinstance(kind, VectorType | MaskType | AlignType):
         return format_micro(kind, _ELEMENT_SPELLING)
+    if isinstance(kind, LogicalVectorType | LogicalMaskType):
+        return format_logical(kind, _ELEMENT_SPELLING)
     if kind.element not in _ELEMENT_SPELLING:
         raise ReadError(f"format '{kind.element}' has no spelling in .pto", legal=_ELEMENT_SPELLING)
     element = _ELEMENT_SPELLING[kind.element]
