@@ -51,7 +51,9 @@ def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> No
     try:
         rule(node)
     except IllegalError as error:
-        wrong = next((where[key] for key in where if f"{key} = " in str(error) or f"takes no {key}" in str(error)), None)
+        wrong = next(
+            (where[key] for key in where if f"{key} = " in str(error) or f"takes no {key}" in str(error)), None
+        )
         raise error.at(node.span if wrong is None else reader.span(wrong)) from None
     if node.mnemonic == "vcvt" or node.mnemonic in LEGACY:
         _note_rounding(reader, node)

@@ -48,7 +48,9 @@ def _names(body: Sequence[pto.Operation]) -> Iterator[str]:
                 yield held
             elif isinstance(held, tuple) and held and isinstance(held[0], str):
                 yield from held
-            elif isinstance(held, tuple) and held and each.name in ("body", "then_body", "else_body", "before", "after"):
+            elif (
+                isinstance(held, tuple) and held and each.name in ("body", "then_body", "else_body", "before", "after")
+            ):
                 yield from _names(held)
 
 
@@ -187,5 +189,3 @@ class _Lowering:
 
 def _joined(parts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(name for each in parts for name in each)
-
-

@@ -57,9 +57,7 @@ class Groups:
         scalar = _neutral(name, source.element)
         kind = ScalarType(f"i{source.width}" if isinstance(FORMATS[source.element], IntFormat) else source.element)
         none = self.out.register("vbr", [(self.out.constant(scalar, kind), kind)], source.element)
-        return [
-            self.shapes.chosen(reg, none, pred, source.width) for reg, pred in zip(source.regs, preds, strict=True)
-        ]
+        return [self.shapes.chosen(reg, none, pred, source.width) for reg, pred in zip(source.regs, preds, strict=True)]
 
     def _of_registers(self, name: str, source: Vector, preds: tuple[Pred, ...] | None, groups: int) -> list[Reg]:
         """Reduce groups that are whole registers: these combined, the rest by one instruction each."""

@@ -39,7 +39,9 @@ class Lanewise:
         kinds = [physical(source.element) for source in given]
         regs = []
         for number, mask_use in enumerate(self._governing(first, mask, container)):
-            operands = [self.out.as_element(each.regs[number], kind).use for each, kind in zip(given, kinds, strict=True)]
+            operands = [
+                self.out.as_element(each.regs[number], kind).use for each, kind in zip(given, kinds, strict=True)
+            ]
             operands += [] if scalar is None else [scalar]
             regs.append(self.out.register(node.mnemonic, [*operands, mask_use], kinds[0]))
         return self.shapes.made(first.lanes, first.element, container, tuple(regs))

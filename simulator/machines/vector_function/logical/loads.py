@@ -113,7 +113,9 @@ class Loads:
         """Gather single elements, in containers of 32 bits."""
         scalars, i32 = place.scalars, ScalarType("i32")
         known = scalars.known(stride)
-        step = self.out.constant(known, i32) if known is not None else self.out.converted("index_cast", stride, INDEX, i32)
+        step = (
+            self.out.constant(known, i32) if known is not None else self.out.converted("index_cast", stride, INDEX, i32)
+        )
         indices = []
         for number in range(register_count(kind.lanes, 32)):
             lanes = self.shapes.lane_numbers(32, number * per_register(32))

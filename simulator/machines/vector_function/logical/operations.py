@@ -110,7 +110,9 @@ class Operations:
         own = 1 if node.mnemonic == "pnot" else 2
         governing = given.masks[own:]
         preds = []
-        for number, governor in enumerate(self.masks.within(governing[0] if governing else None, kind.lanes, container)):
+        for number, governor in enumerate(
+            self.masks.within(governing[0] if governing else None, kind.lanes, container)
+        ):
             bits = min(32, container)
             uses = [self.out.as_bits(mask.at(container)[number], bits).use for mask in given.masks[:own]]
             preds.append(self.out.predicate(node.mnemonic, [*uses, self.out.as_bits(governor, bits).use], bits))
@@ -174,9 +176,7 @@ class Operations:
             if index.width < bits:
                 own = self.out.register("vcvt", [own.use, self.masks.whole(16).use], "u32", part="EVEN")
             regs.append(own)
-        preds = [
-            self.out.as_bits(pred, bits).use for pred in self.masks.within(given.mask, kind.lanes, bits)
-        ]
+        preds = [self.out.as_bits(pred, bits).use for pred in self.masks.within(given.mask, kind.lanes, bits)]
         loads = Loads(self.out, self.masks, self.shapes)
         return loads.gathered(kind, place.moved(), regs[: register_count(kind.lanes, bits)], preds, bits, container)
 

@@ -81,12 +81,15 @@ class Shapes:
         """Return the register of one number in all lanes, kept at the head of the vecscope."""
         kind, wrapped = ScalarType(f"i{bits}"), _signed(number, bits)
         return self._kept(
-            ("same", bits, number), lambda: self.out.register("vbr", [(self.out.constant(wrapped, kind), kind)], f"u{bits}")
+            ("same", bits, number),
+            lambda: self.out.register("vbr", [(self.out.constant(wrapped, kind), kind)], f"u{bits}"),
         )
 
     def group_numbers(self, bits: int, start: int, size: int) -> Reg:
         """Return the register whose lane i is (start + i) div size less start div size, kept at the head."""
-        return self._kept((f"groups of {size}", bits, start % size), lambda: self._group_numbers(bits, start % size, size))
+        return self._kept(
+            (f"groups of {size}", bits, start % size), lambda: self._group_numbers(bits, start % size, size)
+        )
 
     def _group_numbers(self, bits: int, start: int, size: int) -> Reg:
         lanes = per_register(bits)

@@ -193,4 +193,3 @@ class Stores:
             mask = self.out.as_bits(pred, min(32, value.width))
             reg = self.out.as_element(value.regs[number], physical(value.element))
             self.out.micro("vsstb", [reg.use, place.moved(), (step, I16), (first, I16), mask.use])
-
