@@ -100,7 +100,11 @@ def test_elements_are_those_of_the_oracle(src: str, dst: str) -> None:
             letter = rnd or ("A" if dst == "hif8" else "R")
             want = [expected(int(code), src, dst, letter, sat) for code in codes]
             want = [code if count is None or lane < count else 0 for lane, code in enumerate(want)]
-            wrong = [lane for lane in range(lanes) if int(got[lane]) != want[lane] and not same_nan(got[lane], want[lane], dst)]
+            wrong = [
+                lane
+                for lane in range(lanes)
+                if int(got[lane]) != want[lane] and not same_nan(got[lane], want[lane], dst)
+            ]
             assert not wrong, (rnd, sat, [(hex(int(codes[i])), hex(int(got[i])), hex(want[i])) for i in wrong[:4]])
 
 

@@ -106,7 +106,7 @@ def test_continuous_rows_anywhere(element: str, lanes: int, offset: int) -> None
 @pytest.mark.parametrize("offset", [0, 32, 3])
 def test_unpacking_loads_extend_by_zero(near: str, far: str, lanes: int, offset: int) -> None:
     size = int(far[1:]) // 8
-    data = RNG.integers(0, 256 ** size, lanes + offset).astype(f"<u{size}")
+    data = RNG.integers(0, 256**size, lanes + offset).astype(f"<u{size}")
     body = Body()
     where = f"{body.pointer(0, far)}[{body.constant(offset)}]"
     value = body.make(f'pto.vmi.vload {where} {{dist_mode = "unpack"}} : {ptr(far)} -> {reg(lanes, near)}')

@@ -148,7 +148,7 @@ def lowered(text: str) -> Program:
 
 
 def run_body(body: Body, x: Bytes, size: int, args: Mapping[str, int | float] | None = None) -> Bytes:
-    """What a body leaves in `size` bytes of output, which begin as 0xA5; its text and lowered text read as themselves."""
+    """What a body leaves in `size` bytes of output, 0xA5 before; its text and its lowered text read as themselves."""
     given = np.zeros(-(-x.size // 32) * 32, np.uint8)
     given[: x.size] = x
     text = body.text(given.size, size)

@@ -6,7 +6,7 @@ Source: docs/reference/pto.md section 2; the element spellings beyond the vendor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
@@ -169,14 +169,10 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         return _read_several(fields, warn)
     if name == "pto.ptr":
         return _read_pointer(fields, warn)
-    if name == "pto.vreg":
-        return read_vector(fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
-    if name == "pto.mask":
-        return read_mask(fields)
-    if name == "pto.vmi.vreg":
-        return read_logical_vector(fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
-    if name == "pto.vmi.mask":
-        return read_logical_mask(fields)
+    if name in _MASKS:
+        return _MASKS[name](fields)
+    if name in _REGISTERS:
+        return _REGISTERS[name](fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
     dims, element = _read_shaped(fields, warn)
     return ViewType(dims, element) if name == "pto.tensor_view" else PartitionType(dims, element)
 
@@ -283,3 +279,9 @@ def _read_shaped(fields: list[FieldText], warn: Warn) -> tuple[tuple[int | None,
             raise field.error(f"extent '{extent[:24]}...' is beyond any memory")
     dims = tuple(None if extent == "?" else int(extent) for extent in extents)
     return dims, read_element(field.part(match.start(2), match.group(2)), warn)
+
+
+_MASKS: Mapping[str, Callable[[list[FieldText]], Type]] = {"pto.mask": read_mask, "pto.vmi.mask": read_logical_mask}
+_REGISTERS: Mapping[
+    str, Callable[[list[FieldText], Callable[[FieldText], str], Callable[[FieldText, str], str]], Type]
+] = {"pto.vreg": read_vector, "pto.vmi.vreg": read_logical_vector}

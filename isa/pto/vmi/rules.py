@@ -108,7 +108,7 @@ def _check_lanewise(node: VmiOperation) -> None:
 
 
 def conversion_formats(node: VmiOperation) -> tuple[str, str]:
-    """Return source and destination of a conversion as its name reads them: extui takes signless integers as unsigned."""
+    """Return source and destination of a conversion as its name reads them: extui takes integers as unsigned."""
     source, result = (kind.element for kind in vectors((*node.operand_types[:1], *node.result_types)))
     one, other = _SIGNS.get(node.mnemonic, ("", ""))
     return (one + source[1:] if one else source), (other + result[1:] if other else result)

@@ -55,18 +55,22 @@ class Divisors:
                     self._set(name, self.of(node.operands[0]) if node.mnemonic == "castptr" else 1)
             case VmiOperation():
                 self._access(node)
-            case pto.For():
-                self._loop(node)
-            case pto.If():
-                yielded = [self.see(region) for region in (node.then_body, node.else_body)]
-                for number, name in enumerate(node.results):
-                    self._set(name, gcd(*(self.of(each[number]) for each in yielded if number < len(each)), 0))
-            case pto.Section():
-                for name, outer in zip(node.carried, node.initial, strict=True):
-                    self._set(name, self.of(outer))
-                    if outer in self.constants:
-                        self.constants[name] = self.constants[outer]
-                self.see(node.body)
+            case pto.For() | pto.If() | pto.Section():
+                self._regions(node)
+
+    def _regions(self, node: pto.For | pto.If | pto.Section) -> None:
+        if isinstance(node, pto.For):
+            self._loop(node)
+        elif isinstance(node, pto.If):
+            yielded = [self.see(region) for region in (node.then_body, node.else_body)]
+            for number, name in enumerate(node.results):
+                self._set(name, gcd(*(self.of(each[number]) for each in yielded if number < len(each)), 0))
+        else:
+            for name, outer in zip(node.carried, node.initial, strict=True):
+                self._set(name, self.of(outer))
+                if outer in self.constants:
+                    self.constants[name] = self.constants[outer]
+            self.see(node.body)
 
     def _set(self, name: str, divisor: int) -> None:
         self.divisors[name] = divisor

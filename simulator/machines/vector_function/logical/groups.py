@@ -118,10 +118,10 @@ class Groups:
         while size > 1:
             pairs = zip(regs[::2], (*regs[1::2], regs[-1]), strict=False)
             halves = [self.shapes.parted(one, other, source.container) for one, other in pairs]
-            regs = [
-                self._combined(name, *(self.out.as_element(half, source.element) for half in both), source.width)
-                for both in halves
-            ]
+            regs = []
+            for both in halves:
+                one, other = (self.out.as_element(half, source.element) for half in both)
+                regs.append(self._combined(name, one, other, source.width))
             size //= 2
         return regs
 

@@ -123,7 +123,7 @@ class Lanewise:
     def conversion(self, node: VmiOperation, source: Vector, mask: LogicalMask | None, container: int) -> Vector:
         """Make a conversion of one or several steps."""
         found, words = route_of(node), conversion_words(node)
-        own, result = conversion_formats(node)
+        own, _ = conversion_formats(node)
         element = node.result_types[0]
         assert isinstance(element, LogicalVectorType)
         value = Vector(source.lanes, own, source.container, source.regs, source.home)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.value_types import AlignType, LogicalVectorType, ScalarType
+from castsim.isa.pto.value_types import AlignType, LogicalVectorType, ScalarType, Type
 from castsim.machines.vector_function.logical.addresses import Address
 from castsim.machines.vector_function.logical.emitter import I16, INDEX, Emitter, Reg, Use, vector
 from castsim.machines.vector_function.logical.masks import Masks
@@ -65,7 +65,7 @@ class Loads:
         (state,), _ = self.out.micro("vldas", [(pointer, kind)], [("a", AlignType())])
         found = []
         for _ in range(register_count(lanes, place.width)):
-            results = [("v", vector(element)), ("a", AlignType()), ("p", kind)]
+            results: list[tuple[str, Type]] = [("v", vector(element)), ("a", AlignType()), ("p", kind)]
             (name, state, pointer), home = self.out.micro("vldus", [(pointer, kind), (state, AlignType())], results)
             found.append(Reg(name, element, home))
         return found

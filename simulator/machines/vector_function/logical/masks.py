@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from castsim.isa.pto.value_types import MaskType
+from castsim.isa.pto.value_types import MaskType, Type
 from castsim.machines.vector_function.logical.emitter import I32, INDEX, Emitter, Pred
 from castsim.machines.vector_function.logical.values import LogicalMask, per_register, register_count
 
@@ -73,7 +73,7 @@ class Masks:
 
     def _counted(self, count: str, bits: int) -> tuple[Pred, str]:
         """Make `plt`; return the predicate, and how many lanes are left."""
-        kinds = [("m", MaskType(bits)), ("n", I32)]
+        kinds: list[tuple[str, Type]] = [("m", MaskType(bits)), ("n", I32)]
         (name, left), home = self.out.micro(f"plt_b{bits}", [(count, I32)], kinds)
         return Pred(name, bits, home), left
 

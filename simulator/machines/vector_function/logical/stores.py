@@ -56,7 +56,7 @@ class Stores:
             pred = self._both_halves(pred)
         mask = self.out.as_bits(pred, min(32, container))
         reg = self.out.as_element(reg, physical(value.element))
-        self.out.micro("vsts", [reg.use, *place.operands(), mask.use], **words)
+        self.out.micro("vsts", [reg.use, *place.operands(), mask.use], (), **words)
 
     def _both_halves(self, pred: Pred) -> Pred:
         """Return the mask of 32-bit lanes of containers of 64: both lanes of each."""
