@@ -55,7 +55,7 @@ loop: vadd vcvt vload vstore, f16 f32
 low-bytes: vcvt vload vstore, si32 si8
 low-bytes-tail: create_mask vcvt vload vstore, si32 si8
 """
-"""What operations and elements the published conversion cases of this level use together, by the kernel that has them."""
+"""What operations and elements the published conversion cases of this level use together, by kernel."""
 
 
 def input_of(kernel: Kernel) -> NDArray[np.uint8]:

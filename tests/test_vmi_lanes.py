@@ -296,7 +296,8 @@ def test_loops_and_conditions_carry_registers_and_masks() -> None:
     v, h, m = reg(lanes, "f32"), reg(lanes, "f16"), mask(lanes)
     body = Body("%flag: i32")
     body.before += ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index",
-                    "%f0 = arith.constant 0.0 : f32", f"%rows = arith.constant {rows} : index", f"%lanes = arith.constant {lanes} : index",
+                    "%f0 = arith.constant 0.0 : f32", f"%rows = arith.constant {rows} : index",
+                    f"%lanes = arith.constant {lanes} : index",
                     "%n = arith.constant 50 : index", f"%pt = pto.castptr %zero : i64 -> {ptr('f16')}",
                     "%i0 = arith.constant 0 : i32"]  # fmt: skip
     body.inside += [

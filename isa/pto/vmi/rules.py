@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.pto.micro.conversions import Conversion, undocumented_rounding
+from castsim.isa.pto.micro.conversions import Conversion, check_truncation, undocumented_rounding
 from castsim.isa.pto.micro.matching import kind_of
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.reader import PtoReader
@@ -105,6 +105,14 @@ def _check_lanewise(node: VmiOperation) -> None:
             _check_scalar(node, scalar, kinds[0].element)
         elif isinstance(scalar, ScalarType) and not kind_of("N", scalar):
             _refuse(node, f"shifts by a whole number, not {scalar.name}", ("i16",))
+
+
+def _check_truncation(node: VmiOperation) -> None:
+    """Reject a rounding to whole numbers that no instruction has."""
+    _check_lanewise(node)
+    letter = node.word("rounding")
+    assert letter is not None
+    check_truncation(vectors(node.operand_types)[0].element, letter)
 
 
 def conversion_formats(node: VmiOperation) -> tuple[str, str]:
@@ -264,6 +272,7 @@ def _check_gather(node: VmiOperation) -> None:
 
 _RULES: Mapping[str, Callable[[VmiOperation], None]] = {
     **dict.fromkeys(("vcvt", *LEGACY), _check_conversion),
+    "vtrc": _check_truncation,
     "vinterpret_cast": _check_reinterpretation,
     **dict.fromkeys(("create_mask", "create_group_mask"), _check_mask),
     "vbrc": _check_broadcast,

@@ -35,7 +35,7 @@ class Lanewise:
         """Make arithmetic of registers, and of registers with a scalar."""
         first = sources[0]
         _check_width(node, first)
-        given = [self.shapes.within(source, container) for source in sources]
+        given, letter = [self.shapes.within(source, container) for source in sources], node.word("rounding")
         kinds = [physical(source.element) for source in given]
         regs = []
         for number, mask_use in enumerate(self._governing(first, mask, container)):
@@ -43,7 +43,8 @@ class Lanewise:
                 self.out.as_element(each.regs[number], kind).use for each, kind in zip(given, kinds, strict=True)
             ]
             operands += [] if scalar is None else [scalar]
-            regs.append(self.out.register(node.mnemonic, [*operands, mask_use], kinds[0]))
+            words = {} if letter is None else {"rnd": letter}
+            regs.append(self.out.register(node.mnemonic, [*operands, mask_use], kinds[0], **words))
         return self.shapes.made(first.lanes, first.element, container, tuple(regs))
 
     def _governing(self, value: Vector, mask: LogicalMask | None, container: int) -> list[Use]:
