@@ -83,6 +83,8 @@ class Emitter:
     _numbers: dict[str, int] = field(default_factory=dict)
     _constants: dict[tuple[int | float, str], str] = field(default_factory=dict)
     _casts: dict[tuple[str, str | int], Reg | Pred] = field(default_factory=dict)
+    _origins: dict[str, Reg] = field(default_factory=dict)
+    """What a register is but another element of."""
 
     def fresh(self, stem: str) -> str:
         """Return a name that nothing has yet."""
@@ -181,15 +183,18 @@ class Emitter:
 
     def as_element(self, reg: Reg, element: str) -> Reg:
         """Return the same bytes as lanes of another element."""
+        reg = self._origins.get(reg.name, reg)
         if reg.element == element:
             return reg
         key = reg.name, element
         if key not in self._casts:
             with self.at(reg.home):
-                self._casts[key] = self.register("vbitcast", [reg.use], element)
-        found = self._casts[key]
-        assert isinstance(found, Reg)
-        return found
+                found = self.register("vbitcast", [reg.use], element)
+            self._casts[key] = found
+            self._origins[found.name] = reg
+        known = self._casts[key]
+        assert isinstance(known, Reg)
+        return known
 
     def as_bits(self, pred: Pred, bits: int) -> Pred:
         """Return the same bits as a mask for lanes of another width."""

@@ -16,6 +16,7 @@ from castsim.machines.vector_function.logical.emitter import Emitter, Place, Pre
 from castsim.machines.vector_function.logical.masks import Masks
 from castsim.machines.vector_function.logical.operations import Operations
 from castsim.machines.vector_function.logical.shapes import Shapes
+from castsim.machines.vector_function.logical.unused import without_unused
 from castsim.machines.vector_function.logical.values import Logical, LogicalMask, Vector, physical, register_count
 
 
@@ -36,7 +37,7 @@ def lower_function(function: pto.Function) -> pto.Function:
     operations = Operations(out, masks, Shapes(out, masks), containers, facts)
     lowering = _Lowering(out, operations, containers)
     whole = lowering.region(body)
-    return replace(function, body=(*out.head.flat(), *whole))
+    return replace(function, body=without_unused((*out.head.flat(), *whole)))
 
 
 def _names(body: Sequence[pto.Operation]) -> Iterator[str]:
