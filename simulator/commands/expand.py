@@ -3,11 +3,14 @@ vecscope of the vector function that its lowering chooses, tloads and tstores ar
 are there. Entry and arguments have the names of the source, so that the same --in and --arg apply, and the result,
 run, gives the same bytes. Loops stay loops; what scalar arguments decide is decided by --arg.
 
+A function of logical registers (pto.vmi) is printed as the vector instructions that castsim makes of it.
+
 --option sets an option of the target, as in `castsim run`; the text names the options that it needs itself.
 
 examples:
   castsim expand programs/a5_bf16_to_e2m1.pto
   castsim expand programs/a5_bf16_to_e2m1.pto --option ctrl_60_at_start=1 -o micro.pto
+  castsim expand programs/micro/logical/dequantise_tail.pto
 """
 
 from __future__ import annotations
