@@ -54,7 +54,7 @@ def test_rows_that_are_apart(element: str, lanes: int, groups: int, *, dynamic: 
         assert np.array_equal(got[: want.nbytes].view(found), want), (offset, stride)
 
 
-@pytest.mark.parametrize("count", [None, 0, 1, 7, 29, 1000])
+@pytest.mark.parametrize("count", [None, 7, 29])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(("lanes", "groups"), SHAPES)
 @pytest.mark.parametrize("element", KINDS)
@@ -85,7 +85,7 @@ def test_rows_stored_apart(element: str, lanes: int, groups: int, count: int | N
 
 
 @pytest.mark.parametrize("offset", [0, 1, 8, 13, 32])
-@pytest.mark.parametrize("lanes", [1, 40, 64, 300, 1000])
+@pytest.mark.parametrize("lanes", [1, 64, 300])
 @pytest.mark.parametrize("element", [*KINDS, "i64"])
 def test_continuous_rows_anywhere(element: str, lanes: int, offset: int) -> None:
     kind = KINDS.get(element, np.int64)
@@ -188,7 +188,7 @@ def test_gathers(element: str, index: str, count: int | None) -> None:
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("count", [-3, 0, 1, 5, 8, 63, 64, 200, 5000])
+@pytest.mark.parametrize("count", [-3, 0, 5, 64, 200, 5000])
 @pytest.mark.parametrize(("lanes", "groups"), [(300, None), (300, 5), (512, 2), (128, 16), (1024, 4), (64, 64)])
 def test_masks_of_lanes_and_of_groups(lanes: int, groups: int | None, count: int, *, dynamic: bool) -> None:
     """On 8, 16, 32 and 64 bits: the mask of a store, from a number of the text or of an argument."""

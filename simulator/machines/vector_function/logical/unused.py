@@ -32,8 +32,8 @@ def _kept(body: Sequence[pto.Operation], used: Counter[str]) -> tuple[pto.Operat
             case pto.For() | pto.Section():
                 found.append(replace(node, body=_kept(node.body, used)))
             case pto.If():
-                both = (_kept(region, used) for region in (node.then_body, node.else_body))
-                found.append(replace(node, **dict(zip(("then_body", "else_body"), both, strict=True))))
+                then_body, else_body = (_kept(region, used) for region in (node.then_body, node.else_body))
+                found.append(replace(node, then_body=then_body, else_body=else_body))
             case _:
                 found.append(node)
     return tuple(found)
