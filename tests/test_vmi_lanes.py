@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from vmi_text import OUTPUT, Body, as_bytes, bits, mask, ptr, reg, run_body
+from vmi_text import OUTPUT, Body, as_bytes, bits, blank, lowered, mask, ptr, reg, run_body, run_text
 
 Array = NDArray[np.generic]
 RNG = np.random.default_rng(5)
@@ -323,3 +323,29 @@ def test_loops_and_conditions_carry_registers_and_masks() -> None:
     for flag, factor in ((1, 2), (0, 1)):
         got = run_body(body, as_bytes(data), 384, {"flag": flag}).view(np.float32)
         assert np.array_equal(got, want * factor)
+
+
+def test_a_called_function_and_a_scope_that_sees_only_what_it_names() -> None:
+    kinds = f"{ptr('f16')}, {ptr('f32')}, index, index"
+    h, v, m = reg(100, "f16"), reg(100, "f32"), mask(100)
+    callee = f"""func.func private @go(%a: {ptr("f16")}, %b: {ptr("f32")}, %c: index, %d: index) {{
+      pto.strict_vecscope(%a, %b, %c, %d) {{
+      ^bb0(%p: {ptr("f16")}, %q: {ptr("f32")}, %z: index, %n: index):
+        %m = pto.vmi.create_mask %n : index -> {m}
+        %v = pto.vmi.vload %p[%z] : {ptr("f16")} -> {h}
+        %w = pto.vmi.vcvt %v : {h} -> {v}
+        pto.vmi.vstore %w, %q[%z], %m : {v}, {ptr("f32")}, {m}
+      }} : ({kinds}) -> ()
+      return
+    }}
+    func.func @f"""
+    body = Body()
+    body.before += ["%c0 = arith.constant 0 : index", "%c70 = arith.constant 70 : index",
+                    f"%in = pto.castptr %zero : i64 -> {ptr('f16')}", f"%out = pto.castptr %far : i64 -> {ptr('f32')}",
+                    f"func.call @go(%in, %out, %c0, %c70) : ({kinds}) -> ()"]  # fmt: skip
+    text = body.text(256, 512).replace("func.func @f", callee, 1)
+    x = RNG.normal(size=128).astype(np.float16)
+    got = run_text(text, as_bytes(x), blank(512)).view(np.float32)
+    assert np.array_equal(got[:70], x[:70].astype(np.float32))
+    assert np.array_equal(as_bytes(got[70:]), blank(232))
+    lowered(text)
