@@ -17,7 +17,7 @@ ELEMENTS = ("f32", "f16", "bf16", "e4m3fn", "e5m2", "hif8", *(f"{s}{n}" for s in
 TWICE = {("i32", dst) for dst in ("f16", "bf16", "e4m3fn", "e5m2", "hif8")} | {
     ("i64", dst) for dst in ("f16", "bf16", "e4m3fn", "e5m2", "hif8")
 }
-"""Pairs that are rounded twice, to f32 first (docs/reference/micro.md section 8.4)."""
+"""Pairs that are rounded twice, to f32 first (docs/reference/micro.md section 9.4)."""
 NEAREST = {("i16", "f16"), ("i32", "f32"), ("i64", "f32")}
 """Integers that are rounded to nearest even whatever is asked for (docs/reference/micro.md section 3.3)."""
 

@@ -1,7 +1,7 @@
 """Conversions of logical registers: of which instructions each type pair is made, and what its attributes may be.
 
 Pairs that `vcvt` of one register lacks are several steps. They are chosen so that a value is rounded once wherever
-instructions exist for it. Source: docs/reference/micro.md section 8.4.
+instructions exist for it. Source: docs/reference/micro.md section 9.4.
 """
 
 from __future__ import annotations

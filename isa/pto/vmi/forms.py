@@ -1,4 +1,4 @@
-"""How every operation on logical registers is written: one row each (docs/reference/micro.md section 8.2)."""
+"""How every operation on logical registers is written: one row each (docs/reference/micro.md section 9.2)."""
 
 from __future__ import annotations
 

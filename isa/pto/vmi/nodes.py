@@ -1,4 +1,4 @@
-"""What the level of logical registers adds to the operations of a program (docs/reference/micro.md section 8.1)."""
+"""What the level of logical registers adds to the operations of a program (docs/reference/micro.md section 9.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing operations on logical registers, in one canonical form each (docs/reference/micro.md section 8.2)."""
+"""Writing operations on logical registers, in one canonical form each (docs/reference/micro.md section 9.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading operations on logical registers: one reader for all (docs/reference/micro.md section 8.2)."""
+"""Reading operations on logical registers: one reader for all (docs/reference/micro.md section 9.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation on logical registers asks of its types and words (docs/reference/micro.md section 8.3)."""
+"""What an operation on logical registers asks of its types and words (docs/reference/micro.md section 9.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of logical registers and masks: reading and writing (docs/reference/micro.md section 8.1)."""
+"""The types of logical registers and masks: reading and writing (docs/reference/micro.md section 9.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function with logical registers as one with vector registers, which does the same (docs/reference/micro.md 8)."""
+"""A function with logical registers as one with vector registers, which does the same (docs/reference/micro.md 9)."""
 
 from __future__ import annotations
 
