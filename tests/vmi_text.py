@@ -102,7 +102,8 @@ class Body:
         ]  # fmt: skip
         tail = [
             'pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]', 'pto.wait_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]',
-            f"pto.mte_ub_gm %uy, %y, %taken nburst(%one, %taken, %taken) : {_UB}, {_GM}, i64, i64, i64, i64", "return",
+            f"pto.mte_ub_gm %uy, %y, %taken nburst(%one, %taken, %taken) : {_UB}, {_GM}, i64, i64, i64, i64",
+            "pto.barrier #pto.pipe<PIPE_ALL>", "return",
         ]  # fmt: skip
         lines = [*head, *self.before, "pto.vecscope {", *self.inside, "}", *tail]
         inner = "\n".join(lines)
