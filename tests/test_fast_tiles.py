@@ -28,7 +28,7 @@ def test_random_programs_take_the_same_cycles_for_the_same_reasons(part: int) ->
 
 
 @pytest.mark.parametrize(
-    "path", sorted({*PROGRAMS.rglob("*.pto")} - {*PROGRAMS.glob("micro/*")}), ids=lambda path: path.stem
+    "path", sorted({*PROGRAMS.rglob("*.pto")} - {*PROGRAMS.rglob("micro/**/*.pto")}), ids=lambda path: path.stem
 )
 def test_sample_programs_take_the_same_cycles(path: Path) -> None:
     loaded = load_program(path, None, None, scalars(path))

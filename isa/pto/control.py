@@ -27,6 +27,7 @@ from castsim.isa.pto.statement import Handler, Statement, read_results
 from castsim.isa.pto.tile_operations import Use
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.isa.pto.vmi import reading as vmi_reading
 from castsim.isa.pto.while_loops import read_condition, read_while
 
 _INDEX = ScalarType("index")
@@ -370,6 +371,7 @@ HANDLERS: dict[str, Handler] = {
     **tcvt.HANDLERS,
     **synchronisation.HANDLERS,
     **reading.HANDLERS,
+    **vmi_reading.HANDLERS,
     "pto.strict_vecscope": _read_strict_scope,
     **{f"pto.{section}": _read_section for section in SECTIONS},
     "scf.for": _read_for,

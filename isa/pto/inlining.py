@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from enum import Enum
 
 from castsim.isa.errors import IllegalError, LimitError, ReadError, Span
 from castsim.isa.pto.program import Call, For, Function, If, Operation, Program, Return, Section, Type, While
@@ -128,7 +129,7 @@ class _Inliner:
             held = getattr(node, each.name)
             if each.name in _REGIONS:
                 changed[each.name] = self.body(held, known, active, prefix)
-            elif each.name in _VALUES and isinstance(held, str):
+            elif each.name in _VALUES and isinstance(held, str) and not isinstance(held, Enum):
                 changed[each.name] = known.get(held, prefix + held)
             elif each.name in _VALUES and isinstance(held, tuple):
                 changed[each.name] = tuple(known.get(name, prefix + name) for name in held)

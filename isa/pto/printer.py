@@ -44,6 +44,7 @@ from castsim.isa.pto.program import (
     Tcvt,
     TileOperation,
     Type,
+    VmiOperation,
     WaitFlag,
     While,
     Yield,
@@ -59,6 +60,7 @@ from castsim.isa.pto.region_heads import (
 from castsim.isa.pto.scalars import FLOATS, bits_of
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
+from castsim.isa.pto.vmi.printing import vmi_text
 
 _INDENT = "  "
 _Lines = list[str]
@@ -142,8 +144,9 @@ def _print_strict_scope(scope: Section, lines: _Lines, depth: int) -> None:
     lines.append(f"{margin}}} : {parenthesised(scope.types)} -> ()")
 
 
-def _micro(node: MicroOperation) -> str:
-    return results_text(node.results) + micro_text(node)
+def _micro(node: MicroOperation | VmiOperation) -> str:
+    text = micro_text(node) if isinstance(node, MicroOperation) else vmi_text(node)
+    return results_text(node.results) + text
 
 
 def _print_while(loop: While, lines: _Lines, depth: int) -> None:
@@ -362,6 +365,7 @@ _FORMS: dict[type, Callable[[Any], str]] = {
     AddPointer: _add_pointer,
     CacheOperation: _cache_operation,
     MicroOperation: _micro,
+    VmiOperation: _micro,
     Condition: _condition,
     Yield: _terminator,
     Return: _terminator,

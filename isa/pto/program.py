@@ -20,6 +20,8 @@ from castsim.isa.pto.scalar_nodes import AddPointer, CacheOperation, ScalarAcces
 from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
 from castsim.isa.pto.value_types import (
     AlignType,
+    LogicalMaskType,
+    LogicalVectorType,
     MaskType,
     MultiTileType,
     PartitionType,
@@ -31,6 +33,7 @@ from castsim.isa.pto.value_types import (
     ViewType,
     is_foreign_work,
 )
+from castsim.isa.pto.vmi.nodes import VmiOperation
 from castsim.isa.warning_text import Warnings
 
 __all__ = [
@@ -41,6 +44,8 @@ __all__ = [
     "CacheOperation",
     "ForeignOperation",
     "GetTile",
+    "LogicalMaskType",
+    "LogicalVectorType",
     "MaskType",
     "MicroOperation",
     "MultiTileType",
@@ -56,6 +61,7 @@ __all__ = [
     "Type",
     "VectorType",
     "ViewType",
+    "VmiOperation",
     "WaitFlag",
 ]
 
@@ -322,6 +328,7 @@ Operation = (
     | Return
     | Section
     | MicroOperation
+    | VmiOperation
 )
 
 

@@ -6,7 +6,7 @@ Source: docs/reference/pto.md section 2; the element spellings beyond the vendor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
@@ -26,6 +26,8 @@ from castsim.isa.pto.program import (
 )
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
+from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType
+from castsim.isa.pto.vmi.types import format_logical, read_logical_mask, read_logical_vector
 from castsim.isa.warning_text import WarningKind
 
 Warn = Callable[[WarningKind, str, Span], None]
@@ -103,6 +105,8 @@ _KNOWN = (
     "!pto.vreg",
     "!pto.mask",
     "!pto.align",
+    "!pto.vmi.vreg",
+    "!pto.vmi.mask",
 )
 _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 
@@ -165,10 +169,10 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         return _read_several(fields, warn)
     if name == "pto.ptr":
         return _read_pointer(fields, warn)
-    if name == "pto.vreg":
-        return read_vector(fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
-    if name == "pto.mask":
-        return read_mask(fields)
+    if name in _MASKS:
+        return _MASKS[name](fields)
+    if name in _REGISTERS:
+        return _REGISTERS[name](fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
     dims, element = _read_shaped(fields, warn)
     return ViewType(dims, element) if name == "pto.tensor_view" else PartitionType(dims, element)
 
@@ -197,6 +201,8 @@ def format_type(kind: Type) -> str:
         return _SCALAR_SPELLING.get(kind.name, kind.name)
     if isinstance(kind, VectorType | MaskType | AlignType):
         return format_micro(kind, _ELEMENT_SPELLING)
+    if isinstance(kind, LogicalVectorType | LogicalMaskType):
+        return format_logical(kind, _ELEMENT_SPELLING)
     if kind.element not in _ELEMENT_SPELLING:
         raise ReadError(f"format '{kind.element}' has no spelling in .pto", legal=_ELEMENT_SPELLING)
     element = _ELEMENT_SPELLING[kind.element]
@@ -273,3 +279,9 @@ def _read_shaped(fields: list[FieldText], warn: Warn) -> tuple[tuple[int | None,
             raise field.error(f"extent '{extent[:24]}...' is beyond any memory")
     dims = tuple(None if extent == "?" else int(extent) for extent in extents)
     return dims, read_element(field.part(match.start(2), match.group(2)), warn)
+
+
+_MASKS: Mapping[str, Callable[[list[FieldText]], Type]] = {"pto.mask": read_mask, "pto.vmi.mask": read_logical_mask}
+_REGISTERS: Mapping[
+    str, Callable[[list[FieldText], Callable[[FieldText], str], Callable[[FieldText, str], str]], Type]
+] = {"pto.vreg": read_vector, "pto.vmi.vreg": read_logical_vector}

@@ -119,9 +119,29 @@ class AlignType:
     """`!pto.align`: the state of unaligned loads and stores."""
 
 
+@dataclass(frozen=True, slots=True)
+class LogicalVectorType:
+    """`!pto.vmi.vreg<256xf32>`: any number of lanes; elements as those of `VectorType`, and pairs of bf16 and hif8."""
+
+    lanes: int
+    element: str
+    spelling: str = field(default="", compare=False, repr=False)
+    """As that of a pointer."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalMaskType:
+    """`!pto.vmi.mask<256xpred>`: a bit for every lane; `granularity` is what the text says behind the `x`."""
+
+    lanes: int
+    granularity: str = field(default="", compare=False, repr=False)
+
+
 REGISTER_BITS = 2048
 """Bits of a vector register (docs/reference/micro.md section 1.2)."""
 
+LogicalType = LogicalVectorType | LogicalMaskType
 Type = (
     ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType | VectorType | MaskType | AlignType
-)
+    | LogicalType
+)  # fmt: skip

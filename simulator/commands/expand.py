@@ -5,11 +5,14 @@ apply, and the result, run, gives the same bytes. Loops stay loops. Scalar argum
 they decide is decided when the text runs; with --arg for all of them it is decided here. What has no
 instructions is refused where it stands.
 
+A function of logical registers (pto.vmi) is printed as the vector instructions that castsim makes of it.
+
 --option sets an option of the target, as in `castsim run`; the text names the options that it needs itself.
 
 examples:
   castsim expand programs/a5_bf16_to_e2m1.pto
   castsim expand programs/a5_bf16_to_e2m1.pto --option ctrl_60_at_start=1 -o micro.pto
+  castsim expand programs/micro/logical/dequantise_tail.pto
 """
 
 from __future__ import annotations

@@ -61,6 +61,14 @@ class VectorUnits(Protocol):
         """Return the CTRL register with which a function begins; `saturating` ones have conversions with `sat`."""
         ...
 
+    def lowered(self, function: Function) -> Function:
+        """Return a function whose operations on logical registers are vector instructions.
+
+        Raises:
+            IllegalError: an operation for which there are none; carries its place.
+        """
+        ...
+
     def body_cycles(self, body: Body) -> int:
         """Return the cycles of a body of a published table, from launch to end.
 

@@ -1,4 +1,4 @@
-"""A tile program as the program of vector instructions that its target executes for it."""
+"""A program of tile operations or of logical registers as the vector instructions that its target executes for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, read_source
 from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
-from castsim.running.micro import MicroProgram
+from castsim.running.micro import MicroProgram, has_logical_registers
 from castsim.running.reading import reads_elements
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import Walking, walking_of
@@ -20,7 +20,8 @@ from castsim.targets import Target
 
 
 def expand(path: Path, request: LoadRequest) -> str:
-    """Return micro text that computes what a tile function does, with the vector functions of its lowering.
+    """Return micro text that computes what a tile function does, with the vector functions of its lowering, or what one
+    of logical registers does.
 
     Options that differ from those shipped, and those that its instructions need, stand in its first lines.
 
@@ -35,10 +36,7 @@ def expand(path: Path, request: LoadRequest) -> str:
     shipped: list[Target] = []
     walking = walking_of(source, replace(request, shipped=shipped.append))
     if isinstance(walking, MicroProgram):
-        raise IllegalError(
-            f"@{walking.entry} is a function of vector instructions already", span=walking.function.span,
-            legal=("a function of tile operations",),
-        )  # fmt: skip
+        return _lowered(walking, shipped[0])
     chip = walking.target
     try:
         units = vector_units_of(chip)
@@ -46,11 +44,34 @@ def expand(path: Path, request: LoadRequest) -> str:
         raise error.at(walking.function.span) from None
     _check_arguments(walking.function)
     text, needed = _expanded(walking, units)
+    return _headed(walking, shipped[0], needed) + text
+
+
+def _headed(walking: Walking | MicroProgram, shipped: Target, needed: Mapping[str, str]) -> str:
+    """Return the lines that say what the text is, and which options it has."""
+    chip = walking.target
     options = {name: str(option.value) for name, option in chip.options.items()}
-    changed = {name: value for name, value in options.items() if value != str(shipped[0].option(name))}
+    changed = {name: value for name, value in options.items() if value != str(shipped.option(name))}
     lines = [f"// castsim: option {name}={value}\n" for name, value in {**changed, **needed}.items()]
-    head = f"// What @{walking.function.name} of {Path(source.file).name} executes on {chip.name}.\n"
-    return head + "".join(lines) + text
+    head = f"// What @{walking.function.name} of {Path(walking.file).name} executes on {chip.name}.\n"
+    return head + "".join(lines)
+
+
+def _lowered(program: MicroProgram, shipped: Target) -> str:
+    """Return a function of logical registers as its vector instructions.
+
+    Raises:
+        IllegalError: it has nothing but vector instructions.
+    """
+    if not has_logical_registers(program.written):
+        raise IllegalError(
+            f"@{program.entry} is a function of vector instructions already", span=program.function.span,
+            legal=("a function of tile operations", "one of logical registers (pto.vmi)"),
+        )  # fmt: skip
+    named = dict(program.attributes)
+    named.setdefault("pto.target_arch", f'"{program.target.name}"')
+    module = pto.Program((program.function,), attributes=tuple(sorted(named.items())))
+    return _headed(program, shipped, {}) + pto.print_program(module)
 
 
 def _expanded(walking: Walking, units: VectorUnits) -> tuple[str, Mapping[str, str]]:

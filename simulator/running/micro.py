@@ -20,7 +20,7 @@ from castsim.execution.walk.structure import reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
-from castsim.isa.pto.micro.scopes import micro_operations
+from castsim.isa.pto.micro.scopes import logical_operations, micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.machine import VectorUnits
@@ -35,7 +35,13 @@ MICRO_ARCHITECTURE = "a5"
 
 def is_micro(function: pto.Function) -> bool:
     """Whether a function is one of vector instructions."""
-    return next(micro_operations(function.body or ()), None) is not None
+    body = function.body or ()
+    return next(micro_operations(body), None) is not None or has_logical_registers(function)
+
+
+def has_logical_registers(function: pto.Function) -> bool:
+    """Whether a function has operations on logical registers."""
+    return next(logical_operations(function.body or ()), None) is not None
 
 
 _ROUNDS = 8
@@ -53,6 +59,10 @@ class MicroProgram:
     warnings: Warnings
     text: str
     units: VectorUnits
+    attributes: tuple[tuple[str, str], ...]
+    """Those of the module."""
+    written: pto.Function
+    """The function as the text has it, with operations on logical registers."""
     as_written: bool = False
     """Whether nothing waits that the program does not make wait, even if it has no flags."""
     elements: GivenElements = field(default_factory=dict)
@@ -200,7 +210,11 @@ def micro_program(
         units = vector_units_of(target)
     except IllegalError as error:
         raise error.at(function.span) from None
-    return MicroProgram(file, function, target, scalars, parsed.warnings, text, units, as_written, elements or {})
+    lowered = units.lowered(function)
+    return MicroProgram(
+        file, lowered, target, scalars, parsed.warnings, text, units, parsed.attributes, function, as_written,
+        elements or {},
+    )  # fmt: skip
 
 
 def _defaults(found: Elements, inputs: Collection[str]) -> Warnings:

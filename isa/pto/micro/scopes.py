@@ -16,6 +16,7 @@ from castsim.isa.pto.program import (
     ScalarAccess,
     Section,
     SetFlag,
+    VmiOperation,
     WaitFlag,
     While,
 )
@@ -42,6 +43,9 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
             place = ROWS[node.mnemonic].place
             if place is (Place.OUTSIDE if inside else Place.SCOPE):
                 _refuse(node, f"pto.{node.mnemonic}", inside=inside)
+        elif isinstance(node, VmiOperation):
+            if not inside:
+                _refuse(node, f"pto.vmi.{node.mnemonic}", inside=False)
         elif inside and type(node) in _SYNCHRONISATION:
             _refuse(node, _SYNCHRONISATION[type(node)], inside=True)
         elif inside and isinstance(node, ScalarAccess):
@@ -61,11 +65,19 @@ def _refuse(node: Operation, what: str, *, inside: bool) -> None:
 
 def micro_operations(body: Sequence[Operation]) -> Iterator[MicroOperation]:
     """Yield the micro operations of a region and of the regions in it."""
+    yield from (node for node in _nodes(body) if isinstance(node, MicroOperation))
+
+
+def logical_operations(body: Sequence[Operation]) -> Iterator[VmiOperation]:
+    """Yield the operations on logical registers of a region and of the regions in it."""
+    yield from (node for node in _nodes(body) if isinstance(node, VmiOperation))
+
+
+def _nodes(body: Sequence[Operation]) -> Iterator[Operation]:
     for node in body:
-        if isinstance(node, MicroOperation):
-            yield node
+        yield node
         for region in _regions(node):
-            yield from micro_operations(region)
+            yield from _nodes(region)
 
 
 def _regions(node: Operation) -> tuple[Sequence[Operation], ...]:

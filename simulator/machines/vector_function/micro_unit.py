@@ -39,6 +39,7 @@ from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
 from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
+from castsim.machines.vector_function.logical import lower_function
 from castsim.machines.vector_function.plan import start_ctrl
 from castsim.machines.vector_function.scopes.bodies import body_cycles
 from castsim.machines.vector_function.scopes.recorder import Recorder
@@ -75,6 +76,10 @@ class LaneUnits:
         """
         start = start_ctrl(self.target)
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
+
+    def lowered(self, function: pto.Function) -> pto.Function:
+        """Return a function whose operations on logical registers are vector instructions."""
+        return lower_function(function)
 
     def body_cycles(self, body: Body) -> int:
         """Return the cycles of a body of a published table."""

@@ -137,7 +137,8 @@ def _by_amount(held: Registers, given: Given, operation: Compute) -> None:
         raise unwritten(f"a shift by {given.scalar_name}, of which {SETTLED}")
     bits = given.format.bits
     code = given.scalar
-    amount = code - (1 << bits) if code >> (bits - 1) & 1 and given.format.name.startswith("i") else code
+    signed = isinstance(given.format, IntFormat) and given.format.signed
+    amount = code - (1 << bits) if signed and code >> (bits - 1) & 1 else code
     if not -(1 << 15) <= amount < 1 << 15:
         if given.behaviour.choice("shift_beyond_width") == "modulo":
             amount %= bits

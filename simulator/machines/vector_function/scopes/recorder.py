@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import isfinite
 
 from castsim.execution.dataflow.operations import Barrier, ScalarAccess, SetFlag, Transfer, WaitFlag
 from castsim.execution.micro.copies import Copy
@@ -126,7 +127,7 @@ class Recorder:
         reads = [each.number for each in issue.operands if isinstance(each, Named)]
         numbered = [isinstance(kind, VectorType | MaskType) for kind in kinds]
         scalars = [each for each in issue.operands if isinstance(each, Scalar)]
-        rows = rows_of(node, [int(each.value) for each in scalars])
+        rows = rows_of(node, [int(each.value) if isfinite(each.value) else 0 for each in scalars])
         made = self._scope.issue(instruction, reads, sum(numbered), issue.address or 0, rows)
         if instruction.masks:
             leading = self._scope.leading
