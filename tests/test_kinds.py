@@ -49,7 +49,7 @@ READERS = {
     "simulator/machines/vector_function/expansion/nests.py": "reads words of program text: modes of loads",
     "simulator/machines/vector_function/scopes/kernels.py": "reads words of program text: parts",
     "simulator/machines/vliw/tables.py": "reads names of files, and numbers of program text",
-    "simulator/tpc_compiler/special_functions/calling.py": "reads names of the compiler's functions, and lines of assembly",
+    "simulator/tpc_compiler/special_functions/calling.py": "reads names of functions, and lines of assembly",
     "simulator/tpc_compiler/special_functions/descriptors.py": "reads names of the compiler's functions",
     "simulator/tpc_compiler/special_functions/finding.py": "reads names of functions as users type them",
     "isa/sources.py": "reads the first bytes of a file",
