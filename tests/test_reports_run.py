@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from castsim.reports.lines import bookkeeping, inserted, source_lines
 from castsim.reports.pipes import limiter
 from castsim.reports.progress import RunProgress, operation_count
 from castsim.reports.run_report import RunReport
-from castsim.reports.sections.facts import shortened
 from castsim.reports.sections.head import duration
 from castsim.running import Result, run
 from castsim.targets import load_target
@@ -222,10 +222,6 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_long_sources_are_shortened() -> None:
-    assert (shortened("short", 5), shortened("longer", 5)) == ("short", "lo...")
-
-
 # ------------------------------------------------------------------------------------------------------ progress
 
 
@@ -253,3 +249,55 @@ def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str], monkeypatc
     progress.progress(100, 5)
     progress.close()
     assert capsys.readouterr().err == ""
+
+
+# -------------------------------------------------------------------------------------------------- what stands first
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+
+
+def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    assert main(["run", *words]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_answer_and_the_warnings_stand_above_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    found = lines_of(capsys, str(PROGRAMS / "a5_bf16_to_e2m1.pto"), "--timing-only")
+    table = next(number for number, line in enumerate(found) if line.startswith("cycles by cause"))
+    assert found[2].endswith("MHz") and " cycles = " in found[2]
+    assert found[3].startswith("bound by ")
+    assert any(line.startswith("next: --what-if all") for line in found[:table])
+    assert any(line.startswith("warning: ") for line in found[:table])
+    assert not any(line.startswith("warning: ") for line in found[table:])
+
+
+def test_facts_are_one_line_unless_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(PROGRAMS / "f32_to_f16.pto")
+    short = lines_of(capsys, program, "--timing-only")
+    full = lines_of(capsys, program, "--timing-only", "--facts")
+    assert main(["run", program, "--timing-only", "--json", "-"]) == 0
+    names = [fact["name"] for fact in json.loads(capsys.readouterr().out)["facts_assumed"]]
+    assert short[-1] == f"rests on {len(names)} undocumented facts (--facts lists them)"
+    assert all(any(line.startswith(f"  {name} (") for line in full) for name in names)
+    assert full[: len(short) - 1] == short[:-1]
+
+
+@pytest.mark.parametrize("name", ["f32_to_f16_pipelined", "a5_f32_to_i8_by_steps", "kernels/rms_norm_a5"])
+def test_a_summary_fits_a_screen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["--arg", "eps=1e-6"] if "rms" in name else []
+    found = lines_of(capsys, str(PROGRAMS / f"{name}.pto"), "--timing-only", "--summary", *args)
+    assert len(found) <= 24 and " cycles = " in found[2]
+
+
+def test_what_is_no_bottleneck_has_no_share(capsys: pytest.CaptureFixture[str]) -> None:
+    """Idle cycles of any pipe, and those in which the scalar pipe waits for the others."""
+    found = lines_of(capsys, str(PROGRAMS / "f32_to_f16.pto"), "--timing-only")
+    assert "%" not in next(line for line in found if line.startswith("empty "))
+    assert "%" not in next(line for line in found if line.startswith("barrier "))
+    assert next(line for line in found if line.startswith("flag wait ")).count("%") == 2
+
+
+def test_thousands_are_separated(capsys: pytest.CaptureFixture[str]) -> None:
+    found = lines_of(capsys, str(PROGRAMS / "kernels" / "rms_norm_a5.pto"), "--timing-only", "--arg", "eps=1e-6")
+    cycles = int(found[2].partition(" cycles")[0].replace(",", ""))
+    assert cycles >= 1000 and found[2].startswith(f"{cycles:,} cycles")

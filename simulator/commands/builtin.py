@@ -10,7 +10,7 @@ examples:
   castsim builtin i16_to_i8_lin_order --target goya
   castsim builtin i32_to_i16_lin_order --target gaudi2 --in x=random:1 --arg shift=-4 --out results
   castsim builtin f32_to_u8_lin_order --target greco --emit > f32_to_u8.tpc
-  castsim builtin __builtin_v_tan_cephes_f32 --target gaudi --in x=random:1 --in rcp=reciprocals.npy
+  castsim builtin __builtin_v_tan_cephes_f32 --target gaudi --in x=random:1 --in rcp=random:2
   castsim builtin get_dim_stride --target gaudi --arg tensor=0 --arg dimension=1
   castsim builtin i16_to_32bits --target gaudib --in x=zeros --option unpacked_lane_order=every_second
 """

@@ -12,7 +12,6 @@ A function of logical registers (pto.vmi) is printed as the vector instructions 
 examples:
   castsim expand programs/a5_bf16_to_e2m1.pto
   castsim expand programs/a5_bf16_to_e2m1.pto --option ctrl_60_at_start=1 -o micro.pto
-  castsim expand programs/micro/logical/dequantise_tail.pto
 """
 
 from __future__ import annotations

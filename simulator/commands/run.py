@@ -69,6 +69,8 @@ def declare(parser: ArgumentParser) -> None:
     add("--window", metavar="A:B", help="cycles that these show; default: all, the timeline the first 80")
     add("--what-if", metavar="NAMES", help="run again with a limit lifted: names with commas between them, or all")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
+    add("--summary", action="store_true", help="one screen: the answer, warnings, outputs")
+    add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
     add("--lint", action="store_true", help="assembly: also check the issue rules; certain findings give exit code 1")
     add("--stale-reads", metavar="S", help="assembly: report stale reads (default), stop at the first, or ignore them")
     add("--pipeline", metavar="P", help="older name of it: checked is report, hardware is ignore")

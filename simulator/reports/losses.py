@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from castsim.execution.tree import Instruction, Tree
 from castsim.reports.documents import Document, document
+from castsim.reports.numbers import grouped
 from castsim.timing import Cause, Timing, repeated
 
 _NOT_LOST = (Cause.BUSY, Cause.EMPTY, Cause.FLAG_WAIT, Cause.OPERAND_WAIT)
@@ -35,10 +36,10 @@ class Loss:
         most, cause = self.causes[self.cause], self.cause
         instruction = self.instruction
         inserted = ", inserted" if instruction.inserted else ""
-        share = f"all to {cause}" if most == self.cycles else f"{most} of them to {cause}"
+        share = f"all of it {cause}" if most == self.cycles else f"{grouped(most)} of them {cause}"
         return (
-            f"lost most: {instruction.text} in line {instruction.span.line} ({instruction.pipe}{inserted}), "
-            f"{self.cycles} cycles, {share}"
+            f"longest without work: {instruction.text} in line {instruction.span.line} ({instruction.pipe}{inserted}), "
+            f"{grouped(self.cycles)} cycles, {share}"
         )
 
     def entry(self) -> Document:

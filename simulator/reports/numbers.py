@@ -15,6 +15,11 @@ End = tuple[int, Number] | None
 """A code and its number, if there is one."""
 
 
+def grouped(number: int) -> str:
+    """Return an integer with commas between thousands."""
+    return f"{number:,}"
+
+
 def bits_text(code: int, fmt: Format) -> str:
     """Return a code in hexadecimal, with as many digits as the format has; of i48 without the copies of its sign."""
     return f"0x{code & ((1 << fmt.bits) - 1):0{-(-fmt.bits // 4)}x}"

@@ -10,7 +10,7 @@ from castsim.reports import sections
 from castsim.reports.documents import Document
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
-from castsim.reports.sections import PRINTED
+from castsim.reports.sections import PRINTED, SUMMARY
 
 DOCUMENTED = (
     "head",
@@ -58,6 +58,6 @@ def run_document(report: RunReport) -> Document:
 
 def run_text(report: RunReport, width: int) -> RenderableType:
     """Return the text of the report for a terminal of `width` columns."""
-    sections = [section(name) for name in (*PRINTED, *report.further)]
+    sections = [section(name) for name in (SUMMARY if report.summary else (*PRINTED, *report.further))]
     shown = (each for each in sections if not (each.of_time and report.result.untimed))
     return Group(*(part for each in shown for part in each.text(report, width)))

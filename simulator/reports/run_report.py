@@ -71,6 +71,10 @@ class RunReport:
     """The gains of lifting limits; empty if not requested."""
     further: tuple[str, ...] = ()
     """Sections that were asked for beside those of every report."""
+    list_facts: bool = False
+    """Whether the text lists the facts that no document states."""
+    summary: bool = False
+    """Whether the text is to fit a screen."""
 
     @classmethod
     def of(
@@ -83,6 +87,8 @@ class RunReport:
         show_synchronisation: bool = False,
         gains: tuple[Gain, ...] = (),
         further: tuple[str, ...] = (),
+        list_facts: bool = False,
+        summary: bool = False,
     ) -> Self:
         """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
         loaded, timing = result.loaded, result.timing
@@ -108,6 +114,8 @@ class RunReport:
             show_synchronisation=show_synchronisation,
             gains=gains,
             further=further,
+            list_facts=list_facts,
+            summary=summary,
         )
 
 

@@ -87,8 +87,9 @@ def _executed(options: Namespace, source: Source | None) -> Outcome:
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
-        result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further
-    )
+        result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further,
+        list_facts=options.facts, summary=options.summary,
+    )  # fmt: skip
 
     def text(width: int) -> RenderableType:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed

@@ -14,6 +14,8 @@ RUN = "run"
 PRINTED = (
     "notice",
     "head",
+    "warnings",
+    "races",
     "pipes",
     "lines",
     "launches",
@@ -24,14 +26,15 @@ PRINTED = (
     "buffers",
     "outputs",
     "operations",
-    "warnings",
-    "races",
     "stale_reads",
     "lint",
     "what_if",
     "facts",
 )
-"""The sections of every report, in the order of the text."""
+"""The sections of every report, in the order of the text: the answer, what is wrong, the tables, the outputs."""
+
+SUMMARY = ("notice", "head", "warnings", "races", "outputs", "facts")
+"""Those of a report that is to fit a screen."""
 
 
 def further_reports() -> tuple[str, ...]:

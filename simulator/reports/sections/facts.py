@@ -13,8 +13,6 @@ from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 
-_SHORT = 90
-
 
 def _data(report: RunReport) -> Document:
     return {"facts_assumed": json_of(report.facts)}
@@ -25,15 +23,15 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if not report.facts:
         return
     yield Text()
-    yield Text("rests on facts that are not documented (in full: --json)", style="bold")
+    count = len(report.facts)
+    counted = f"rests on {count} undocumented fact{'s' * (count > 1)}"
+    if not report.list_facts:
+        yield Text(f"{counted} (--facts lists {'them' if count > 1 else 'it'})", style="dim")
+        return
+    yield Text(counted, style="bold")
     for fact in report.facts:
         yield indented(Text(f"{fact.name} ({fact.status}): {described(fact.value)}"))
-        yield indented(indented(Text(shortened(fact.source), style="dim")))
+        yield indented(indented(Text(fact.source, style="dim")))
 
 
-def shortened(text: str, limit: int = _SHORT) -> str:
-    """Return the beginning of a text that is longer than `limit` characters."""
-    return text if len(text) <= limit else text[: limit - 3].rstrip() + "..."
-
-
-SECTION = ReportSection(_text, _data, of_time=True)
+SECTION = ReportSection(_text, _data, options=("--facts",), of_time=True)

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.reports.documents import Document, document
+from castsim.reports.numbers import grouped
 from castsim.reports.pipes import limiter
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
@@ -38,10 +39,20 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text(f"target {target.name} ({target.title}), engine {result.engine}")
     time = duration(report.seconds)
     clock = f"{target.frequency.megahertz} MHz"
-    yield Text.assemble((f"{result.cycles} cycles", "bold"), f" = {time} at {clock}")
+    yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock}")
     found = limiter(result.timing)
     yield Text(found.sentence() if found else "no pipe had anything to do", style="bold yellow" if found else "")
+    if report.lost_most is not None:
+        yield Text(report.lost_most.sentence())
+    if found and not report.gains:
+        yield Text(f"next: {_next(report)}")
     yield Text()
+
+
+def _next(report: RunReport) -> str:
+    """Return what tells more of where the cycles go."""
+    more = ", --report kernel which instructions they go to" if report.result.loaded.target.has_tiles else ""
+    return f"--what-if all tells what each limit costs{more if not report.further else ''}"
 
 
 def duration(seconds: float) -> str:

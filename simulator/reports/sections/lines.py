@@ -10,6 +10,7 @@ from rich.text import Text
 
 from castsim.reports.documents import Document
 from castsim.reports.lines import listed
+from castsim.reports.numbers import grouped
 from castsim.reports.pipes import share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
@@ -66,11 +67,16 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield indented(Text(_LEGEND, style="dim"))
     executions, cycles = report.bookkeeping
     if executions:
-        yield indented(Text(f"not listed: index arithmetic and loops, {executions} executions, {cycles} cycles"))
+        yield indented(
+            Text(f"not listed: index arithmetic and loops, {grouped(executions)} executions, {grouped(cycles)} cycles")
+        )
     executions, cycles = report.inserted
     if executions:
         yield indented(
-            Text(f"not listed: inserted flags and barriers, {executions} executions, {cycles} cycles waited")
+            Text(
+                f"not listed: inserted flags and barriers, {grouped(executions)} executions, {grouped(cycles)} cycles "
+                "waited"
+            )
         )
     yield Text()
 
@@ -86,7 +92,7 @@ def _line_table(report: RunReport, width: int) -> Table:
             str(line.span.line),
             line.text,
             line.pipe,
-            *map(str, counts),
+            *map(grouped, counts),
             share(line.pipe_cycles, report.result.cycles),
             *source,
         )

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.reports.documents import Document, json_of
+from castsim.reports.numbers import grouped
 from castsim.reports.pipes import WAITING, causes_of, present_causes, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
@@ -27,24 +28,28 @@ def _data(report: RunReport) -> Document:
 def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     yield _pipe_table(report)
-    if report.lost_most is not None:
-        yield Text(report.lost_most.sentence())
     yield Text()
 
 
 def _pipe_table(report: RunReport) -> Table:
     pipes, total = report.result.pipes, report.result.cycles
+    issuing = report.result.loaded.target.scalar_pipe
     made = table("cycles by cause", *pipes, numbers=tuple(pipes))
     for cause in present_causes(pipes):
-        cells = [_cell(pipe.causes.get(cause, 0), total) for pipe in pipes.values()]
+        # Cycles without work, and those in which the issuing pipe waits for all others, are no part of a bottleneck.
+        plain = {name for name in pipes if cause is Cause.EMPTY or (name == issuing and cause in WAITING)}
+        cells = [_cell(pipe.causes.get(cause, 0), None if name in plain else total) for name, pipe in pipes.items()]
         made.add_row(str(cause), *cells, style=_style(cause))
-    made.add_row("total", *(f"{sum(pipe.causes.values())}        " for pipe in pipes.values()))
+    made.add_row("total", *(f"{grouped(sum(pipe.causes.values()))}        " for pipe in pipes.values()))
     made.add_row("utilisation (busy)", *(share(pipe.busy, total) for pipe in pipes.values()), style="bold")
     return made
 
 
-def _cell(cycles: int, total: int) -> str:
-    return f"{cycles} {share(cycles, total):>7}" if cycles else ""
+def _cell(cycles: int, total: int | None) -> str:
+    """Return cycles with their share of all, without a total in its column alone."""
+    if not cycles:
+        return ""
+    return f"{grouped(cycles)} {'' if total is None else share(cycles, total):>7}"
 
 
 def _style(cause: Cause) -> str:

@@ -39,6 +39,8 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text.assemble((f"{finding.kind}: ", "bold red"), finding.message)
         if finding.missing:
             yield indented(Text(f"missing: {finding.missing}"))
+    if report.result.races:
+        yield Text()
 
 
 SECTION = ReportSection(_text, _data, options=("--races",))

@@ -22,6 +22,8 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     for warning in report.result.warnings:
         yield Text.assemble(("warning: ", "bold yellow"), warning)
+    if report.result.warnings:
+        yield Text()
 
 
 SECTION = ReportSection(_text, _data)

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.reports.documents import Document, document
+from castsim.reports.numbers import grouped
 from castsim.reports.pipes import share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
@@ -31,16 +32,16 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if not found:
         return
     yield Text()
-    yield Text(f"what if a limit were lifted ({cycles} cycles with all of them)", style="bold")
+    yield Text(f"what if a limit were lifted ({grouped(cycles)} cycles with all of them)", style="bold")
     rows = table("lifted", "cycles", "gain", "share", "what it means", numbers=("cycles", "gain", "share"))
     for gain in found:
         if gain.gained:
-            rows.add_row(gain.name, str(gain.cycles), str(gain.gained), share(gain.gained, cycles), gain.title)
+            rows.add_row(gain.name, grouped(gain.cycles), grouped(gain.gained), share(gain.gained, cycles), gain.title)
     if rows.row_count:
         yield rows
     for gain in found:
         if gain.reason:
-            yield indented(Text(f"{gain.name} costs {-gain.gained} cycles: {gain.reason}"))
+            yield indented(Text(f"{gain.name} costs {grouped(-gain.gained)} cycles: {gain.reason}"))
     idle = [gain.name for gain in found if not gain.gained]
     if idle:
         yield indented(Text(f"no gain: {', '.join(idle)}"))
