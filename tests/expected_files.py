@@ -69,7 +69,7 @@ def write(name: str, words: Sequence[str], target: str, total: int, digests: Map
     Refuses if the report does not give the derived total.
     """
     lines = printed(words)
-    if not any(line.startswith(f"{total} cycles = ") for line in lines):
+    if not any(line.startswith(f"{total:,} cycles = ") for line in lines):
         raise SystemExit(f"{name}: the derivation gives {total} cycles, the report does not")
     text = [
         f"castsim {' '.join(words)}",

@@ -32,7 +32,7 @@ def test_results_are_shown_in_a_line() -> None:
     result = run(ROOT / "programs/f32_to_f16.pto", inputs={"src": "random:0"})
     shown = repr(result)
     assert len(shown) < 300
-    assert f"{result.cycles} cycles" in shown
+    assert f"{result.cycles:,} cycles" in shown
     assert "dst float16[4, 64]" in shown
     for each in (result.loaded, load_target("a2a3"), load_target("gaudi2")):
         assert len(repr(each)) < 300
