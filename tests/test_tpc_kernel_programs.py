@@ -8,7 +8,7 @@ from oracle_tpc import fused
 from tpc_machine import END, assembled, early, nops, ran, timed
 from tpc_text import dialect, target
 
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import ReadError
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.machines.vliw.lint import lint
@@ -98,9 +98,9 @@ def test_cycles_and_binaries_of_the_same_program(generation: str) -> None:
         assert np.array_equal(one, other)
 
 
-def test_values_that_are_not_modelled_are_refused_where_they_stand() -> None:
+def test_lookups_without_a_table_are_refused_where_they_stand() -> None:
     text = f"nop; nop; nop; nop\nlookup BV32 V1, V2, 0x100; nop; nop; nop\n{END}"
-    with pytest.raises(IllegalError, match="lookup is known, and its values are not modelled") as refusal:
+    with pytest.raises(ReadError, match="no table is declared for function id 256") as refusal:
         ran(text, "gaudi2")
     assert refusal.value.span is not None
     assert refusal.value.span.line == 2
