@@ -89,7 +89,9 @@ class Editor:
 
 
 @asynccontextmanager
-async def editor(*arguments: str, options: dict[str, Any] | None = None, encodings: Any = None) -> AsyncIterator[Editor]:
+async def editor(
+    *arguments: str, options: dict[str, Any] | None = None, encodings: Any = None
+) -> AsyncIterator[Editor]:
     """Start `castsim lsp` with arguments, and end it afterwards."""
     client = LanguageClient("tests", "1")
     found = Editor(client)

@@ -16,6 +16,8 @@ from castsim.isa.pto.program import Operation
 from castsim.isa.pto.types import format_type
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import vector_units_of
+from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.profile import mnemonic
 from castsim.running.micro import MicroProgram
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, walking_of
@@ -141,6 +143,12 @@ def _count(node: object, times: int, counts: dict[str, int]) -> None:
         _count(node.body, times * node.trips, counts)
     elif isinstance(node, Lowered):
         _count(node.body, times, counts)
+    elif isinstance(node, VectorFunction):
+        for nest in node.nests:
+            trips = times * nest.rows * nest.trips
+            for instruction in nest.trip:
+                name = mnemonic(instruction)
+                counts[name] = counts.get(name, 0) + trips
     else:
         name = getattr(node, "mnemonic", None)
         if isinstance(name, str):

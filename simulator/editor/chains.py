@@ -17,7 +17,6 @@ from castsim.isa.pto.types import format_type
 from castsim.planning import CastRequest, PlanKind
 from castsim.planning.lowering_answers import Answer, answer
 from castsim.planning.steps import TileCastForm
-from castsim.targets import Target
 
 _STEPS = 2
 """Casts of a chain: three take minutes to search."""
@@ -40,7 +39,13 @@ def chain_repairs(text: Text, finding: Finding, settings: Settings) -> list[Repa
     if statement.count("tcvt") != 1 or "addr" in text.text:  # others share its lines; tiles are placed by hand
         return []
     rounding = None if node.rounding in (None, pto.RoundMode.NONE) else node.rounding.name.lower()
-    found = _answer(node.src_type.element, node.dst_type.element, target, rounding, str(node.saturation) == "on")
+    found = _answer(
+        node.src_type.element,
+        node.dst_type.element,
+        settings.target or target.name,
+        rounding,
+        str(node.saturation) == "on",
+    )
     if found.plan.kind is not PlanKind.CHAIN or found.settings:
         return []
     edit = _edit(text, node, finding.line, found)
@@ -51,7 +56,7 @@ def chain_repairs(text: Text, finding: Finding, settings: Settings) -> list[Repa
 
 
 @lru_cache(maxsize=64)
-def _answer(src: str, dst: str, target: Target, rounding: str | None, saturate: bool) -> Answer:
+def _answer(src: str, dst: str, target: str, rounding: str | None, saturate: bool) -> Answer:
     request = CastRequest(src, dst, target, rounding=rounding, saturate=saturate, steps=_STEPS)
     return answer(request, explain=False, quick=True, alternatives=False)
 

@@ -20,7 +20,7 @@ _MOST_CYCLES = 10**9
 
 @dataclass(frozen=True, slots=True)
 class LineCycles:
-    """The executions of what stands in a line, counted from 1: cycles from start to end, added up."""
+    """What a line, counted from 1, costs: cycles that its pipe spends on all of its executions, work and waiting."""
 
     line: int
     cycles: int
@@ -46,7 +46,7 @@ def line_cycles(text: Text, settings: Settings) -> tuple[LineCycles, ...]:
     # The slots of a bundle run at the same time, statements that share a line one after the other.
     total = max if text.language == "tpc" else sum
     return tuple(
-        LineCycles(line, total(one.cycles for one in found), max(one.executions for one in found), _about(found))
+        LineCycles(line, total(one.pipe_cycles for one in found), max(one.executions for one in found), _about(found))
         for line, found in sorted(by_line.items())
     )
 
@@ -82,6 +82,7 @@ def _lines(source: Source, settings: Settings, entry: str | None) -> Iterator[So
 def _about(found: list[SourceLine]) -> str:
     return "\n".join(
         f"{one.text}: {one.executions:,} execution{'s' * (one.executions != 1)} on {one.pipe}, cycles "
-        f"{one.first_start:,} to {one.last_end:,}; {one.pipe_cycles:,} of its pipe, work and waiting"
+        f"{one.first_start:,} to {one.last_end:,}; {one.pipe_cycles:,} of its pipe, work and waiting, "
+        f"{one.cycles:,} from start to end of each, added up"
         for one in found
     )
