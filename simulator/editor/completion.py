@@ -16,12 +16,15 @@ TRIGGERS = (".", "%", "!", "#", "<", "=", '"')
 
 _TYPED = re.compile(r'[%!#@]?[\w.$]*$|"\w*$')
 
+_SHAPE = re.compile(r"^(?:\d+x)+")
+"""Extents, which are written in one word with the element behind them."""
+
 
 def completions(text: Text, line: int, column: int, settings: Settings) -> list[Completed]:
     """Return what may stand at a place, line and column from 1, of which the beginning is typed already."""
     before = text.lines[line - 1][: column - 1]
     typed = _TYPED.search(before)
-    start = "" if typed is None else typed[0].lstrip('"')
+    start = "" if typed is None else _SHAPE.sub("", typed[0].lstrip('"'))
     ahead = before[: len(before) - len(start)]
     if text.language == "pto":
         found: Iterable[Suggestion] = tile_suggestions(text, line, ahead, start)
