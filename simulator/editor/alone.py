@@ -150,6 +150,6 @@ def _count(node: object, times: int, counts: dict[str, int]) -> None:
                 name = mnemonic(instruction)
                 counts[name] = counts.get(name, 0) + trips
     else:
-        name = getattr(node, "mnemonic", None)
-        if isinstance(name, str):
-            counts[name] = counts.get(name, 0) + times
+        own = getattr(node, "mnemonic", None)
+        if isinstance(own, str):
+            counts[own] = counts.get(own, 0) + times

@@ -142,7 +142,7 @@ def _vcvt(node: MicroOperation) -> str:
         f"- `{key}`: {listed(legal) if legal else 'must not be given'}"
         for key, legal in (("rnd", pair.roundings), ("sat", pair.saturations), ("part", pair.parts))
     ]
-    letter = node.word("rnd")
+    letter = node.word("rnd") or ""
     rounded = f"\n\n`{letter}` rounds {ROUNDINGS[LETTERS[letter]]}" if letter in LETTERS else ""
     clamps = {"SAT": "clamps what is out of range", "NOSAT": "does not clamp"}.get(node.word("sat") or "", "")
     clamped = f"\n\n`{node.word('sat')}` {clamps}" if clamps else ""

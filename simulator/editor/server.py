@@ -10,13 +10,14 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from castsim import __version__
-from castsim.editor.actions import Repair, repairs
+from castsim.editor.actions import repairs
 from castsim.editor.checker import Checker, Open
 from castsim.editor.completion import TRIGGERS, Completed, completions
 from castsim.editor.diagnostics import diagnostics, range_of
 from castsim.editor.document import Settings, Text, normalised
 from castsim.editor.hover import hover
 from castsim.editor.positions import Places
+from castsim.editor.repair import Repair
 from castsim.isa.errors import CastsimError
 
 CHECKED = "castsim/checked"
@@ -52,7 +53,7 @@ class CastsimServer(LanguageServer):
         document = self.workspace.get_text_document(uri)
         name = to_fs_path(uri) or uri
         language = LANGUAGES.get(Path(name).suffix.lower(), document.language_id)
-        if language not in LANGUAGES.values():
+        if language is None or language not in LANGUAGES.values():
             return None
         return Text(name, language, normalised(document.source), document.version or 0)
 
