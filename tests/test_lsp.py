@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -139,6 +140,18 @@ def test_an_edit_is_answered_at_once_and_then_checked_as_a_whole() -> None:
         assert list((await one.of_version(uri("long.pto"), again)).diagnostics) == []
 
     session(work)
+
+
+def test_a_session_ends_while_a_text_is_checked() -> None:
+    tile = "!pto.tile_buf<vec, 16x64xf32>"
+    add = f"  pto.tadd ins(%a, %a : {tile}, {tile}) outs(%a : {tile})\n"
+
+    async def work(one: Editor) -> float:
+        one.open(uri("long.pto"), f"func.func @k() {{\n  %a = pto.alloc_tile : {tile}\n{add * 40_000}  return\n}}\n")
+        await asyncio.sleep(3)
+        return time.monotonic()
+
+    assert time.monotonic() - session(work) < 10
 
 
 def test_findings_move_with_their_lines() -> None:

@@ -84,7 +84,9 @@ class Checker:
         self.texts.pop(uri, None)
 
     def end(self) -> None:
-        """End the other process."""
+        """End the other process, and check nothing from now on."""
+        if self._task is not None:
+            self._task.cancel()
         self._worker.end()
 
     async def whole(self, uri: str) -> Open | None:
@@ -117,16 +119,22 @@ class Checker:
     async def _check(self, uri: str, known: Open) -> None:
         text = known.text
         found = await self._done(Job(text, self.settings), known)
-        if found is None or known.text is not text:
+        if known.text is not text:
             return  # the edit that has come meanwhile is in the queue
+        if found is None:
+            known.checked.set()
+            if self.texts.get(uri) is known:
+                self._failed(f"castsim could not check {text.name}: the process that did so has died")
+            return
         if found.failure:
             self._failed(f"castsim could not check {text.name}: {found.failure}")
         else:
             known.findings = found.findings
-            self._publish(known)
+            if self.texts.get(uri) is known:
+                self._publish(known)
         timed = await self._done(Job(text, self.settings, cycles=True), known)
-        if timed is not None and known.text is text:
-            known.cycles = timed.cycles
+        if known.text is text:
+            known.cycles = () if timed is None else timed.cycles
             known.checked.set()
             self._timed()
 
@@ -135,7 +143,11 @@ class Checker:
         started = time.monotonic()
         waiting = asyncio.get_running_loop().run_in_executor(None, self._worker.do, job)
         while not waiting.done():
-            await asyncio.wait({waiting}, timeout=_LOOK)
+            try:
+                await asyncio.wait({waiting}, timeout=_LOOK)
+            except asyncio.CancelledError:  # the session is over
+                self._worker.end()
+                raise
             stale = known.text is not job.text or known not in self.texts.values()
             if not waiting.done() and stale and time.monotonic() - started > PATIENCE:
                 self._worker.end()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from castsim import __version__
+from castsim.checking import Finding
 from castsim.editor.actions import repairs
 from castsim.editor.checker import Checker, Open
 from castsim.editor.completion import TRIGGERS, Completed, completions
@@ -103,6 +106,10 @@ def _follow_texts(server: CastsimServer) -> None:
                 args={**settings.args, **(args if isinstance(args, dict) else {})},
             )
 
+    @server.feature(lsp.SHUTDOWN)
+    def leaving(ls: CastsimServer, _: object) -> None:
+        ls.checker.end()
+
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(ls: CastsimServer, params: lsp.DidOpenTextDocumentParams) -> None:
         uri = params.text_document.uri
@@ -173,25 +180,29 @@ def _answer_lines(server: CastsimServer) -> None:
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix])
     )
-    def repaired(ls: CastsimServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    async def repaired(ls: CastsimServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
         known = ls.checker.texts.get(uri)
         if known is None:
             return []
-        places = ls.places(known)
+        text, findings, places = known.text, known.findings, ls.places(known)
         asked = range(params.range.start.line, params.range.end.line + 1)
         found = []
-        for finding in known.findings:
-            if finding.line is None or finding.line - 1 not in asked:
-                continue
-            try:
-                offered = repairs(known.text, finding, known.findings, ls.checker.settings)
-            except CastsimError:
-                continue
-            place = range_of(finding, places)
-            given = [one for one in params.context.diagnostics if one.range == place]
-            found += [_action(uri, one, given, places) for one in offered]
+        for finding in findings:
+            if finding.line is not None and finding.line - 1 in asked:
+                place = range_of(finding, places)
+                given = [one for one in params.context.diagnostics if one.range == place]
+                # A search for a chain takes seconds, in which other questions are to be answered.
+                offered = await asyncio.to_thread(_repairs, text, finding, findings, ls.checker.settings)
+                found += [_action(uri, one, given, places) for one in offered]
         return found
+
+
+def _repairs(text: Text, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
+    try:
+        return repairs(text, finding, findings, settings)
+    except CastsimError:
+        return []
 
 
 def _item(found: Completed, line: int, column: int, places: Places) -> lsp.CompletionItem:

@@ -81,6 +81,8 @@ class Worker:
             connection.send(job)
             found: Done = connection.recv()
         except (EOFError, OSError):
+            if self._connection is connection:  # nobody has ended it: it has died
+                self.end()
             return None
         return found
 
