@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
+
+Got = TypeVar("Got")
 
 LONGEST = 120.0
 """Seconds after which an answer is given up."""
@@ -131,3 +134,17 @@ def applied(text: str, edits: list[lsp.TextEdit]) -> str:
         line = lines[start.line]
         lines[start.line] = line[: start.character] + edit.new_text + line[end.character :]
     return "\n".join(lines)
+
+
+def session(work: Callable[[Editor], Awaitable[Got]], *arguments: str, **more: object) -> Got:
+    """Return what a session with one editor gives."""
+
+    async def whole() -> Got:
+        async with editor(*arguments, **more) as found:  # type: ignore[arg-type]
+            return await work(found)
+
+    return asyncio.run(whole())
+
+
+def uri(name: str) -> str:
+    return (Path("/kernels") / name).as_uri()
