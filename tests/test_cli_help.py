@@ -84,6 +84,8 @@ def test_scratch_of_two_formats_refuses_what_means_nothing_for_them(words: str, 
 
 LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lowering", "conform --spec tosa --markdown")
 """Examples that take minutes or more, or go on with one that does."""
+SERVING = ("lsp",)
+"""What runs until a client ends it: tests/test_lsp.py does so."""
 SECONDS = ("scratch f32 i16 --rows 0:300:50",)
 """Examples that take many seconds."""
 REFUTED = ("lower f16 i8 --spec tosa --target greco --via",)
@@ -99,7 +101,7 @@ def examples() -> list[str]:
         line.strip() for module in modules for line in (module.__doc__ or "").partition("examples:")[2].split("\n")
     ]
     found = [line.removeprefix("castsim ") for line in lines if line.startswith("castsim ")]
-    left_out = LONG if "CASTSIM_THOROUGH" in os.environ else (*LONG, *SECONDS)
+    left_out = (*LONG, *SERVING) if "CASTSIM_THOROUGH" in os.environ else (*LONG, *SERVING, *SECONDS)
     return [line for line in found if not line.startswith(left_out)]
 
 

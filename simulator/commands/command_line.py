@@ -29,6 +29,7 @@ COMMANDS = (
     "graph",
     "accuracy",
     "check",
+    "lsp",
     "lint",
     "latency",
     "asm",

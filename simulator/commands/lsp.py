@@ -1,0 +1,25 @@
+"""Speaks the Language Server Protocol on standard input and output, as editors start it, for .pto and .tpc files:
+findings of `castsim check` as the text changes, hover, completion, cycles beside the lines, repairs. It needs the
+extra `lsp`: pip install 'castsim[lsp]'. docs/editors/ has the set-up of VS Code, Neovim and Emacs.
+
+--target and --arg hold for every file; an editor may give the same as initializationOptions: {"target": "a5", "args":
+{"rows": 128}}.
+
+examples:
+  castsim lsp
+  castsim lsp --target a5
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+SUMMARY = "serve editors over the Language Server Protocol"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `lsp`."""
+    add = parser.add_argument
+    add("--target", metavar="T", help="name or path of a target description; default: the one each program names")
+    add("--arg", dest="args", action="append", default=[], metavar="NAME=VALUE", help="value of a scalar argument")
+    add("--stdio", action="store_true", help="standard input and output, which it always is; editors say so")

@@ -1,0 +1,146 @@
+"""Suggestions in `.pto` texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from castsim.editor.document import Text
+from castsim.editor.suggestion import Sort, Suggestion
+from castsim.editor.words import OTHERS, ROUNDINGS, SHAPES
+from castsim.isa.modes import Rounding
+from castsim.isa.pto.attributes import EVENTS, LAYOUTS, PIPES, ROUND_MODES, SATURATIONS
+from castsim.isa.pto.control import HANDLERS
+from castsim.isa.pto.micro.distributions import OF_OPERATION
+from castsim.isa.pto.micro.form import forms_of
+from castsim.isa.pto.micro.forms import ROWS
+from castsim.isa.pto.micro.words import LEGAL
+from castsim.isa.pto.tile_types import BLOCK_LAYOUTS, LOCATIONS, PADS
+from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
+from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, text_name
+
+TYPES = {
+    "!pto.tile_buf": "<vec, ROWSxCOLSxELEMENT>",
+    "!pto.ptr": "<ELEMENT>",
+    "!pto.tensor_view": "<ROWSxCOLSxELEMENT>",
+    "!pto.partition_tensor_view": "<ROWSxCOLSxELEMENT>",
+    "!pto.multi_tile_buf": "<vec, ROWSxCOLSxELEMENT, count=N>",
+    "!pto.vreg": "<LANESxELEMENT>",
+    "!pto.mask": "<bBITS>",
+    "!pto.align": "",
+}
+"""Types by name, with what follows it."""
+
+_DEFINED = re.compile(r"^[ \t]*((?:%[\w.$-]+(?::\d+)?\s*,?\s*)+)=(.*)$")
+_NAME = re.compile(r"%[\w.$-]+")
+_ARGUMENT = re.compile(r"(%[\w.$-]+)\s*:\s*([^,){]+(?:<[^>]*>)?)")
+_WRITTEN_TYPE = re.compile(r"![\w.]+<[^<>\n]*>")
+_OPERATION = re.compile(r"\bpto\.(\w+)")
+_MODE_KEYS = {
+    "round_mode ": (tuple(ROUND_MODES), "rounding mode"),
+    "saturation_mode ": (tuple(SATURATIONS), "saturation"),
+    "cmp ": (COMPARISONS, "comparison"),
+    "mask_pattern ": (PATTERNS, "pattern"),
+    "layout<": (LAYOUTS, "layout"),
+}
+_TILE_KEYS = {"blayout=": BLOCK_LAYOUTS, "pad=": PADS}
+
+
+def tile_suggestions(text: Text, line: int, ahead: str, start: str) -> Iterator[Suggestion]:
+    """Yield what may follow `ahead`; of it `start` is typed."""
+    if start.startswith("%"):
+        yield from _values(text, line)
+    elif start.startswith("!"):
+        yield from _types(text)
+    elif ahead.endswith(tuple(_MODE_KEYS)):
+        words, what = next(found for key, found in _MODE_KEYS.items() if ahead.endswith(key))
+        yield from (Suggestion(word, "mode", what, _mode(word)) for word in words)
+    elif re.search(r"(?:set_flag|wait_flag|barrier)\b[^\]]*$", ahead) is not None:
+        yield from _words(PIPES, "mode", "pipe")
+        yield from _words(EVENTS, "mode", "event")
+    elif ahead.endswith('"'):
+        yield from _quoted(ahead)
+    elif (inside := re.search(r"!pto\.(\w+)<[^<>]*$", ahead)) is not None:
+        yield from _parameters(inside[1], ahead)
+    elif ahead.rstrip().endswith((":", "->")) and ahead.count("(") == ahead.count(")"):
+        yield from _types(text)
+        yield from _words(SCALARS, "type", "scalar")
+    elif re.search(r"\btcvt\b.*[{,]\s*$", ahead) is not None and "{" in ahead:
+        yield Suggestion("rmode = #pto<round_mode RINT>", "mode", "rounding of the cast")
+        yield Suggestion("sat_mode = #pto<saturation_mode ON>", "mode", "saturation of the cast")
+    else:
+        yield from _operations()
+
+
+def _mode(word: str) -> str:
+    return ROUNDINGS[Rounding(word.lower())] if word.lower() in tuple(Rounding) else ""
+
+
+def _words(words: object, kind: Sort, detail: str) -> Iterator[Suggestion]:
+    if isinstance(words, tuple | list | dict):
+        yield from (Suggestion(str(word), kind, detail) for word in words)
+
+
+def _operations() -> Iterator[Suggestion]:
+    for row in VECTOR_OPERATIONS.values():
+        yield Suggestion(f"pto.{text_name(row.mnemonic)}", "operation", SHAPES[row.kind], row.spellings[0])
+    for name, about in OTHERS.items():
+        yield Suggestion(name, "operation", about)
+    for name in ROWS:
+        yield Suggestion(f"pto.{name}", "operation", "vector instruction", f"`{forms_of(name)[0].spelling(name)}`")
+    for name in HANDLERS:
+        if not name.startswith('"'):
+            yield Suggestion(name, "operation")
+
+
+def _values(text: Text, line: int) -> Iterator[Suggestion]:
+    """Yield the values that are defined before a line, the nearest first, up to the head of the function."""
+    for written in reversed(text.lines[: line - 1]):
+        found = _DEFINED.match(written)
+        if found is not None:
+            kind = found[2].rpartition(":")[2].rpartition("->")[2].strip()
+            yield from (Suggestion(name, "value", kind[:60]) for name in _NAME.findall(found[1]))
+        elif "scf.for" in written:
+            yield from (Suggestion(name, "value", "variable of a loop") for name in _NAME.findall(written)[:1])
+        if "func.func" in written:
+            yield from (Suggestion(name, "value", kind.strip()) for name, kind in _ARGUMENT.findall(written))
+            return
+
+
+def _types(text: Text) -> Iterator[Suggestion]:
+    """Yield the types that the text has, then all there are."""
+    yield from (
+        Suggestion(written, "type", "in this text") for written in dict.fromkeys(_WRITTEN_TYPE.findall(text.text))
+    )
+    yield from (Suggestion(name, "type", f"{name}{behind}") for name, behind in TYPES.items())
+
+
+def _parameters(name: str, ahead: str) -> Iterator[Suggestion]:
+    for key, words in _TILE_KEYS.items():
+        if ahead.endswith(key):
+            yield from _words(words, "mode", key)
+            return
+    if name == "mask":
+        yield from _words(("b8", "b16", "b32"), "type", "bits of a lane")
+        return
+    if name in ("tile_buf", "multi_tile_buf") and "," in ahead.rpartition("<")[2] and "x" in ahead.rpartition(",")[2]:
+        yield from _words(ELEMENTS, "type", "element")
+    if name in ("tile_buf", "multi_tile_buf"):
+        yield from _words(LOCATIONS, "word", "buffer")
+        yield from _words(("valid=", "blayout=", "slayout=", "pad="), "word", "of the tile")
+    shape = re.search(r"(?:\d+|\?)x$", ahead) is not None
+    if shape or name in ("ptr", "vreg"):
+        yield from _words({**ELEMENTS, **EXTENSIONS}, "type", "element")
+
+
+def _quoted(ahead: str) -> Iterator[Suggestion]:
+    """Yield the words of the vector instruction that a line has."""
+    found = _OPERATION.search(ahead)
+    if found is None or found[1] not in ROWS:
+        return
+    key = re.search(r'(\w+)\s*=\s*"$', ahead)
+    kinds = {word for form in forms_of(found[1]) for word in (*form.words, *form.keys)}
+    for kind in sorted(kinds):
+        if key is None or key[1] in (kind, "cmp_mode" if kind == "cmp" else kind):
+            legal = tuple(OF_OPERATION.get(found[1], {})) if kind == "dist" else LEGAL.get(kind, ())
+            yield from _words(legal, "mode", kind)
