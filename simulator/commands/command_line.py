@@ -46,6 +46,9 @@ LONGEST = 4096
 LONGEST_NAME = 40
 """Characters of a mistyped name that are compared with what is known."""
 
+_NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None)
+"""The global options, none of them given."""
+
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
@@ -127,19 +130,43 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
         raise _refusal(
             f"unknown command '{head.command}' (see `castsim --help`)", legal=_near(head.command, COMMANDS) or COMMANDS
         )
-    command = _declaration(head.command)
+    parser = parser_of(head.command, head)
+    # A leading blank keeps argparse from taking a negative number for an option.
+    rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
+    options = _without_blanks(parser.parse_intermixed_args(rest))
+    if "" in rest or any(text.endswith("=") for text in rest):
+        from castsim.commands.wrong_values import reject_empty  # noqa: PLC0415 - only a failing command line needs it
+
+        reject_empty(parser, options)
+    return head.command, options
+
+
+def _without_blanks(options: Namespace) -> Namespace:
+    """Take the blanks before negative numbers away again."""
+
+    def stripped(value: object) -> object:
+        if isinstance(value, list):
+            return [stripped(each) for each in value]
+        if isinstance(value, str) and value.startswith(" -") and _NEGATIVE_NUMBER.match(value, 1):
+            return value[1:]
+        return value
+
+    return Namespace(**{name: stripped(value) for name, value in vars(options).items()})
+
+
+def parser_of(name: str, defaults: Namespace = _NOTHING_GLOBAL) -> Parser:
+    """Return the parser of a command; `defaults` are what stood before its name."""
+    command = _declaration(name)
     parser = Parser(
-        prog=f"castsim {head.command}",
+        prog=f"castsim {name}",
         description=command.SUMMARY,
         epilog=command.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     command.declare(parser)
-    _declare_global(parser, head)
-    # A leading blank keeps argparse from taking a negative number for an option.
-    rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
-    return head.command, parser.parse_intermixed_args(rest)
+    _declare_global(parser, defaults)
+    return parser
 
 
 def execute(name: str, options: Namespace) -> Outcome:
@@ -201,7 +228,7 @@ def _main_parser() -> _MainParser:
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and leave")
-    _declare_global(parser, Namespace(json=None, quiet=False, max_file_bytes=None))
+    _declare_global(parser, _NOTHING_GLOBAL)
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
