@@ -20,6 +20,7 @@ PICTURE = """
  8  graphs           -> planning running tpc_compiler machines execution specifications numerics targets isa
                         timing
  7  estimating       -> tpc_compiler engines machines execution numerics targets isa timing
+ 7  testing          -> execution numerics targets isa
  7  planning         -> running tpc_compiler machines execution specifications numerics targets isa timing
  7  what_if          -> running execution targets isa timing
  6  running          -> engines machines synchronisation execution targets isa timing
