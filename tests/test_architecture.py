@@ -111,6 +111,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("en_dtypes", ()),
         ("hypothesis", ()),
         ("pytest", ("castsim.testing.plugin",)),
+        ("shtab", ("castsim.commands.execution.completion",)),
     ],
 )
 def test_libraries_stay_where_they_belong(library: str, homes: tuple[str, ...]) -> None:

@@ -43,6 +43,8 @@ USUAL = {
     "builtin": ["f32_to_u8_lin_order", "--target", "greco"],
     "compiled": ["f32", "u16", "1", "--target", "gaudi"],
     "unswizzle": [str(PROGRAMS / "tpc_bf16_scale_linear_gaudi.tpc")],
+    "completion": ["bash"],
+    "manual": [],
 }
 """Words with which a command succeeds, or gets far enough to read any option."""
 

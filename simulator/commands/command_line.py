@@ -37,6 +37,8 @@ COMMANDS = (
     "builtin",
     "compiled",
     "unswizzle",
+    "completion",
+    "manual",
 )
 """Commands in the order of the help; each is a module of this package, and one of `execution/`."""
 
@@ -46,7 +48,7 @@ LONGEST = 4096
 LONGEST_NAME = 40
 """Characters of a mistyped name that are compared with what is known."""
 
-_NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None)
+NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None)
 """The global options, none of them given."""
 
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
@@ -98,7 +100,7 @@ class _MainParser(Parser):
     def format_help(self) -> str:
         """Return the help."""
         width = max(map(len, COMMANDS))
-        listed = "\n".join(f"  {name:{width}}  {_declaration(name).SUMMARY}" for name in COMMANDS)
+        listed = "\n".join(f"  {name:{width}}  {declaration(name).SUMMARY}" for name in COMMANDS)
         self.epilog = f"commands:\n{listed}\n\n`castsim COMMAND --help` tells more."
         return super().format_help()
 
@@ -154,9 +156,9 @@ def _without_blanks(options: Namespace) -> Namespace:
     return Namespace(**{name: stripped(value) for name, value in vars(options).items()})
 
 
-def parser_of(name: str, defaults: Namespace = _NOTHING_GLOBAL) -> Parser:
+def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
     """Return the parser of a command; `defaults` are what stood before its name."""
-    command = _declaration(name)
+    command = declaration(name)
     parser = Parser(
         prog=f"castsim {name}",
         description=command.SUMMARY,
@@ -165,7 +167,7 @@ def parser_of(name: str, defaults: Namespace = _NOTHING_GLOBAL) -> Parser:
         allow_abbrev=False,
     )
     command.declare(parser)
-    _declare_global(parser, defaults)
+    declare_global(parser, defaults)
     return parser
 
 
@@ -228,13 +230,14 @@ def _main_parser() -> _MainParser:
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and leave")
-    _declare_global(parser, _NOTHING_GLOBAL)
+    declare_global(parser, NOTHING_GLOBAL)
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
 
-def _declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None:
+def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None:
+    """Add the options that stand before or after the name of a command."""
     parser.add_argument(
         "--json", metavar="FILE|-", default=defaults.json, help="write the result, or the errors, as JSON; - is stdout"
     )
@@ -247,7 +250,8 @@ def _declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> Non
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
 
 
-def _declaration(name: str) -> Command:
+def declaration(name: str) -> Command:
+    """Return the module that declares a command."""
     return import_module(f"castsim.commands.{name}")
 
 
