@@ -12,7 +12,7 @@ from test_architecture import SOURCES, imports, module_of
 PICTURE = """
 12  __main__         -> commands isa
 11  commands         -> reports checking evidence graphs planning what_if running tpc_compiler casting engines machines
-                        execution specifications numerics targets files isa
+                        synchronisation execution specifications numerics targets files isa
 10  reports          -> checking evidence graphs planning running tpc_compiler machines synchronisation execution
                         specifications numerics targets isa timing
  9  checking         -> graphs running tpc_compiler machines synchronisation execution targets isa

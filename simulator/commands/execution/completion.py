@@ -7,7 +7,7 @@ from argparse import Action, Namespace
 import shtab
 
 from castsim.commands.completion import SHELLS
-from castsim.commands.option_words import words_of
+from castsim.commands.execution.option_words import words_of
 from castsim.commands.outcome import Outcome
 from castsim.commands.whole_line import whole_parser
 from castsim.isa.errors import ReadError
