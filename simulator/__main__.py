@@ -81,11 +81,22 @@ def _run(arguments: list[str]) -> int:
 
 def _executed(name: str, options: Namespace) -> Outcome:
     if options.max_file_bytes is None:
-        return command_line.execute(name, options)
+        return _at_its_options(name, options)
     from castsim.isa.reading import file_limit, limit_of  # noqa: PLC0415 - only who sets a limit pays for it
 
     with file_limit(limit_of(options.max_file_bytes)):
+        return _at_its_options(name, options)
+
+
+def _at_its_options(name: str, options: Namespace) -> Outcome:
+    """Do what a command is for; an error that quotes what was typed names the option."""
+    try:
         return command_line.execute(name, options)
+    except Exception as error:
+        from castsim.commands.wrong_values import name_option  # noqa: PLC0415 - only a failing run pays for it
+
+        name_option(error, command_line.parser_of(name), options)
+        raise
 
 
 if __name__ == "__main__":

@@ -110,7 +110,8 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("gfloat", ()),
         ("en_dtypes", ()),
         ("hypothesis", ()),
-        ("pytest", ()),
+        ("pytest", ("castsim.testing.plugin",)),
+        ("shtab", ("castsim.commands.execution.completion",)),
     ],
 )
 def test_libraries_stay_where_they_belong(library: str, homes: tuple[str, ...]) -> None:

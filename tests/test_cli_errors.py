@@ -170,7 +170,11 @@ def test_programs(text: str, code: int, place: str, message: str, tmp_path: Path
         ("--in x=zeros --arg n=1", 2, "@narrow has no scalar argument 'n'"),
         ("--in x=zeros --entry wide", 2, "no function @wide\n  legal: @narrow"),
         ("--in x=zeros --target a4", 2, "unknown target 'a4'"),
-        ("--in x=zeros --option vector_tail=1", 2, "a2a3 has no option 'vector_tail'\n  legal: float_saturation"),
+        (
+            "--in x=zeros --option vector_tail=1",
+            2,
+            "a2a3 has no option 'vector_tail'; did you mean 'vector_head'?\n  legal: float_saturation",
+        ),
         ("--in x=zeros --option vector_head=never", 2, "vector_head cannot be 'never'\n  legal: idle, always"),
         ("--in x=zeros --max-cycles 100", 1, "cycle limit of 100 reached"),
         ("--in x=zeros --max-cycles 100 --engine event", 1, "cycle limit of 100 reached"),
@@ -227,7 +231,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").touch()
     out = str(tmp_path / "file" / "results")
     code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", out)
-    assert (code, err) == (2, f"error: --out {out}: Not a directory\n")
+    assert (code, err) == (2, f"error: --out {out}: Not a directory\n  help: --out DIR\n")
 
 
 def test_an_output_that_cannot_be_replaced(tmp_path: Path, capsys: Capture) -> None:

@@ -111,7 +111,7 @@ def test_a_json_file_that_cannot_be_written_costs_the_exit_code_but_not_the_text
     file = tmp_path / "nowhere" / "report.json"
     assert main(["targets", "--json", str(file)]) == 2
     out, err = capsys.readouterr()
-    assert err == f"error: cannot write '{file}': No such file or directory\n"
+    assert err == (f"error: cannot write --json '{file}': No such file or directory\n  help: --json FILE, --json -\n")
     assert "a2a3" in out
 
 

@@ -38,6 +38,8 @@ COMMANDS = (
     "builtin",
     "compiled",
     "unswizzle",
+    "completion",
+    "manual",
 )
 """Commands in the order of the help; each is a module of this package, and one of `execution/`."""
 
@@ -46,6 +48,9 @@ LONGEST = 4096
 
 LONGEST_NAME = 40
 """Characters of a mistyped name that are compared with what is known."""
+
+NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None)
+"""The global options, none of them given."""
 
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
@@ -96,7 +101,7 @@ class _MainParser(Parser):
     def format_help(self) -> str:
         """Return the help."""
         width = max(map(len, COMMANDS))
-        listed = "\n".join(f"  {name:{width}}  {_declaration(name).SUMMARY}" for name in COMMANDS)
+        listed = "\n".join(f"  {name:{width}}  {declaration(name).SUMMARY}" for name in COMMANDS)
         self.epilog = f"commands:\n{listed}\n\n`castsim COMMAND --help` tells more."
         return super().format_help()
 
@@ -128,19 +133,43 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
         raise _refusal(
             f"unknown command '{head.command}' (see `castsim --help`)", legal=_near(head.command, COMMANDS) or COMMANDS
         )
-    command = _declaration(head.command)
+    parser = parser_of(head.command, head)
+    # A leading blank keeps argparse from taking a negative number for an option.
+    rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
+    options = _without_blanks(parser.parse_intermixed_args(rest))
+    if "" in rest or any(text.endswith("=") for text in rest):
+        from castsim.commands.wrong_values import reject_empty  # noqa: PLC0415 - only a failing command line needs it
+
+        reject_empty(parser, options)
+    return head.command, options
+
+
+def _without_blanks(options: Namespace) -> Namespace:
+    """Take the blanks before negative numbers away again."""
+
+    def stripped(value: object) -> object:
+        if isinstance(value, list):
+            return [stripped(each) for each in value]
+        if isinstance(value, str) and value.startswith(" -") and _NEGATIVE_NUMBER.match(value, 1):
+            return value[1:]
+        return value
+
+    return Namespace(**{name: stripped(value) for name, value in vars(options).items()})
+
+
+def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
+    """Return the parser of a command; `defaults` are what stood before its name."""
+    command = declaration(name)
     parser = Parser(
-        prog=f"castsim {head.command}",
+        prog=f"castsim {name}",
         description=command.SUMMARY,
         epilog=command.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     command.declare(parser)
-    _declare_global(parser, head)
-    # A leading blank keeps argparse from taking a negative number for an option.
-    rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
-    return head.command, parser.parse_intermixed_args(rest)
+    declare_global(parser, defaults)
+    return parser
 
 
 def execute(name: str, options: Namespace) -> Outcome:
@@ -202,13 +231,14 @@ def _main_parser() -> _MainParser:
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and leave")
-    _declare_global(parser, Namespace(json=None, quiet=False, max_file_bytes=None))
+    declare_global(parser, NOTHING_GLOBAL)
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
 
-def _declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None:
+def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None:
+    """Add the options that stand before or after the name of a command."""
     parser.add_argument(
         "--json", metavar="FILE|-", default=defaults.json, help="write the result, or the errors, as JSON; - is stdout"
     )
@@ -221,7 +251,8 @@ def _declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> Non
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
 
 
-def _declaration(name: str) -> Command:
+def declaration(name: str) -> Command:
+    """Return the module that declares a command."""
     return import_module(f"castsim.commands.{name}")
 
 

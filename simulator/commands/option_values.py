@@ -36,7 +36,7 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         name = name.strip().removeprefix("%")
         if not equals or not name or not value:
-            raise ReadError(f"{option} {text}: not of the form NAME=VALUE")
+            raise ReadError(f"{option} {text}: not of the form NAME=VALUE", legal=(f"{option} NAME=VALUE",))
         if name in found:
             raise ReadError(f"{option} {name}=... is given twice")
         found[name] = value
@@ -95,7 +95,7 @@ def positive(option: str, text: str) -> int:
         ReadError: it is none.
     """
     if not (text.isascii() and text.isdecimal()) or len(text) > _LIMIT_DIGITS or int(text) == 0:
-        raise ReadError(f"{option} {text.strip()[:40]}: not a positive integer")
+        raise ReadError(f"{option} {text.strip()[:40]}: not a positive integer", legal=("1 or more",))
     return int(text)
 
 
@@ -107,7 +107,7 @@ def integer_from(option: str, text: str, *, least: int = 1) -> int:
     """
     text = text.strip()
     if not text.isdecimal() or int(text) < least:
-        raise ReadError(f"{option} {text}: not an integer of at least {least}")
+        raise ReadError(f"{option} {text}: not an integer of at least {least}", legal=(f"{least} or more",))
     return int(text)
 
 
@@ -155,21 +155,19 @@ def machine_number(text: str) -> int:
     return number
 
 
-def output_folder(name: str | None) -> Path | None:
+def output_folder(name: str | None, option: str = "--out") -> Path | None:
     """Make the folder for outputs now, so that a long run does not end with nowhere to write.
 
     Raises:
-        ReadError: the name is empty, or no folder can be made there.
+        ReadError: no folder can be made there.
     """
     if name is None:
         return None
-    if not name:
-        raise ReadError("--out names no folder", legal=("--out .", "--out DIR"))
     folder = Path(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ReadError(f"--out {name}: {error.strerror or error}") from None
+        raise ReadError(f"{option} {name}: {error.strerror or error}", legal=(f"{option} DIR",)) from None
     return folder
 
 

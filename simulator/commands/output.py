@@ -57,7 +57,7 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
         with whole_file(Path(destination)) as file:
             file.write(text.encode())
     except (OSError, ValueError) as error:  # the latter: a name that no file can have
-        return _refuse(f"{destination!r}", error)
+        return _refuse(f"--json {destination!r}", error, help_="--json FILE, --json -")
     return True
 
 
@@ -95,6 +95,8 @@ def tell(message: str) -> None:
     print(escaped(message), file=sys.stderr)
 
 
-def _refuse(where: str, error: OSError | ValueError) -> bool:
+def _refuse(where: str, error: OSError | ValueError, help_: str = "") -> bool:
     tell(f"error: cannot write {where}: {getattr(error, 'strerror', None) or error}")
+    if help_:
+        tell(f"  help: {help_}")
     return False

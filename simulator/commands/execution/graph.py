@@ -58,7 +58,7 @@ def execute(options: Namespace) -> Outcome:
     graph = read_graph(Path(options.program), options.tosa_version)
     sizes = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     inputs = make_tensors(graph, assignments("--in", options.inputs), sizes, most)
-    folder, programs = output_folder(options.out), output_folder(options.emit)
+    folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
     with stage_progress(quiet=options.quiet) as progress:
         found = run_graph(graph, target, inputs, progress, options.engine, held, limits_of(options), most)
     files = _write_outputs(found, folder)

@@ -61,8 +61,6 @@ def check_views(options: Namespace) -> None:
 
 
 def _check_file(option: str, text: str) -> None:
-    if not text:
-        raise ReadError(f"{option} '': an empty text names no file", legal=(f"{option} FILE",))
     if text == "-":
         raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
     path = Path(os.path.realpath(text))

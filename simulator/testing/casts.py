@@ -1,0 +1,147 @@
+"""Casts under test: converted as a chip or the abstract cast does, then compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import castsim
+from castsim.isa.codes import Codes
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.numerics import (
+    FormatLike,
+    array_from_codes,
+    code_dtype,
+    codes_from_array,
+    encode_value,
+    format_name,
+)
+from castsim.targets import Target
+from castsim.testing.comparison import Coded, assert_same, coded
+
+Oracle = Callable[[Codes], ArrayLike]
+"""A function of the source array, in its native dtype or as codes, that returns the results likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCast:
+    """The results of a cast: `source` and `result` are codes with their formats."""
+
+    source: Coded
+    result: Coded
+    label: str
+    """The cast in messages, as in `f32 -> f16 on a2a3`."""
+
+    @property
+    def values(self) -> Codes:
+        """The results in the native dtype of their format, or as codes where there is none."""
+        return array_from_codes(self.result.codes, self.result.format)
+
+    def assert_values(self, expected: Sequence[float | str]) -> None:
+        """Assert that the results are these numbers; texts such as `1/3`, `nan` and `-inf` are numbers too.
+
+        Any NaN stands for every NaN; zeros have a sign.
+
+        Raises:
+            AssertionError: one differs, or is not a number of the format.
+        """
+        __tracebackhide__ = True
+        fmt = self.result.format
+        encoded = [encode_value(value, fmt) for value in expected]
+        wrong = [str(value) for value, one in zip(expected, encoded, strict=True) if one.inexact]
+        if wrong:
+            raise AssertionError(f"{self.label}: expected {', '.join(wrong)}, which {fmt.name} does not hold exactly")
+        codes = np.array([one.code for one in encoded], code_dtype(fmt))
+        self._compare(Coded(codes.reshape(self._shape(codes)), fmt), any_nan=True)
+
+    def assert_bits(self, expected: ArrayLike) -> None:
+        """Assert that the results are these codes, unsigned integers.
+
+        Raises:
+            AssertionError: one differs.
+        """
+        __tracebackhide__ = True
+        codes = np.asarray(expected).astype(code_dtype(self.result.format))
+        self._compare(Coded(codes.reshape(self._shape(codes)), self.result.format))
+
+    def assert_equal(self, oracle: Oracle, *, any_nan: bool = False) -> None:
+        """Assert that the results are those of a function of the source array, bit by bit.
+
+        Args:
+            oracle: takes the source array; returns an array of the native dtype of the result's format, or of codes.
+            any_nan: whether every NaN is as good as every other.
+
+        Raises:
+            AssertionError: one differs, or the oracle's array has another shape or dtype.
+        """
+        __tracebackhide__ = True
+        made = np.asarray(oracle(array_from_codes(self.source.codes, self.source.format)))
+        self._compare(coded(made, self.result.format, f"{self.label}: the oracle's result"), any_nan=any_nan)
+
+    def _shape(self, codes: Codes) -> tuple[int, ...]:
+        """Return the shape of the results for a list of as many elements, else the list's own."""
+        return self.result.codes.shape if codes.size == self.result.codes.size else codes.shape
+
+    def _compare(self, expected: Coded, *, any_nan: bool = False) -> None:
+        __tracebackhide__ = True
+        assert_same(f"{self.label}: the result", self.result, expected, {"source": self.source}, any_nan=any_nan)
+
+
+class CastChecker:
+    """Called with what `castsim.cast` takes, returns a `CheckedCast`.
+
+    castsim_cast([1.5, 70000.0], "f32", "f16", target="a2a3").assert_values([1.5, 65504.0])
+    """
+
+    def __call__(
+        self,
+        values: ArrayLike,
+        src: FormatLike,
+        dst: FormatLike | None = None,
+        *,
+        target: str | Path | Target | None = None,
+        rounding: str | None = None,
+        overflow: str | None = None,
+        saturation: str | None = None,
+        scratch: bool = False,
+    ) -> CheckedCast:
+        """Convert values.
+
+        Args:
+            values: an array of any shape, or numbers; numbers that the source format lacks are rounded to it.
+            src, dst: formats; only one, of an array with a dtype, is that of the results.
+            target, rounding, overflow, saturation, scratch: as for `castsim.cast`.
+
+        Raises:
+            CastsimError: as `castsim.cast`.
+        """
+        if dst is None:
+            src, dst = np.asarray(values).dtype, src
+        source, result = format_named(format_name(src)), format_named(format_name(dst))
+        array = values if isinstance(values, np.ndarray) else _array(values, source)
+        made = castsim.cast(
+            array, src, dst, target=target, rounding=rounding, overflow=overflow, saturation=saturation, scratch=scratch
+        )
+        where = "" if target is None else f" on {getattr(target, 'name', target)}"
+        label = f"{source.name} -> {result.name}{where}"
+        return CheckedCast(
+            Coded(codes_from_array(array, source), source), Coded(codes_from_array(made, result), result), label
+        )
+
+
+def _array(values: ArrayLike, fmt: Format) -> Codes:
+    """Return numbers in the native dtype of a format, or as its codes where it has none.
+
+    Raises:
+        ReadError: a number that an integer format does not hold.
+    """
+    numbers = np.asarray(values)
+    encoded = [encode_value(number, fmt) for number in numbers.reshape(-1).tolist()]
+    if isinstance(fmt, IntFormat) and any(one.inexact for one in encoded):
+        raise ReadError(f"{fmt.name} does not hold all of {str(numbers.tolist())[:60]}")
+    return array_from_codes(np.array([one.code for one in encoded], code_dtype(fmt)).reshape(numbers.shape), fmt)

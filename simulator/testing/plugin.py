@@ -1,0 +1,34 @@
+"""The pytest plugin: fixtures `castsim_cast` and `castsim_kernel`.
+
+pytest loads this module in every run of an environment that has castsim, so it imports nothing but pytest: what a
+fixture needs is imported when a test asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from castsim.testing.casts import CastChecker
+    from castsim.testing.kernels import KernelRunner
+
+
+@pytest.fixture
+def castsim_cast() -> CastChecker:
+    """Convert values as a chip does, and compare them: see `castsim.testing.casts.CastChecker`."""
+    from castsim.testing.casts import CastChecker  # noqa: PLC0415 - runs without such tests must not wait for NumPy
+
+    return CastChecker()
+
+
+@pytest.fixture
+def castsim_kernel(request: pytest.FixtureRequest) -> KernelRunner:
+    """Run a kernel, and compare outputs, cycles and order: see `castsim.testing.kernels.KernelRunner`.
+
+    A relative path that the current folder lacks is looked for beside the file of the test.
+    """
+    from castsim.testing.kernels import KernelRunner  # noqa: PLC0415 - as above
+
+    return KernelRunner(request.path.parent)
