@@ -6,6 +6,7 @@ it is never older than the tables.
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ OPTIONAL = {"reference/json.md": "Reference", "pytest-plugin.md": "How to", "edi
 """Pages that join the site, under these headings, where they exist."""
 
 _MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
+_BARRED = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
@@ -75,4 +77,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         on_site = files.get_file_from_path(PurePosixPath(target).as_posix()) is not None
         return match[0] if on_site or not (DOCS / target).exists() else match[2]
 
-    return _LINK.sub(linked, filled)
+    lines = (_BARRED.sub(_code, line) if line.startswith("|") else line for line in filled.split("\n"))
+    return _LINK.sub(linked, "\n".join(lines))
+
+
+def _code(match: re.Match[str]) -> str:
+    """Return code of a table's cell with its bars; in backticks their backslashes would be seen."""
+    text = html.escape(match[1].replace("\\|", "|"), quote=False)
+    return f"<code>{text.replace('|', '&#124;')}</code>"

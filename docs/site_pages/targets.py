@@ -19,6 +19,16 @@ MECHANISMS = {
     "vliw": VliwTarget,
 }
 
+HEADER = {
+    "name": "Small letters, digits and underscores; a name of its own beside `base`.",
+    "title": "The chip in words.",
+    "kind": "`chip`; specifications have `specification`.",
+    "mechanism": "The machine model that runs its programs.",
+    "languages": "The program texts that it runs: `pto`, `tpc`.",
+    "architectures": "Names by which programs ask for it, such as those of `pto.target_arch`.",
+}
+"""What the keys mean that every description begins with."""
+
 
 def keys() -> str:
     """Return the tables that a description of each mechanism has, with their keys."""
@@ -38,10 +48,10 @@ def _tables(model: type[Table], above: str, depth: int) -> Iterator[tuple[str, o
     for name, field in model.model_fields.items():
         kind = _model_of(field.annotation)
         path = f"{above}{name}"
-        if kind is not None and depth > 1 and not issubclass(kind, Fact) and "_rows" not in name:
+        if kind is field.annotation and depth > 1 and not issubclass(kind, Fact):  # not a list or dictionary of them
             yield from _tables(kind, f"{path}.", depth - 1)
         else:
-            yield path, kind or _Plain(told_above(model, name)), not field.is_required()
+            yield path, kind or _Plain(HEADER.get(path) or told_above(model, name)), not field.is_required()
 
 
 class _Plain:
