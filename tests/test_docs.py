@@ -22,6 +22,8 @@ from castsim.commands.command_line import COMMANDS
 from castsim.graphs import trial
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.isa.pto.vmi.forms import PREFIX
+from castsim.isa.pto.vmi.forms import ROWS as LOGICAL
 from castsim.isa.tpc.instructions import mnemonics
 from castsim.planning.samples import all_codes
 from castsim.targets import load_target, target_names
@@ -95,6 +97,7 @@ def test_generated_parts_are_complete(made):
     assert all(f"## castsim {name}\n" in commands for name in COMMANDS)
     assert all(f"`{operation.name}`" in tiles for operation in VECTOR_OPERATIONS.values())
     assert all(f"`pto.{name}`" in micro for name in ROWS)
+    assert all(f"{PREFIX}{name}`" in made["micro-logical"]() for name in LOGICAL)
     assert all(re.search(rf"`{name}[ .`]", made["tpc-instructions"]()) for name in mnemonics())
     options = made["target-options"]()
     assert all(f"`{name}`" in options for target in target_names() for name in load_target(target).options)

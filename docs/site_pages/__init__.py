@@ -18,6 +18,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "modes": tiles.modes,
     "micro-operations": micro.operations,
     "micro-conversions": micro.conversions,
+    "micro-logical": micro.logical,
     "micro-words": micro.words,
     "tpc-declarations": assembly.declarations,
     "tpc-instructions": assembly.instructions,

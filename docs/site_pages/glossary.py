@@ -196,6 +196,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "mean %": "Mean of the absolute errors, in percent.",
         "median %": "Median of the absolute errors, in percent.",
         "max %": "The largest absolute error, in percent; behind the public model: that model's.",
+        "left out": "With `--cross-validate`: the figures that were predicted from all others.",
+        "free fact": "A fact of the description that may be fitted to published figures.",
+        "fit to all rows": "Its value where no figure is left out.",
         "public: mean %": "Mean of the public model's absolute errors, in percent.",
     },
 }

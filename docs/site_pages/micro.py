@@ -6,6 +6,9 @@ from castsim.isa.pto.micro.conversions import CONVERSIONS, ROUNDINGS
 from castsim.isa.pto.micro.form import forms_of
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.words import LEGAL, SYNONYMS
+from castsim.isa.pto.vmi.forms import DISTRIBUTIONS, LEGACY, PREFIX
+from castsim.isa.pto.vmi.forms import ROWS as LOGICAL
+from castsim.isa.pto.vmi.forms import SYNONYMS as LOGICAL_SYNONYMS
 from site_pages.markdown import code, codes, table
 
 
@@ -30,6 +33,21 @@ def conversions() -> str:
         for pair in CONVERSIONS.values()
     )
     return table(("from", "to", "rnd", "sat", "part"), rows)
+
+
+def logical() -> str:
+    """Return every operation on logical registers: an example, its elements, the keys of its dictionary."""
+    rows = (
+        (code(f"pto.{PREFIX}{name}"), code(row.example), codes(row.elements) or "any", codes(row.keys))
+        for name, row in LOGICAL.items()
+        if name not in LEGACY
+    )
+    others = ", ".join(f"`{other}` is `{key}`" for other, key in LOGICAL_SYNONYMS.items())
+    return (
+        f"{table(('operation', 'example', 'elements', 'keys'), rows)}\n"
+        f"Older names of `{PREFIX}vcvt`: {codes(PREFIX + name for name in LEGACY)}. Other names of keys: {others}. "
+        f"`dist_mode` has the values {codes(DISTRIBUTIONS)}.\n"
+    )
 
 
 def words() -> str:
