@@ -33,7 +33,7 @@ if (location.protocol === "file:") {
       const close = "</" + "script>";
       this.inside.document.open();
       this.inside.document.write(
-        `<html><body><script>postMessage = parent.postMessage.bind(parent); importScripts = ${importScripts}${close}` +
+        `<html><body><script>postMessage = (data) => parent.postMessage(data, "*"); importScripts = ${importScripts}${close}` +
           `<script src="${new URL(url, document.baseURI)}">${close}</body></html>`,
       );
       this.inside.document.close();
