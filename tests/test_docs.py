@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import importlib.util
 import inspect
 import io
@@ -12,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -131,6 +133,17 @@ def test_the_glossary_defines_every_cause_and_column(made):
     assert not missing, f"docs/site_pages/glossary.py does not define the columns {missing}"
 
 
+def told(owner):
+    """Return the fields below which a class says what they are."""
+    body = ast.parse(inspect.getsource(owner)).body[0].body
+    pairs = [(first, second) for first, second in pairwise(body) if isinstance(first, ast.AnnAssign)]
+    return {first.target.id for first, second in pairs if isinstance(second, ast.Expr)}
+
+
+def fields(owner):
+    return [field.name for field in dataclasses.fields(owner)] if dataclasses.is_dataclass(owner) else []
+
+
 def members(owner):
     for name, found in vars(owner).items():
         if not name.startswith("_") and (inspect.isfunction(found) or isinstance(found, property)):
@@ -143,6 +156,8 @@ def test_every_public_name_has_a_docstring(name):
     assert inspect.getdoc(found)
     if inspect.isclass(found):
         assert all(inspect.getdoc(member) for _, member in members(found))
+        text = inspect.getdoc(found)
+        assert [field for field in fields(found) if field not in text and field not in told(found)] == []
 
 
 @pytest.fixture(scope="module")
