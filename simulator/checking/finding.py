@@ -30,7 +30,7 @@ class Finding:
     severity: Severity
     """error, warning or note."""
     kind: str
-    """The rule that it breaks, such as race or stale-read: a word that stays the same from version to version."""
+    """What sort of rule it breaks, such as race or stale read."""
     message: str
     """What is wrong, in a sentence."""
     file: str
