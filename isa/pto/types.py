@@ -220,8 +220,9 @@ def format_type(kind: Type) -> str:
 
 def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:
     if text not in SCALARS:
+        known = (*SCALARS, *_KNOWN)
         raise source.error(
-            f"unknown type '{text}'", start, len(text), closest(text, (*SCALARS, *_KNOWN), everything_up_to=27)
+            f"unknown type '{text}'", start, len(text), closest(text, known, everything_up_to=len(known))
         )
     return ScalarType(SCALARS[text])
 

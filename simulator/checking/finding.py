@@ -28,9 +28,13 @@ class Finding:
     """
 
     severity: Severity
+    """error, warning or note."""
     kind: str
+    """What sort of rule it breaks, such as race or stale read."""
     message: str
+    """What is wrong, in a sentence."""
     file: str
+    """The name of the file, or of the text."""
     line: int | None = None
     column: int | None = None
     end_column: int | None = None

@@ -61,16 +61,8 @@ def declare(parser: ArgumentParser) -> None:
     add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
-    more = ", ".join(further_reports())
-    add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or that and a section more: {more}")
-    add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
-    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
-    add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
-    add("--window", metavar="A:B", help="cycles that these show; default: all, the timeline the first 80")
-    add("--what-if", metavar="NAMES", help="run again with a limit lifted: names with commas between them, or all")
+    _declare_views(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
-    add("--summary", action="store_true", help="one screen: the answer, warnings, outputs")
-    add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
     add("--lint", action="store_true", help="assembly: also check the issue rules; certain findings give exit code 1")
     add("--stale-reads", metavar="S", help="assembly: report stale reads (default), stop at the first, or ignore them")
     add("--pipeline", metavar="P", help="older name of it: checked is report, hardware is ignore")
@@ -79,6 +71,20 @@ def declare(parser: ArgumentParser) -> None:
     )
     add("--machine", metavar="N", help="binary: accept this ELF machine number too")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+
+
+def _declare_views(parser: ArgumentParser) -> None:
+    """Add the arguments about what is shown of a run."""
+    add = parser.add_argument
+    more = ", ".join(further_reports())
+    add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or that and a section more: {more}")
+    add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
+    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
+    add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
+    add("--window", metavar="A:B", help="cycles that these show; default: all, the timeline the first 80")
+    add("--what-if", metavar="NAMES", help="run again with a limit lifted: names with commas between them, or all")
+    add("--summary", action="store_true", help="one screen: the answer, warnings, outputs")
+    add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
 
 
 def _declare_unmodelled(parser: ArgumentParser) -> None:

@@ -36,9 +36,15 @@ class Result:
     """The outcome of a run: arrays by argument name (empty if only timed) and the timing."""
 
     loaded: Loaded
+    """The program as it was read for its target."""
     engine: str
+    """The engine that timed it: fast or event."""
     outputs: Mapping[str, Codes]
+    """What the program wrote, by argument name: arrays of the argument's shape, in the native dtype of their format or,
+    where there is none, as codes.
+    """
     timing: Timing
+    """All that was timed, in cycles: the total, pipes, operations."""
     stale_reads: tuple[StaleRead, ...] | None = None
     """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
     partial: Mapping[str, Partial] = field(default_factory=dict)

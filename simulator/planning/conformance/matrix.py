@@ -33,7 +33,9 @@ class Matrix:
 
     spec: Specification
     version: str
+    """The version of the specification."""
     casts: tuple[SpecifiedCast, ...]
+    """One per row."""
     targets: tuple[str, ...]
     entries: tuple[ConformanceEntry, ...]
     options: Setting = ()

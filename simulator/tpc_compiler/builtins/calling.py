@@ -66,14 +66,20 @@ class BuiltinResult:
     """
 
     builtin: Builtin
+    """What was called."""
     outputs: Mapping[str, Codes]
     calls: int
+    """How often it was called."""
     vector_operations: int
     """VPU operations of a call, counted while it was executed."""
     stale_reads: tuple[StaleRead, ...]
+    """Reads that came too early, and got a register's old value."""
     warnings: Warnings
+    """What the calls do in a surprising way."""
     timing: Timing
+    """All that was timed, in cycles."""
     text: str
+    """The assembly that was executed."""
 
     def __repr__(self) -> str:
         outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())

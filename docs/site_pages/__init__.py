@@ -1,0 +1,35 @@
+"""The generated parts of the site, by the names that its pages use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from site_pages import api, assembly, command_line, glossary, micro, readme, targets, tiles
+
+MADE: Mapping[str, Callable[[], str]] = {
+    "api": api.names,
+    "commands": command_line.commands,
+    "causes": glossary.causes,
+    "columns": glossary.columns,
+    "formats": tiles.formats,
+    "tile-operations": tiles.operations,
+    "tile-casts": tiles.casts,
+    "modes": tiles.modes,
+    "micro-operations": micro.operations,
+    "micro-conversions": micro.conversions,
+    "micro-logical": micro.logical,
+    "micro-words": micro.words,
+    "tpc-declarations": assembly.declarations,
+    "tpc-instructions": assembly.instructions,
+    "tpc-generations": assembly.generation_table,
+    "target-keys": targets.keys,
+    "target-options": targets.options,
+    "target-limits": targets.limits,
+    "target-statuses": targets.statuses,
+    "readme-accuracy": partial(readme.section, "Accuracy of cycles"),
+    "readme-limits": partial(readme.section, "What it does not model"),
+    "readme-facts": partial(readme.section, "What each number rests on"),
+    "readme-how-to-add": partial(readme.section, "How to add"),
+}
+"""What makes the text of each name."""

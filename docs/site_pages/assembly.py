@@ -1,0 +1,67 @@
+"""Tables of TPC assembly: declarations, generations and instructions, from `castsim.isa.tpc` and the targets."""
+
+from __future__ import annotations
+
+from castsim.isa.tpc.declarations import _SHAPES as SHAPES
+from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import Form
+from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
+from castsim.targets import load_target, target_names
+from site_pages.markdown import code, codes, table
+from site_pages.source_text import told
+
+SLOTS = ("LOAD", "SPU", "VPU", "STORE")
+
+MEANINGS = {
+    "target": "The generation that the text is for; `--target` overrides it.",
+    "tensor": "A tensor by its number in `ld_tnsr` and `st_tnsr`. The first size is that of the fastest dimension; the "
+    "array has the sizes in the opposite order.",
+    "reg": "What a register holds at the start: bits in hexadecimal or a decimal number; five coordinates of an I.",
+    "vlm": "An array in vector local memory at a byte address, `in`, `out` or `inout` (in without a word).",
+    "table": "A look-up table by its function id; without values it comes by `--in`.",
+}
+"""What each declaration is for."""
+
+
+def generations() -> tuple[str, ...]:
+    """Return the names of the targets that run TPC assembly, oldest first."""
+    order = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
+    return tuple(sorted((n for n in target_names() if "tpc" in load_target(n).languages), key=order.index))
+
+
+def declarations() -> str:
+    """Return every declaration: how it is written, what it is for."""
+    rows = ((code(f"// castsim: {shape}"), MEANINGS[name]) for name, shape in SHAPES.items())
+    return table(("declaration", "what it is for"), rows)
+
+
+def generation_table() -> str:
+    """Return the abilities of each generation."""
+    names = generations()
+    dialects = [load_target(name).dialect for name in names]
+    rows = (
+        (told(Feature)[feature.name], *("yes" if feature in dialect.features else "" for dialect in dialects))
+        for feature in Feature
+    )
+    return table(("ability", *names), rows)
+
+
+def instructions() -> str:
+    """Return every instruction: slots, operands, types, switches, generations."""
+    names = generations()
+    dialects = {name: load_target(name).dialect for name in names}
+    rows = []
+    for mnemonic in mnemonics():
+        for form in forms_of(mnemonic):
+            has = [name for name in names if available(form, dialects[name])]
+            rows.append((
+                code(form.pattern()), " ".join(SLOTS[slot] for slot in form.slots), " ".join(form.types),
+                _switches(form), "all" if len(has) == len(names) else ", ".join(has) or "none",
+            ))  # fmt: skip
+    older = ", ".join(f"`{other}` is `{name}`" for other, name in ALIASES.items())
+    made = table(("instruction", "slots", "types", "switches", "generations"), rows)
+    return f"{made}\nOlder spellings: {older}.\n"
+
+
+def _switches(form: Form) -> str:
+    return codes(dict.fromkeys(switch.name for switch in form.switches))

@@ -1,0 +1,220 @@
+"""The glossary: what every cause of the reports means, and every column of their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from castsim.timing import Cause
+from site_pages.markdown import code, table
+
+CAUSES: Mapping[Cause, tuple[str, str]] = {
+    Cause.BUSY: ("The pipe does the work that it is there for.", "Give it less work, or work of a faster class."),
+    Cause.FILL: (
+        "The pipe starts from idle: its first result needs the head of the pipeline first.",
+        "Issue vector instructions back to back; larger tiles pay it less often.",
+    ),
+    Cause.DRAIN: (
+        "No work starts, but results are still on their way into the buffer.",
+        "The same as for fill.",
+    ),
+    Cause.OPERAND_WAIT: (
+        "The next instruction waits for a result that an earlier one has not finished.",
+        "Put independent work between the two.",
+    ),
+    Cause.FLAG_WAIT: (
+        "The pipe has reached a `wait_flag` whose `set_flag` another pipe has not reached.",
+        "Use two buffers, so that loads, casts and stores of different trips overlap.",
+    ),
+    Cause.BARRIER: (
+        "The pipe stands at a `pipe_barrier` until earlier work has ended. On the scalar unit this is mostly the end "
+        "of the kernel, and no bottleneck.",
+        "Remove barriers between instructions that touch different bytes.",
+    ),
+    Cause.BANK_CONFLICT: (
+        "Two accesses want one bank, or one group of banks, of the buffer.",
+        "Move a tile to another address.",
+    ),
+    Cause.PORT: (
+        "An access waits for a port of the buffer or of a unit that another access holds.",
+        "Spread loads and stores, or convert between widths that need fewer accesses.",
+    ),
+    Cause.INITIATION_INTERVAL: (
+        "An instruction blocks its unit for more than one cycle after it has started.",
+        "Put other work of the bundle or scope behind it.",
+    ),
+    Cause.LOOP_TURNAROUND: (
+        "A loop is set up, or turns around to the next trip.",
+        "Do more per trip.",
+    ),
+    Cause.SERIALISING_BRANCH: (
+        "A scalar branch or selection inside a vector function waits until the function's work so far has left the "
+        "pipe.",
+        "Choose shapes whose rows need no tail, so that the branch goes away.",
+    ),
+    Cause.MEMORY_LATENCY: (
+        "A transfer has started and its first bytes have not arrived.",
+        "Use fewer and larger transfers, or load the next tile while this one is cast.",
+    ),
+    Cause.MEMORY_BANDWIDTH: (
+        "Bytes move as fast as the memory or path allows.",
+        "Move fewer bytes: cast earlier to the narrower format.",
+    ),
+    Cause.EMPTY: (
+        "The pipe has nothing to do: no instruction has been issued to it, or all of its work is done.",
+        "Nothing: look at the pipe that is occupied meanwhile.",
+    ),
+}
+"""Every cause: what it means, and what helps against it."""
+
+_RUN = "`run`, `--report kernel`, `--what-if`"
+_CAST = "`cast`, `verify`, `compiled`"
+_LOWER = "`lower`, `conform`, `graph`, `verify --lowering`"
+_TARGETS = "`targets`"
+_SCRATCH = "`scratch`, and tmp tiles in `run`"
+_ACCURACY = "`accuracy`"
+
+COLUMNS: Mapping[str, Mapping[str, str]] = {
+    _RUN: {
+        "cycles by cause": "One row per cause, one column per pipe; cycles, and their share of the run. Every column "
+        "adds up to the total.",
+        "line": "Line of the program text.",
+        "step": "Number of the instruction inside a launch that the text does not spell out.",
+        "instruction": "What the line does, with formats, shape and the rounding mode in force.",
+        "pipe": "The pipe or slot that executes it: S or SPU (scalar), V or VPU (vector), MTE2 or LOAD (loads), MTE3 "
+        "or STORE (stores), GLOBAL (the way to global memory).",
+        "times": "How often it was executed.",
+        "first start": "Cycle in which it first starts, from 0.",
+        "last end": "Cycle by which its last execution has had its last effect.",
+        "cycles": "In the table of lines: from start to end, all executions added, so that lines may overlap. "
+        "Elsewhere: cycles of the row.",
+        "pipe cycles": "Cycles that its pipe spent on it, waits included; these do not overlap.",
+        "share": "Of the lines: pipe cycles by the cycles of the run. Of `--what-if`: gain by the cycles of the run.",
+        "cycles each": "Cycles from start to end of one execution, on average.",
+        "share of pipe": "Its pipe cycles by those of all lines of the pipe.",
+        "mostly": "The cause that took most of its pipe cycles.",
+        "source": "The line of the text as it is written; of `targets --diff`: the source format.",
+        "of these": "Its cycles by cause.",
+        "waits for": "The longest wait of its own, which goes on beside other work.",
+        "cause": "Why cycles were spent, see above.",
+        "instructions behind it": "Who spent them, and how many.",
+        "lifted": "The limit that is lifted: a name for `--what-if`.",
+        "gain": "Cycles that the run is shorter without the limit.",
+        "what it means": "The limit in words.",
+        "lines": "Lines of the text that belong together.",
+        "removed": "What `unswizzle` takes out.",
+        "VPU operations": "Vector operations before and after.",
+        "bundles": "Bundles before and after.",
+        "outcome": "What became of it, and why.",
+    },
+    _CAST: {
+        "given": "The number as it was typed; of tmp tiles: the bytes that the program gives.",
+        "input": "The number as it was typed.",
+        "bits": "The code in hexadecimal digits.",
+        "input bits": "The code of the source format, in hexadecimal digits.",
+        "read as": "The number that this code stands for.",
+        "target": "`abstract` is the cast without a chip; otherwise the chip, or the specification.",
+        "rounding": "The mode in force, which may differ from the one asked for.",
+        "overflow": "What becomes of results beyond the range: saturate, wrap, special (infinity or NaN).",
+        "sat": "The saturation switch in force.",
+        "output bits": "The code of the result.",
+        "value": "The number that the code stands for.",
+        "ulps": "Distance from the abstract cast, in units of the last place.",
+        "rejected by": "Specifications that do not accept this result.",
+        "codes": "Codes that were tried.",
+        "mismatches": "Codes for which the two sides differ.",
+        "codes/s": "Codes tried per second of processor time.",
+        "got": "The code that the tier under test gives.",
+        "is": "The number that this code stands for.",
+        "expected": "The code that the reference gives.",
+        "of": "How many there are in all.",
+        "differ": "How many give another result.",
+        "stood in for by": "The computation that `lower` uses in place of the instruction where it tries all codes.",
+    },
+    _LOWER: {
+        "cast": "Source and destination format.",
+        "answer": "How the target does it: see [conformance of TOSA](conformance-tosa.md) for the words.",
+        "native": "Casts that one instruction does as it stands, or with its modes.",
+        "native with options": "Casts that one instruction does once options of the target are set.",
+        "chain": "Casts that several instructions do.",
+        "copy": "Casts that change no bit.",
+        "impossible": "Casts that no chain of up to three instructions does.",
+        "options": "Modes of the instruction, and options of the target.",
+        "after": "The step behind which the value stands.",
+        "format": "The format at that point.",
+        "node": "Node of the graph.",
+        "operator": "What the node computes.",
+        "programs": "Programs that the node became.",
+        "verdict": "What is known of the node's values: proven, exhaustively tried, refuted, or no mismatch met.",
+        "claim": "What was claimed of the cast: that a program does it, or that a value refutes it.",
+        "tried": "What the claim was tried on.",
+        "wrong": "Codes for which the claim does not hold.",
+    },
+    _TARGETS: {
+        "title": "The chip or the specification in words.",
+        "mechanism": "The machine model: strided-repeat, vector-function or vliw.",
+        "architectures": "Names by which a program asks for the target.",
+        "casts": "How many type pairs it converts.",
+        "specification": "The name for `--spec`.",
+        "versions": "Versions that are known.",
+        "since": "The version from which on it has the cast.",
+        "requires": "The extension or profile that it needs.",
+        "when": "The condition under which the rule holds.",
+        "rule": "What results the specification accepts.",
+        "from": "Source format.",
+        "to": "Destination format.",
+        "rounding modes": "Modes that the pair has of its own.",
+        "default": "The mode without an attribute.",
+        "fallback": "The mode that silently replaces those that the pair lacks.",
+        "saturation": "What saturation is without an attribute.",
+        "switchable": "Whether `sat_mode` changes a result.",
+        "tmp": "Whether, and how, the cast uses a tmp tile.",
+        "rounding asked": "The mode that the text names.",
+        "saturation asked": "What `sat_mode` says.",
+        "tmp given": "Whether the cast has a tmp tile.",
+        "in force": "What the hardware then does.",
+        "warning": "What `run` says about it.",
+        "difference": "What one of the two targets has and the other lacks.",
+    },
+    _SCRATCH: {
+        "term": "A part of the sizing formula.",
+        "bytes": "Bytes that the part needs; of shapes: bytes really touched.",
+        "rows": "Rows of the tile; of `accuracy`: figures of the curve.",
+        "cols": "Columns of the tile.",
+        "stride": "Elements from row to row.",
+        "formula": "Bytes by the published formula.",
+        "blocks": "Bytes touched, in whole blocks of 32.",
+        "shape": "Rows and columns.",
+        "needed": "Bytes that the tmp tile needs.",
+    },
+    _ACCURACY: {
+        "path": "The code path of the vendor's kernel.",
+        "counts": "What the published figure counts: with or without fill and drain.",
+        "measured": "The published cycles.",
+        "simulated": "The cycles of castsim.",
+        "error %": "Simulated against measured, in percent; behind the public model: that model's error.",
+        "public model": "The cycles by the vendor's public cost model.",
+        "mean %": "Mean of the absolute errors, in percent.",
+        "median %": "Median of the absolute errors, in percent.",
+        "max %": "The largest absolute error, in percent; behind the public model: that model's.",
+        "left out": "With `--cross-validate`: the figures that were predicted from all others.",
+        "free fact": "A fact of the description that may be fitted to published figures.",
+        "fit to all rows": "Its value where no figure is left out.",
+        "public: mean %": "Mean of the public model's absolute errors, in percent.",
+    },
+}
+"""Every column of the reports, by the commands that show it."""
+
+
+def causes() -> str:
+    """Return a table of all causes."""
+    rows = ((f"**{cause}**", *CAUSES[cause]) for cause in Cause)
+    return table(("cause", "what it means", "what helps"), rows)
+
+
+def columns() -> str:
+    """Return tables of all columns."""
+    parts = []
+    for where, meanings in COLUMNS.items():
+        rows = ((code(name), meaning) for name, meaning in meanings.items())
+        parts.append(f"### Columns of {where}\n\n{table(('column', 'what it is'), rows)}")
+    return "\n".join(parts)

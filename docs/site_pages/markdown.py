@@ -1,0 +1,34 @@
+"""Text in Markdown: tables, code, lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+
+def code(text: object) -> str:
+    """Return text as code; '' stays empty."""
+    plain = str(text)
+    return f"`{plain}`" if plain else ""
+
+
+def codes(words: Iterable[object], separator: str = " ") -> str:
+    """Return words as code, one behind the other."""
+    return separator.join(map(code, words))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def first_sentence(docstring: str | None) -> str:
+    """Return what a docstring says first."""
+    paragraph = (docstring or "").strip().split("\n\n")[0]
+    return " ".join(paragraph.split())
+
+
+def _cell(cell: object) -> str:
+    """Return a cell in one line; a bar within code needs a backslash too, which tables take away."""
+    return re.sub(r"(?<!\\)\|", r"\\|", " ".join(str(cell).split()))

@@ -1,0 +1,118 @@
+"""Tables of target descriptions: keys, statuses, options and limits, from the schema and the shipped files."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+
+from castsim.targets import load_target, target_names
+from castsim.targets.schema import Fact, Status, Table
+from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vliw import VliwTarget
+from site_pages.markdown import code, codes, first_sentence, table
+from site_pages.source_text import told
+
+MECHANISMS = {
+    "strided-repeat": StridedRepeatTarget,
+    "vector-function": VectorFunctionTarget,
+    "vliw": VliwTarget,
+}
+
+HEADER = {
+    "name": "Small letters, digits and underscores; a name of its own beside `base`.",
+    "title": "The chip in words.",
+    "kind": "`chip`; specifications have `specification`.",
+    "mechanism": "The machine model that runs its programs.",
+    "languages": "The program texts that it runs: `pto`, `tpc`.",
+    "architectures": "Names by which programs ask for it, such as those of `pto.target_arch`.",
+}
+"""What the keys mean that every description begins with."""
+
+
+def keys() -> str:
+    """Return the tables that a description of each mechanism has, with their keys."""
+    return "\n".join(_mechanism(name, model) for name, model in MECHANISMS.items())
+
+
+def _mechanism(name: str, model: type[Table]) -> str:
+    rows = (
+        (code(path), "optional" if optional else "required", _about(kind), codes(_own_keys(kind)))
+        for path, kind, optional in _tables(model, "", depth=2)
+    )
+    made = table(("key", "", "what it holds", "keys in it"), rows)
+    return f'### Keys of mechanism = "{name}"\n\n{made}'
+
+
+def _tables(model: type[Table], above: str, depth: int) -> Iterator[tuple[str, object, bool]]:
+    for name, field in model.model_fields.items():
+        kind = _model_of(field.annotation)
+        path = f"{above}{name}"
+        if kind is field.annotation and depth > 1 and not issubclass(kind, Fact):  # not a list or dictionary of them
+            yield from _tables(kind, f"{path}.", depth - 1)
+        else:
+            yield path, kind or _Plain(HEADER.get(path) or told_above(model, name)), not field.is_required()
+
+
+class _Plain:
+    """A key without keys of its own, and what the schema says of it."""
+
+    def __init__(self, about: str) -> None:
+        self.about = about
+
+
+def told_above(model: type, name: str) -> str:
+    """Return what a schema, or one that it builds on, says below a field; '' if none does."""
+    for owner in model.__mro__:
+        if isinstance(owner, type) and owner.__module__.startswith("castsim") and name in told(owner):
+            return told(owner)[name]
+    return ""
+
+
+def _about(kind: object) -> str:
+    if isinstance(kind, _Plain):
+        return kind.about
+    return first_sentence(getattr(kind, "__doc__", ""))
+
+
+def _own_keys(kind: object) -> tuple[str, ...]:
+    if isinstance(kind, _Plain):
+        return ()
+    assert isinstance(kind, type) and issubclass(kind, Table)
+    return tuple(name for name in kind.model_fields if name not in Fact.model_fields)
+
+
+def _model_of(annotation: object) -> type[Table] | None:
+    """Return the schema of a table within an annotation such as `dict[str, Option]`."""
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return annotation
+    inner = (_model_of(part) for part in typing.get_args(annotation))
+    return next((found for found in inner if found is not None), None)
+
+
+def statuses() -> str:
+    """Return what each status means."""
+    return table(("status", "what it says"), ((code(status.value), told(Status)[status.name]) for status in Status))
+
+
+def options() -> str:
+    """Return the options of every target."""
+    rows = []
+    for name in target_names():
+        for option, found in load_target(name).options.items():
+            legal = codes(found.legal)
+            rows.append((code(name), code(option), code(found.value), legal, _prose(found.meaning), found.status.value))
+    return table(("target", "option", "default", "values", "meaning", "status"), rows)
+
+
+def limits() -> str:
+    """Return the limits that `--what-if` lifts, of every target."""
+    rows = []
+    for name in target_names():
+        for limit, found in load_target(name).what_if.items():
+            rows.append((code(name), code(limit), found.title, codes(found.set)))
+    return table(("target", "limit", "what lifting it means", "facts that it sets"), rows)
+
+
+def _prose(text: str) -> str:
+    return text.replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")

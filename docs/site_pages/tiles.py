@@ -1,0 +1,99 @@
+"""Tables of the tile language: formats, modes, casts and operations, from `castsim.isa` and the targets."""
+
+from __future__ import annotations
+
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.pto.attributes import EVENTS, PIPES, ROUND_MODES, SATURATIONS
+from castsim.isa.pto.control import HANDLERS
+from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.reports.pairs import pair_rows
+from castsim.targets import load_target
+from castsim.targets.csv_tables import SHIPPED, TableFile
+from site_pages.markdown import code, codes, table
+from site_pages.source_text import told
+
+CHIPS = ("a2a3", "a5")
+
+
+def formats() -> str:
+    """Return a table of all number formats."""
+    spellings: dict[str, list[str]] = {}
+    for spelling, name in (*ELEMENTS.items(), *EXTENSIONS.items(), *PREFIXED.items()):
+        spellings.setdefault(name, []).append(spelling)
+    rows = ((code(name), fmt.bits, _kind(fmt), codes(spellings.get(name, ()))) for name, fmt in FORMATS.items())
+    return table(("format", "bits", "what it is", "as an element of a `.pto` type"), rows)
+
+
+def _kind(fmt: Format) -> str:
+    if isinstance(fmt, FloatFormat):
+        has = (("infinity", fmt.has_infinity), ("NaN", fmt.has_nan), ("negative zero", fmt.has_negative_zero))
+        named = ", ".join(word for word, there in has if there)
+        fields = f"{fmt.exponent_bits} exponent and {fmt.fraction_bits} fraction bits, bias {fmt.bias}"
+        return f"float: {fields}; {named or 'finite numbers only'}"
+    if isinstance(fmt, IntFormat):
+        return "signed integer" if fmt.signed else "unsigned integer"
+    return "float of tapered precision"
+
+
+def modes() -> str:
+    """Return tables of rounding modes and overflow policies."""
+    words = {name.lower(): name for name in ROUND_MODES}
+    rounding = [
+        (code(mode.value), code(words.get(mode.value, "")) or "-", told(Rounding)[mode.name]) for mode in Rounding
+    ]
+    overflow = [(code(mode.value), told(Overflow)[mode.name]) for mode in Overflow]
+    return (
+        f"{table(('rounding', '`rmode` of `tcvt`', 'which neighbour it chooses'), rounding)}\n"
+        f"`rmode` also knows {codes(name for name in ROUND_MODES if name.lower() not in {m.value for m in Rounding})}, "
+        f"and `sat_mode` has the values {codes(SATURATIONS)}.\n\n"
+        f"{table(('overflow', 'what becomes of results beyond the range'), overflow)}"
+    )
+
+
+def casts() -> str:
+    """Return the casts of the chips that run tiles."""
+    parts = []
+    for chip in CHIPS:
+        headings = ("from", "to", "rounding modes", "default", "fallback", "saturation", "tmp")
+        rows = (
+            (
+                code(row.src), code(row.dst), " ".join(row.modes) or "-", row.default or "exact", row.fallback or "-",
+                row.saturation, row.scratch or "-",
+            )
+            for row in pair_rows(load_target(chip))
+        )  # fmt: skip
+        parts.append(f"### Casts of {chip}\n\n{table(headings, rows)}")
+    return "\n".join(parts)
+
+
+def operations() -> str:
+    """Return every vector operation with the element types that each chip has, then the other operations."""
+    types = {chip: _types(chip) for chip in CHIPS}
+    rows = (
+        (
+            code(operation.name), operation.kind.value, operation.function, codes(operation.spellings),
+            code(operation.attribute or ""), *(types[chip].get(operation.mnemonic, "-") for chip in CHIPS),
+            f"[{operation.section}](../reference/pto.md)",
+        )
+        for operation in VECTOR_OPERATIONS.values()
+    )  # fmt: skip
+    headings = ("operation", "kind", "function", "operands", "attribute", *CHIPS, "facts")
+    others = sorted(name for name in HANDLERS if name.startswith(("pto.", "scf.", "func.", "arith.")))
+    named = {f"pto.{name}" for name in VECTOR_OPERATIONS}
+    rest = codes(name for name in others if name not in named)
+    return (
+        f"{table(headings, rows)}\n### Operations of another form\n\n{rest}\n\n"
+        f"Pipes of flags and barriers: {codes(PIPES)}. Events: {codes(EVENTS)}.\n"
+    )
+
+
+def _types(chip: str) -> dict[str, str]:
+    """Return the element types of each operation of a chip."""
+    rows = TableFile(SHIPPED / f"{chip}.toml", "operations", f"{chip}_operations.csv").rows()
+    return {str(row["mnemonic"]): _listed(row["types"]) for row in rows}
+
+
+def _listed(cell: object) -> str:
+    return " ".join(map(str, cell)) if isinstance(cell, list | tuple) else str(cell).replace(";", " ")

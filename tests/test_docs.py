@@ -1,0 +1,198 @@
+"""The documentation site: code blocks of its pages run, what it is made of is complete, its strict build passes."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import importlib.util
+import inspect
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import castsim
+from castsim.__main__ import main
+from castsim.commands.command_line import COMMANDS
+from castsim.graphs import trial
+from castsim.isa.pto.micro.forms import ROWS
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.isa.pto.vmi.forms import PREFIX
+from castsim.isa.pto.vmi.forms import ROWS as LOGICAL
+from castsim.isa.tpc.instructions import mnemonics
+from castsim.planning.samples import all_codes
+from castsim.targets import load_target, target_names
+from castsim.timing import Cause
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted((DOCS / "pages").rglob("*.md"))
+NAMES = [path.relative_to(DOCS / "pages").as_posix() for path in PAGES]
+BLOCK = re.compile(r"(?:^<!-- (exit \d|setup) -->\n)?^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+needs_mkdocs = pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra `docs`")
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Return the generators of the site by their names."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        return importlib.import_module("site_pages").MADE
+    finally:
+        sys.path.remove(str(DOCS))
+
+
+def some_codes(fmt):
+    found = all_codes(fmt)
+    return found if found is None or found.size <= 256 else found[::37]
+
+
+def printed(source, names):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(source, "page", "exec"), names)
+    return out.getvalue().splitlines()
+
+
+def said(source):
+    """Return what the comments behind `print` say."""
+    return [line.rsplit("  # ", 1)[1] for line in source.splitlines() if line.startswith("print(") and "  # " in line]
+
+
+@pytest.mark.parametrize("page", NAMES)
+def test_every_code_block_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(trial, "all_codes", some_codes)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "programs").symlink_to(ROOT / "programs")
+    names = {}
+    for mark, language, options, text in BLOCK.findall((DOCS / "pages" / page).read_text()):
+        title = re.search(r'title="([\w.]+)"', options)
+        if title:
+            (tmp_path / title[1]).write_text(text)
+        elif mark == "setup":
+            assert text in (ROOT / "README.md").read_text()  # `.ci/run` executes that line
+        elif language == "console":
+            for line in text.splitlines():
+                words = shlex.split(line)
+                assert words[0] == "castsim"
+                assert main(words[1:]) == int(mark.removeprefix("exit ") or 0), line
+        else:
+            assert language == "python", f"a block of {language or 'no language'} is not tried"
+            assert printed(text, names)[-len(said(text)) or None :] == said(text)
+    capsys.readouterr()
+
+
+def test_every_generated_part_is_shown(made):
+    shown = {name for path in PAGES for name in re.findall(r"^<!-- generated: ([\w-]+) -->$", path.read_text(), re.M)}
+    assert shown == made.keys()
+
+
+def test_generated_parts_are_complete(made):
+    commands, tiles, micro = (made[name]() for name in ("commands", "tile-operations", "micro-operations"))
+    assert all(f"## castsim {name}\n" in commands for name in COMMANDS)
+    assert all(f"`{operation.name}`" in tiles for operation in VECTOR_OPERATIONS.values())
+    assert all(f"`pto.{name}`" in micro for name in ROWS)
+    assert all(f"{PREFIX}{name}`" in made["micro-logical"]() for name in LOGICAL)
+    assert all(re.search(rf"`{name}[ .`]", made["tpc-instructions"]()) for name in mnemonics())
+    options = made["target-options"]()
+    assert all(f"`{name}`" in options for target in target_names() for name in load_target(target).options)
+    assert all(f"::: castsim.{name}\n" in made["api"]() + "\n" for name in castsim.__all__ if name != "__version__")
+
+
+def headings(path):
+    """Yield the headings of the tables that a module of reports makes."""
+    tree = ast.parse(path.read_text())
+    tuples = {
+        node.targets[0].id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple) and isinstance(node.targets[0], ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "table":
+            for part in (inner for argument in node.args for inner in ast.walk(argument)):
+                found = tuples.get(part.id) if isinstance(part, ast.Name) else part
+                texts = found.elts if isinstance(found, ast.Tuple) else [found]
+                yield from (
+                    text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)
+                )
+
+
+def test_the_glossary_defines_every_cause_and_column(made):
+    causes, columns = made["causes"](), made["columns"]()
+    assert all(f"**{cause}**" in causes for cause in Cause)
+    found = {text.strip() for path in (ROOT / "simulator").rglob("*.py") for text in headings(path)} - {""}
+    assert len(found) > 60  # the search itself works
+    missing = sorted(text for text in found if f"| `{text}` |" not in columns)
+    assert not missing, f"docs/site_pages/glossary.py does not define the columns {missing}"
+
+
+def told(owner):
+    """Return the fields below which a class says what they are."""
+    body = ast.parse(inspect.getsource(owner)).body[0].body
+    pairs = [(first, second) for first, second in pairwise(body) if isinstance(first, ast.AnnAssign)]
+    return {first.target.id for first, second in pairs if isinstance(second, ast.Expr)}
+
+
+def fields(owner):
+    return [field.name for field in dataclasses.fields(owner)] if dataclasses.is_dataclass(owner) else []
+
+
+def members(owner):
+    for name, found in vars(owner).items():
+        if not name.startswith("_") and (inspect.isfunction(found) or isinstance(found, property)):
+            yield name, found
+
+
+@pytest.mark.parametrize("name", [name for name in castsim.__all__ if name != "__version__"])
+def test_every_public_name_has_a_docstring(name):
+    found = getattr(castsim, name)
+    assert inspect.getdoc(found)
+    if inspect.isclass(found):
+        assert all(inspect.getdoc(member) for _, member in members(found))
+        text = inspect.getdoc(found)
+        assert [field for field in fields(found) if field not in text and field not in told(found)] == []
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the site, strictly."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-f", str(DOCS / "mkdocs.yml"), "-d", folder]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+@needs_mkdocs
+@pytest.mark.parametrize("words", ["saturation", "tmp", "stale read"])
+def test_search_finds(site, words):
+    index = json.loads((site / "search" / "search_index.json").read_text())
+    found = {entry["location"].partition("#")[0] for entry in index["docs"] if words in entry["text"].lower()}
+    assert "glossary.html" in found and len(found) > 3
+    assert (site / "search" / "search_index.js").read_text().startswith("var __index = ")  # the search of files on disk
+
+
+@needs_mkdocs
+def test_the_site_opens_from_disk(site):
+    pages = [*site.rglob("*.html")]
+    assert len(pages) > 30
+    for page in pages:
+        text = page.read_text()
+        assert "<!-- generated" not in text
+        loaded = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]+)"', text)
+        assert not [target for target in loaded if re.match(r"(?:https?:)?//", target)], page.name
+        if page.name != "404.html":
+            assert all((page.parent / target.partition("?")[0]).exists() for target in loaded), page.name
+
+
+@needs_mkdocs
+def test_every_public_name_is_on_the_page_of_python(site):
+    text = (site / "api.html").read_text()
+    assert all(f'id="castsim.{name}"' in text for name in castsim.__all__ if name != "__version__")
