@@ -12,8 +12,7 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.sources import Language
 from castsim.isa.tpc import FORMS, Form, Slot, Switch, available
 from castsim.isa.tpc.dialect import Dialect
-from castsim.machines.vliw.source import targets_running
-from castsim.targets.vliw import VliwTarget
+from castsim.machines.vliw.source import assembly_target, targets_running
 
 DECLARATIONS = ("target", "tensor", "vlm", "reg")
 """What `// castsim:` comments begin with."""
@@ -28,7 +27,8 @@ def assembly_suggestions(text: Text, ahead: str, start: str, settings: Settings)
         yield from _declared(ahead)
         return
     target = target_of_text(text, settings)
-    dialect = target.dialect if isinstance(target, VliwTarget) else None
+    assembly = assembly_target(target)
+    dialect = None if assembly is None else assembly.dialect
     forms = [form for form in FORMS if dialect is None or available(form, dialect)]
     segment = _SEGMENT.split(ahead)[-1].split()
     if not segment:

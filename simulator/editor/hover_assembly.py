@@ -13,8 +13,8 @@ from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc import Bundle, Form, Slot, TpcInstruction, available, forms_of, parse
 from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES
+from castsim.machines.vliw.source import assembly_target
 from castsim.targets import Target
-from castsim.targets.vliw import VliwTarget
 
 _REGISTER = re.compile(r"%?(VP|SP|AD|V|S|I)(\d+)$", re.IGNORECASE)
 _FILES = {
@@ -42,24 +42,27 @@ def assembly_hover(text: Text, line: int, word: str, settings: Settings) -> Said
     name = TYPE_ALIASES.get(lowered, lowered)
     if name in FORMATS and (name in TYPES or lowered in TYPE_ALIASES):
         return Said([format_part(format_named(name), word)])
-    if isinstance(target, VliwTarget) and lowered in target.convert_rounding.modes:
-        return Said([f"`{word}` rounds by {target.convert_rounding.modes[lowered]}"])
+    chip = assembly_target(target)
+    if chip is not None and lowered in chip.convert_rounding.modes:
+        return Said([f"`{word}` rounds by {chip.convert_rounding.modes[lowered]}"])
     return None
 
 
 def _register(file: str, word: str, target: Target | None) -> str:
-    count = target.dialect.registers.get(file) if isinstance(target, VliwTarget) else None
-    many = "" if count is None or target is None else f"; {target.name} has {file}0 to {file}{count - 1}"
+    chip = assembly_target(target)
+    count = None if chip is None else chip.dialect.registers.get(file)
+    many = "" if count is None or chip is None else f"; {chip.name} has {file}0 to {file}{count - 1}"
     return f"`{word}` is a {_FILES[file]}{many}"
 
 
 def _instruction(text: Text, line: int, mnemonic: str, suffix: str, target: Target | None) -> TpcInstruction | None:
     """Return the instruction of a line that has a mnemonic, None if the line cannot be read."""
     found = excerpt(text, line - 1, line - 1)
-    if found is None or not isinstance(target, VliwTarget):
+    chip = assembly_target(target)
+    if found is None or chip is None:
         return None
     try:
-        items = parse(found.text.text, target.dialect, text.name).items
+        items = parse(found.text.text, chip.dialect, text.name).items
     except CastsimError:
         return None
     own = [
@@ -76,7 +79,8 @@ def _instruction(text: Text, line: int, mnemonic: str, suffix: str, target: Targ
 def _instruction_parts(
     mnemonic: str, forms: tuple[Form, ...], instruction: TpcInstruction | None, target: Target | None
 ) -> list[str]:
-    dialect = target.dialect if isinstance(target, VliwTarget) else None
+    chip = assembly_target(target)
+    dialect = None if chip is None else chip.dialect
     here = [form for form in forms if dialect is None or available(form, dialect)]
     if not here and target is not None:
         return [f"`{mnemonic}`: {target.name} does not have it"]

@@ -21,7 +21,8 @@ from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import MicroOperation, Operation, VectorType
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, VectorOperation
-from castsim.targets import Target, TileTarget
+from castsim.machines.mechanisms import tiles_of
+from castsim.targets import Target
 
 _ELEMENT = re.compile(r"(?:\d+x)*([A-Za-z]\w*)$")
 _DEFINES = r"\s*(?:%[\w.$-]+(?::\d+)?\s*,\s*)*%{}\s*(?::\d+)?\s*(?:,[^=]*)?="
@@ -83,13 +84,14 @@ def _about(row: VectorOperation) -> str:
 
 
 def _legality(row: VectorOperation, target: Target | None) -> list[str]:
-    if not isinstance(target, TileTarget):
+    chip = tiles_of(target)
+    if chip is None:
         return []
-    facts = next((one for one in target.tile_operations if one.mnemonic == row.mnemonic), None)
+    facts = next((one for one in chip.tile_operations if one.mnemonic == row.mnemonic), None)
     if facts is None:
-        return [f"{target.name} does not have it"]
+        return [f"{chip.name} does not have it"]
     scratch = {"none": "", "used": "; uses its tmp tile", "ignored": "; ignores its tmp tile"}.get(facts.tmp, "")
-    found = [f"On {target.name}: elements {listed(facts.types)}{scratch}"]
+    found = [f"On {chip.name}: elements {listed(facts.types)}{scratch}"]
     if facts.approximate is not None:
         found.append(f"Values are not claimed to be bit-exact: {facts.approximate}")
     return found

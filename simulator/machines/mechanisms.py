@@ -49,6 +49,11 @@ def tile_target(target: Target) -> TileTarget:
     return target
 
 
+def tiles_of(target: Target | None) -> TileTarget | None:
+    """Return the target if its programs work on tiles, None if they do not or there is none."""
+    return target if target is not None and target.has_tiles else None
+
+
 def no_tiles(target: Target) -> IllegalError:
     """Return (not raise) the refusal of tile work."""
     languages = ", ".join(f".{language}" for language in target.languages)

@@ -127,7 +127,7 @@ class CastChecker:
         made = castsim.cast(
             array, src, dst, target=target, rounding=rounding, overflow=overflow, saturation=saturation, scratch=scratch
         )
-        where = "" if target is None else f" on {getattr(target, 'name', target)}"
+        where = "" if target is None else f" on {target if isinstance(target, str | Path) else target.name}"
         label = f"{source.name} -> {result.name}{where}"
         return CheckedCast(
             Coded(codes_from_array(array, source), source), Coded(codes_from_array(made, result), result), label

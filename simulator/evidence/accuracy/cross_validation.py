@@ -21,7 +21,7 @@ from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, shape_
 from castsim.evidence.accuracy.table import CAST, MeasuredRow, MeasuredTable
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.mechanisms import lowerer_of, tiles_of
 from castsim.machines.target_cast import CastAsked
 from castsim.targets import Target, TileTarget
 from castsim.targets.what_if import with_values
@@ -94,11 +94,11 @@ def cross_validate(
         ReadError: the target has no free facts, or the table holds other rows than casts or nothing to keep.
         IllegalError, TileError: a row that the target cannot run; with its place.
     """
-    if not isinstance(target, TileTarget) or not target.free_facts:
+    if (chip := tiles_of(target)) is None or not chip.free_facts:
         raise ReadError(f"no facts of {target.name} are fitted to casts, so there is nothing to cross-validate")
     if any(row.operation != CAST or row.body is not None for row in table.rows):
         raise ReadError(f"'{table.file}' holds other operations; only casts are cross-validated")
-    model = _Model(target, table.rows)
+    model = _Model(chip, table.rows)
     groups = model.groups(left_out)
     if len(groups) == 1:
         raise ReadError(f"'{table.file}' has one {left_out} only: nothing is left to fit to")

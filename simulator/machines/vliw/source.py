@@ -74,6 +74,11 @@ def tpc_target(target: Target, refusal: str) -> VliwTarget:
     raise IllegalError(refusal, legal=targets_running(Language.ASSEMBLY.value))
 
 
+def assembly_target(target: Target | None) -> VliwTarget | None:
+    """Return the target if it runs assembly, None if it does not or there is none."""
+    return target if isinstance(target, VliwTarget) else None
+
+
 def targets_running(language: str) -> tuple[str, ...]:
     """Return the names of the shipped targets that run a language: `pto` or `tpc`."""
     return tuple(name for name in target_names() if language in load_target(name).languages)
