@@ -54,13 +54,20 @@ class Recorder(VliwCore):
     def _read(self, operand: OperandPlan, plan: InstructionPlan, now: int) -> Held:
         value = super()._read(operand, plan, now)
         if plan.site.bundle and operand.cells[0].name == self.watched and operand.role != "income":
-            self.read = value[0] if isinstance(value, tuple) and isinstance(value[0], np.ndarray) else value
+            self.read = first_of(value, len(operand.cells))
         return value
 
     def _commit(self, plan: InstructionPlan, result: Held, now: int) -> None:
         super()._commit(plan, result, now)
         if not plan.site.bundle:
             self.new = self.registers._cells[self.watched].newest
+
+
+def first_of(value: Held, cells: int) -> Held:
+    """The first register's part of what a group of registers holds; steps of a division read a pair of scalars."""
+    if isinstance(value, tuple) and isinstance(value[0], np.ndarray):
+        return value[0]
+    return value & 0xFFFFFFFF if isinstance(value, int) and cells > 1 else value
 
 
 def same(one: Held, two: Held) -> bool:
