@@ -1,7 +1,8 @@
-"""A record of lowered casts that were run again, as text."""
+"""A record of lowered casts that were run again, as JSON and as text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -10,7 +11,25 @@ from rich.text import Text
 from castsim.evidence.verification.lowering import Checked
 from castsim.evidence.verification.lowering_record import LoweringRecord
 from castsim.planning.lowering_answers.answer import setting_text
+from castsim.reports.documents import VERSIONS, Document, Json, numbered
 from castsim.reports.terminal import indented, table
+
+
+def lowering_document(record: LoweringRecord) -> Document:
+    """Return a record as JSON, attributes by name."""
+    found = record.document()
+    return {
+        **found,
+        "schema_version": VERSIONS["verify-lowering"],  # of the command's document, not of the record
+        "results": [_with_attributes(row) for row in found["results"]],
+        "missing": [_with_attributes(row) for row in found["missing"]],
+    }
+
+
+def _with_attributes(row: Mapping[str, Json]) -> Document:
+    attributes = row["attributes"]
+    assert isinstance(attributes, Sequence)
+    return {**row, "attributes": numbered({str(name): str(value) for name, value in attributes})}
 
 
 def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
