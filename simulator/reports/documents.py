@@ -64,7 +64,8 @@ def json_of(value: object) -> Json:
     """Return a value as JSON holds it.
 
     A format or a target is its name, an enumeration member its value, a cause with underscores, a decimal a number
-    (they have few places and survive as floats), bytes are hexadecimal, a path is its text; dataclasses are objects, as `document` has them.
+    (they have few places and survive as floats), bytes are hexadecimal, a path is its text; dataclasses are objects, as
+    `document` has them.
 
     Raises:
         TypeError: it has no JSON form.

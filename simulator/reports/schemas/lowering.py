@@ -71,7 +71,7 @@ class TracedValue(Keys):
 
 
 class RequiredResult(Keys):
-    """What would be right."""
+    """The results that are right for one input."""
 
     lowest: Number | None
     """The lowest number; null if there is none."""

@@ -39,7 +39,7 @@ def page() -> str:
         documents += ["", f"### 2.{number} `{form.NAME}`, version {version_of(form)}", ""]
         documents += _object(definitions[form.__name__])
     lists = sorted(name for name, each in objects.items() if "enum" in each)
-    rest = sorted(set(objects) - set(lists))
+    rest = sorted(name for name, each in objects.items() if "properties" in each)
     lines = [_HEAD, "## 1. Documents by command", "", *_commands(), "", "## 2. Documents", *documents]
     lines += ["", "## 3. Objects", ""]
     for number, name in enumerate(rest, 1):
