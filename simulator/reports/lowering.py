@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -11,7 +10,7 @@ from rich.text import Text
 from castsim.evidence.verification.lowering import Checked
 from castsim.evidence.verification.lowering_record import LoweringRecord
 from castsim.planning.lowering_answers.answer import setting_text
-from castsim.reports.documents import VERSIONS, Document, Json, numbered
+from castsim.reports.documents import VERSIONS, Document, numbered
 from castsim.reports.terminal import indented, table
 
 
@@ -21,15 +20,9 @@ def lowering_document(record: LoweringRecord) -> Document:
     return {
         **found,
         "schema_version": VERSIONS["verify-lowering"],  # of the command's document, not of the record
-        "results": [_with_attributes(row) for row in found["results"]],
-        "missing": [_with_attributes(row) for row in found["missing"]],
+        "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["results"]],
+        "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["missing"]],
     }
-
-
-def _with_attributes(row: Mapping[str, Json]) -> Document:
-    attributes = row["attributes"]
-    assert isinstance(attributes, Sequence)
-    return {**row, "attributes": numbered({str(name): str(value) for name, value in attributes})}
 
 
 def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:

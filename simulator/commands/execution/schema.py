@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from castsim.commands.outcome import Outcome
-from castsim.reports.schemas.registry import COMMANDS, FAILURE, list_document, schema_of, version_of
+from castsim.reports.schemas.registry import every_command, list_document, schema_of, version_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,7 +35,7 @@ def _listed() -> RenderableType:
     from castsim.reports.terminal import table  # noqa: PLC0415 - rich, only if printed
 
     made = table("command", "document", "version", "what it tells", numbers=("version",))
-    for command, forms in (*COMMANDS.items(), (FAILURE.NAME, (FAILURE,))):
+    for command, forms in every_command():
         for form in forms:
             made.add_row(command, form.NAME, str(version_of(form)), (form.__doc__ or "").strip())
     return made

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from castsim.reports.documents import Json
 from castsim.reports.schemas.keys import Form
-from castsim.reports.schemas.registry import COMMANDS, FAILURE, every_form, form_schema, version_of
+from castsim.reports.schemas.registry import every_command, every_form, form_schema, version_of
 
 _HEAD = """# JSON documents
 
@@ -59,7 +59,7 @@ def _definitions(form: type[Form]) -> dict[str, Mapping[str, Json]]:
 def _commands() -> Iterator[str]:
     yield "| command | documents |"
     yield "|---|---|"
-    for command, forms in (*COMMANDS.items(), ("any that fails", (FAILURE,))):
+    for command, forms in every_command():
         yield f"| {command} | {', '.join(f'`{form.NAME}`' for form in forms)} |"
 
 

@@ -58,6 +58,11 @@ def version_of(form: type[Form]) -> int:
     return VERSIONS.get(form.NAME, 1)
 
 
+def every_command() -> tuple[tuple[str, tuple[type[Form], ...]], ...]:
+    """Return all commands with their documents, and last what any command writes that fails."""
+    return (*COMMANDS.items(), (FAILURE.NAME, (FAILURE,)))
+
+
 def every_form() -> tuple[type[Form], ...]:
     """Return all documents, each once."""
     return tuple(dict.fromkeys((*(form for forms in COMMANDS.values() for form in forms), FAILURE)))
@@ -91,8 +96,7 @@ def list_document() -> Document:
     """Return the documents of all commands as JSON."""
     return {
         "commands": [
-            {"command": name, "documents": [_entry(form) for form in forms]}
-            for name, forms in (*COMMANDS.items(), (FAILURE.NAME, (FAILURE,)))
+            {"command": name, "documents": [_entry(form) for form in forms]} for name, forms in every_command()
         ]
     }
 

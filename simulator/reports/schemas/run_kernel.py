@@ -43,7 +43,7 @@ class PipesAtWork(Keys):
 
 
 class Overlap(Keys):
-    """The overlap of the pipes."""
+    """How far the pipes work at the same time."""
 
     work_cycles: dict[Name, Cycles]
     """Cycles in which each pipe has an instruction at work."""

@@ -9,7 +9,7 @@ from castsim.reports.schemas.keys import Bits, Date, Form, Keys, Name, Scalar, S
 
 
 class StatusCounts(Keys):
-    """How many parts are done."""
+    """Numbers of parts by how far they are."""
 
     done: int
     """Done."""
