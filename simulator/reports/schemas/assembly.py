@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from castsim.reports.schemas.common import LintEntry
 from castsim.reports.schemas.keys import Bundles, Bytes, Cycles, Form, Hexadecimal, Keys, Line, Name
+from castsim.reports.schemas.objects import LintEntry
 
 
 class Assembled(Form):

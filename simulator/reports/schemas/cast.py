@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from castsim.reports.schemas.common import Number
 from castsim.reports.schemas.keys import Bits, Bytes, Elements, Form, Keys, Line, Name, Ulps, Value, absent
+from castsim.reports.schemas.objects import Number
 
 
 class CastResult(Keys):

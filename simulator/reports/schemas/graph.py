@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from castsim.graphs.verdict import NodeVerdict
-from castsim.reports.schemas.common import Output
 from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Form, Keys, Line, Name, Scalar, Seconds
 from castsim.reports.schemas.lowering import PlanEntry
+from castsim.reports.schemas.objects import Output
 
 
 class WitnessSource(Keys):

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from castsim.planning import PlanKind, Verdict
 from castsim.planning.judgement import Method
-from castsim.reports.schemas.common import Number
 from castsim.reports.schemas.keys import Bytes, Cycles, Elements, Form, Keys, Name, Scalar, Value
+from castsim.reports.schemas.objects import Number
 
 CyclesPerElement = Annotated[float, Field(json_schema_extra={"unit": "cycles per element"})]
 

@@ -7,7 +7,6 @@ from typing import ClassVar
 from pydantic import Field
 
 from castsim.execution.walk.memory import Origin
-from castsim.reports.schemas.common import FactEntry, LintEntry, Output, StaleRead
 from castsim.reports.schemas.keys import (
     CauseName,
     Column,
@@ -22,6 +21,7 @@ from castsim.reports.schemas.keys import (
     Value,
     absent,
 )
+from castsim.reports.schemas.objects import FactEntry, LintEntry, Output, StaleRead
 from castsim.reports.schemas.run_kernel import Kernel
 from castsim.reports.schemas.run_launches import Launches
 from castsim.synchronisation.flags.insertion import Place

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
-from castsim.reports.schemas.common import FactEntry
 from castsim.reports.schemas.keys import Form, Keys, absent
+from castsim.reports.schemas.objects import FactEntry
 from castsim.targets.schema import Status
 
 

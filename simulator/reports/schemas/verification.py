@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from castsim.reports.schemas.common import SourcesEntry, VersionsOfRun
 from castsim.reports.schemas.keys import Bits, Date, Form, Keys, Name, Scalar, Seconds, Sha256
+from castsim.reports.schemas.objects import SourcesEntry, VersionsOfRun
 
 
 class StatusCounts(Keys):
