@@ -109,7 +109,7 @@ def check(words: list[str], path: Path) -> None:
     words = [word for word in words if word not in ("--json", "-")] if "--json" in words else words
     main([*words, "--quiet", "--json", str(path)])
     document = json.loads(path.read_text())
-    errors = sorted(validator(words[0]).iter_errors(document), key=lambda error: error.relevance, reverse=True)
+    errors = sorted(validator(words[0]).iter_errors(document), key=jsonschema.exceptions.relevance)
     assert not errors, "\n".join(f"{each.json_path}: {each.message[:300]}" for each in (errors[0], *errors[0].context))
     assert not [key for key in keys(document) if " " in key]
     if words[0] != "schema":

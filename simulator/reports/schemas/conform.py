@@ -169,3 +169,61 @@ class Accuracy(Form, Errors):
     """The rows by operation, type pair and path."""
     public_model: Errors | None
     """The statistics of the public cost model; null where it says nothing."""
+
+
+class PredictedRow(Keys):
+    """A published figure, and what facts fitted without it give."""
+
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    path: str
+    """Class of the shape."""
+    measured_cycles: Cycles
+    """The published figure."""
+    simulated_rows: int
+    """Rows simulated."""
+    simulated_cols: int
+    """Columns simulated."""
+    simulated_cycles: Cycles
+    """The simulation's figure."""
+    error_percent: Percent
+    """How far it is above the published figure."""
+
+
+class FittedFacts(Errors):
+    """The facts that fit all rows, and their errors."""
+
+    facts: dict[Name, float]
+    """The facts by path."""
+
+
+class FoldEntry(FittedFacts):
+    """What was left out; the facts that fit all other rows, and their errors on what was left out."""
+
+    left_out: str
+    """What was left out."""
+    rows: int
+    """How many rows that are."""
+    predictions: list[PredictedRow]
+    """These rows."""
+
+
+class CrossValidated(Form, Errors):
+    """With `--cross-validate`: every published figure predicted by facts fitted without it."""
+
+    NAME: ClassVar[str] = "accuracy-cross-validation"
+
+    target: str
+    """Name of the target."""
+    file: str
+    """The table."""
+    left_out: str
+    """What is left out each time."""
+    rows: int
+    """How many rows."""
+    nothing_left_out: FittedFacts
+    """The fit to all rows."""
+    folds: list[FoldEntry]
+    """One entry for each thing left out."""

@@ -108,3 +108,23 @@ class SchemaEntry(Form):
     """Its name."""
     schema_: dict[str, JsonValue] = Field(alias="schema")
     """The JSON Schema, draft 2020-12."""
+
+
+class Completion(Form):
+    """What `castsim completion` prints."""
+
+    NAME: ClassVar[str] = "completion"
+
+    shell: str
+    """Name of the shell."""
+    script: str
+    """The script that completes commands in it."""
+
+
+class Manual(Form):
+    """What `castsim manual` prints."""
+
+    NAME: ClassVar[str] = "manual"
+
+    page: str
+    """The manual page."""

@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "lower": (Lower,),
     "conform": (conform.Conform,),
     "graph": (Graph,),
-    "accuracy": (conform.Accuracy,),
+    "accuracy": (conform.Accuracy, conform.CrossValidated),
     "check": (findings.Check,),
     "lint": (assembly.Lint,),
     "latency": (assembly.Latency,),
@@ -44,6 +44,8 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "compiled": (compiler.CompiledValues, compiler.CompiledAssembly, compiler.CompiledTable),
     "unswizzle": (assembly.Unswizzled,),
     "schema": (findings.SchemaList, findings.SchemaEntry),
+    "completion": (findings.Completion,),
+    "manual": (findings.Manual,),
 }
 """The documents of each command that succeeds, in the order of the help."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 DIGESTS: Mapping[str, Mapping[int, str]] = {
     "accuracy": {2: "582466f8e51acac910f1a3cdddc25be5ad864b4c37e585796f0f776fc358c3c5"},
+    "accuracy-cross-validation": {1: "f57da7fe0086bab10f157d74d633297d364348104106d2e4c6a15c21d5c4fe16"},
     "asm": {1: "e52936620fc71f0c4ab07039d37989175850031b08041dc89c37428d1bafdb3e"},
     "asm-text": {1: "f2caa3e967a78e998c8a6aa9c9a4a4797d768494ed5b844f94efce02f0b9cfbc"},
     "builtin": {1: "3d296a94b4b9eaccddfaf2752234131500392ffb62e53279df7b94b8c806746f"},
@@ -17,6 +18,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "compiled": {1: "85750043262e964f9fabec88d414deb0c2f9f5f69f9e61115c5ea8ca95936a10"},
     "compiled-emit": {1: "f8b8b1591bfa4ffcc1b02401369734f91ce24d892d52ba5e80a03a6c90477516"},
     "compiled-table": {1: "8590d4ddd5b35f4550dad89077ba6885c72404347968ee48d0c64500785dca8e"},
+    "completion": {1: "1af64faa540c403677a0cca3b9b9efafc1d32c8771f338875ae06db9d263775e"},
     "conform": {2: "4ca43676f0f0136ee867b6b86a1625ed010d236d0c2662487f719703bafe8155"},
     "disasm": {1: "ccfb69fa1375d933f1e138d34363f9707f33ca4932b9f56ecae02832edb83d06"},
     "errors": {1: "cf6c4daf152a7b26fc30afccc5bbdb83ca463c9ebbe82148cdc482869cc05450"},
@@ -25,6 +27,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "latency": {1: "5449578098740bb4d7cc321da99c412663fd32a793f2f8219f9411e73c4a0ed4"},
     "lint": {1: "b67132cec1fb1daece1b072c8163e84a91cf6ce7d6d1e9a4b99bfea23384085a"},
     "lower": {1: "1ac51dd290ea3f20fcc25d8a9f406f284fa1109a0ec8673412fd7d9ef485ad36"},
+    "manual": {1: "e391c8574e76abff397aac5f7b65c0db6e84f57ae2c9d74a9f2842028cd49a6d"},
     "run": {2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8"},
     "run-all-entries": {1: "00da867b491103544d0191d9eb763a6fca4a30f7e8704c82699940901bd51e2f"},
     "schedule": {1: "839389c3b6b2fd0a0f2bda5aab980a4a330c212f5956c7c413f25b1272b3ed1f"},
