@@ -99,8 +99,8 @@ def contradictions(values: dict[str, int], document: dict) -> list[str]:
     """What a report (as JSON) says against a derivation."""
     causes = {pipe: found["causes"] for pipe, found in document["pipes"].items()}
     exact = {
-        "load_pipe": causes["MTE2"]["busy"] + causes["MTE2"]["memory latency"],
-        "store_pipe": causes["MTE3"]["busy"] + causes["MTE3"]["memory latency"],
+        "load_pipe": causes["MTE2"]["busy"] + causes["MTE2"]["memory_latency"],
+        "store_pipe": causes["MTE3"]["busy"] + causes["MTE3"]["memory_latency"],
         "fill": causes["V"].get("fill", 0),
         "trips": causes["V"]["busy"],
     }

@@ -65,7 +65,7 @@ def test_rows_carry_the_input_columns(capsys):
         given = list(csv.DictReader(file))
     casts = [row for row in document["rows"] if row["operation"] == "tcvt"]
     for row, cells in zip(casts, given, strict=True):
-        assert {name: str(row[name]) for name in cells} == cells
+        assert {name: str(row["columns"][name]) for name in cells} == cells
         assert row["convention"] == LABEL_SHAPE
 
 
@@ -76,7 +76,7 @@ def test_curves_are_the_rows_of_a_pair_and_shape_class(capsys):
     errors = [
         abs(row["error_percent"])
         for row in document["rows"]
-        if (row.get("src"), row.get("dst"), row.get("path")) == ("fp8_e4m3", "fp32", "2D")
+        if tuple(row["columns"].get(name) for name in ("src", "dst", "path")) == ("fp8_e4m3", "fp32", "2D")
     ]
     assert (one["rows"], one["mean"], one["max"]) == (4, pytest.approx(fmean(errors), abs=1e-3), max(errors))
 

@@ -103,7 +103,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
     ("library", "homes"),
     [
         ("simpy", ("castsim.engines",)),
-        ("pydantic", ("castsim.targets",)),
+        ("pydantic", ("castsim.targets", "castsim.reports.schemas")),
         ("rich", ("castsim.reports", "castsim.commands", "castsim.__main__")),
         ("numba", ("castsim.numerics", "castsim.engines.fast_dataflow.compiling")),
         ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.codes")),

@@ -238,7 +238,7 @@ def test_the_shipped_conflict_is_found(capsys):
     document = json.loads(capsys.readouterr().out)
     found = next(each for each in document["what_if"] if each["name"] == "no-bank-conflicts")
     assert found["facts"] == {"banks.exclusive_ports": False, "banks.exclusive_banks": False}
-    lost = sum(pipe["causes"].get("bank conflict", 0) for pipe in document["pipes"].values())
+    lost = sum(pipe["causes"].get("bank_conflict", 0) for pipe in document["pipes"].values())
     assert found["gained_cycles"] == document["total_cycles"] - found["total_cycles"] == lost == 1
 
 

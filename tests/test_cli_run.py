@@ -95,7 +95,7 @@ def test_the_shape_of_the_document(tmp_path: Path, capsys: Capture) -> None:
         "instructions",
         "outputs", "facts_assumed", "warnings", "synchronisation", "races",
     ]  # fmt: skip
-    assert (found["schema_version"], found["program"], found["entry"]) == (1, path, "narrow")
+    assert (found["schema_version"], found["program"], found["entry"]) == (2, path, "narrow")
     assert (found["target"], found["engine"], found["warnings"]) == ("a2a3", "fast", [])
     assert found["seconds"] == pytest.approx(found["total_cycles"] / (A2A3.frequency.megahertz * 1e6))
 
@@ -126,7 +126,7 @@ def test_instructions_are_executions_of_tile_instructions(tmp_path: Path, capsys
 def test_loops_and_index_arithmetic_are_no_instructions(tmp_path: Path, capsys: Capture) -> None:
     found = document(capsys, written(tmp_path, LOOP), "--timing-only")
     assert [entry["op"] for entry in found["instructions"]] == ["tload", "tcvt"] * 4 + ["tstore"]
-    assert found["pipes"]["S"]["causes"]["loop turnaround"] == 4 * A2A3.timing.scalar.loop_turnaround_cycles
+    assert found["pipes"]["S"]["causes"]["loop_turnaround"] == 4 * A2A3.timing.scalar.loop_turnaround_cycles
 
 
 # ------------------------------------------------------------------------------------------------------ options

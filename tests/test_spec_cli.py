@@ -52,10 +52,10 @@ def test_one_specification(name: str, capsys: Capture) -> None:
 def test_one_pair(capsys: Capture) -> None:
     rules = document(capsys, "targets", "onnx", "float", "fp8_e4m3fn")["rules"]
     assert [(rule["name"], rule["since"], rule["when"]) for rule in rules] == [
-        ("fp8_saturating", "19", {"saturate": "1"}), ("fp8_not_saturating", "19", {"saturate": "0"})
+        ("fp8_saturating", "19", {"saturate": 1}), ("fp8_not_saturating", "19", {"saturate": 0})
     ]  # fmt: skip
     (rule,) = document(capsys, "targets", "tosa", "bf16", "e5m2")["rules"]
-    assert (rule["requires"], rule["below_ulps"], rule["above_ulps"]) == (["EXT-BF16", "EXT-FP8E5M2"], "1", "0.5")
+    assert (rule["requires"], rule["below_ulps"], rule["above_ulps"]) == (["EXT-BF16", "EXT-FP8E5M2"], 1, 0.5)
     assert "requires EXT-BF16 and EXT-FP8E5M2" in text(capsys, "targets", "tosa", "bf16", "e5m2")
     assert main(["targets", "tosa", "f32", "f64"]) == 1
     assert "tosa has no cast f32 -> f64" in capsys.readouterr().err

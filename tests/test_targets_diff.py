@@ -61,8 +61,8 @@ def test_every_cell_is_the_published_one(rows, generated):
     assert len(generated) == len(rows) == 15
     for src, a2a3, a5, difference in rows:
         row = generated[names(src).pop()]
-        assert set(row["a2a3"]) == names(a2a3)
-        assert set(row["a5"]) == names(a5)
+        assert set(row["first"]) == names(a2a3)
+        assert set(row["second"]) == names(a5)
         if difference == "A2A3-only":
             assert row["difference"] == "a2a3 only"
         elif difference == "A5-only source type":

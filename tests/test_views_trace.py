@@ -118,7 +118,7 @@ def test_waits_are_no_part_of_executions(path: Path, folder: Path) -> None:
     for event in events:
         if event.get("cat") == "stall":
             stalls[threads[event["tid"]], event["name"]].append((event["ts"], event["ts"] + event["dur"]))
-    causes = {cause for pipe in report["pipes"].values() for cause in pipe["causes"]} | {"issue"}
+    causes = {cause.replace("_", " ") for pipe in report["pipes"].values() for cause in pipe["causes"]} | {"issue"}
     for event in (event for event in events if event.get("cat") == "wait"):
         assert event["dur"] > 0
         assert event["name"] in causes

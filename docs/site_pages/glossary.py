@@ -201,6 +201,12 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "fit to all rows": "Its value where no figure is left out.",
         "public: mean %": "Mean of the public model's absolute errors, in percent.",
     },
+    "castsim schema": {
+        "command": "the command that writes the document",
+        "document": "its name",
+        "version": "its `schema_version`",
+        "what it tells": "its contents in a sentence",
+    },
 }
 """Every column of the reports, by the commands that show it."""
 

@@ -38,6 +38,7 @@ COMMANDS = (
     "builtin",
     "compiled",
     "unswizzle",
+    "schema",
     "completion",
     "manual",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from castsim.evidence.accuracy import Accuracy, AssessedRow, Curve
 from castsim.evidence.accuracy.assessment import Statistics, predicted, simulated
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import VERSIONS, Document, document
 
 _PLACES = 4
 """Decimals of a percentage."""
@@ -17,6 +17,7 @@ def accuracy_document(found: Sequence[Accuracy]) -> Document:
     """Return the JSON of one table, or of several."""
     every = [row for accuracy in found for row in accuracy.rows]
     return {
+        "schema_version": VERSIONS["accuracy"],
         "targets": [_target(accuracy) for accuracy in found],
         "rows": [_row(accuracy.target.name, row) for accuracy in found for row in accuracy.rows],
         "curves": [_curve(accuracy.target.name, curve) for accuracy in found for curve in accuracy.curves],
@@ -42,8 +43,9 @@ def _row(target: str, assessed: AssessedRow) -> Document:
     peer = assessed.predicted_error
     return {
         "target": target,
-        **{name: _typed(text) for name, text in assessed.row.cells.items()},
+        "columns": {name: _typed(text) for name, text in assessed.row.cells.items()},
         "operation": assessed.row.label,
+        "measured_cycles": assessed.row.measured_cycles,
         **document(assessed, "convention", "simulated_rows", "simulated_cols", "simulated_cycles"),
         "error_percent": round(assessed.error, _PLACES),
         "public_model_error_percent": None if peer is None else round(peer, _PLACES),

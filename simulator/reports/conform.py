@@ -10,7 +10,7 @@ from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.conformance.cells import changed
 from castsim.planning.counterexample import TracedValue
 from castsim.planning.lowering_answers.answer import setting_text
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import VERSIONS, Document, document, numbered
 from castsim.reports.lower import code_text, counterexample_document, number_text
 from castsim.specifications import SpecifiedCast
 
@@ -21,18 +21,21 @@ SAMPLED = "~"
 def conform_document(found: Matrix) -> Document:
     """Return a matrix as JSON, one entry per cell."""
     return {
+        "schema_version": VERSIONS["conform"],
         "specification": found.spec.name,
         "version": found.version,
         **document(found, "targets"),
         "options": dict(found.options),
         "cells": [_cell_document(entry) for entry in found.entries],
-        "totals": {
-            target: {
-                kind.value: sum(entry.kind is kind for entry in found.entries if entry.cell.target == target)
-                for kind in PlanKind
+        "totals": [
+            {
+                "target": target,
+                "way": kind.value,
+                "cells": sum(entry.kind is kind for entry in found.entries if entry.cell.target == target),
             }
             for target in found.targets
-        },
+            for kind in PlanKind
+        ],
     }
 
 
@@ -40,7 +43,7 @@ def _cell_document(entry: ConformanceEntry) -> Document:
     cell = entry.cell
     return {
         **document(cell, "src", "dst"),
-        "attributes": dict(cell.attributes),
+        "attributes": numbered(dict(cell.attributes)),
         "target": cell.target,
         **document(entry, "kind", "verdict", "path", kind="way"),
         "instructions": [

@@ -12,12 +12,27 @@ from typing import TypeAlias
 
 from castsim.isa.formats import Format
 from castsim.targets.schema import Table, TargetHeader
+from castsim.timing import Cause
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A value that JSON can hold."""
 
 Document: TypeAlias = dict[str, Json]
 """A JSON object."""
+
+VERSIONS: Mapping[str, int] = {
+    "run": 2,
+    "graph": 2,
+    "conform": 2,
+    "accuracy": 2,
+    "verify": 2,
+    "verify-lowering": 2,
+    "targets-pair": 2,
+    "targets-diff": 2,
+    "specification": 2,
+    "specification-pair": 2,
+}
+"""The `schema_version` of each document whose shape has changed since the first; the others have 1."""
 
 _KEY = "json"
 
@@ -48,8 +63,9 @@ def document(value: object, *only: str, **named: str) -> Document:
 def json_of(value: object) -> Json:
     """Return a value as JSON holds it.
 
-    A format or a target is its name, an enumeration member its value, a decimal a number (they have few places and
-    survive as floats), bytes are hexadecimal, a path is its text; dataclasses are objects, as `document` has them.
+    A format or a target is its name, an enumeration member its value, a cause with underscores, a decimal a number
+    (they have few places and survive as floats), bytes are hexadecimal, a path is its text; dataclasses are objects, as
+    `document` has them.
 
     Raises:
         TypeError: it has no JSON form.
@@ -58,7 +74,7 @@ def json_of(value: object) -> Json:
         return value.name
     match value:
         case Enum():
-            return json_of(value.value)
+            return _member(value)
         case None | bool() | int() | float() | str():
             return value
         case Decimal():
@@ -70,7 +86,7 @@ def json_of(value: object) -> Json:
         case Table():
             return {name: json_of(getattr(value, name)) for name in type(value).model_fields}
         case Mapping():
-            return {str(name): json_of(item) for name, item in value.items()}
+            return {_name(name): json_of(item) for name, item in value.items()}
         case list() | tuple():
             return [json_of(item) for item in value]
     if (numpy := sys.modules.get("numpy")) and isinstance(value, numpy.generic):  # loaded if there is such a value
@@ -78,6 +94,24 @@ def json_of(value: object) -> Json:
     if is_dataclass(value):
         return document(value)
     raise TypeError(f"no JSON form of a {type(value).__name__}")
+
+
+def identifier(words: str) -> str:
+    """Return words as one identifier: `operand_wait` for `operand wait`; keys have no blanks."""
+    return words.replace(" ", "_")
+
+
+def numbered(values: Mapping[str, str]) -> Document:
+    """Return attribute values by name, those that are spelt in digits as numbers."""
+    return {name: int(value) if value.isascii() and value.isdigit() else value for name, value in values.items()}
+
+
+def _member(value: Enum) -> Json:
+    return identifier(value) if isinstance(value, Cause) else json_of(value.value)
+
+
+def _name(key: object) -> str:
+    return identifier(key) if isinstance(key, Cause) else str(key)
 
 
 def _fields(value: object) -> tuple[Field[object], ...]:

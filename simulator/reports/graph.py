@@ -12,13 +12,10 @@ from castsim.graphs.comparison import number_of
 from castsim.graphs.kernel_runner import KernelRun
 from castsim.planning.lowering_answers import Setting
 from castsim.planning.lowering_answers.answer import options_text
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import VERSIONS, Document, document
 from castsim.reports.lower import answer_document
 from castsim.reports.numbers import bits_text
 from castsim.reports.run_report import output_of
-
-SCHEMA_VERSION = 2
-"""Version of this document. 1 called `conforms` what met no difference in one run."""
 
 CONVENTIONS = (
     "each node is a program of its own, or several; cycles are those of whole programs, loads and stores included, one "
@@ -38,7 +35,7 @@ def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[
     program, `run` is the command that runs it.
     """
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": VERSIONS["graph"],
         **document(found.graph, "file", "name", file="graph"),
         "specification": f"{found.graph.spec}@{found.graph.version}",
         **document(found, "target", "conforms", "agrees", "cycles", cycles="total_cycles"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from castsim.execution.tree import Instruction, Tree
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import Document, document, identifier
 from castsim.reports.numbers import grouped
 from castsim.timing import Cause, Timing, repeated
 
@@ -48,7 +48,7 @@ class Loss:
             "line": self.instruction.span.line,
             **document(self.instruction, "name", "pipe", "inserted", name="op"),
             **document(self, "cycles", "cause", cycles="lost_cycles"),
-            "causes": {str(cause): self.causes[cause] for cause in Cause if cause in self.causes},
+            "causes": {identifier(cause): self.causes[cause] for cause in Cause if cause in self.causes},
         }
 
 

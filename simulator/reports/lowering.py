@@ -1,4 +1,4 @@
-"""A record of lowered casts that were run again, as text."""
+"""A record of lowered casts that were run again, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from rich.text import Text
 from castsim.evidence.verification.lowering import Checked
 from castsim.evidence.verification.lowering_record import LoweringRecord
 from castsim.planning.lowering_answers.answer import setting_text
+from castsim.reports.documents import VERSIONS, Document, numbered
 from castsim.reports.terminal import indented, table
+
+
+def lowering_document(record: LoweringRecord) -> Document:
+    """Return a record as JSON, attributes by name."""
+    found = record.document()
+    return {
+        **found,
+        "schema_version": VERSIONS["verify-lowering"],  # of the command's document, not of the record
+        "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["results"]],
+        "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["missing"]],
+    }
 
 
 def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:

@@ -7,7 +7,7 @@ from importlib import import_module
 from rich.console import Group, RenderableType
 
 from castsim.reports import sections
-from castsim.reports.documents import Document
+from castsim.reports.documents import VERSIONS, Document
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.sections import PRINTED, SUMMARY
@@ -48,7 +48,7 @@ def run_document(report: RunReport) -> Document:
     `outputs_not_computed` where outputs rest on them; exposed pipelines add `stale_reads` and name the first among the
     warnings, a lint run adds `lint` and `lint_possible`.
     """
-    found: Document = {}
+    found: Document = {"schema_version": VERSIONS["run"]}
     for name in (*DOCUMENTED, *report.further):
         part = section(name)
         keys = part.data(report)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import VERSIONS, Document, document, numbered
 from castsim.targets import Specification
 from castsim.targets.specification import TEXT, AcceptanceRule
 
@@ -37,13 +37,14 @@ def specification_document(spec: Specification) -> Document:
     """Return everything but the sources of tables: header, legal casts, rules, attributes, RESCALE."""
     rescale = spec.rescale
     return {
+        "schema_version": VERSIONS["specification"],
         **header(spec),
         "pairs": [
             {
                 "src": list(spec.members(row.src)),
                 "dst": list(spec.members(row.dst)),
                 **document(row, "since", "requires"),
-                "when": dict(row.when or {}),
+                "when": numbered(row.when or {}),
                 "rule": row.rule,
             }
             for row in spec.casts
@@ -61,7 +62,8 @@ def specification_document(spec: Specification) -> Document:
 
 def rule_document(name: str, rule: AcceptanceRule) -> Document:
     """Return one rule."""
-    return {"name": name, **rule.model_dump(mode="json", exclude={"informational"})}
+    ulps = {"below_ulps": float(rule.below_ulps), "above_ulps": float(rule.above_ulps)}
+    return {"name": name, **rule.model_dump(mode="json", exclude={"informational"}), **ulps}
 
 
 def pair_rules(spec: Specification, src: str, dst: str) -> list[PairRule]:
@@ -86,11 +88,16 @@ def pair_rules(spec: Specification, src: str, dst: str) -> list[PairRule]:
 def pair_document(spec: Specification, src: str, dst: str) -> Document:
     """Return all rules of a pair."""
     return {
+        "schema_version": VERSIONS["specification-pair"],
         "specification": spec.name,
         "src": src,
         "dst": dst,
         "rules": [
-            {**document(found, "since", "requires", "when"), **rule_document(found.name, found.rule)}
+            {
+                **document(found, "since", "requires"),
+                "when": numbered(found.when),
+                **rule_document(found.name, found.rule),
+            }
             for found in pair_rules(spec, src, dst)
         ],
     }

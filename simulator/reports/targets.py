@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from castsim.reports.builtin_lists import listed
-from castsim.reports.documents import Document, document, json_of
+from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.reports.facts import OPTIONS, facts_by_part
 from castsim.reports.pairs import PairDetail, pair_rows
 from castsim.targets import Target
@@ -33,9 +33,11 @@ def target_document(target: Target) -> Document:
 def pair_document(target: Target, detail: PairDetail) -> Document:
     """Return one pair in full."""
     return {
+        "schema_version": VERSIONS["targets-pair"],
         "target": target.name,
         **document(detail.row),
         **document(detail, *_DETAIL, modes="mnemonics", saturation="saturation_modes", scratch="scratch_sequence"),
+        "configuration": [{"name": name, "value": json_of(value)} for name, value in detail.configuration.items()],
     }
 
 

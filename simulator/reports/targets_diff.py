@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 
 from castsim.isa.formats import FORMATS
-from castsim.reports.documents import Document
+from castsim.reports.documents import VERSIONS, Document, document
 from castsim.reports.pairs import pair_rows
 from castsim.reports.terminal import table
 from castsim.targets import Target
@@ -62,12 +62,11 @@ def targets_diff(first: Target, second: Target) -> TargetsDiff:
 def diff_document(diff: TargetsDiff) -> Document:
     """Return the JSON of a comparison."""
     return {
+        "schema_version": VERSIONS["targets-diff"],
         "targets": [diff.first.name, diff.second.name],
         "rows": [
             {
-                "src": row.src,
-                diff.first.name: list(row.first),
-                diff.second.name: list(row.second),
+                **document(row, "src", "first", "second", "only_first", "only_second"),
                 "difference": diff.difference(row),
             }
             for row in diff.rows

@@ -7,18 +7,28 @@ from pathlib import Path
 from castsim.evidence.verification import PartProgress, VerificationRecord
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
-from castsim.reports.documents import Document
+from castsim.reports.documents import VERSIONS, Document
 
 
 def verify_document(record: VerificationRecord, path: Path | None) -> Document:
     """Return the record, where it is kept, and the mismatches with their bits and numbers."""
-    document = record.document()
-    del document["schema_version"]  # that of the command's document, which comes first, counts
+    details = [detail for one in record.progress for detail in mismatch_details(one)]
     return {
-        **document,
+        **record.document(),
+        "schema_version": VERSIONS["verify"],  # of the command's document, not of the record
         "record": None if path is None else str(path),
-        "mismatch_details": [detail for one in record.progress for detail in mismatch_details(one)],
+        "mismatch_details": [
+            {name: _value(text) if text and name.endswith("_value") else text for name, text in each.items()}
+            for each in details
+        ],
     }
+
+
+def _value(text: str) -> int | float | str:
+    """Return what `number_text` spells as a number; `nan`, `inf`, `-inf` and `no code` stay words."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    return text if text.lstrip("-").isalpha() or " " in text else float(text)
 
 
 def mismatch_details(one: PartProgress) -> list[dict[str, str | None]]:

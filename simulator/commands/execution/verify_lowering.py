@@ -11,6 +11,7 @@ from castsim.commands.outcome import Outcome
 from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance.matrix import chosen_cells
+from castsim.reports.lowering import lowering_document, lowering_text
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
 
@@ -41,9 +42,6 @@ def execute(options: Namespace, path: Path | None) -> Outcome:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress)
 
     def text(_: int) -> Any:
-        from castsim.reports.lowering import lowering_text  # noqa: PLC0415 - rich, only if printed
-
         return lowering_text(record, path)
 
-    document = {key: value for key, value in record.document().items() if key != "schema_version"}
-    return Outcome(document, text, code=1 if record.wrong else 0)
+    return Outcome(lowering_document(record), text, code=1 if record.wrong else 0)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from castsim.execution.tree import Lowered, Tree, elements
 from castsim.machines.launches import LAUNCH, Launches, LaunchLine
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import Document, document, identifier
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, Interval, buffer_maps, joined
 from castsim.reports.launches import all_launches
 from castsim.reports.lines import SourceLine, listed, source_lines
@@ -105,7 +105,9 @@ def _data(report: RunReport) -> Document:
     """Return the report as JSON; cycles are [start, end), `achieved` is null where only one pipe works."""
     found = kernel_report(report.result)
     overlap = document(found.overlap, "busy", "serial", "covered", "together", "achieved", **_OVERLAP)
-    overlap[_OVERLAP["together"]] = {str(k): cycles for k, cycles in enumerate(found.overlap.together, 1)}
+    overlap[_OVERLAP["together"]] = [
+        {"pipes": count, "cycles": cycles} for count, cycles in enumerate(found.overlap.together, 1)
+    ]
     bound = found.bound
     return {
         "kernel": {
@@ -145,7 +147,7 @@ def _line_entry(cost: LineCost) -> Document:
 def _launch_entry(launches: Launches) -> Document:
     """Return launches as JSON, with the instructions behind each cause."""
     behind = {
-        str(cause): [{"line": line.number, "op": line.text, "cycles": cycles} for line, cycles in lines]
+        identifier(cause): [{"line": line.number, "op": line.text, "cycles": cycles} for line, cycles in lines]
         for cause, lines in launches.behind_causes()
     }
     return document(launches) | {"behind_causes": behind}

@@ -31,7 +31,14 @@ def _data(report: RunReport) -> Document:
         return {}
     return {
         "path_decided_by": [
-            {"read": read.text, "place": str(read.span), "value": _number(read.value), "origin": str(read.origin)}
+            {
+                "read": read.text,
+                "file": read.span.file,
+                "line": read.span.line,
+                "column": read.span.column,
+                "value": _number(read.value),
+                "origin": str(read.origin),
+            }
             for read in found
         ]
     }

@@ -1,0 +1,241 @@
+"""The documents of `castsim cast` and `castsim scratch`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from castsim.reports.schemas.keys import Bits, Bytes, Elements, Form, Keys, Line, Name, Ulps, Value, absent
+from castsim.reports.schemas.objects import Number
+
+
+class CastResult(Keys):
+    """What one value becomes on one target under one mode."""
+
+    target: str | None
+    """Name of the target; null for the abstract cast."""
+    rounding: str
+    """The rounding in force."""
+    overflow: str
+    """The overflow policy in force: `saturate`, `special` or `wrap`."""
+    saturation: str | None
+    """The saturation mode in force, `on` or `off`; null where there is none."""
+    input_bits: Bits
+    """The code that was cast."""
+    output_bits: Bits
+    """The code of the result."""
+    value: Value
+    """The number that the result stands for, or `nan`, `inf`, `-inf`."""
+    inexact: bool
+    """Whether it differs from the value that was cast."""
+    ulps_from_abstract: Ulps | None
+    """Distance from the abstract cast with the rounding asked for; null between NaN and a number."""
+    accepted_by: dict[Name, bool]
+    """Whether each specification accepts it, by name and version."""
+
+
+class CastDifference(Keys):
+    """A value and a rounding for which targets differ."""
+
+    input_bits: Bits
+    """The code that was cast."""
+    rounding_asked: str | None
+    """The rounding asked for; null for the default."""
+    output_bits: dict[Name, Bits]
+    """The result on each target, and of the abstract cast as `abstract`."""
+    max_ulps_apart: Ulps | None
+    """The largest distance among them; null if some are NaN and some are not."""
+
+
+class Skipped(Keys):
+    """A target that was passed over."""
+
+    target: str
+    """Its name."""
+    reason: str
+    """Why."""
+
+
+class AcceptedResults(Keys):
+    """The results that a specification accepts for one value."""
+
+    specification: str
+    """Name and version, `tosa@1.1`."""
+    input_bits: Bits
+    """The code that was cast."""
+    accepts: str
+    """Form of the set: `exact`, `interval`, `class` (NaN only) or `any`."""
+    lowest: Number | None
+    """The lowest number; null if there is none."""
+    highest: Number | None
+    """The highest number; null if there is none."""
+    further: Number | None
+    """A number beside those from `lowest` to `highest`; null if there is none."""
+    nan: bool
+    """Whether every NaN is accepted."""
+    rule: str
+    """Name of the rule."""
+    meaning: str
+    """The rule in words."""
+    requires: list[str]
+    """Profiles and extensions that the cast needs."""
+    status: str
+    """How well the rule is known."""
+    source: str
+    """Where it is from."""
+
+
+class Cast(Form):
+    """Values cast, value by value."""
+
+    NAME: ClassVar[str] = "cast"
+
+    results: list[CastResult]
+    """One entry for each value, target and mode."""
+    differences: list[CastDifference]
+    """Where targets differ."""
+    skipped: list[Skipped]
+    """Targets that do not have the cast."""
+    warnings: list[str]
+    """What targets did not do as asked."""
+    specifications: list[AcceptedResults]
+    """What the specifications asked for accept."""
+
+
+class ScratchTerm(Keys):
+    """A term of the sizing formula."""
+
+    name: str
+    """What it stands for."""
+    bytes_: Bytes = Field(alias="bytes")
+    """Its size."""
+
+
+class Shape(Keys):
+    """A shape, and what the formula says of it."""
+
+    rows: int
+    """Rows."""
+    cols: Elements
+    """Columns."""
+    row_stride_elements: Elements
+    """Distance from row to row."""
+    formula_bytes: Bytes
+    """Bytes of the tmp tile by the formula."""
+
+
+class TouchedShape(Shape):
+    """A shape, what the formula says of it, and what the operations touch."""
+
+    touched_bytes: Bytes
+    """Bytes up to the last that the operations touch."""
+    touched_bytes_in_blocks: Bytes
+    """The same in whole blocks."""
+    agrees: bool
+    """Whether the formula gives these."""
+    reasons: list[str]
+    """Why it differs."""
+
+
+class Scratch(Form, Shape):
+    """The scratch of a cast of one shape."""
+
+    NAME: ClassVar[str] = "scratch"
+
+    target: str
+    """Name of the target."""
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    terms: list[ScratchTerm]
+    """The terms of the formula, of which the largest decides."""
+    touched_bytes: Bytes = Field(default_factory=absent)
+    """With `--audit`: bytes up to the last that the operations touch."""
+    touched_bytes_in_blocks: Bytes = Field(default_factory=absent)
+    """With `--audit`: the same in whole blocks."""
+    agrees: bool = Field(default_factory=absent)
+    """With `--audit`: whether the formula gives these."""
+    reasons: list[str] = Field(default_factory=absent)
+    """With `--audit`: why it differs."""
+
+
+class SweepDifference(Keys):
+    """The shapes that differ for one reason."""
+
+    reason: str
+    """The reason."""
+    shapes: int
+    """How many shapes."""
+    examples: list[TouchedShape]
+    """Some of them."""
+
+
+class ScratchSweep(Form):
+    """With `--sweep`: the scratch of a cast over ranges of shapes."""
+
+    NAME: ClassVar[str] = "scratch-sweep"
+
+    target: str
+    """Name of the target."""
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    shapes: int
+    """How many shapes."""
+    equal_to_the_byte: int
+    """How many of them the formula gives to the byte."""
+    formula_smaller: int
+    """For how many it is smaller than what is touched."""
+    explained: bool
+    """Whether every difference has a known reason."""
+    differences: list[SweepDifference]
+    """The shapes that differ, by reason."""
+
+
+class ScratchUse(Keys):
+    """A cast with a tmp tile."""
+
+    line: Line
+    """Line of the source."""
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    rows: int
+    """Rows that are cast."""
+    cols: Elements
+    """Columns that are cast."""
+    row_stride_elements: Elements
+    """Distance from row to row of the source."""
+    tmp: str
+    """Name of the tmp tile."""
+    given_bytes: Bytes
+    """Its size."""
+    needed_bytes: Bytes
+    """The size that the cast needs."""
+
+
+class ProgramScratch(Form):
+    """The scratch of a program."""
+
+    NAME: ClassVar[str] = "scratch-program"
+
+    program: str
+    """The file."""
+    target: str
+    """Name of the target."""
+    casts: list[ScratchUse]
+    """The casts with tmp tiles."""
+    occupied_bytes: Bytes
+    """Bytes of the buffer that tiles take."""
+    minimal_bytes: Bytes
+    """The same with the smallest tmp tiles."""
+    capacity_bytes: Bytes
+    """Size of the buffer."""
+    suffices: bool
+    """Whether every tmp tile is large enough."""
+    fits: bool
+    """Whether all fits the buffer with the smallest tmp tiles."""

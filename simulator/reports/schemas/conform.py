@@ -1,0 +1,229 @@
+"""The documents of `castsim conform` and `castsim accuracy`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from castsim.planning import PlanKind, Verdict
+from castsim.planning.judgement import Method
+from castsim.reports.schemas.keys import Cycles, Form, Keys, Name, Percent, Scalar
+from castsim.reports.schemas.lowering import CounterexampleEntry, CyclesPerElement
+
+
+class CellInstruction(Keys):
+    """An instruction of a chain."""
+
+    instruction: str
+    """The instruction."""
+    options: str
+    """What has to be asked of it; may be empty."""
+
+
+class MatrixCell(Keys):
+    """A cast of the specification on one target."""
+
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    attributes: dict[Name, Scalar]
+    """Attributes of the operator."""
+    target: str
+    """Name of the target."""
+    way: PlanKind
+    """How it is lowered."""
+    verdict: Verdict
+    """Whether it is right."""
+    path: list[str]
+    """Names of the formats on the way."""
+    instructions: list[CellInstruction]
+    """The instructions."""
+    method: Method | None
+    """How the verdict was reached; null if nothing was tried."""
+    proven: bool
+    """Whether the verdict is certain."""
+    options: dict[Name, Scalar]
+    """The options of the target with which the program is to be run."""
+    native_with_options: dict[Name, Scalar] | None
+    """The options with which a single instruction does it beside a chain; null if there is none."""
+    cycles_per_element: CyclesPerElement | None
+    """What it costs; null if it was not timed."""
+    counterexample: CounterexampleEntry | None
+    """Where it fails; null if it does not."""
+
+
+class MatrixTotal(Keys):
+    """How many casts go one way on one target."""
+
+    target: str
+    """Name of the target."""
+    way: PlanKind
+    """The way."""
+    cells: int
+    """How many casts."""
+
+
+class Conform(Form):
+    """Every cast of a specification on targets."""
+
+    NAME: ClassVar[str] = "conform"
+
+    specification: str
+    """Name of the specification."""
+    version: str
+    """Its version."""
+    targets: list[str]
+    """Names of the targets."""
+    options: dict[Name, Scalar]
+    """The options of the targets that were given."""
+    cells: list[MatrixCell]
+    """One entry for each cast and target."""
+    totals: list[MatrixTotal]
+    """How many casts go which way."""
+
+
+class Errors(Keys):
+    """Statistics of the sizes of errors."""
+
+    mean: Percent
+    """Their mean."""
+    median: Percent
+    """Their median."""
+    max: Percent
+    """The largest."""
+
+
+class MeasuredTable(Errors):
+    """A table of published figures; the statistics are of its rows."""
+
+    target: str
+    """Name of the target."""
+    file: str
+    """The table."""
+    source: str | None
+    """Where it is from; null for a table of one's own."""
+    rows: int
+    """Rows simulated."""
+    rows_skipped: int
+    """Rows passed over."""
+    public_model: Errors | None
+    """The same of the public cost model; null where it says nothing."""
+
+
+class MeasuredRow(Keys):
+    """A published figure and its simulation."""
+
+    target: str
+    """Name of the target."""
+    columns: dict[str, int | float | str | None]
+    """The row as the table has it, by the names of its columns."""
+    operation: str
+    """The operation."""
+    measured_cycles: Cycles
+    """The published figure."""
+    convention: str
+    """How the row is read."""
+    simulated_rows: int
+    """Rows simulated."""
+    simulated_cols: int
+    """Columns simulated."""
+    simulated_cycles: Cycles
+    """The simulation's figure."""
+    error_percent: Percent
+    """How far it is above the published figure."""
+    public_model_error_percent: Percent | None
+    """The same of the public cost model; null where it says nothing."""
+    reason: str | None
+    """Why it deviates; null if that is not known, or it does not."""
+
+
+class ErrorCurve(Errors):
+    """The rows of one operation, type pair and path; the statistics are of these."""
+
+    target: str
+    """Name of the target."""
+    operation: str
+    """The operation."""
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    path: str
+    """Class of the shape."""
+    rows: int
+    """How many rows."""
+    public_model: Errors | None
+    """The same of the public cost model; null where it says nothing."""
+
+
+class Accuracy(Form, Errors):
+    """Simulated against published cycles; the statistics are of all rows."""
+
+    NAME: ClassVar[str] = "accuracy"
+
+    targets: list[MeasuredTable]
+    """The tables."""
+    rows: list[MeasuredRow]
+    """Their rows."""
+    curves: list[ErrorCurve]
+    """The rows by operation, type pair and path."""
+    public_model: Errors | None
+    """The statistics of the public cost model; null where it says nothing."""
+
+
+class PredictedRow(Keys):
+    """A published figure, and what facts fitted without it give."""
+
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    path: str
+    """Class of the shape."""
+    measured_cycles: Cycles
+    """The published figure."""
+    simulated_rows: int
+    """Rows simulated."""
+    simulated_cols: int
+    """Columns simulated."""
+    simulated_cycles: Cycles
+    """The simulation's figure."""
+    error_percent: Percent
+    """How far it is above the published figure."""
+
+
+class FittedFacts(Errors):
+    """The facts that fit all rows, and their errors."""
+
+    facts: dict[Name, float]
+    """The facts by path."""
+
+
+class FoldEntry(FittedFacts):
+    """What was left out; the facts that fit all other rows, and their errors on what was left out."""
+
+    left_out: str
+    """What was left out."""
+    rows: int
+    """How many rows that are."""
+    predictions: list[PredictedRow]
+    """These rows."""
+
+
+class CrossValidated(Form, Errors):
+    """With `--cross-validate`: every published figure predicted by facts fitted without it."""
+
+    NAME: ClassVar[str] = "accuracy-cross-validation"
+
+    target: str
+    """Name of the target."""
+    file: str
+    """The table."""
+    left_out: str
+    """What is left out each time."""
+    rows: int
+    """How many rows."""
+    nothing_left_out: FittedFacts
+    """The fit to all rows."""
+    folds: list[FoldEntry]
+    """One entry for each thing left out."""

@@ -1,0 +1,305 @@
+"""The documents of `castsim run`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from castsim.execution.walk.memory import Origin
+from castsim.reports.schemas.keys import (
+    CauseName,
+    Column,
+    Cycles,
+    Elements,
+    Form,
+    Keys,
+    Line,
+    Name,
+    Scalar,
+    Seconds,
+    Value,
+    absent,
+)
+from castsim.reports.schemas.objects import FactEntry, LintEntry, Output, StaleRead
+from castsim.reports.schemas.run_kernel import Kernel
+from castsim.reports.schemas.run_launches import Launches
+from castsim.synchronisation.flags.insertion import Place
+
+
+class Pipe(Keys):
+    """The cycles of a pipe."""
+
+    busy_cycles: Cycles
+    """Cycles in which it worked."""
+    causes: dict[CauseName, Cycles]
+    """Cycles by cause, without zeros; they add up to the total of the run."""
+
+
+class LostMost(Keys):
+    """The instruction on which pipes lost most cycles."""
+
+    line: Line
+    """Line of the source."""
+    op: str
+    """The instruction."""
+    pipe: str
+    """Its pipe."""
+    inserted: bool
+    """Whether castsim inserted it to synchronise."""
+    lost_cycles: Cycles
+    """Cycles lost in all its executions."""
+    cause: CauseName
+    """The cause of most of them."""
+    causes: dict[CauseName, Cycles]
+    """All of them by cause."""
+
+
+class Instruction(Keys):
+    """One execution of an instruction; in very long runs, one of several that an engine took together."""
+
+    line: Line
+    """Line of the source."""
+    op: str
+    """The instruction."""
+    pipe: str
+    """Its pipe."""
+    start_cycle: Cycles
+    """First cycle."""
+    end_cycle: Cycles
+    """First cycle after its last effect."""
+    executions: int = Field(default_factory=absent)
+    """How many executions the entry stands for; only in runs of more than 65,536."""
+    last_end_cycle: Cycles = Field(default_factory=absent)
+    """Where the last of them ends; beside `executions`."""
+
+
+class ChoiceEntry(Keys):
+    """An option that decides results which the text leaves open."""
+
+    option: str
+    """Name of the option."""
+    value: str
+    """Its value in this run."""
+    legal: list[str]
+    """The values that it may have."""
+    effect: str
+    """What follows from the value."""
+    lines: list[Line]
+    """The lines of the source where it counts."""
+
+
+class PartialOutput(Keys):
+    """An output of which not all elements are computed."""
+
+    name: str
+    """Name of the argument."""
+    file: str | None
+    """Its `.npy` file; null if it was not written."""
+    computed_file: str | None
+    """The `.npy` file that tells which elements are computed; null if it was not written."""
+    format: str
+    """Name of its format."""
+    shape: list[Elements]
+    """Extent of each dimension."""
+    elements: Elements
+    """How many are not computed."""
+    first: list[int]
+    """Index of the first of them."""
+
+
+class InsertedEntry(Keys):
+    """A flag or a barrier that was inserted."""
+
+    line: Line
+    """Line of the source at which it stands."""
+    place: Place
+    """Where, beside that line."""
+    text: str
+    """The instruction."""
+    executions: int
+    """How often it was executed."""
+
+
+class Synchronisation(Keys):
+    """Who synchronises the pipes."""
+
+    by: str
+    """`insertion`, `program` or `interlock`."""
+    inserted: list[InsertedEntry]
+    """What was inserted."""
+
+
+class Race(Keys):
+    """What the order of the program does not guarantee."""
+
+    kind: str
+    """Kind of the finding."""
+    message: str
+    """The finding in words."""
+    missing: str | None
+    """What would cure it; null if that cannot be said."""
+    lines: list[Line]
+    """Lines of the instructions."""
+    pipes: list[str]
+    """Their pipes."""
+    space: str | None
+    """The memory; null where no bytes are concerned."""
+    first_byte: int | None
+    """Address of the first byte; null as `space`."""
+    last_byte: int | None
+    """Address of the last byte; null as `space`."""
+
+
+class Operation(Keys):
+    """A vector operation on one element type."""
+
+    op: str
+    """The operation."""
+    element: str
+    """Name of the element's format."""
+    validated: bool
+    """Whether its cycles were compared with published ones."""
+    not_bit_exact: str | None
+    """Why its values are not claimed to be bit-exact; null if they are."""
+
+
+class Read(Keys):
+    """A read of memory on which the path rests."""
+
+    read: str
+    """The element that was read."""
+    file: str
+    """The source file."""
+    line: Line
+    """Line of the read."""
+    column: Column
+    """Column of the read."""
+    value: Value
+    """What it gave."""
+    origin: Origin
+    """Where the value is from."""
+
+
+class PlaceholderUse(Keys):
+    """An operation that is not simulated."""
+
+    op: str
+    """The operation."""
+    pipe: str
+    """The pipe that it keeps."""
+    executions: int
+    """How often."""
+    cycles_each: Cycles
+    """How long each time, as `--opaque` says."""
+
+
+class Placeholders(Keys):
+    """The opaque operations."""
+
+    operations: list[PlaceholderUse]
+    """What they are."""
+    cycles_resting_on_them: Cycles
+    """How much of the total rests on them."""
+    cycles_without_them: Cycles
+    """The total if they took no time."""
+
+
+class Gain(Keys):
+    """What lifting a limit of the target gains."""
+
+    name: str
+    """The limit."""
+    title: str
+    """What lifting it means."""
+    facts: dict[Name, Scalar]
+    """The facts that it sets, by path."""
+    total_cycles: Cycles
+    """Cycles of the run without the limit."""
+    gained_cycles: Cycles
+    """Cycles saved; negative if it costs."""
+    reason: str | None
+    """What takes the cycles where it costs; else null."""
+
+
+class Run(Form):
+    """A program that ran. Where no cycles are modelled, what tells of time is null and `untimed` says why."""
+
+    NAME: ClassVar[str] = "run"
+
+    program: str
+    """The file."""
+    entry: str | None
+    """The function; null where there is none."""
+    target: str
+    """Name of the target."""
+    engine: str | None
+    """The engine: `fast` or `event`."""
+    total_cycles: Cycles | None
+    """Cycles of the run."""
+    seconds: Seconds | None
+    """The same at the target's frequency."""
+    untimed: str = Field(default_factory=absent)
+    """Why no cycles are modelled."""
+    pipes: dict[Name, Pipe] | None
+    """The pipes by name."""
+    lost_most: LostMost | None
+    """The instruction on which most cycles were lost; null if none were."""
+    instructions: list[Instruction] | None
+    """Every execution, in program order."""
+    launches: list[Launches] = Field(default_factory=absent)
+    """Inside of the launches that a program of vector instructions writes."""
+    path_decided_by: list[Read] = Field(default_factory=absent)
+    """The reads on which the path rests, if there are any."""
+    choices: list[ChoiceEntry] = Field(default_factory=absent)
+    """The options on which results rest, if there are any."""
+    placeholders: Placeholders = Field(default_factory=absent)
+    """The opaque operations, if there are any."""
+    outputs: list[Output]
+    """The output arrays."""
+    outputs_not_computed: list[PartialOutput] = Field(default_factory=absent)
+    """Outputs of which not all is computed, if there are any."""
+    facts_assumed: list[FactEntry] | None
+    """The facts that the run rests on and no document states."""
+    warnings: list[str]
+    """What the program asks for in vain, or does in a surprising way."""
+    synchronisation: Synchronisation = Field(default_factory=absent)
+    """Who synchronises; of tile programs."""
+    races: list[Race] = Field(default_factory=absent)
+    """The races found; of tile programs and those of vector instructions."""
+    operations: list[Operation] = Field(default_factory=absent)
+    """The vector operations of a tile program, if it has any."""
+    stale_reads: list[StaleRead] = Field(default_factory=absent)
+    """The reads that came too early; of exposed pipelines that were checked."""
+    what_if: list[Gain] | None = Field(default_factory=absent)
+    """With `--what-if`: what lifting each limit gains."""
+    lint: list[LintEntry] = Field(default_factory=absent)
+    """With `--lint`: the certain findings."""
+    lint_possible: list[LintEntry] = Field(default_factory=absent)
+    """With `--lint`: findings that depend on the path, on predicates or on start values."""
+    kernel: Kernel | None = Field(default_factory=absent)
+    """With `--report kernel`: the whole kernel."""
+
+
+class Entry(Keys):
+    """A function of a file."""
+
+    entry: str
+    """Name of the function."""
+    cycles: Cycles | None
+    """Its cycles; null if it cannot be run, or they are not modelled."""
+    error: str | None
+    """Why it cannot be run; null if it can."""
+
+
+class AllEntries(Form):
+    """With `--all-entries`: every function of a file by itself."""
+
+    NAME: ClassVar[str] = "run-all-entries"
+
+    program: str
+    """The file."""
+    entries: list[Entry]
+    """The functions."""
+    failed: int
+    """How many cannot be run."""

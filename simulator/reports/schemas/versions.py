@@ -1,0 +1,54 @@
+"""The shapes that documents have had, as digests: a shape that changes needs a new version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+DIGESTS: Mapping[str, Mapping[int, str]] = {
+    "accuracy": {2: "582466f8e51acac910f1a3cdddc25be5ad864b4c37e585796f0f776fc358c3c5"},
+    "accuracy-cross-validation": {1: "f57da7fe0086bab10f157d74d633297d364348104106d2e4c6a15c21d5c4fe16"},
+    "asm": {1: "e52936620fc71f0c4ab07039d37989175850031b08041dc89c37428d1bafdb3e"},
+    "asm-text": {1: "f2caa3e967a78e998c8a6aa9c9a4a4797d768494ed5b844f94efce02f0b9cfbc"},
+    "builtin": {1: "3d296a94b4b9eaccddfaf2752234131500392ffb62e53279df7b94b8c806746f"},
+    "builtin-descriptor": {1: "5374f157ed0218bee2e9b78dc9a1652d0cd2fd1edfeac7a5a0ae99583728bd76"},
+    "builtin-function": {1: "051835981ff2046eccd086b1f0773c06e7d3f7e6dbac9a5574f9896f7c4bdd42"},
+    "builtin-list": {1: "44e5352736b8b4c801a88492fb5765ebb2643910cddb50108a136d8b6748a966"},
+    "cast": {1: "2f1d28838524c1431efe25e7c1119e3ac6f5dc9eb8654e967d8a87b7329edcf7"},
+    "check": {1: "67777cdac608aecb4bbab72a8ebd487f9dd3d01a062d1cc9d008bd8f2b79f192"},
+    "compiled": {1: "85750043262e964f9fabec88d414deb0c2f9f5f69f9e61115c5ea8ca95936a10"},
+    "compiled-emit": {1: "f8b8b1591bfa4ffcc1b02401369734f91ce24d892d52ba5e80a03a6c90477516"},
+    "compiled-table": {1: "8590d4ddd5b35f4550dad89077ba6885c72404347968ee48d0c64500785dca8e"},
+    "completion": {1: "1af64faa540c403677a0cca3b9b9efafc1d32c8771f338875ae06db9d263775e"},
+    "conform": {2: "4ca43676f0f0136ee867b6b86a1625ed010d236d0c2662487f719703bafe8155"},
+    "disasm": {1: "ccfb69fa1375d933f1e138d34363f9707f33ca4932b9f56ecae02832edb83d06"},
+    "errors": {1: "cf6c4daf152a7b26fc30afccc5bbdb83ca463c9ebbe82148cdc482869cc05450"},
+    "expand": {1: "24187567aaa897843641f1ee56fc35055e901d5e1eaa69dd97da05d770a3defc"},
+    "graph": {2: "15c0ce2ecbd2a4b46e4861c7ef4b9b618c4fcf29624fbbb21d44b4a3bf352a66"},
+    "latency": {1: "5449578098740bb4d7cc321da99c412663fd32a793f2f8219f9411e73c4a0ed4"},
+    "lint": {1: "b67132cec1fb1daece1b072c8163e84a91cf6ce7d6d1e9a4b99bfea23384085a"},
+    "lower": {1: "1ac51dd290ea3f20fcc25d8a9f406f284fa1109a0ec8673412fd7d9ef485ad36"},
+    "manual": {1: "e391c8574e76abff397aac5f7b65c0db6e84f57ae2c9d74a9f2842028cd49a6d"},
+    "run": {2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8"},
+    "run-all-entries": {1: "00da867b491103544d0191d9eb763a6fca4a30f7e8704c82699940901bd51e2f"},
+    "schedule": {1: "839389c3b6b2fd0a0f2bda5aab980a4a330c212f5956c7c413f25b1272b3ed1f"},
+    "schema": {1: "c60343411102767c8c53363d96a55426a3265f41f2def3561bd8814aa1e8d78b"},
+    "schema-list": {1: "47dc6240060d78872ff8c0d375fc0631ddb9f9d9287826a1d67a56994b013a16"},
+    "scratch": {1: "e08b0e4d252fc609603b6c82387b974ac853e42c60aa1dcb6fe276b5ea0f3c00"},
+    "scratch-program": {1: "666845e275dd97feea1be88a15fccdf7e9a152bde1d12c40e547e5c13589d9ed"},
+    "scratch-sweep": {1: "5e81b1432afcee67f6bb3e2f8e9a3bd7e4f2ae578b4aa5a3f6e7c1acc299ee5c"},
+    "specification": {2: "0965436a25408618d5ca9b93cbda55af2231c090a0cdac11b6aa1c72a8576123"},
+    "specification-pair": {2: "c371d4c65965663ac19b82bf18ef73aa8389f62411cb40c3db97ca1b5990a29b"},
+    "targets": {1: "6b2cf1dcd80030e46792ac259990bbd8754254af8df301258ffe42ff15da093e"},
+    "targets-diff": {2: "c1c6e617ea37bc2fa81feed6a34402d2d5a4e04501563899ae4bb532ca71854b"},
+    "targets-list": {1: "d8d8984983f5988c6095bfd25a7553f906d1284875410c6c4d22fc591e8febdc"},
+    "targets-pair": {2: "72d2659f20a01ca1b7a75b9be4674178211f5b8a3894934b5abcab3e60e142f4"},
+    "unswizzle": {1: "8c08a06ec43948482ab8adeddd3bb326651bce5636271a0d7f8c6956a4190294"},
+    "verify": {2: "cad0c3451bd6ad070fca81dbff86c5eaf46ac480a8b7fea21e74807d104dde94"},
+    "verify-lowering": {2: "e4f9c096732a745f2276a2c447cacb72a098f840241d634df845ce095a37ac9d"},
+    "verify-substitutions": {1: "f24b5b013bb040767c39e4a1897e29679068d330712eef812a18642fd03c79f3"},
+}
+"""SHA-256 of the schema of each document without its descriptions, by name and `schema_version`.
+
+Digests that have been released are never edited: a new shape gets a number of its own here, and in
+`castsim.reports.documents.VERSIONS`.
+"""

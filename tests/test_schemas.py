@@ -1,0 +1,207 @@
+"""Every `--json` document of every sample command is what its schema says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from subprocess import run
+
+import jsonschema
+import pytest
+from json_page import PAGE
+from sample_arguments import command as sample_command
+from test_cli_help import examples, folder  # noqa: F401 - a fixture
+from test_cli_help import kernel as tile_kernel
+from test_readme import COMMANDS as README_COMMANDS
+from test_readme import some_codes
+
+from castsim.__main__ import main
+from castsim.commands import command_line
+from castsim.graphs import trial
+from castsim.reports.documents import VERSIONS
+from castsim.reports.schemas import registry
+from castsim.reports.schemas.page import page
+from castsim.reports.schemas.versions import DIGESTS
+
+ROOT = Path(__file__).resolve().parent.parent
+FORMS = {form.NAME: form for form in registry.every_form()}
+KEY = re.compile(r"[a-z][a-z0-9_]*")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+NAMES_IN_DIGITS = {
+    "version", "version_asked", "versions", "default_version", "since",  # of specifications: `1.1`, `21`
+    "castsim", "python", "numpy", "numba", "llvmlite",  # versions of packages
+    "name", "output",  # tensors of TOSA text are called 0, 1, 2
+    "text", "program", "assembly",  # what somebody typed
+    "code",  # bytes in hexadecimal
+    "sha256", "facts",
+}  # fmt: skip
+"""Keys whose texts may consist of digits without being numbers."""
+
+FURTHER = """\
+run programs/f32_to_f16_pipelined.pto --timing-only --what-if all --report kernel
+run programs/a5_f32_to_e4m3fn_padded.pto --timing-only --report kernel
+run programs/micro/f32_to_f16_parts.pto --in x=random:0 --report kernel
+run programs/f32_to_f16.pto --timing-only --sync interlock
+run programs/tpc_f32_i32_pipelined_goya.tpc --in x=random:0 --lint
+run programs/quantise_half.onnx --target a5 --in x=random:1 --arg rows=32
+run nosuch.pto
+run programs/f32_to_f16.pto --bogus
+lint programs/tpc_f32_i32_pipelined_stale_goya.tpc
+latency "add.f32 V6, V1, V2" "add.f32 V7, V8, V3" --target gaudi2
+verify f16 e4m3fn --against reference --samples 1000
+verify f16 i8 --lowering --spec tosa --target a2a3
+targets tosa
+targets a5
+targets goya
+targets a5 f32 f16
+targets gaudi2 f32 i16
+targets onnx f32 e4m3fn
+targets onnx string f32
+scratch f32 i16 --rows 4 --cols 200 --row-stride 256
+scratch f32 i16 --rows 1:4 --cols 8:64:8 --sweep
+scratch programs/f32_to_i16_partial.pto
+builtin
+builtin --target goya
+builtin f32_to_u8_lin_order --target greco --emit
+builtin log --target gaudi2
+lower f16 i8 --spec tosa --target greco
+lower f32 e4m3fn --spec onnx --target a5
+lower f32 bf16 --spec exact --target a2a3
+schema
+schema run
+schema errors
+""".splitlines()
+
+
+@cache
+def validator(command: str) -> jsonschema.Draft202012Validator:
+    schema = registry.schema_of(command)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def strings(node: object, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(node, str):
+        yield key, node
+    elif isinstance(node, dict):
+        for name, each in node.items():
+            yield from strings(each, name)
+    elif isinstance(node, list):
+        for each in node:
+            yield from strings(each, key)
+
+
+def keys(node: object) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from node
+    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from keys(each)
+
+
+def check(words: list[str], path: Path) -> None:
+    """Run a command as it stands, and hold its document against the schema."""
+    words = [word for word in words if word not in ("--json", "-")] if "--json" in words else words
+    main([*words, "--quiet", "--json", str(path)])
+    document = json.loads(path.read_text())
+    errors = sorted(validator(words[0]).iter_errors(document), key=jsonschema.exceptions.relevance)
+    assert not errors, "\n".join(f"{each.json_path}: {each.message[:300]}" for each in (errors[0], *errors[0].context))
+    assert not [key for key in keys(document) if " " in key]
+    if words[0] != "schema":
+        spelt = {(key, text) for key, text in strings(document) if NUMBER.fullmatch(text)}
+        assert not {pair for pair in spelt if pair[0] not in NAMES_IN_DIGITS}
+
+
+def programs() -> list[list[str]]:
+    """Return the commands that stand with the programs."""
+    found = []
+    for path in sorted((ROOT / "programs").rglob("*")):
+        if path.suffix in (".pto", ".tpc") and (
+            path.with_suffix(".expected").exists() or "// castsim " in path.read_text()
+        ):
+            words = sample_command(path) if "castsim run" in head(path) else []
+            if words[1:]:
+                found.append(words[1:])
+    return found
+
+
+def head(path: Path) -> str:
+    report = path.with_suffix(".expected")
+    return (report if report.exists() else path).read_text().replace("\n//", "")
+
+
+@pytest.mark.parametrize("line", README_COMMANDS)
+def test_commands_of_the_readme(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "all_codes", some_codes)
+    monkeypatch.chdir(ROOT)
+    check(shlex.split(line)[1:], tmp_path / "document.json")
+
+
+@pytest.mark.parametrize("words", programs(), ids=lambda words: words[1])
+def test_commands_of_programs(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    check(words, tmp_path / "document.json")
+
+
+@pytest.mark.parametrize("line", FURTHER)
+def test_further_commands(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "all_codes", some_codes)
+    monkeypatch.chdir(ROOT)
+    check(shlex.split(line), tmp_path / "document.json")
+
+
+@pytest.mark.parametrize("line", examples())
+def test_examples_of_the_help(line: str, folder: Path) -> None:  # noqa: F811
+    (folder / "kernel.pto").write_text(tile_kernel("%rows = arith.constant 128 : index", ""))
+    check(shlex.split(line.partition(" > ")[0]), folder / "document.json")
+
+
+def test_commands_that_lack_a_schema() -> None:
+    assert tuple(registry.COMMANDS) == tuple(
+        name for name in command_line.COMMANDS if name != "lsp"
+    )  # speaks a protocol
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
+    """After a change: a greater number in VERSIONS, its digest in DIGESTS, and a line under Changes of the README."""
+    form = FORMS[name]
+    held = DIGESTS[name]
+    assert max(held) == registry.version_of(form)
+    assert held[registry.version_of(form)] == registry.shape_digest(form)
+
+
+def test_versions_are_of_known_documents() -> None:
+    assert set(VERSIONS) <= set(FORMS) == set(DIGESTS)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_schemas_are_closed_and_told(name: str) -> None:
+    """No further keys, keys that are identifiers, names without blanks, a meaning for each."""
+    for title, each in registry.form_schema(FORMS[name])["$defs"].items():
+        if each.get("type") != "object":
+            continue
+        assert each["additionalProperties"] is False, title
+        assert each["description"], title
+        for key, property_ in each["properties"].items():
+            assert KEY.fullmatch(key) and property_.get("description"), (title, key)
+
+
+def test_the_page_is_what_the_models_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python tests/json_page.py"
+
+
+def test_other_commands_do_not_load_the_models() -> None:
+    code = "import sys; from castsim.__main__ import main; main(['cast', 'f32', 'f16', '1', '--json', '-']); "
+    shown = run(
+        [sys.executable, "-c", f"{code}assert not [n for n in sys.modules if n.startswith('castsim.reports.schemas')]"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stderr
