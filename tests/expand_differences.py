@@ -43,7 +43,7 @@ class Difference:
 def _head(function: VectorFunction, main: Nest) -> Bounds | None:
     del function
     unpacks = any(isinstance(each, Load) and each.distribution.startswith("UNPK") for each in main.trip)
-    return (-26, 26) if unpacks and not main.row_loop and main.count % main.elements else None
+    return (-25, 25) if unpacks and not main.row_loop and main.count % main.elements else None
 
 
 def _setup(function: VectorFunction, main: Nest) -> Bounds | None:
@@ -59,7 +59,7 @@ def _predicates(function: VectorFunction, main: Nest) -> Bounds | None:
 
 def _halves(function: VectorFunction, main: Nest) -> Bounds | None:
     halves = 4 in (function.source_format.bits, function.destination_format.bits)
-    return (-2.5 * (main.rows - 1) - 1, 0) if halves and main.row_loop and main.trips > 1 else None
+    return (-2 * main.rows, 0) if halves and main.trips > 1 else None
 
 
 def _fill(function: VectorFunction, main: Nest) -> Bounds | None:

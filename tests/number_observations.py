@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from castsim import cast, estimate, run
 from castsim.engines import simulate
 from castsim.estimating.arithmetic import Shape
 from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.evidence.accuracy import read_table
+from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate
 from castsim.execution.tiles import TileWork
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
@@ -35,6 +38,7 @@ from castsim.reports.run import RunReport
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.insertion import plan
 from castsim.targets import load_target
+from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
 from castsim.what_if import lifted
 
@@ -101,6 +105,11 @@ def settings(target: Any) -> object:
 def lifting(path: Path, limit: str, target: Any) -> object:
     """Cycles of a program with a limit lifted."""
     return cycles(path, lifted(target, limit))
+
+
+def lifted_scalars(limit: str, target: Any) -> object:
+    """What the scalar unit does in a program that accesses elements; a transfer may hide how long it takes."""
+    return run(ELEMENTS, lifted(target, limit), timing_only=True, inputs=_inputs(ELEMENTS)).pipes["S"].causes
 
 
 def optional(path: Path, option: str, target: Any) -> object:
@@ -287,11 +296,20 @@ def of_functions() -> Iterator[tuple[str, Observation]]:
                 yield "work cycles", partial(function_cycles, lanewise(rule.mnemonic, fmt, rows, cols, pad))
     for work in _reductions():
         yield "work cycles", partial(function_cycles, work)
+    for pairs in (("bf16 e2m1", "e2m1 bf16"), ("f32 bf16", "bf16 f32", "e2m1 bf16", "e4m3fn f32", "bf16 e2m1")):
+        yield "free_facts", partial(fitted, pairs)
     scopes = [scope_works.wide(), scope_works.dense()]
     for latency in chip.arithmetic:
         scopes += [scope_works.pair(latency, consumer) for consumer in ("vadd", "vsel", "vand")]
     for scope in scopes:
         yield "launches", partial(launch_cycles, scope)
+
+
+def fitted(pairs: tuple[str, ...], target: Any) -> object:
+    """The free facts as a fit to some measured casts finds them."""
+    table = read_table(SHIPPED / "a5_measured_casts.csv")
+    rows = tuple(row for row in table.rows if f"{row.src.name} {row.dst.name}" in pairs)
+    return cross_validate(target, replace(table, rows=rows), LeftOut.PAIR).fitted
 
 
 def launch_cycles(scope: Scope, target: Any) -> object:
@@ -345,6 +363,7 @@ def observations(name: str) -> tuple[tuple[str, Observation], ...]:
     for path in (*programs(name), ELEMENTS):
         found.append(("cycles", partial(cycles, path)))
         found += [(f"what_if.{limit}", partial(lifting, path, limit)) for limit in load_target(name).what_if]
+    found += [(f"what_if.{limit}", partial(lifted_scalars, limit)) for limit in load_target(name).what_if]
     found += [*of_tiles(name), *(of_strided() if name == "a2a3" else of_functions())]
     return tuple(found)
 
@@ -355,6 +374,7 @@ GROUPS = {
     "kernels": ("estimates", "casts", "cycles", "values"),
     "profiled_sequences": ("cycles", "estimates"),
     "arithmetic": ("work cycles", "launches"),
+    "free_facts": ("free_facts",),
     "repeat": ("work", "casts", "estimates"),
     "narrow_strides": ("casts", "estimates", "cycles"),
     "control": ("control", "casts", "values", "work"),

@@ -43,7 +43,8 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
     seen = profile(function, nest)
     shape = trip_shape(nest, target)
     facts = set(_told_facts(nest, shape, target))
-    unpack_head = between = first_row = 0
+    unpack_head = between = 0
+    first_row = row_address(function, nest, target)
     if seen.barrier:
         facts.add("timing.store_barrier")
     if seen.branch:
@@ -55,7 +56,6 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
     if seen.trips > 1:
         if not seen.branch:  # a serialising branch has turned already
             between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
-        first_row = ticks(loops.half_byte_row_cycles) if seen.half_bytes and shape.loads else 0
         between += first_row
     hold, opened, path_facts = _memory_path(nest, shape, target)
     return NestPlan(
@@ -71,6 +71,17 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
         path_opened=opened,
         facts=frozenset(facts | path_facts),
     )
+
+
+def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> int:
+    """Return the ticks that the address of each row of a nest takes, the first one included: it counts half bytes.
+
+    Source: docs/reference/a5.md section 6.2, rule 10.
+    """
+    seen = profile(function, nest)
+    if nest.trips == 1 or not seen.half_bytes or not seen.loads:
+        return 0
+    return ticks(target.timing.loops.half_byte_row_cycles)
 
 
 HEAD_FACTS = ("timing.unpack_head", "timing.store_barrier")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from castsim.isa.pto.micro.conversions import ROUNDINGS
+from castsim.machines.vector_function.nest_plan import row_address
 from castsim.machines.vector_function.operations import (
     Bitwise,
     Compute,
@@ -67,9 +68,10 @@ class Kernel:
         shape = trip_shape(nest, self._target)
         inner = [each for each in shape.stores if not each.closing]
         closing = [each for each in shape.stores if each.closing]
+        lead = row_address(self._function, nest, self._target)
         for row in range(nest.rows):
             self._issue(number, "row", nest.row, _Place(nest, row, 0, shape.row_loads, ()))
-            self.scope.begin_loop(nest.trips, self._line(number, "trips", 0))
+            self.scope.begin_loop(nest.trips, self._line(number, "trips", 0), lead)
             for turn in range(nest.trips):
                 self._issue(number, "trip", trip, _Place(nest, row, turn, shape.loads, inner))
                 self.scope.end_trip()

@@ -63,10 +63,14 @@ class Issue:
 
 @dataclass(slots=True)
 class Loop:
-    """A loop that ran; each of its trips is a list of what it issued. `line` is that of its head."""
+    """A loop that ran; each of its trips is a list of what it issued. `line` is that of its head.
+
+    `lead` are the ticks that the addresses of its trips take before the first of several.
+    """
 
     trips: list[list[Item]] = field(default_factory=list)
     line: int = 0
+    lead: int = 0
 
     @property
     def innermost(self) -> bool:
@@ -105,11 +109,11 @@ class Scope:
         self._here().append(Issue(instruction, tuple(reads), writes, address, rows))
         return writes
 
-    def begin_loop(self, trips: int, line: int = 0) -> None:
-        """Begin a loop of so many trips; one without any leaves nothing behind."""
+    def begin_loop(self, trips: int, line: int = 0, lead: int = 0) -> None:
+        """Begin a loop of so many trips, which `lead` ticks precede; one without any leaves nothing behind."""
         if trips <= 0:
             return
-        loop = Loop([[]], line)
+        loop = Loop([[]], line, lead)
         self._here().append(loop)
         self._open.append((loop, trips))
 

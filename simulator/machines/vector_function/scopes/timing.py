@@ -82,6 +82,8 @@ class _FrontEnd:
         outermost = not self._repeats
         if outermost and repeats:
             self._open(loop)
+        if repeats and loop.lead:
+            self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + loop.lead, loop.line)
         self._repeats += repeats
         innermost = loop.innermost
         branches = self._branches(loop) if repeats and innermost else 0
