@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from schedule_programs import target_of
+from schedule_tables import declarations, index_mask, table_of
 from tpc_random_instructions import some_instruction
 
 from castsim.isa.errors import CastsimError
@@ -137,6 +138,7 @@ class Mixture:
         indices = range(4, 32) if self.crowded else (4, 8)
         return [
             f"// castsim: target {self.generation}",
+            *(declarations(self.generation, self.rng) if any("lookup" in line for line in self.lines) else ()),
             f"// castsim: tensor 0 x in f32 [64, {ROWS}]",
             f"// castsim: tensor 1 y inout i32 [64, {ROWS}]",
             f"// castsim: tensor 2 b inout i8 [256, {ROWS}]",
@@ -237,6 +239,16 @@ class Mixture:
         elif instruction.mnemonic == "prmt_indx":
             self.add(f"mov.i32 S0, {self.rng.choice((0o43210, 0o01234, 0o00112)):#x}")
             operands[roles.index("src_b")] = Register(File.S, 0)
+        elif instruction.mnemonic.startswith("lookup"):
+            table = table_of(instruction, self.generation)
+            self.add(f"and.i32 V2, V{self.rng.choice(sorted(self.known.V))}, {index_mask(instruction):#x}")
+            self.known.V.add(2)
+            operands[roles.index("src_a")] = Register(File.V, 2)
+            if "function" in roles:
+                operands[roles.index("function")] = Immediate(table.function(self.generation))
+            else:
+                self.add(f"mov.i32 S0, {table.pointer}")
+                operands[roles.index("src_b")] = Register(File.S, 0)
         return replace(instruction, operands=tuple(operands))
 
     def legal(self, instruction: TpcInstruction) -> bool:
