@@ -84,7 +84,7 @@ def test_bundles_of_assembly(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "place", "words"),
     [
-        ("", 2, None, "empty"),
+        (" ; ", 2, None, "empty"),
         ("tcvvt f32 -> f16 4x64", 2, (1, 1), "tcvt"),
         ("tcvt f32 f16 4x64", 2, (1, 10), "tcvt SRC -> DST"),
         ("tcvt f32 -> f17 4x64", 2, (1, 13), "unknown format 'f17'"),

@@ -81,6 +81,7 @@ READERS = {
     "simulator/editor/excerpt.py": "reads lines of program text",
     "simulator/editor/grammars.py": "reads names of operations",
     "simulator/editor/hover_tiles.py": "reads words of program text",
+    "simulator/reports/verify.py": "reads names of its own attributes",
     "simulator/estimating/casts.py": "reads names of files",
     "simulator/evidence/accuracy/names.py": "reads labels of measured tables",
     "simulator/evidence/verification/sources.py": "reads names of modules",

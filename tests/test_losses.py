@@ -53,14 +53,14 @@ def test_all_executions_of_an_instruction_count_together() -> None:
     )
     assert found == Loss(TREE.instructions[1], {Cause.BANK_CONFLICT: 5, Cause.FILL: 5})
     assert found.cause is Cause.FILL  # of equals the first in the order of causes
-    assert found.sentence() == "lost most: tadd b in line 4 (V), 10 cycles, 5 of them to fill"
+    assert found.sentence() == "longest without work: tadd b in line 4 (V), 10 cycles, 5 of them fill"
 
 
 def test_the_pipe_that_issues_loses_nothing_and_work_is_no_loss() -> None:
     assert lost_most(TREE, timing_of((0, "S", {Cause.BARRIER: 99}), (1, "V", {Cause.BUSY: 7})), "S") is None
     found = lost_most(TREE, timing_of((0, "S", {Cause.BARRIER: 99}), (2, "V", {Cause.DRAIN: 7})), "S")
     assert found is not None
-    assert found.sentence() == "lost most: tload c in line 5 (V), 7 cycles, all to drain"
+    assert found.sentence() == "longest without work: tload c in line 5 (V), 7 cycles, all of it drain"
 
 
 def test_waiting_for_other_pipes_is_their_loss() -> None:
@@ -107,11 +107,11 @@ def test_a_thousand_million_trips_are_summed_up_at_once() -> None:
 def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "programs/f32_to_i16_partial.pto", "--in", "src=random:0"]
     assert main(words) == 0
-    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("lost most: ")]
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("longest without work: ")]
     assert main([*words, "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)["lost_most"]
     (line,) = shown
-    assert f"{document['lost_cycles']} cycles" in line
+    assert f"{document['lost_cycles']:,} cycles" in line
     assert f"line {document['line']}" in line
     assert sum(document["causes"].values()) == document["lost_cycles"]
     assert document["causes"][document["cause"]] == max(document["causes"].values())

@@ -100,7 +100,7 @@ def test_differences_are_shown_and_cost_the_exit_code(monkeypatch: pytest.Monkey
         ("", 2, "verify takes two formats, not 0 arguments"),
         ("f32", 2, "verify takes two formats, not 1"),
         ("f32 f16 f16", 2, "verify takes two formats, not 3"),
-        ("f33 f16", 2, "unknown format 'f33'\n  legal: f64, f32"),
+        ("f33 f16", 2, "unknown format 'f33'; did you mean 'f32'?\n  legal: f64, f32"),
         ("f16 e4m3fn --rounding up", 2, "unknown rounding 'up'\n  legal: rint, round"),
         ("f16 e4m3fn --overflow clip", 2, "unknown overflow 'clip'\n  legal: saturate, wrap, special"),
         (

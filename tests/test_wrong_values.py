@@ -46,6 +46,7 @@ USUAL = {
     "lsp": [],
     "completion": ["bash"],
     "manual": [],
+    "schema": [],
 }
 """Words with which a command succeeds, or gets far enough to read any option."""
 
