@@ -242,7 +242,7 @@ def _refuse_inexact(reader: PtoReader, statement: Statement) -> Operation:
 
 
 def _read_select(reader: PtoReader, statement: Statement) -> Operation:
-    """Read `%c, %a, %b : T`; of pointers, registers and all else that is no scalar it is a condition of two yields."""
+    """Read `%c, %a, %b : T`; anything but a scalar, such as a pointer or a register, becomes an scf.if."""
     condition = reader.operand()
     reader.expect(",")
     first = reader.operand()

@@ -53,7 +53,7 @@ def check_table(table: TableDeclaration, dialect: Dialect) -> None:
         )
     last = len(_ENTRIES) * (_NUMBERS if Feature.TYPED_LOOKUP in dialect.features else _GOYA_NUMBERS) - 1
     if not table.by_pointer and table.function > last:
-        raise ReadError(f"there is no function id {table.function}", span=table.span, legal=(f"0 .. {last}",))
+        raise ReadError(f"function id {table.function} does not exist", span=table.span, legal=(f"0 .. {last}",))
     _check_format(table, dialect)
     _check_size(table, dialect)
 

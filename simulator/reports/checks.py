@@ -23,7 +23,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 
 
 def finding_entry(found: Finding) -> Document:
-    """Return a finding as JSON; null where it is about the whole file, or there is no help."""
+    """Return a finding as JSON; places are null if it is about the whole file, `help` if there is none."""
     return {
         "severity": found.severity.value,
         "kind": found.kind,

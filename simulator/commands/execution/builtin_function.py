@@ -91,7 +91,7 @@ def _given(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Code
     found |= {name: read_input(text, name) for name, text in inputs.items() if name not in made}
     for name, text in assignments("--arg", options.args).items():
         if name not in program.operands or name in found:
-            raise ReadError(f"--arg {name} is no operand that is still missing", legal=program.operands)
+            raise ReadError(f"--arg {name} is not one of the missing operands", legal=program.operands)
         found[name] = np.full((1,), np.float32(scalar(name, text)))
     order = [name for name in program.operands if name in found]
     return {name: found[name] for name in order}, {name: found[name] for name in found if name not in order}

@@ -108,7 +108,7 @@ def _function(block: Block, pattern: Block) -> VectorFunction:
     found = [each for each in items if isinstance(each, VectorFunction)]
     rest = [each for each in items if not isinstance(each, VectorFunction)]
     if len(found) != 1 or rest != [each for each in others if not isinstance(each, VectorFunction)]:
-        raise IllegalError("its lowering is no vector function whose loops follow its extents")
+        raise IllegalError("the loops of its vector function do not follow its extents")
     return found[0]
 
 
