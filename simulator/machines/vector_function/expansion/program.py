@@ -159,7 +159,7 @@ class ProgramWriter:
             self.out.lines.insert(before, "  " * self.out.depth + note)
 
     def given_of(self, shortcut: object) -> Given | None:
-        """Return what is known of a vector operation; None for a cast, and for anything that is not work of the vector unit."""
+        """Return what is known of a vector operation; None for casts and for work outside the vector unit."""
         if not isinstance(shortcut, TileEffect):
             return None
         rule = self.attributes.target.tile_operation(shortcut.work.mnemonic)
