@@ -29,6 +29,7 @@ from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate
 from castsim.execution.tiles import TileWork
+from castsim.exploration.what_if import lifted
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
@@ -40,7 +41,6 @@ from castsim.synchronisation.flags.insertion import plan
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
-from castsim.what_if import lifted
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 ELEMENTS = Path(__file__).parent / "vectors" / "pto_scalars" / "element_access.pto"

@@ -23,13 +23,13 @@ from castsim.estimating.arithmetic import SCALAR, Shape
 from castsim.estimating.casts import estimator_of
 from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tiles import TileEstimator
+from castsim.exploration.what_if import what_if
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import load_target
 from castsim.targets.what_if import lifted, with_facts
 from castsim.timing import Cause
-from castsim.what_if import what_if
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SEEDS, LOOPED = (4000, 800) if "CASTSIM_THOROUGH" in os.environ else (240, 10)

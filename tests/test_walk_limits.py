@@ -14,9 +14,9 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.limits import MAX_COMPUTED, MAX_WALK
+from castsim.exploration.what_if import what_if
 from castsim.isa.errors import LimitError
 from castsim.running import load
-from castsim.what_if import what_if
 
 SAMPLES = Path(__file__).parents[1] / "programs"
 BASE = (SAMPLES / "f32_to_f16.pto").read_text()

@@ -11,10 +11,10 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
+from castsim.exploration.what_if import what_if
 from castsim.isa.errors import ReadError, TargetDataError
 from castsim.targets import load_target, target_names
 from castsim.targets.what_if import limits_of, with_facts
-from castsim.what_if import what_if
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = (

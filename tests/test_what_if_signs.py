@@ -16,11 +16,11 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.tree import Lowered
+from castsim.exploration.what_if import Gain, what_if
 from castsim.machines.strided.operations import ScalarWork
 from castsim.running import load, run_loaded
 from castsim.targets.what_if import lifted
 from castsim.timing import Timing
-from castsim.what_if import Gain, what_if
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 PROGRAMS = Path(__file__).parent.parent / "programs"

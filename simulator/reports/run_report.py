@@ -20,8 +20,8 @@ from castsim.running import Loaded, Result
 from castsim.running.loaded import Partial
 
 if TYPE_CHECKING:
+    from castsim.exploration.what_if import Gain
     from castsim.machines.vliw.lint import LintFinding
-    from castsim.what_if import Gain
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,12 +44,12 @@ from castsim.targets.options import watched, with_options
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.exploration.what_if import Gain
     from castsim.machines.vliw.lint import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running import LoadedProgram, Result
     from castsim.targets import Target
     from castsim.timing import Listener
-    from castsim.what_if import Gain
 
 
 def execute(options: Namespace) -> Outcome:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.exploration.what_if import gains, limits_asked_for
 from castsim.isa.errors import ReadError
-from castsim.what_if import gains, limits_asked_for
 
 if TYPE_CHECKING:
+    from castsim.exploration.what_if import Gain
     from castsim.running import LoadedProgram
     from castsim.targets import Target
     from castsim.timing import Timing
-    from castsim.what_if import Gain
 
 
 def check_what_if(options: Namespace) -> None:
