@@ -1,1 +1,1 @@
-"""Many runs for one question: what limits a program, what changed between two, which change or shape makes it faster."""
+"""Studies of many runs: what limits a program, what changed between two, which change or shape makes it faster."""
