@@ -1,4 +1,4 @@
-"""Integer expressions over names, as templates and conditions of a tuning space have them: nothing else is evaluated."""
+"""Integer expressions over names, for parameters of programs and conditions between them; nothing else is evaluated."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Expression:
 
     def __init__(self, text: str, span: Span) -> None:
         self.text = text.strip()
-        self._span = span
+        self.span = span
         if len(text) > LONGEST:
             raise ReadError(f"the expression is longer than {LONGEST} characters", span=span, legal=_LEGAL)
         try:
@@ -133,4 +133,4 @@ class Expression:
         return value
 
     def _refuse(self, message: str, legal: tuple[str, ...] = _LEGAL) -> NoReturn:
-        raise ReadError(f"{message} in '{self.text}'", span=self._span, legal=legal)
+        raise ReadError(f"{message} in '{self.text}'", span=self.span, legal=legal)

@@ -2,7 +2,7 @@
 
 `${...}` holds a name or an integer expression (`${R*2}`). A text with the defaults filled in is an ordinary program, so
 everything that reads `.pto` reads one with parameters; places are those of the text as it was written. Words in strings
-and comments stay as they are. Source: docs/reference/pto.md section 3.9 (this simulator's own; no vendor has it).
+and comments stay as they are. Source: docs/reference/pto.md section 3.6 (this simulator's own; no vendor has it).
 """
 
 from __future__ import annotations
@@ -83,9 +83,7 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
 def _declared(source: PtoSource, start: int, end: int) -> Parameter:
     given = _DECLARATION.fullmatch(source.text, start, end)
     if given is None:
-        raise source.error(
-            "a parameter is declared as NAME = VALUE", start, max(1, end - start), (FORM, RANGED)
-        )
+        raise source.error("a parameter is declared as NAME = VALUE", start, max(1, end - start), (FORM, RANGED))
     value = read_value(given[2], source.span(given.start(2), len(given[2])))
     values = () if given[3] is None else read_values(source, *given.span(3))
     return Parameter(given[1], value, values, source.span(given.start(1), len(given[1])), given.span(2))

@@ -1,7 +1,7 @@
 """A lower bound of a kernel's cycles, from what each of its instructions keeps its pipes occupied.
 
 A pipe does one thing at a time. What an instruction alone keeps it busy, and what a transfer waits for memory, it takes
-wherever else it stands: other instructions add waiting, nothing takes these cycles away (docs/reference/timing.md).
+wherever else it stands: other instructions add waiting, nothing takes these cycles away.
 The sum over all executions is therefore spent on every pipe, and the kernel takes at least as long as the largest sum.
 Fill and drain are left out: instructions that follow each other share them.
 """
@@ -58,9 +58,9 @@ class Bounds:
         alone = Lowered(0, lowered.body, lowered.accesses)
         only = Tree(Block((alone,)), (tree.instructions[lowered.instruction],), interlocked=False)
         timing = simulate(only, self._target, record_operations=False)
-        return Counter({
-            pipe: sum(each.causes.get(cause, 0) for cause in _OCCUPIED) for pipe, each in timing.pipes.items()
-        })
+        return Counter(
+            {pipe: sum(each.causes.get(cause, 0) for cause in _OCCUPIED) for pipe, each in timing.pipes.items()}
+        )
 
 
 def _grouped(root: Block) -> Iterator[tuple[Lowered, int]]:

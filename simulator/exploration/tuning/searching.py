@@ -148,7 +148,9 @@ def _bounded(study: Study, points: Points, ledger: Ledger, progress: ProgressCal
     if rows and len(unreadable) == len(rows):
         raise unreadable[0]
     if not rows:
-        raise ReadError("--where leaves no point of the space", legal=("a condition that holds for some point",))
+        first = study.space.conditions[0]
+        legal = ("a condition that holds for some point",)
+        raise ReadError("the space is empty: no point meets --where", span=first.span, legal=legal)
     return rows
 
 

@@ -90,9 +90,7 @@ class Space:
     fixed: Choices = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, axes: Sequence[Axis], conditions: Sequence[Expression] = (), fixed: Choices | None = None
-    ) -> Space:
+    def of(cls, axes: Sequence[Axis], conditions: Sequence[Expression] = (), fixed: Choices | None = None) -> Space:
         """Return a space, checked.
 
         Raises:
@@ -103,8 +101,8 @@ class Space:
                 "nothing to choose from", legal=("--tile 'R in 8..64'", "// castsim: parameter R = 16 in 8..64")
             )
         names = [axis.name for axis in axes]
-        for axis in axes:
-            if names.count(axis.name) > 1:
+        for place, axis in enumerate(axes):
+            if axis.name in names[:place]:
                 raise ReadError(f"--{axis.kind.value}: '{axis.name}' is given twice", span=axis.span)
             if not axis.values:
                 raise ReadError(f"--{axis.kind.value}: '{axis.name}' has no values", span=axis.span, legal=LEGAL)
@@ -113,7 +111,7 @@ class Space:
             for name in condition.names:
                 if name not in (*names, *known):
                     span = Span("--where", 1, condition.text.find(name) + 1, condition.text, len(name))
-                    raise ReadError(f"--where: '{name}' is no choice", span=span, legal=(*names, *known))
+                    raise ReadError(f"'{name}' is no choice", span=span, legal=(*names, *known))
         size = prod(len(axis.values) for axis in axes)
         if size > MOST_POINTS:
             raise ReadError(

@@ -81,7 +81,9 @@ def about(study: Study) -> dict[str, str]:
         "program": _digest(study.source.text.encode(), study.source.data),
         "settings": _digest(json.dumps(settings, sort_keys=True).encode()),
         "target": _digest(*(_content(name) for name in ([] if study.target is None else named[-1:]))),
-        "inputs": _digest(*(part for name, given in sorted(study.inputs.items()) for part in (name.encode(), _given(given)))),
+        "inputs": _digest(
+            *(part for name, given in sorted(study.inputs.items()) for part in (name.encode(), _given(given)))
+        ),
         "version of castsim": castsim.__version__,
     }
 
