@@ -49,7 +49,8 @@ module attributes {pto.target_arch = "a3"} {
       %p = pto.partition_view %vsrc, offsets = [%i, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xf32> -> PART
       %q = pto.partition_view %vdst, offsets = [%i, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xi32> -> GIVEN
       pto.tload ins(%p : PART) outs(%a : !pto.tile_buf<vec, ${R}x64xf32>)
-      pto.tcvt ins(%a {rmode = #pto<round_mode ${M}>} : !pto.tile_buf<vec, ${R}x64xf32>) outs(%b : !pto.tile_buf<vec, ${R}x64xi32>)
+      pto.tcvt ins(%a {rmode = #pto<round_mode ${M}>} : !pto.tile_buf<vec, ${R}x64xf32>)
+        outs(%b : !pto.tile_buf<vec, ${R}x64xi32>)
       pto.tstore ins(%b : !pto.tile_buf<vec, ${R}x64xi32>) outs(%q : GIVEN)
     }
     return

@@ -8,7 +8,7 @@ examples:
   castsim tune kernel.pto
   castsim tune kernel.pto --tile 'R in 8..64, C in 128,256,512' --where 'R*C*4 <= 65536'
   castsim tune kernel.pto --arg rows=4096 --tile 'R in 8..64*2' --resume kernel.ledger
-  castsim tune kernel.pto --arg 'rows in 64,128' --option 'vector_head in idle,always' --target a2a3
+  castsim tune kernel.pto --tile 'R in 16' --arg 'rows in 64,128' --option 'vector_head in idle,always' --target a2a3
   castsim tune kernel.pto --in src=random:1 --simulate all --json -
 """
 
@@ -25,7 +25,7 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `tune`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .pto file with parameters, or any program that `castsim run` takes")
-    add("--tile", metavar="SPACE", dest="tiles", action="append", default=[], help="'R in 8..64, C in 128,256,512'")
+    add("--tile", metavar="SPACE", action="append", default=[], help="'R in 8..64, C in 128,256,512'")
     add("--where", metavar="CONDITION", action="append", default=[], help="leave out points, as by 'R*C*4 <= 65536'")
     add(
         "--arg",

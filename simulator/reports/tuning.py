@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from castsim.exploration.tuning import Kind, Row, Tuning
 from castsim.reports.documents import Document
@@ -61,7 +62,8 @@ def command_of(found: Tuning, row: Row) -> str:
     words += [word for name, given in study.args.items() for word in ("--arg", f"{name}={given}")]
     words += [word for name, given in study.options.items() for word in ("--option", f"{name}={given}")]
     target = next(iter(study.chosen(row.choices, Kind.TARGET).values()), study.target)
-    words += [] if target is None else ["--target", str(getattr(target, "name", target))]
+    if target is not None:
+        words += ["--target", str(target) if isinstance(target, str | Path | int | float) else target.name]
     words += ["--entry", study.entry] if study.entry else []
     words += ["--sync", study.sync] if study.sync != "insert" else []
     given = [

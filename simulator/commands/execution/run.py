@@ -234,8 +234,8 @@ def _load(
     scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     changes = _target_options(options)
     read: set[str] = set()
-    if options.tiles:
-        source = with_parameters(options.tiles, read_source(path, lambda: False) if source is None else source)
+    if options.tile:
+        source = with_parameters(options.tile, read_source(path, lambda: False) if source is None else source)
     loaded = load(
         path if source is None else source,
         options.target,

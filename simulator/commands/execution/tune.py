@@ -70,7 +70,7 @@ def _study(options: Namespace) -> Study:
         raise ReadError(f"--engine {options.engine}: there is no such engine", legal=ENGINES)
     if options.sync not in MODES:
         raise ReadError(f"--sync {options.sync}: there is no such synchronisation", legal=MODES)
-    axes = [axis for text in options.tiles for axis in read_axes(Kind.TILE, text)]
+    axes = [axis for text in options.tile for axis in read_axes(Kind.TILE, text)]
     args, options_set = (
         _fixed_and_varied(kind, texts, axes)
         for kind, texts in ((Kind.ARGUMENT, options.args), (Kind.OPTION, options.options))

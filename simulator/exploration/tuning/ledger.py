@@ -58,7 +58,7 @@ class Ledger:
             )
         for line in lines:
             ledger._take(line)
-        if not data.endswith(b"\n"):
+        if data[-1:] != b"\n":
             ledger._append_bytes(b"\n")
         return ledger
 

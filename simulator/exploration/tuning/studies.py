@@ -75,12 +75,11 @@ def about(study: Study) -> dict[str, str]:
         "walk": study.limits.max_walk,
     }
     named = [str(value) for axis in study.space.axes if axis.kind is Kind.TARGET for value in axis.values]
-    if study.target is not None:
-        named.append(study.target.name if isinstance(study.target, Target) else str(study.target))
+    targets = [*map(_content, named), *([] if study.target is None else [_described(study.target)])]
     return {
         "program": _digest(study.source.text.encode(), study.source.data),
         "settings": _digest(json.dumps(settings, sort_keys=True).encode()),
-        "target": _digest(*(_content(name) for name in ([] if study.target is None else named[-1:]))),
+        "target": _digest(*filter(None, targets)),
         "inputs": _digest(
             *(part for name, given in sorted(study.inputs.items()) for part in (name.encode(), _given(given)))
         ),
@@ -96,9 +95,16 @@ def _digest(*parts: bytes) -> str:
 
 
 def _content(name: str) -> bytes:
-    """Return the content of a target description, or its name where it is a shipped one."""
+    """Return the content of a target description; of a shipped one nothing: the version says what it is."""
     path = Path(name)
-    return path.read_bytes() if path.suffix == ".toml" and path.is_file() else name.encode()
+    return path.read_bytes() if path.suffix == ".toml" and path.is_file() else b""
+
+
+def _described(target: str | Path | Target) -> bytes:
+    """Return what a target is, as far as the version does not say it."""
+    if isinstance(target, str | Path):
+        return _content(str(target)) or str(target).encode()
+    return repr(target).encode()
 
 
 def _given(given: Codes | str) -> bytes:
