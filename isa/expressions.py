@@ -32,7 +32,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Value, Value], bool]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-}  # type: ignore[assignment]  # ordered only among integers, which is checked
+}
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
 
 

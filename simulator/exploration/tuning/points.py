@@ -19,7 +19,7 @@ from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.expressions import Value
 from castsim.isa.pto.parameters import with_values
 from castsim.isa.sources import Language, Source
-from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
+from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded
 from castsim.targets import Target
 from castsim.targets.options import with_options
 from castsim.timing import Cause, Timing
@@ -138,7 +138,7 @@ def refused(row: Row, error: CastsimError | EngineError) -> Row:
     return replace(row, reason=f"{place}{error.message}", cycles=None)
 
 
-def _sized(row: Row, loaded: LoadedProgram) -> Row:
+def _sized(row: Row, loaded: LoadedProgram | Loaded) -> Row:
     tree = loaded.tree
     if tree is None:
         return row
