@@ -22,7 +22,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The outcome: rows in their order, simulated ones by cycles, then the others by their bounds, then misfits."""
+    """The outcome of a `study`: `rows` are the simulated ones by cycles, then others by their bounds, then misfits."""
 
     study: Study
     rows: tuple[Row, ...]
