@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from castsim.isa.reading import file_limit
     from castsim.planning.conformance import Matrix, conform
     from castsim.planning.lowering_answers import Answer, lower
+    from castsim.reports.notebooks import presentation_of as presentation_of
+    from castsim.reports.notebooks import timeline_of as timeline_of
     from castsim.running import Result, run
     from castsim.targets import Target, load_target, target_names
     from castsim.tpc_compiler.builtins import BuiltinResult, builtin
@@ -88,6 +90,7 @@ _HOMES = {
     "castsim.exploration.tuning": ("Tuning", "tune"),
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
+    "castsim.reports.notebooks": ("presentation_of", "timeline_of"),
     "castsim.running": ("Result", "run"),
     "castsim.targets": ("Target", "load_target", "target_names"),
     "castsim.tpc_compiler.builtins": ("BuiltinResult", "builtin"),

@@ -1,0 +1,100 @@
+"""Figures of matplotlib: made without its global state, shown by notebooks whether or not they have set it up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from castsim.isa.errors import ReadError
+from castsim.isa.escaping import escaped
+from castsim.reports.notebooks.colours import cause_colour, colours_of
+from castsim.reports.notebooks.operations import ShownWindow
+from castsim.timing import Cause
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+try:
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+except ImportError:
+    raise ReadError("drawing needs the package matplotlib", legal=("pip install 'castsim[notebook]'",)) from None
+
+_INCH = 0.32
+"""Height of a lane."""
+
+_DOTS = 110
+"""Dots per inch of a picture in a notebook."""
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows as a picture, on white so that its words are read on dark pages too."""
+
+    def _repr_png_(self) -> bytes:
+        made = BytesIO()
+        self.savefig(made, format="png", dpi=_DOTS, bbox_inches="tight", facecolor="white")
+        return made.getvalue()
+
+
+def empty_figure() -> NotebookFigure:
+    """Return a figure without axes."""
+    return NotebookFigure(layout="constrained")
+
+
+def plain(words: str) -> str:
+    """Return words for a figure, in which nothing is taken for a formula or steers what shows it."""
+    return escaped(words).replace("$", r"\$")
+
+
+def bar_axes(figure: Figure, names: Sequence[str], title: str) -> Axes:
+    """Return axes for a row per name, the first on top, over cycles."""
+    figure.set_size_inches(9, 1.4 + _INCH * max(len(names), 2))
+    axes = figure.subplots()
+    axes.set_yticks(range(len(names)), [plain(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel("cycles")
+    axes.set_title(plain(title), fontsize="medium", loc="left", wrap=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def keyed(axes: Axes, colours: Mapping[str, str]) -> None:
+    """Say beside the axes what colours mean; of several names of one colour that there are others."""
+    handles: dict[str, Patch] = {}
+    for name, colour in colours.items():
+        known = handles.get(colour)
+        handles[colour] = Patch(color=colour, label=plain(name) if known is None else "others")
+    if handles:
+        axes.legend(
+            handles=[*handles.values()], loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small"
+        )
+
+
+def cause_bars(figure: Figure, rows: Mapping[str, Mapping[Cause, int]], title: str) -> None:
+    """Draw the cycles of each row as a bar whose parts are its causes."""
+    axes = bar_axes(figure, [*rows], title)
+    present = [cause for cause in Cause if any(causes.get(cause) for causes in rows.values())]
+    left = [0] * len(rows)
+    for cause in present:
+        widths = [causes.get(cause, 0) for causes in rows.values()]
+        axes.barh(range(len(rows)), widths, left=left, color=cause_colour(cause), height=0.7)
+        left = [behind + width for behind, width in zip(left, widths, strict=True)]
+    keyed(axes, {str(cause): cause_colour(cause) for cause in present})
+
+
+def operation_lanes(figure: Figure, window: ShownWindow, title: str) -> None:
+    """Draw operations from their start to their end, a row per pipe, coloured by instruction."""
+    axes = bar_axes(figure, window.pipes, f"{title}\n{window.cut}" if window.cut else title)
+    colours = colours_of(each.name for each in window.operations)
+    for row, pipe in enumerate(window.pipes):
+        for name, colour in colours.items():
+            spans = [
+                (each.start, each.end - each.start)
+                for each in window.operations
+                if each.pipe == pipe and each.name == name
+            ]
+            if spans:
+                axes.broken_barh(spans, (row - 0.35, 0.7), facecolors=colour, edgecolors="white", linewidth=0.2)
+    axes.set_xlim(window.start, max(window.end, window.start + 1))
+    keyed(axes, colours)
