@@ -68,4 +68,4 @@ class Drawn(Presented[TableName]):
             ReadError: matplotlib is not installed; the extra `notebook` brings it.
             EngineError: cycles are to be drawn, and the result has none.
         """
-        return castsim.presentation_of(self).plot()
+        return castsim.plot_of(self)

@@ -8,15 +8,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from castsim.reports.notebooks.presentation import Presentation
+from castsim.reports.notebooks.presentation import DrawnPresentation, Presentation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from castsim.running import Result
-
-_DRAWN = 100_000
-"""Operations that a figure shows at the most."""
 
 _KINDS = {
     "castsim.running.runs.Result": "runs:RunPresentation",
@@ -37,6 +34,18 @@ def presentation_of(result: object) -> Presentation:
     return made(result)
 
 
+def plot_of(result: object) -> Figure:
+    """Return a result drawn, of one of the classes above that are.
+
+    Raises:
+        ReadError: matplotlib is not installed.
+        EngineError: cycles are to be drawn, and the result has none.
+    """
+    made = presentation_of(result)
+    assert isinstance(made, DrawnPresentation)
+    return made.plot()
+
+
 def timeline_of(result: Result, start: int, end: int | None) -> Figure:
     """Return the operations of a run in cycles [start, end), drawn; `end` None is the end of the run.
 
@@ -44,9 +53,6 @@ def timeline_of(result: Result, start: int, end: int | None) -> Figure:
         ReadError: the cycles are none of the run's, or matplotlib is not installed.
         EngineError: the run has no cycles.
     """
-    from castsim.reports.notebooks.figures import empty_figure, operation_lanes  # noqa: PLC0415 - matplotlib
-    from castsim.reports.notebooks.operations import shown_window  # noqa: PLC0415 - as above
+    from castsim.reports.notebooks.runs import RunPresentation  # noqa: PLC0415 - as the modules of all kinds
 
-    figure = empty_figure()
-    operation_lanes(figure, shown_window(result, start, end, _DRAWN), repr(result))
-    return figure
+    return RunPresentation(result).timeline(start, end)

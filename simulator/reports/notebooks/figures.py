@@ -13,9 +13,12 @@ from castsim.reports.notebooks.operations import ShownWindow
 from castsim.timing import Cause
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 try:
+    from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 except ImportError:
@@ -98,3 +101,62 @@ def operation_lanes(figure: Figure, window: ShownWindow, title: str) -> None:
                 axes.broken_barh(spans, (row - 0.35, 0.7), facecolors=colour, edgecolors="white", linewidth=0.2)
     axes.set_xlim(window.start, max(window.end, window.start + 1))
     keyed(axes, colours)
+
+
+def curve_axes(figure: Figure, title: str, across: str, up: str) -> Axes:
+    """Return axes for curves or points."""
+    figure.set_size_inches(7, 4)
+    axes = figure.subplots()
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_title(plain(title), fontsize="medium", loc="left", wrap=True)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def verdict_grid(
+    figure: Figure,
+    grid: NDArray[np.int64],
+    rows: Sequence[str],
+    cols: Sequence[str],
+    colours: Mapping[str, str],
+    title: str,
+) -> None:
+    """Draw a square for each element of `grid`, in the colour of which it is the number."""
+    figure.set_size_inches(3.5 + 0.6 * len(cols), 1.6 + 0.2 * len(rows))
+    axes = figure.subplots()
+    axes.imshow(grid, ListedColormap([*colours.values()]), vmin=-0.5, vmax=len(colours) - 0.5, aspect="auto")
+    axes.set_xticks(range(len(cols)), [plain(name) for name in cols], rotation=45, ha="right")
+    axes.set_yticks(range(len(rows)), [plain(name) for name in rows], fontsize="small")
+    axes.set_xticks([place - 0.5 for place in range(1, len(cols))], minor=True)
+    axes.set_yticks([place - 0.5 for place in range(1, len(rows))], minor=True)
+    axes.grid(which="minor", color="white", linewidth=1)
+    axes.tick_params(which="minor", length=0)
+    axes.set_title(plain(title), fontsize="medium", loc="left", wrap=True)
+    keyed(axes, colours)
+
+
+def compared(figure: Figure, groups: Mapping[str, tuple[Sequence[tuple[int, int]], str]], title: str) -> None:
+    """Draw pairs of measured and predicted cycles beside the distribution of errors; with a colour for each group."""
+    figure.set_size_inches(10, 4)
+    points, errors = figure.subplots(1, 2)
+    ends = [cycles for pairs, _ in groups.values() for pair in pairs for cycles in pair]
+    points.plot([min(ends), max(ends)], [min(ends), max(ends)], color="grey", linewidth=0.8)
+    for name, (pairs, colour) in groups.items():
+        points.plot(*zip(*pairs, strict=True), ".", color=colour, alpha=0.5, label=name)
+    points.set(xscale="log", yscale="log", xlabel="measured cycles", ylabel="predicted cycles")
+    found = {
+        name: [100 * (predicted - measured) / measured for measured, predicted in pairs]
+        for name, (pairs, _) in groups.items()
+    }
+    every = [abs(error) for each in found.values() for error in each]
+    most = max(1.0, sorted(every)[int(0.98 * (len(every) - 1))])
+    clipped = [[min(max(error, -most), most) for error in each] for each in found.values()]
+    errors.hist(clipped, bins=31, range=(-most, most), color=[colour for _, colour in groups.values()], label=[*found])
+    errors.set(xlabel="error in % of the measured cycles, the rarest at the ends", ylabel="rows")
+    for axes in (points, errors):
+        axes.legend(frameon=False, fontsize="small")
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(plain(title), fontsize="medium", x=0.01, ha="left")

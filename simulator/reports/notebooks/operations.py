@@ -9,7 +9,10 @@ from castsim.isa.errors import ReadError
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import WAITING
 from castsim.running import Result
-from castsim.timing import OperationTiming
+from castsim.timing import Cause, OperationTiming
+
+_WAITS = (Cause.FLAG_WAIT, Cause.BARRIER)
+"""Causes of operations that do nothing but wait, and work for a moment at the end."""
 
 READ = 1_000_000
 """Operations that are looked at for a drawing, from the first on."""
@@ -17,7 +20,7 @@ READ = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ShownOperation:
-    """Cycles [start, end) from the first work of a pipe for an operation to its last effect.
+    """Cycles [start, end) from the first work of a pipe for an operation to its last effect; of waits only their work.
 
     `name` is that of the instruction, by which it has its colour; `title` says all of it.
     """
@@ -57,8 +60,9 @@ def shown_window(result: Result, start: int, end: int | None, most: int) -> Show
         if len(found) == most:
             behind.cut = True
             break
-        if operation.start < last and operation.end > start:
-            found.append(_shown(result, operation))
+        shown = _shown(result, operation)
+        if shown.start < last and shown.end > start:
+            found.append(shown)
     cut = ""
     if behind.cut:
         cut = f"the first {grouped(len(found))} operations drawn, of {grouped(len(result.timing.operations))} in all"
@@ -91,4 +95,7 @@ def _shown(result: Result, operation: OperationTiming) -> ShownOperation:
         f"{instruction.text} ({place}), {operation.name} on {operation.pipe}: "
         f"cycles {grouped(operation.start)} to {grouped(operation.end)} ({spent})"
     )
-    return ShownOperation(operation.pipe, operation.start, operation.end, instruction.name, title)
+    start = operation.start
+    if any(operation.causes.get(cause) for cause in _WAITS):
+        start = operation.end - sum(cycles for cause, cycles in operation.causes.items() if cause not in WAITING)
+    return ShownOperation(operation.pipe, start, operation.end, instruction.name, title)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Presentation(ABC):
-    """One result as HTML, as frames, as a figure; made with the result."""
+    """One result as HTML and as frames; made with the result."""
 
     @abstractmethod
     def __init__(self, result: object) -> None: ...
@@ -29,10 +29,6 @@ class Presentation(ABC):
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
         """Return what makes the columns of each table, by its name; the first is the one meant without a name."""
 
-    @abstractmethod
-    def draw(self, figure: Figure) -> None:
-        """Draw the result into an empty figure."""
-
     def frame(self, table: str | None, library: str | None) -> Frame:
         """Return a table as a frame.
 
@@ -44,6 +40,14 @@ class Presentation(ABC):
         if name not in tables:
             raise ReadError(f"no table '{name}'", legal=tables)
         return frame_of(tables[name], library)
+
+
+class DrawnPresentation(Presentation):
+    """One that draws its result, too."""
+
+    @abstractmethod
+    def draw(self, figure: Figure) -> None:
+        """Draw the result into an empty figure."""
 
     def plot(self) -> Figure:
         """Return the result drawn.

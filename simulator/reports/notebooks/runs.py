@@ -16,7 +16,7 @@ from castsim.reports.notebooks.colours import cause_colour, colours_of
 from castsim.reports.notebooks.frames import Column, Columns, integers, numbers
 from castsim.reports.notebooks.markup import Mark, cause_bar, lanes, legend, line, table, whole
 from castsim.reports.notebooks.operations import shown_window
-from castsim.reports.notebooks.presentation import Presentation
+from castsim.reports.notebooks.presentation import DrawnPresentation
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
 from castsim.reports.sections.head import duration
@@ -31,11 +31,14 @@ MOST_ROWS = 2_000_000
 _DRAWN = 20_000
 """Operations that the timeline of a notebook shows at the most."""
 
+_MOST_DRAWN = 100_000
+"""Operations that a figure shows at the most."""
+
 _LINES = 5
 """Lines of the program that are shown, those on which pipes spend most."""
 
 
-class RunPresentation(Presentation):
+class RunPresentation(DrawnPresentation):
     """The result of a run: its operations, its causes by pipe, its lines."""
 
     def __init__(self, result: object) -> None:
@@ -117,7 +120,7 @@ class RunPresentation(Presentation):
         """Return the answer, the pipes with their causes, a timeline, the lines that take most, the outputs."""
         result = self._result
         loaded = result.loaded
-        head = f"{loaded.file} @{loaded.entry} on {loaded.target.name}"
+        head = self._head()
         if result.untimed:
             return whole(line(head), line(f"no cycles: {result.untimed}", bold=True), self._outputs())
         seconds = result.cycles / (loaded.target.frequency.megahertz * 10**6)
@@ -174,4 +177,23 @@ class RunPresentation(Presentation):
         from castsim.reports.notebooks.figures import cause_bars  # noqa: PLC0415 - matplotlib takes its time
 
         result = self._timed()
-        cause_bars(figure, {name: pipe.causes for name, pipe in result.pipes.items()}, repr(result))
+        title = f"{self._head()}: {grouped(result.cycles)} cycles"
+        cause_bars(figure, {name: pipe.causes for name, pipe in result.pipes.items()}, title)
+
+    def timeline(self, start: int, end: int | None) -> Figure:
+        """Return the operations in cycles [start, end), drawn; `end` None is the end of the run.
+
+        Raises:
+            ReadError: the cycles are none of the run's, or matplotlib is not installed.
+            EngineError: the run has no cycles.
+        """
+        window = shown_window(self._result, start, end, _MOST_DRAWN)
+        from castsim.reports.notebooks.figures import empty_figure, operation_lanes  # noqa: PLC0415 - as above
+
+        figure = empty_figure()
+        operation_lanes(figure, window, f"{self._head()}: cycles {grouped(window.start)} to {grouped(window.end)}")
+        return figure
+
+    def _head(self) -> str:
+        loaded = self._result.loaded
+        return f"{loaded.file} @{loaded.entry} on {loaded.target.name}"
