@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from castsim.isa.reading import file_limit
     from castsim.planning.conformance import Matrix, conform
     from castsim.planning.lowering_answers import Answer, lower
-    from castsim.reports.notebooks import plot_of as plot_of
-    from castsim.reports.notebooks import presentation_of as presentation_of
-    from castsim.reports.notebooks import timeline_of as timeline_of
+    from castsim.reports.notebooks.kinds import plot_of as plot_of
+    from castsim.reports.notebooks.kinds import presentation_of as presentation_of
+    from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.running import Result, run
     from castsim.targets import Target, load_target, target_names
     from castsim.tpc_compiler.builtins import BuiltinResult, builtin
@@ -96,7 +96,8 @@ _HOMES = {
     "castsim.exploration.tuning": ("Tuning", "tune"),
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
-    "castsim.reports.notebooks": ("plot_of", "presentation_of", "timeline_of"),
+    "castsim.reports.notebooks.kinds": ("plot_of", "presentation_of"),
+    "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.running": ("Result", "run"),
     "castsim.targets": ("Target", "load_target", "target_names"),
     "castsim.tpc_compiler.builtins": ("BuiltinResult", "builtin"),

@@ -64,7 +64,7 @@ class Estimates(Drawn[Literal["shapes"]]):
         least, most = (f"{int(found):,}" for found in (taken.min(), taken.max())) if taken.size else ("", "")
         cycles = f": {least} to {most} cycles" if taken.size else ""
         refused = f", {self.cycles.size - taken.size:,} refused" if taken.size < self.cycles.size else ""
-        return f"<Estimates of {self.cycles.size:,} shapes{cycles}{refused}>"
+        return f"<Estimates {self.cycles.size:,} shapes{cycles}{refused}>"
 
 
 def timed_alone(chip: Target, lowered: LoweredInstruction, text: str) -> Estimate:

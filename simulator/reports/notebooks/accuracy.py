@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from castsim.evidence.accuracy import AccuracyTables, Curve
 from castsim.evidence.accuracy.assessment import Statistics, predicted, simulated
+from castsim.reports import notebooks
 from castsim.reports.notebooks.colours import SERIES
-from castsim.reports.notebooks.frames import Columns, integers, numbers
-from castsim.reports.notebooks.markup import line, table, whole
+from castsim.reports.notebooks.columns import Columns, integers, numbers
+from castsim.reports.notebooks.markup import line, short, table, whole
 from castsim.reports.notebooks.presentation import DrawnPresentation
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class AccuracyPresentation(DrawnPresentation):
         ]
         left = len(placed) - len(curves)
         return whole(
-            line(repr(self._result)[1:-1], bold=True),
+            line(short(self._result), bold=True),
             table(("target", "table", *heads), rows, heads),
             table(("target", "operation", "from", "to", "path", *heads), curves, heads),
             line(f"{left} more curves: to_frame('curves')", dim=True) if left else "",
@@ -100,13 +101,11 @@ class AccuracyPresentation(DrawnPresentation):
 
     def draw(self, figure: Figure) -> None:
         """Draw simulated over measured cycles, and how many rows have which error."""
-        from castsim.reports.notebooks.figures import compared  # noqa: PLC0415 - matplotlib takes its time
-
         rows = self._result.rows
         own = [(each.row.measured_cycles, each.simulated_cycles) for each in rows]
         peer = [(each.row.measured_cycles, each.row.predicted) for each in rows if each.row.predicted is not None]
         groups = {name: (found, colour) for name, found, colour in _groups(own, peer) if found}
-        compared(figure, groups, repr(self._result)[1:-1])
+        notebooks.compared(figure, groups, short(self._result))
 
 
 def _groups(

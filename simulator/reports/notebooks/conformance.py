@@ -10,9 +10,10 @@ import numpy as np
 from castsim.planning import PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.lowering_answers.answer import setting_text
+from castsim.reports import notebooks
 from castsim.reports.conform import cast_text, cell_text
-from castsim.reports.notebooks.frames import Columns, numbers
-from castsim.reports.notebooks.markup import line, table, whole
+from castsim.reports.notebooks.columns import Columns, numbers
+from castsim.reports.notebooks.markup import line, short, table, whole
 from castsim.reports.notebooks.presentation import DrawnPresentation
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class ConformancePresentation(DrawnPresentation):
         ]
         left = len(result.casts) - len(rows)
         return whole(
-            line(repr(result)[1:-1], bold=True),
+            line(short(result), bold=True),
             table(("target", *kinds), counted, kinds),
             table(("cast", *result.targets), rows),
             line(f"{left} more casts: to_frame()", dim=True) if left else "",
@@ -83,12 +84,10 @@ class ConformancePresentation(DrawnPresentation):
 
     def draw(self, figure: Figure) -> None:
         """Draw a square per cast and target in the colour of its verdict."""
-        from castsim.reports.notebooks.figures import verdict_grid  # noqa: PLC0415 - matplotlib takes its time
-
         result = self._result
         order = [*_COLOURS]
         places = np.array([order.index(each.verdict) for each in result.entries], np.int64)
         grid = places.reshape(len(result.casts), len(result.targets))
         names = [cast_text(cast, result.row(number)[0]) for number, cast in enumerate(result.casts)]
         colours = {verdict.value: colour for verdict, colour in _COLOURS.items()}
-        verdict_grid(figure, grid, names, result.targets, colours, repr(result)[1:-1])
+        notebooks.verdict_grid(figure, grid, names, result.targets, colours, short(result))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.estimating import Estimate, Estimates
+from castsim.reports import notebooks
 from castsim.reports.documents import identifier
 from castsim.reports.notebooks.colours import SERIES, cause_colour
-from castsim.reports.notebooks.frames import Column, Columns, integers, numbers
-from castsim.reports.notebooks.markup import cause_bar, legend, line, table, whole
+from castsim.reports.notebooks.columns import Column, Columns, integers, numbers
+from castsim.reports.notebooks.markup import cause_bar, legend, line, short, table, whole
 from castsim.reports.notebooks.presentation import DrawnPresentation
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import share
@@ -59,10 +60,8 @@ class EstimatePresentation(DrawnPresentation):
 
     def draw(self, figure: Figure) -> None:
         """Draw the causes as the parts of one bar."""
-        from castsim.reports.notebooks.figures import cause_bars  # noqa: PLC0415 - matplotlib takes its time
-
         title = f"{grouped(self._result.cycles)} cycles, bound by {self._result.bound_by}"
-        cause_bars(figure, {"estimate": self._result.causes}, title)
+        notebooks.cause_bars(figure, {"estimate": self._result.causes}, title)
 
 
 class EstimatesPresentation(DrawnPresentation):
@@ -106,7 +105,7 @@ class EstimatesPresentation(DrawnPresentation):
             )
         left = result.cycles.size - len(rows)
         return whole(
-            line(repr(result)[1:-1], bold=True),
+            line(short(result), bold=True),
             table(("index", "cycles", "bound by", "causes"), rows, ("index", "cycles")),
             legend({str(cause): cause_colour(cause) for cause in Cause if cause in result.causes}),
             line(f"{grouped(left)} more: to_frame()", dim=True) if left else "",
@@ -114,9 +113,7 @@ class EstimatesPresentation(DrawnPresentation):
 
     def draw(self, figure: Figure) -> None:
         """Draw cycles over the last index, a line for each value of those before it; refused shapes are gaps."""
-        from castsim.reports.notebooks.figures import curve_axes  # noqa: PLC0415 - matplotlib takes its time
-
-        axes = curve_axes(figure, repr(self._result)[1:-1], "index of the shape", "cycles")
+        axes = notebooks.curve_axes(figure, short(self._result), "index of the shape", "cycles")
         for number, (name, cycles) in enumerate(self._curves()):
             axes.plot(
                 np.arange(cycles.size), cycles, marker=".", color=SERIES[number % len(SERIES)], label=name or None

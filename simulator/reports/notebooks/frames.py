@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from castsim.isa.errors import ReadError
+from castsim.reports import notebooks
+from castsim.reports.notebooks.columns import Columns
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    from numpy.typing import NDArray
-
     from castsim.execution.presented import Frame
-
-Column: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_] | Sequence[str | None]"
-"""The values of a column, row by row: numbers as arrays, NaN where one is missing, or words, None where one is."""
-
-Columns: TypeAlias = Mapping[str, Column]
-"""Columns by name, of one length."""
 
 LIBRARIES = ("pandas", "polars")
 """Libraries of frames, the one that is taken first in front."""
-
-
-def integers(values: Iterable[int]) -> NDArray[np.int64]:
-    """Return a column of whole numbers."""
-    return np.fromiter(values, np.int64)
-
-
-def numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
-    """Return a column of numbers, NaN for None."""
-    return np.fromiter((np.nan if value is None else value for value in values), np.float64)
 
 
 def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
@@ -51,28 +31,4 @@ def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
         named = " or ".join(wanted)
         install = "pip install polars" if library == "polars" else "pip install 'castsim[notebook]'"
         raise ReadError(f"frames need the package {named}", legal=(install,))
-    return _pandas(made()) if found == "pandas" else _polars(made())
-
-
-def _pandas(columns: Columns) -> pandas.DataFrame:
-    import pandas  # noqa: PLC0415 - optional
-
-    return pandas.DataFrame(
-        {
-            name: values if isinstance(values, np.ndarray) else pandas.array(list(values), dtype="string")
-            for name, values in columns.items()
-        }
-    )
-
-
-def _polars(columns: Columns) -> polars.DataFrame:
-    import polars  # noqa: PLC0415 - optional
-
-    return polars.DataFrame(
-        [
-            polars.Series(name, values, nan_to_null=True)
-            if isinstance(values, np.ndarray)
-            else polars.Series(name, list(values), polars.String)
-            for name, values in columns.items()
-        ]
-    )
+    return notebooks.pandas_frame(made()) if found == "pandas" else notebooks.polars_frame(made())

@@ -10,7 +10,7 @@ from castsim.planning.counterexample import Counterexample
 from castsim.planning.lowering_answers import Answer
 from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.lower_text import cost_text, headline, option_text
-from castsim.reports.notebooks.frames import Columns
+from castsim.reports.notebooks.columns import Columns
 from castsim.reports.notebooks.markup import line, program_text, table, whole
 from castsim.reports.notebooks.presentation import Presentation
 

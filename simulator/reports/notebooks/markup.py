@@ -26,6 +26,11 @@ _RIGHT = f"{_BORDER};text-align:right;font-variant-numeric:tabular-nums"
 _LEFT = f"{_BORDER};text-align:left"
 
 
+def short(result: object) -> str:
+    """Return the short form of a result without the name of its class."""
+    return repr(result)[1:-1].partition(" ")[2]
+
+
 def text(words: object) -> str:
     """Return words as HTML that shows them, with nothing in them that opens an element or turns the line around."""
     return html.escape(escaped(str(words)), quote=True)
@@ -54,7 +59,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: Seque
     head = "".join(f'<th style="{style}">{text(name)}</th>' for style, name in zip(styles, heads, strict=True))
     body = "".join(_row(styles, row) for row in rows)
     return (
-        '<table style="border-collapse:collapse;margin:.4em 0;background:none">'
+        '<table style="border-collapse:collapse;margin:.4em 0;background:none;font-size:inherit">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import ReadError
-from castsim.reports.notebooks.frames import Columns, frame_of
+from castsim.reports import notebooks
+from castsim.reports.notebooks.columns import Columns
+from castsim.reports.notebooks.frames import frame_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,8 +57,6 @@ class DrawnPresentation(Presentation):
         Raises:
             ReadError: matplotlib is not installed.
         """
-        from castsim.reports.notebooks.figures import empty_figure  # noqa: PLC0415 - matplotlib takes its time
-
-        figure = empty_figure()
+        figure = notebooks.empty_figure()
         self.draw(figure)
         return figure

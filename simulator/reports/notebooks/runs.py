@@ -9,11 +9,12 @@ import numpy as np
 
 from castsim.execution.inputs import arrayed
 from castsim.isa.errors import EngineError, LimitError
+from castsim.reports import notebooks
 from castsim.reports.documents import identifier
 from castsim.reports.lines import source_lines
 from castsim.reports.losses import lost_most
 from castsim.reports.notebooks.colours import cause_colour, colours_of
-from castsim.reports.notebooks.frames import Column, Columns, integers, numbers
+from castsim.reports.notebooks.columns import Column, Columns, integers, numbers
 from castsim.reports.notebooks.markup import Mark, cause_bar, lanes, legend, line, table, whole
 from castsim.reports.notebooks.operations import shown_window
 from castsim.reports.notebooks.presentation import DrawnPresentation
@@ -174,11 +175,9 @@ class RunPresentation(DrawnPresentation):
 
     def draw(self, figure: Figure) -> None:
         """Draw the cycles of every pipe by cause."""
-        from castsim.reports.notebooks.figures import cause_bars  # noqa: PLC0415 - matplotlib takes its time
-
         result = self._timed()
         title = f"{self._head()}: {grouped(result.cycles)} cycles"
-        cause_bars(figure, {name: pipe.causes for name, pipe in result.pipes.items()}, title)
+        notebooks.cause_bars(figure, {name: pipe.causes for name, pipe in result.pipes.items()}, title)
 
     def timeline(self, start: int, end: int | None) -> Figure:
         """Return the operations in cycles [start, end), drawn; `end` None is the end of the run.
@@ -188,12 +187,22 @@ class RunPresentation(DrawnPresentation):
             EngineError: the run has no cycles.
         """
         window = shown_window(self._result, start, end, _MOST_DRAWN)
-        from castsim.reports.notebooks.figures import empty_figure, operation_lanes  # noqa: PLC0415 - as above
-
-        figure = empty_figure()
-        operation_lanes(figure, window, f"{self._head()}: cycles {grouped(window.start)} to {grouped(window.end)}")
+        figure = notebooks.empty_figure()
+        notebooks.operation_lanes(
+            figure, window, f"{self._head()}: cycles {grouped(window.start)} to {grouped(window.end)}"
+        )
         return figure
 
     def _head(self) -> str:
         loaded = self._result.loaded
         return f"{loaded.file} @{loaded.entry} on {loaded.target.name}"
+
+
+def timeline_of(result: Result, start: int, end: int | None) -> Figure:
+    """Return the operations of a run in cycles [start, end), drawn; `end` None is the end of the run.
+
+    Raises:
+        ReadError: the cycles are none of the run's, or matplotlib is not installed.
+        EngineError: the run has no cycles.
+    """
+    return RunPresentation(result).timeline(start, end)
