@@ -17,7 +17,7 @@ from castsim.reports.notebooks.presentation import DrawnPresentation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHOWN = 40
+_SHOWN = 12
 """Curves that HTML lists, those of the largest mean error."""
 
 _PEER = "public model"

@@ -6,7 +6,7 @@ that drawings can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from castsim.timing import Cause
 
@@ -40,3 +40,11 @@ def colours_of(names: Iterable[str]) -> dict[str, str]:
     """Return a colour for each different name, in the order of their first appearance."""
     known = dict.fromkeys(names)
     return {name: SERIES[min(number, len(SERIES) - 1)] for number, name in enumerate(known)}
+
+
+def meanings(colours: Mapping[str, str]) -> dict[str, str]:
+    """Return the name behind each colour; of several names of one colour only that there are others."""
+    found: dict[str, str] = {}
+    for name, colour in colours.items():
+        found[colour] = "others" if colour in found else name
+    return found

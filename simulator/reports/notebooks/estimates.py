@@ -119,7 +119,7 @@ class EstimatesPresentation(DrawnPresentation):
                 np.arange(cycles.size), cycles, marker=".", color=SERIES[number % len(SERIES)], label=name or None
             )
         if self._result.cycles.ndim > 1:
-            axes.legend(frameon=False, fontsize="small")
+            axes.legend(title="indices before it", frameon=False, fontsize="small")
 
     def _curves(self) -> Iterator[tuple[str, np.typing.NDArray[np.float64]]]:
         """Yield the cycles along the last index, each with the indices before it."""

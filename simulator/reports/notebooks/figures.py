@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from castsim.isa.errors import ReadError
 from castsim.isa.escaping import escaped
-from castsim.reports.notebooks.colours import cause_colour, colours_of
+from castsim.reports.notebooks.colours import cause_colour, colours_of, meanings
 from castsim.reports.notebooks.operations import ShownWindow
 from castsim.timing import Cause
 
@@ -27,7 +27,10 @@ except ImportError:
 _INCH = 0.32
 """Height of a lane."""
 
-_DOTS = 110
+_FEW = 50
+"""Operations of a row and colour up to which their ends are drawn."""
+
+_DOTS = 90
 """Dots per inch of a picture in a notebook."""
 
 
@@ -63,15 +66,10 @@ def bar_axes(figure: Figure, names: Sequence[str], title: str) -> Axes:
 
 
 def keyed(axes: Axes, colours: Mapping[str, str]) -> None:
-    """Say beside the axes what colours mean; of several names of one colour that there are others."""
-    handles: dict[str, Patch] = {}
-    for name, colour in colours.items():
-        known = handles.get(colour)
-        handles[colour] = Patch(color=colour, label=plain(name) if known is None else "others")
+    """Say beside the axes what colours mean."""
+    handles = [Patch(color=colour, label=plain(name)) for colour, name in meanings(colours).items()]
     if handles:
-        axes.legend(
-            handles=[*handles.values()], loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small"
-        )
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
 
 
 def cause_bars(figure: Figure, rows: Mapping[str, Mapping[Cause, int]], title: str) -> None:
@@ -98,7 +96,8 @@ def operation_lanes(figure: Figure, window: ShownWindow, title: str) -> None:
                 if each.pipe == pipe and each.name == name
             ]
             if spans:
-                axes.broken_barh(spans, (row - 0.35, 0.7), facecolors=colour, edgecolors="white", linewidth=0.2)
+                seams = 0.4 if len(spans) < _FEW else 0  # many would hide what lies between them
+                axes.broken_barh(spans, (row - 0.35, 0.7), facecolors=colour, edgecolors="white", linewidth=seams)
     axes.set_xlim(window.start, max(window.end, window.start + 1))
     keyed(axes, colours)
 

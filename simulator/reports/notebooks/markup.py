@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from castsim.isa.escaping import escaped
-from castsim.reports.notebooks.colours import cause_colour
+from castsim.reports.notebooks.colours import cause_colour, meanings
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import share
 from castsim.timing import Cause
@@ -96,13 +96,11 @@ def cause_bar(causes: Mapping[Cause, int], total: int, width: int = 320) -> Mark
 
 
 def legend(colours: Mapping[str, str]) -> str:
-    """Return what colours mean; of several names of one colour only that there are others."""
-    last = {colour: name for name, colour in reversed(colours.items())}
-    shared = {colour for colour in last if sum(each == colour for each in colours.values()) > 1}
+    """Return what colours mean."""
     parts = [
         f'<span style="white-space:nowrap;margin-right:1em"><span style="display:inline-block;width:.8em;height:.8em;'
-        f'background:{colour}"></span> {text("others" if colour in shared else name)}</span>'
-        for colour, name in reversed(last.items())
+        f'background:{colour}"></span> {text(name)}</span>'
+        for colour, name in meanings(colours).items()
     ]
     return f'<div style="font-size:90%">{"".join(parts)}</div>'
 
