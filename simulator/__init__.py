@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     )
     from castsim.isa.reading import file_limit
     from castsim.planning.conformance import Matrix, conform
-    from castsim.planning.lowering_answers import Answer, lower
+    from castsim.planning.lowering_answers.answer import Answer
+    from castsim.planning.lowering_answers.lower import lower
     from castsim.reports.notebooks.kinds import plot_of as plot_of
     from castsim.reports.notebooks.kinds import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of

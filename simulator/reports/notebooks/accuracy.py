@@ -61,6 +61,7 @@ class AccuracyPresentation(DrawnPresentation):
     def _curves(self) -> Columns:
         placed = self._placed()
         found = [curve for _, curve in placed]
+        peers = [(None,) * 3 if each.predicted is None else _figures(each.predicted) for each in found]
         return {
             "target": [target for target, _ in placed],
             "operation": [each.operation for each in found],
@@ -71,9 +72,9 @@ class AccuracyPresentation(DrawnPresentation):
             "mean_percent": numbers(each.simulated.mean for each in found),
             "median_percent": numbers(each.simulated.median for each in found),
             "max_percent": numbers(each.simulated.maximum for each in found),
-            "public_model_mean_percent": numbers(each.predicted and each.predicted.mean for each in found),
-            "public_model_median_percent": numbers(each.predicted and each.predicted.median for each in found),
-            "public_model_max_percent": numbers(each.predicted and each.predicted.maximum for each in found),
+            "public_model_mean_percent": numbers(mean for mean, _, _ in peers),
+            "public_model_median_percent": numbers(median for _, median, _ in peers),
+            "public_model_max_percent": numbers(most for _, _, most in peers),
         }
 
     def _placed(self) -> list[tuple[str, Curve]]:
@@ -113,6 +114,11 @@ def _groups(
 ) -> tuple[tuple[str, list[tuple[int, int]], str], ...]:
     """Return pairs of measured and predicted cycles, by who predicts, the simulation on top."""
     return (_PEER, peer, SERIES[1]), ("simulation", own, SERIES[0])
+
+
+def _figures(found: Statistics) -> tuple[float, float, float]:
+    """Return mean, median and maximum."""
+    return found.mean, found.median, found.maximum
 
 
 def _cells(own: Statistics, peer: Statistics | None) -> tuple[str, ...]:
