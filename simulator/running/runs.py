@@ -118,7 +118,7 @@ class Result(Drawn[RunTable]):
 
         Args:
             start, end: in cycles; None is the end of the run. Of very many operations the first 100,000 are drawn, and
-                the title says so.
+                the title says so; None is then the end of these.
 
         Raises:
             ReadError: the cycles are none of the run's, or matplotlib is not installed: the extra `notebook` brings it.

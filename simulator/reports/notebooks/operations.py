@@ -44,7 +44,9 @@ class ShownWindow:
 
 
 def shown_window(result: Result, start: int, end: int | None, most: int) -> ShownWindow:
-    """Return what cycles [start, end) of a run show, of at most so many operations; `end` None is the end of the run.
+    """Return what cycles [start, end) of a run show, of at most so many operations.
+
+    `end` None is the end of the run, or of the operations where there are more.
 
     Raises:
         ReadError: the cycles are none of the run's.
@@ -65,6 +67,7 @@ def shown_window(result: Result, start: int, end: int | None, most: int) -> Show
             found.append(shown)
     cut = ""
     if behind.cut:
+        last = last if end is not None else max((each.end for each in found), default=last)
         cut = f"the first {grouped(len(found))} operations drawn, of {grouped(len(result.timing.operations))} in all"
     working = {each.pipe for each in found}
     pipes = tuple(pipe for pipe in result.pipes if pipe in working)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -59,25 +60,30 @@ class RunPresentation(DrawnPresentation):
                 f"{grouped(rows)} operations are more than a frame holds, {grouped(MOST_ROWS)}",
                 legal=("causes", "lines"),
             )
-        names = ("operation", "execution", "line", "start", "end", "pipe_cycles")
-        causes = present_causes(result.pipes)
-        counts = np.zeros((len(names) + len(causes), rows), np.int64)
-        place = {cause: len(names) + number for number, cause in enumerate(causes)}
-        words: dict[str, list[str | None]] = {"text": [], "pipe": [], "name": []}
+        order = ("operation", "execution", "line", "start", "end", "pipe_cycles")
+        counts = {name: array("q", bytes(8 * rows)) for name in order}
+        causes = {cause: array("q", bytes(8 * rows)) for cause in present_causes(result.pipes)}
+        text, pipe, names = list[str](), list[str](), list[str]()
+        number, execution, lines, start, end, spent = counts.values()
+        sources = [0 if each.inserted else each.span.line for each in instructions]
+        places = integers(each.instruction for each in timing.executions).tolist()
         for row, each in enumerate(timing.operations):
-            instruction = instructions[timing.executions[each.execution].instruction]
-            source = 0 if instruction.inserted else instruction.span.line
-            spent = sum(each.causes.values())
-            counts[: len(names), row] = each.index, each.execution, source, each.start, each.end, spent
+            place = places[each.execution]
+            number[row], execution[row], lines[row] = each.index, each.execution, sources[place]
+            start[row], end[row], spent[row] = each.start, each.end, sum(each.causes.values())
+            text.append(instructions[place].text)
+            pipe.append(each.pipe)
+            names.append(each.name)
             for cause, cycles in each.causes.items():
                 if cycles:
-                    counts[place[cause], row] = cycles
-            for column, word in zip(words.values(), (instruction.text, each.pipe, each.name), strict=True):
-                column.append(word)
-        numbered: dict[str, Column] = dict(zip(names, counts, strict=False))
-        parts = {identifier(cause): counts[number] for cause, number in place.items() if counts[number].any()}
-        order = ("operation", "execution", "line", "text", "pipe", "name", "start", "end", "pipe_cycles")
-        return {name: {**numbered, **words}[name] for name in order} | parts
+                    causes[cause][row] = cycles
+        made: dict[str, Column] = {name: np.frombuffer(column, np.int64) for name, column in counts.items()}
+        made |= {"text": text, "pipe": pipe, "name": names}
+        shown = ("operation", "execution", "line", "text", "pipe", "name", "start", "end", "pipe_cycles")
+        parts = {cause: np.frombuffer(column, np.int64) for cause, column in causes.items()}
+        return {name: made[name] for name in shown} | {
+            identifier(cause): column for cause, column in parts.items() if column.any()
+        }
 
     def _causes(self) -> Columns:
         result = self._timed()
@@ -170,7 +176,7 @@ class RunPresentation(DrawnPresentation):
         return table(heads, rows, ("line", "times", "pipe cycles", "share")) + more
 
     def _outputs(self) -> str:
-        found = ", ".join(f"{name} {arrayed(array)}" for name, array in self._result.outputs.items())
+        found = ", ".join(f"{name} {arrayed(output)}" for name, output in self._result.outputs.items())
         return line(f"outputs: {found}") if found else ""
 
     def draw(self, figure: Figure) -> None:
