@@ -343,7 +343,9 @@ def test_a_window_shows_what_reaches_into_it():
     assert result.timeline(start, end).axes[0].get_xlim() == (start, end)
     few = shown_window(result, 0, None, 7)
     assert few.operations == whole.operations[:7]
-    assert few.cut.startswith("the first 7 operations drawn, of ")
+    assert few.cut == f"the first 7 operations drawn, of {len(result.timing.operations):,} in all"
+    assert few.end == max(each.end for each in few.operations)
+    assert shown_window(result, 0, 600, 7).end == 600
     assert whole.cut == ""
 
 

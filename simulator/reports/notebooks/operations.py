@@ -62,9 +62,10 @@ def shown_window(result: Result, start: int, end: int | None, most: int) -> Show
         if len(found) == most:
             behind.cut = True
             break
-        shown = _shown(result, operation)
-        if shown.start < last and shown.end > start:
-            found.append(shown)
+        if operation.start < last and operation.end > start:
+            shown = _shown(result, operation)
+            if shown.start < last:
+                found.append(shown)
     cut = ""
     if behind.cut:
         last = last if end is not None else max((each.end for each in found), default=last)
