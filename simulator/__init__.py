@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from castsim.casting import cast
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
+    from castsim.exploration.tuning import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
         EngineError,
@@ -59,6 +60,7 @@ __all__ = [
     "Target",
     "TargetDataError",
     "TileError",
+    "Tuning",
     "__version__",
     "builtin",
     "cast",
@@ -71,6 +73,7 @@ __all__ = [
     "lower",
     "run",
     "target_names",
+    "tune",
 ]
 
 _HOMES = {
@@ -82,6 +85,7 @@ _HOMES = {
         "StaleReadError", "TargetDataError", "TileError",
     ),
     "castsim.isa.reading": ("file_limit",),
+    "castsim.exploration.tuning": ("Tuning", "tune"),
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
     "castsim.running": ("Result", "run"),

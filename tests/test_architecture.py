@@ -30,6 +30,7 @@ LONG_FILES: dict[str, str] = {}
 
 LONG_FUNCTIONS: dict[str, str] = {
     "simulator/casting.py:cast": "half of it documents the keyword parameters of the public function",
+    "simulator/exploration/tuning/studies.py:tune": "half of it documents the keyword parameters, as above",
     "simulator/running/runs.py:run": "half of it documents the keyword parameters of the public function",
 }
 """Functions past 50 lines as `path:name`, each with its reason."""

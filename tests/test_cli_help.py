@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 from importlib import import_module
@@ -63,7 +64,7 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
 @pytest.mark.parametrize(
     "words",
     [
-        "--entry f", "--no-skip", "--timing-only", "--max-cycles 5", "--sync interlock", "--show-sync",
+        "--entry f", "--no-skip", "--timing-only", "--tile R=3", "--max-cycles 5", "--sync interlock", "--show-sync",
         "--races ignore", "--report kernel", "--timeline", "--trace t", "--kanata k", "--window 1:2", "--what-if all",
         "--unsafe-scratch", "--lint", "--pipeline hardware", "--stale-reads stop", "--declare d", "--machine 3",
     ],
@@ -86,7 +87,7 @@ LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lower
 """Examples that take minutes or more, or go on with one that does."""
 SERVING = ("lsp",)
 """What runs until a client ends it: tests/test_lsp.py does so."""
-SECONDS = ("scratch f32 i16 --rows 0:300:50",)
+SECONDS = ("scratch f32 i16 --rows 0:300:50", "tune kernel.pto --tile 'R in 8..64, C")
 """Examples that take many seconds."""
 REFUTED = ("lower f16 i8 --spec tosa --target greco --via",)
 """Examples that show why something is not right: their exit code is 1."""
@@ -133,6 +134,15 @@ def kernel(rows: str, argument: str) -> str:
 """
 
 
+def tuned(argument: str) -> str:
+    """Return a tile program with parameters."""
+    text = (PROGRAMS / "tuning" / "f32_to_bf16_tiles.pto").read_text()
+    if not argument:
+        return text
+    text = text.replace("    %rows = arith.constant 256 : index\n", "")
+    return text.replace("!pto.ptr<bf16>)", f"!pto.ptr<bf16>{argument})")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder with the files that the examples name, as the current one."""
@@ -165,9 +175,9 @@ CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
 
 @pytest.mark.parametrize("line", examples())
 def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture) -> None:
-    scalar = "--arg rows" in line
+    scalar = re.search(r"--arg '?rows", line)
     rows, argument = ("", ", %rows: index") if scalar else ("%rows = arith.constant 128 : index", "")
-    (folder / "kernel.pto").write_text(kernel(rows, argument))
+    (folder / "kernel.pto").write_text(tuned(argument) if line.startswith("tune") else kernel(rows, argument))
     np.save(
         folder / "x.npy",
         np.linspace(-9, 9, 128 * 64).astype(np.float32).reshape(-1, 64)[: 4 if "model" in line else 128],

@@ -15,8 +15,8 @@ PICTURE = """
                         engines machines synchronisation execution specifications numerics targets files isa
 11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation
                         execution numerics targets isa
-10  reports          -> checking evidence graphs planning running tpc_compiler machines synchronisation execution
-                        specifications numerics targets isa timing
+10  reports          -> checking evidence graphs planning exploration running tpc_compiler machines synchronisation
+                        execution specifications numerics targets isa timing
  9  checking         -> graphs running tpc_compiler machines synchronisation execution targets isa
  8  evidence         -> estimating planning running machines execution numerics targets files isa timing
  8  graphs           -> planning running tpc_compiler machines execution specifications numerics targets isa
@@ -24,7 +24,7 @@ PICTURE = """
  7  estimating       -> tpc_compiler engines machines execution numerics targets isa timing
  7  testing          -> execution numerics targets isa
  7  planning         -> running tpc_compiler machines execution specifications numerics targets isa timing
- 7  exploration      -> running execution targets isa timing
+ 7  exploration      -> running engines execution targets isa timing
  6  running          -> engines machines synchronisation execution targets isa timing
  6  tpc_compiler     -> engines machines execution numerics targets isa timing
  5  casting          -> machines numerics targets isa

@@ -51,6 +51,7 @@ run programs/f32_to_f16.pto --timing-only --sync interlock
 run programs/tpc_f32_i32_pipelined_goya.tpc --in x=random:0 --lint
 run programs/quantise_half.onnx --target a5 --in x=random:1 --arg rows=32
 run nosuch.pto
+tune programs/tuning/f32_to_bf16_tiles.pto --tile "R in 16,24, C in 512" --simulate 1 --in src=zeros
 run programs/f32_to_f16.pto --bogus
 lint programs/tpc_f32_i32_pipelined_stale_goya.tpc
 latency "add.f32 V6, V1, V2" "add.f32 V7, V8, V3" --target gaudi2

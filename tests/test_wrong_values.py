@@ -15,6 +15,7 @@ from castsim.commands.command_line import COMMANDS, parser_of
 Capture = pytest.CaptureFixture[str]
 PROGRAMS = Path(__file__).parent.parent / "programs"
 TILES, ASSEMBLY = str(PROGRAMS / "f32_to_f16.pto"), str(PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc")
+TUNED = str(PROGRAMS / "tuning" / "f32_to_bf16_tiles.pto")
 TIMED = [TILES, "--timing-only"]
 GRAPH = ["casts.mlir", "--target", "a5", "--in", "arg0=zeros"]
 CASTS = """func.func @main(%arg0: tensor<4x64xi8>) -> tensor<4x64xi16> {
@@ -35,6 +36,7 @@ USUAL = {
     "graph": GRAPH,
     "accuracy": ["--target", "a2a3"],
     "check": [TILES],
+    "tune": [TUNED],
     "lint": [ASSEMBLY],
     "latency": ["mac.f32 V6, V1, V2", "add.f32 V7, V6, V3", "--target", "gaudi2"],
     "asm": [ASSEMBLY],

@@ -201,6 +201,17 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "fit to all rows": "Its value where no figure is left out.",
         "public: mean %": "Mean of the public model's absolute errors, in percent.",
     },
+    "castsim tune": {
+        "rank": "Place among the simulated points: fewest cycles first, of equals fewest bytes.",
+        "at least": "A lower bound of the cycles: the work of each instruction alone, summed over the busiest pipe.",
+        "per element": "Cycles for each element of the outputs.",
+        "buffer bytes": "Size of the range of the tile buffer that the kernel touches.",
+        "bound by": "The pipe that spends most cycles on work of its own, waiting left out.",
+        "front": "`*`: no simulated point has fewer cycles or bytes and no more of the other.",
+        "not simulated": "Points that were bounded only.",
+        "does not run": "Points at which the kernel is refused, or never ends.",
+        "reason": "Why.",
+    },
     "castsim schema": {
         "command": "the command that writes the document",
         "document": "its name",

@@ -9,6 +9,7 @@ from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.pto.forms import Forms
 from castsim.isa.pto.lexer import PtoSource, TokenKind, scan
+from castsim.isa.pto.parameters import filled
 from castsim.isa.pto.program import Type
 from castsim.isa.pto.scope import Definition, Scope
 from castsim.isa.pto.types import format_type, read_type
@@ -43,11 +44,12 @@ class PtoReader:
     )  # fmt: skip
 
     def __init__(self, source: PtoSource, max_statements: int = MAX_STATEMENTS) -> None:
-        tokens = scan(source, max_statements)
+        given = filled(source)
+        tokens = scan(source if given is None else given.source, max_statements)
         self.source = source
         self.kinds = tokens.kinds
         self.texts = tokens.texts
-        self.starts = tokens.starts
+        self.starts = tokens.starts if given is None else list(map(given.origin, tokens.starts))
         self.unknown = tokens.unknown
         self.forms = Forms(tokens.kinds, tokens.texts)
         self.position = 0

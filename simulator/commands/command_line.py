@@ -29,6 +29,7 @@ COMMANDS = (
     "graph",
     "accuracy",
     "check",
+    "tune",
     "lsp",
     "lint",
     "latency",

@@ -43,6 +43,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--all-entries", action="store_true", help="run every function of a .pto file by itself; a table at the end")
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
+    add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
     add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
     add("--no-skip", action="store_true", help="execute every trip of every loop: fast engine, walk of a .tpc")

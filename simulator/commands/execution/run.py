@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
+from castsim.commands.execution.run_parameters import with_parameters
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
@@ -31,7 +32,7 @@ from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import Language, Source
+from castsim.isa.sources import Language, Source, read_source
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import run_progress
@@ -233,6 +234,8 @@ def _load(
     scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     changes = _target_options(options)
     read: set[str] = set()
+    if options.tile:
+        source = with_parameters(options.tile, read_source(path, lambda: False) if source is None else source)
     loaded = load(
         path if source is None else source,
         options.target,

@@ -15,6 +15,7 @@ from castsim.reports.schemas import verification as verify
 from castsim.reports.schemas.graph import Graph
 from castsim.reports.schemas.keys import Form
 from castsim.reports.schemas.lowering import Lower
+from castsim.reports.schemas.tuning import Tune
 
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
@@ -35,6 +36,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "graph": (Graph,),
     "accuracy": (conform.Accuracy, conform.CrossValidated),
     "check": (findings.Check,),
+    "tune": (Tune,),
     "lint": (assembly.Lint,),
     "latency": (assembly.Latency,),
     "asm": (assembly.Assembled, assembly.CanonicalText),

@@ -42,6 +42,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "targets-diff": {2: "c1c6e617ea37bc2fa81feed6a34402d2d5a4e04501563899ae4bb532ca71854b"},
     "targets-list": {1: "d8d8984983f5988c6095bfd25a7553f906d1284875410c6c4d22fc591e8febdc"},
     "targets-pair": {2: "72d2659f20a01ca1b7a75b9be4674178211f5b8a3894934b5abcab3e60e142f4"},
+    "tune": {1: "903c5a73387d67abb81978f5ed0ae13299d169489e238779fe4b7444f901bfb6"},
     "unswizzle": {1: "8c08a06ec43948482ab8adeddd3bb326651bce5636271a0d7f8c6956a4190294"},
     "verify": {2: "cad0c3451bd6ad070fca81dbff86c5eaf46ac480a8b7fea21e74807d104dde94"},
     "verify-lowering": {2: "e4f9c096732a745f2276a2c447cacb72a098f840241d634df845ce095a37ac9d"},

@@ -1,0 +1,62 @@
+"""A tile program declares parameters in comments `// castsim: parameter R = 16 in 8..64:8`; `${R}`, or an expression
+such as `${R*2}`, stands for the value. VALUES are 8..64, 8..64:8 (step), 8..64*2 (doubling) or 128,256, with commas
+between them. Without --tile the values are those that the program proposes. Every point gets a lower bound of its
+cycles; the most promising ones are simulated, until no other can be faster or smaller. A point that does not run says
+why.
+
+examples:
+  castsim tune kernel.pto
+  castsim tune kernel.pto --tile 'R in 8..64, C in 128,256,512' --where 'R*C*4 <= 65536'
+  castsim tune kernel.pto --arg rows=4096 --tile 'R in 8..64*2' --resume kernel.ledger
+  castsim tune kernel.pto --tile 'R in 16' --arg 'rows in 64,128' --option 'vector_head in idle,always' --target a2a3
+  castsim tune kernel.pto --in src=random:1 --simulate all --json -
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from castsim.commands.limits import declare_elements, declare_limits
+
+SUMMARY = "find the tile shapes and choices of a kernel that take fewest cycles and bytes"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `tune`."""
+    add = parser.add_argument
+    add("program", metavar="PROGRAM", help="a .pto file with parameters, or any program that `castsim run` takes")
+    add("--tile", metavar="SPACE", action="append", default=[], help="'R in 8..64, C in 128,256,512'")
+    add("--where", metavar="CONDITION", action="append", default=[], help="leave out points, as by 'R*C*4 <= 65536'")
+    add(
+        "--arg",
+        metavar="NAME=VALUE",
+        dest="args",
+        action="append",
+        default=[],
+        help="value of a scalar argument, or 'NAME in VALUES'",
+    )
+    add(
+        "--option",
+        metavar="NAME=VALUE",
+        dest="options",
+        action="append",
+        default=[],
+        help="set a target option, or 'NAME in VALUES'",
+    )
+    add("--target", metavar="T", help="target, or several with commas between them; default: that of the program")
+    add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
+    add(
+        "--in",
+        metavar="NAME=...",
+        dest="inputs",
+        action="append",
+        default=[],
+        help="input of argument NAME: values are computed, and outputs of the points compared",
+    )
+    add("--simulate", metavar="K", help="simulate K points at most (default 200), or all")
+    add("--resume", metavar="FILE", help="keep what is done in FILE; go on from there if it exists")
+    add("--sync", metavar="S", default="insert", help="programs without flags: insert (default), interlock, barriers")
+    add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
+    add("--max-cycles", metavar="N", help="give up a point after N cycles")
+    declare_limits(parser)
+    declare_elements(parser, 134217728)

@@ -1,0 +1,119 @@
+"""The outcome of a search of tile shapes and choices for people: the answer, the ranking, what is left open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from castsim.exploration.tuning import Row, Tuning
+from castsim.reports.terminal import indented, table
+from castsim.reports.tuning import command_of
+
+_SHOWN = 20
+"""Rows of a table."""
+
+
+def tuning_text(found: Tuning, width: int) -> RenderableType:
+    """Return the report; a `*` marks the points to which none is preferable in cycles and bytes both."""
+    del width
+    parts: list[RenderableType] = [Text(_answer(found)), Text("")]
+    if found.best is not None:
+        command = Text(f"  {command_of(found, found.best)}", no_wrap=True, overflow="ignore")  # to be copied
+        parts[1:1] = [command]
+        parts += [indented(_ranking(found)), Text(""), Text(_legend(found))]
+    parts += [Text(line) for line in (*_proof(found), *_outputs(found)) if line]
+    if found.waiting:
+        parts += [Text(""), indented(_waiting(found))]
+    if found.misfits:
+        parts += [Text(""), indented(_misfits(found))]
+    return Group(*parts)
+
+
+def _answer(found: Tuning) -> str:
+    best = found.best
+    if best is None:
+        return f"None of the {len(found.rows)} points of {found.study.source.file} runs."
+    per = "" if best.cycles_per_element is None else f", {best.cycles_per_element:.4f} per element"
+    used = "" if best.buffer_bytes is None else f", {best.buffer_bytes} bytes of the buffer"
+    return f"Best: {choices_text(best)}: {best.cycles} cycles{per}{used}"
+
+
+def choices_text(row: Row) -> str:
+    """Return the choices of a row in one line."""
+    return ", ".join(f"{name}={value}" for name, value in row.choices.items())
+
+
+def _ranking(found: Tuning) -> RenderableType:
+    names = [axis.name for axis in found.study.space.axes]
+    numbers = ("rank", "cycles", "at least", "per element", "buffer bytes")
+    rows = table("rank", *names, *numbers[1:], "bound by", "front", numbers=numbers)
+    front = {row.number for row in found.pareto}
+    for rank, row in enumerate(found.simulated, 1):
+        if rank > _SHOWN and row.number not in front:
+            continue
+        rows.add_row(
+            str(rank), *(str(row.choices[name]) for name in names), str(row.cycles), _known(row.at_least or None),
+            "-" if row.cycles_per_element is None else f"{row.cycles_per_element:.4f}", _known(row.buffer_bytes),
+            row.bound_by or "-", "*" if row.number in front else "",
+        )  # fmt: skip
+    return rows
+
+
+def _legend(found: Tuning) -> str:
+    more = len(found.simulated) - _SHOWN
+    rest = f" {more} slower ones are in --json, but for those on the front." if more > 0 else ""
+    return f"*: no simulated point has fewer cycles or bytes and no more of the other.{rest}"
+
+
+def _proof(found: Tuning) -> Sequence[str]:
+    """Say what the search has settled and what it has not."""
+    points, done = len(found.rows), len(found.simulated)
+    left = f" {found.left_out} combinations are left out by --where." if found.left_out else ""
+    lines = [f"{points} points, {done} simulated, {len(found.misfits)} do not run.{left}"]
+    if not found.waiting or found.best is None:
+        return lines
+    faster, open_ = len(found.faster_possible), len(found.unsettled)
+    if faster:
+        lines.append(
+            f"Not settled: {faster} points that were not simulated might be faster, as far as their lower bounds tell; "
+            "--simulate all, or a larger K, settles them."
+        )
+    elif open_:
+        lines.append(
+            f"The best is proven: the others take at least as many cycles. {open_} of them might be on the front."
+        )
+    else:
+        lines.append("Proven: no other point can have fewer cycles, or be on the front; their lower bounds exclude it.")
+    return lines
+
+
+def _outputs(found: Tuning) -> Sequence[str]:
+    if found.best is None:
+        return ()
+    if not found.study.inputs:
+        return ("Outputs were not compared: that takes inputs (--in).",)
+    if not found.differing:
+        return ("Outputs: the same bits at all simulated points.",)
+    lines = [f"Outputs differ from those of the best at {len(found.differing)} simulated points:"]
+    lines += [f"  {choices_text(row)}: {', '.join(names)}" for row, names in found.differing[:_SHOWN]]
+    return lines
+
+
+def _waiting(found: Tuning) -> RenderableType:
+    rows = table("not simulated", "at least", "buffer bytes", numbers=("at least", "buffer bytes"))
+    for row in found.waiting[:_SHOWN]:
+        rows.add_row(choices_text(row), _known(row.at_least or None), _known(row.buffer_bytes))
+    return rows
+
+
+def _misfits(found: Tuning) -> RenderableType:
+    rows = table("does not run", "reason")
+    for row in found.misfits[:_SHOWN]:
+        rows.add_row(choices_text(row), row.reason)
+    return rows
+
+
+def _known(value: int | None) -> str:
+    return "-" if value is None else str(value)
