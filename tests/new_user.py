@@ -157,7 +157,7 @@ def use_extras(desk: Desk) -> None:
         desk.type("castsim lsp")  # ends with its input
     else:
         assert "castsim[onnx]" in desk.type(line, code=2)
-        assert "castsim[lsp]" in desk.type("castsim lsp", code=1)
+        assert "castsim[lsp]" in desk.type("castsim lsp", code=2)
 
 
 def describe_a_chip(desk: Desk) -> None:

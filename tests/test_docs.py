@@ -11,12 +11,12 @@ import io
 import json
 import re
 import shlex
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from built_site import built_site
 
 import castsim
 from castsim.__main__ import main
@@ -162,12 +162,7 @@ def test_every_public_name_has_a_docstring(name):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site, strictly."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-f", str(DOCS / "mkdocs.yml"), "-d", folder]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return folder
+    return built_site(tmp_path_factory)
 
 
 @needs_mkdocs
