@@ -85,9 +85,8 @@ def run_the_sample(desk: Desk) -> None:
 
 
 def cast_numbers(desk: Desk) -> None:
-    """Bits and numbers as a table and as JSON, which the schema accepts that castsim prints."""
+    """Bits and numbers as JSON, which the schema accepts that castsim prints."""
     line = command(README, "cast", "e4m3fn")
-    assert "0x7e" in desk.type(line)
     found = desk.document(line)
     jsonschema.validate(found, json.loads(desk.type("castsim schema cast")))
     numbers = np.array(shlex.split(line)[4:], np.float32)
@@ -96,12 +95,11 @@ def cast_numbers(desk: Desk) -> None:
 
 
 def write_a_kernel(desk: Desk) -> None:
-    """A fragment first, then the kernel of the tutorial: checked, run, compared."""
+    """A fragment first, then the kernel of the tutorial: run, and compared."""
     assert "cycles" in desk.type(command(README, "run", "-e"))
     page = TUTORIAL / "first-kernel.md"
     desk.save(page)
-    for word in ("check", "--out"):
-        desk.type(command(page, "first.pto", word))
+    desk.type(command(page, "first.pto", "--out"))
     assert np.load(desk.folder / "out" / "dst.npy").shape == (64, 256)
     desk.try_python(page)
 
@@ -123,19 +121,16 @@ def find_all_errors(desk: Desk) -> None:
     desk.try_python(page)  # writes wrong.pto
     text = (desk.folder / "wrong.pto").read_text().replace("outs(%pdst", "outs(%nowhere")
     (desk.folder / "wrong.pto").write_text(text)
-    line = command(page, "check", "wrong.pto")
-    told = desk.type(line, code=2)
-    assert "wrong.pto:14:" in told and "NEAREST" in told
-    places = [(each["severity"], each["line"]) for each in desk.document(line, code=2)["findings"]]
+    told = desk.type(command(page, "check", "wrong.pto"), code=2)
+    places = [int(line) for line in re.findall(r"^wrong\.pto:(\d+):\d+: ", told, re.M)]
     lines = [number for number, each in enumerate(text.splitlines(), 1) if "NEAREST" in each or "nowhere" in each]
-    assert places == [("error", number) for number in lines]
+    assert places == lines
 
 
 def prove_a_lowering(desk: Desk) -> None:
     """A chain that is proven, written as a program, and run."""
     page = TUTORIAL / "prove.md"
-    assert "exact" in desk.type(command(page, "lower", "--target"))
-    desk.type(command(page, "lower", "--out"))
+    assert "exact" in desk.type(command(page, "lower", "--out"))
     desk.type(command(page, "run", "chain.pto"))
     desk.try_python(page)
 
@@ -146,7 +141,6 @@ def find_a_stale_read(desk: Desk) -> None:
     program = shlex.split(line)[2]
     assert "stale reads" in desk.type(line)
     assert "stale read" in desk.type(f"castsim lint {program}", code=1)
-    desk.type(command(README, "latency"))
 
 
 def use_extras(desk: Desk) -> None:
@@ -165,8 +159,7 @@ def describe_a_chip(desk: Desk) -> None:
     page = TUTORIAL / "target.md"
     desk.save(page)
     desk.type(command(page, "my_chip.toml", "check"))
-    for word in ("targets", "--what-if"):
-        assert "my_chip" in desk.type(command(page, "my_chip.toml", word))
+    assert "my_chip" in desk.type(command(page, "my_chip.toml", "--what-if"))
     desk.try_python(page)
 
 
