@@ -32,9 +32,9 @@ class Matrix(Drawn[Literal["cells"]]):
     """What `conform` answers: every cast of a specification on every target.
 
     `casts` are in the order of the specification `spec`, `targets` by name; `entries` are those of all cells, cast by
-    cast. `options` are those that all targets were given. `plot` draws a square per cast and target in the colour of its
-    verdict. The frame `cells` has a row for each of them, cast by cast: what `castsim conform --json` has under the
-    same names, and the `answer` in words.
+    cast. `options` are those that all targets were given. `plot` draws a square per cast and target in the colour of
+    its verdict. The frame `cells` has a row for each of them, cast by cast: what `castsim conform --json` has under
+    the same names, and the `answer` in words.
     """
 
     spec: Specification
