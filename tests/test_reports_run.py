@@ -13,7 +13,7 @@ from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Loop
 from castsim.isa.errors import ReadError, Span
 from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import doubtful_facts, facts_of
-from castsim.reports.lines import bookkeeping, inserted, source_lines
+from castsim.running.lines import bookkeeping, inserted, source_lines
 from castsim.reports.pipes import limiter
 from castsim.reports.progress import RunProgress, operation_count
 from castsim.reports.run_report import RunReport

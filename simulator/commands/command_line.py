@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "run",
+    "diff",
     "expand",
     "targets",
     "cast",
