@@ -94,26 +94,18 @@ def diff(
     Args:
         a: path of a program (`.pto`, `.tpc`, a binary) or of what `castsim run --json` wrote, or a result of `run`.
         b: the same; None takes the program `a` again, on another target or with other options.
-        target: name, path of a description, or a loaded target for both; None takes the ones that the programs name.
-        target_b: another one for `b`.
-        entry: function to run; `entry_b` of `b`, where it has another name.
-        options: options of the targets; `b` leaves out those that its target does not have.
-        options_b: other values for `b`.
-        inputs: arrays by argument name (native dtype or codes, any shape of the right size), or what `--in` takes; each
-            goes to the sides that have an argument of the name.
-        args: values of scalar arguments.
-        opaque: cycles of operations that are not modelled, by their names.
+        target, entry, options: of both; `options` that the target of `b` does not have are left out for it.
+        target_b, entry_b, options_b: of `b` alone.
+        inputs: arrays by argument name, or what `--in` takes; each goes to the sides that have such an argument.
+        args, opaque, max_cycles, max_walk: as in `castsim.run`.
         timing_only: compute no values, and compare cycles alone; no inputs are needed.
-        max_cycles: limit after which a simulation is given up.
-        max_walk: trips and statements that are walked one by one; see `castsim.run`.
 
     Returns:
-        A `castsim.Difference`: `equal`, `cycles_a`, `cycles_b`, `slowdown_percent` (percent), `lines` (differing ones,
-        cycles each), `pipes` (cycles by cause), `outputs` (number of elements that differ, the first ten with index and
-        bits).
+        `equal`, `cycles_a`, `cycles_b`, `slowdown_percent`, the `lines` that differ (with their cycles), the `pipes`
+        that differ (cycles by cause), and `outputs`: how many elements differ, the first ten with index and bits.
 
     Raises:
-        ComparisonError: a side is refused or fails (the error itself is the cause), or lacks what the other one has.
+        ComparisonError: a side is refused or fails (its own error is the cause), or lacks what the other one has.
         ReadError: an input that neither program takes; nothing that could differ.
     """
     if b is None and target_b is None and not options_b and entry_b is None:

@@ -145,9 +145,9 @@ def _excerpts(first: str, second: str, room: int) -> tuple[str, str]:
         return first, second
     same = next((n for n, pair in enumerate(zip(first, second, strict=False)) if len(set(pair)) > 1), len(first))
     start = max(0, min(same - room // 3, max(len(first), len(second)) - room))
-    return tuple(
-        _shortened(("..." if start else "") + each[start + 3 * bool(start) :], room) for each in (first, second)
-    )
+    if not start:
+        return _shortened(first, room), _shortened(second, room)
+    return _shortened(f"...{first[start + 3 :]}", room), _shortened(f"...{second[start + 3 :]}", room)
 
 
 def _shortened(text: str, room: int) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
-
 from castsim.execution.npy import digest, read_array
 from castsim.exploration.differences.sides import LineCost, LineSpan, Side, SideOutput, by_line
 from castsim.isa.codes import Codes
@@ -16,62 +14,11 @@ from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.numerics import codes_from_array
 from castsim.reports.documents import VERSIONS, identifier
+from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
 from castsim.timing import Cause
 
 _CAUSES = {identifier(cause): cause for cause in Cause}
 _DEEPEST = "nested too deeply"
-
-
-class _Instruction(BaseModel):
-    line: int
-    op: str
-    pipe: str
-    start_cycle: int
-    end_cycle: int
-    executions: int = 1
-
-
-class _Line(BaseModel):
-    line: int | None
-    op: str
-    cycles: int
-    causes: dict[str, int]
-
-
-class _Launches(BaseModel):
-    lines: list[_Line]
-
-
-class _Kernel(BaseModel):
-    lines: list[_Line]
-
-
-class _Pipe(BaseModel):
-    causes: dict[str, int]
-
-
-class _Output(BaseModel):
-    name: str
-    file: str | None
-    format: str
-    shape: list[int]
-    sha256: str
-
-
-class _Run(BaseModel):
-    """What a comparison reads of the document; what else it holds does not matter."""
-
-    program: str
-    entry: str | None
-    target: str
-    total_cycles: int | None
-    seconds: float | None
-    pipes: dict[str, _Pipe] | None
-    instructions: list[_Instruction] | None
-    launches: list[_Launches] = Field(default_factory=list)
-    kernel: _Kernel | None = None
-    outputs: list[_Output]
-    outputs_not_computed: list[_Output] = Field(default_factory=list)
 
 
 def is_document(data: bytes, file: str) -> bool:
@@ -128,7 +75,7 @@ def _object(data: bytes, file: str) -> Mapping[str, Any]:
 _LEGAL = ("castsim run PROGRAM --json FILE",)
 
 
-def _run(found: Mapping[str, Any], file: str) -> _Run:
+def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
     """Return what is needed of a document.
 
     Raises:
@@ -146,14 +93,12 @@ def _run(found: Mapping[str, Any], file: str) -> _Run:
             legal=_LEGAL,
         )
     try:
-        return _Run.model_validate(found)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ReadError(f"result '{file}': {place}: {first['msg']}", legal=_LEGAL) from None
+        return read_run(found)
+    except ReadError as error:
+        raise ReadError(f"result '{file}': {error.message}", legal=_LEGAL) from None
 
 
-def _costs(found: _Run, file: str) -> dict[int, LineCost]:
+def _costs(found: RecordedRun, file: str) -> dict[int, LineCost]:
     cycles: dict[int, int | None] = {}
     for each in found.instructions or ():
         before = cycles.get(each.line, 0)
@@ -179,7 +124,7 @@ def _causes(found: Mapping[str, int], file: str) -> dict[Cause, int]:
     return {_CAUSES[name]: cycles for name, cycles in found.items()}
 
 
-def _output(found: _Output, file: str) -> SideOutput:
+def _output(found: RecordedOutput, file: str) -> SideOutput:
     try:
         fmt = format_named(found.format)
     except CastsimError as error:
@@ -188,7 +133,7 @@ def _output(found: _Output, file: str) -> SideOutput:
     return SideOutput(found.name, fmt, shape, found.sha256, _codes(found, fmt, shape))
 
 
-def _codes(found: _Output, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
+def _codes(found: RecordedOutput, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
     """Return the elements of an output, None if its file is gone or holds something else now."""
     if found.file is None:
         return None

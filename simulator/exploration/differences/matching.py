@@ -70,7 +70,7 @@ def _common(first: Lines, second: Lines) -> int:
 
 def _between_runs(keys: Sequence[Sequence[Key]], first: Lines, second: Lines, pairing: Pairing) -> Iterator[Pair]:
     """Yield the pairs of runs with equal keys, and between them those that `pairing` finds."""
-    matcher = SequenceMatcher(None, *keys, autojunk=max(map(len, keys)) > _POPULAR)
+    matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=max(map(len, keys)) > _POPULAR)
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         if tag == "equal":
             yield from map(Pair, first[a:a_end], second[b:b_end])
