@@ -10,7 +10,7 @@ from typing import Any
 from castsim.execution.npy import digest, read_array
 from castsim.exploration.differences.sides import LineCost, LineSpan, Side, SideOutput, by_line
 from castsim.isa.codes import Codes
-from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format, format_named
 from castsim.numerics import codes_from_array
 from castsim.reports.documents import VERSIONS, identifier
@@ -18,7 +18,6 @@ from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_r
 from castsim.timing import Cause
 
 _CAUSES = {identifier(cause): cause for cause in Cause}
-_DEEPEST = "nested too deeply"
 
 
 def is_document(data: bytes, file: str) -> bool:
@@ -62,11 +61,14 @@ def _object(data: bytes, file: str) -> Mapping[str, Any]:
     try:
         found = json.loads(data)
     except RecursionError:
-        raise ReadError(f"result '{file}': {_DEEPEST}") from None
+        raise ReadError(f"result '{file}': nested too deeply", legal=_LEGAL) from None
     except json.JSONDecodeError as error:
-        raise ReadError(f"result '{file}': line {error.lineno}, column {error.colno}: {error.msg}") from None
+        line = error.doc.split("\n")[error.lineno - 1]
+        raise ReadError(
+            f"no JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
+        ) from None
     except ValueError as error:  # neither UTF-8 nor another encoding of JSON, or a number of too many digits
-        raise ReadError(f"result '{file}': no JSON: {error}") from None
+        raise ReadError(f"result '{file}': no JSON: {error}", legal=_LEGAL) from None
     if not isinstance(found, dict):
         raise ReadError(f"result '{file}': not what `castsim run --json` writes", legal=_LEGAL)
     return found
