@@ -71,6 +71,7 @@ READERS = {
     "simulator/commands/execution/run.py": "reads names of files",
     "simulator/commands/execution/run_views.py": "reads names of files",
     "simulator/commands/execution/scratch.py": "reads names of files",
+    "simulator/commands/execution/view.py": "reads names of files",
     "simulator/commands/command_line.py": "reads the command line",
     "simulator/commands/option_values.py": "reads words of the command line",
     "simulator/commands/execution/completion.py": "reads words of the command line's parsers",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     "run",
     "diff",
+    "view",
     "expand",
     "targets",
     "cast",

@@ -1,4 +1,4 @@
-"""The document of `castsim diff`."""
+"""The documents of `castsim diff` and `castsim view`."""
 
 from __future__ import annotations
 
@@ -131,3 +131,18 @@ class Difference(Form):
     """The first side."""
     b: ComparedSide
     """The second side."""
+
+
+class Viewed(Form):
+    """A file that was shown."""
+
+    NAME: ClassVar[str] = "view"
+
+    file: str
+    """The file."""
+    kind: Literal["program", "result", "report", "trace"]
+    """What it is; of the first two a report was made."""
+    path: str
+    """The report or the trace."""
+    address: str | None
+    """Where a trace was served; null if it was not."""

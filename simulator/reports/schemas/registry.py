@@ -30,6 +30,7 @@ from castsim.reports.schemas.tuning import Tune
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
     "diff": (difference.Difference,),
+    "view": (difference.Viewed,),
     "expand": (assembly.Expanded,),
     "targets": (
         targets.TargetsList,
