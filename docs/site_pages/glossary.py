@@ -227,6 +227,15 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "operation": "The operation that was measured, and how.",
         "table": "The file of the measurements.",
         "public: max %": "The largest absolute error of the public model, in percent.",
+    "`castsim diff`": {
+        "cycles A": "Cycles of this cause on the first side.",
+        "cycles B": "Cycles of this cause on the second side.",
+        "B - A": "How many more cycles the second side spends; negative if fewer.",
+        "index": "Where in the output the element stands, from 0.",
+        "bits A": "The element of the first side as a code of its format.",
+        "value A": "The number that this code stands for.",
+        "bits B": "The element of the second side as a code of its format.",
+        "value B": "The number that this code stands for.",
     },
 }
 """Every column of the reports, by the commands that show it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import webbrowser
 from argparse import Namespace
@@ -156,7 +155,7 @@ def _shown(options: Namespace, kind: str, path: Path) -> Outcome:
     """Open a report, or print where it is."""
     address = path.resolve().as_uri()
     if not options.no_open:
-        _open(address)
+        webbrowser.open(address)
     return _outcome(options, kind, path, None, str(path))
 
 
@@ -170,21 +169,16 @@ def _show_trace(options: Namespace, trace: str, port: int) -> Outcome:
         )
         return _outcome(options, "trace", Path(trace), None, how)
     with server_of(Path(trace), files, port) as server:
-        address = f"http://127.0.0.1:{server.server_address[1]}/"
+        address = f"http://127.0.0.1:{server.server_port}/"
         if not options.quiet and options.json != STDIN:
             print(f"{trace}: {address} (Ctrl-C ends)", flush=True)
         if not options.no_open:
-            Thread(target=_open, args=(address,), daemon=True).start()
+            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             return _outcome(options, "trace", Path(trace), address, "")
     raise AssertionError("the server does not end by itself")
-
-
-def _open(address: str) -> None:
-    if not os.environ.get("CASTSIM_NO_BROWSER"):
-        webbrowser.open(address)
 
 
 def _outcome(options: Namespace, kind: str, path: Path, address: str | None, said: str) -> Outcome:

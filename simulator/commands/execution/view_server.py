@@ -43,7 +43,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request of a page that this server gave."""
-        port = self.server.server_address[1]
+        port = self.server.server_port if isinstance(self.server, TraceServer) else 0
         if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):  # a name that leads here from afar
             self.send_error(HTTPStatus.FORBIDDEN)
         elif self.path == _TRACE:
