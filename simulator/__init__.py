@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
     from castsim.evidence.accuracy import AccuracyTables, accuracy
-    from castsim.exploration.tuning import Tuning, tune
     from castsim.exploration.differences.comparison import ComparisonError, Difference
+    from castsim.exploration.tuning import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
         EngineError,
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from castsim.planning.conformance import Matrix, conform
     from castsim.planning.lowering_answers.answer import Answer
     from castsim.planning.lowering_answers.lower import lower
+    from castsim.reports.comparing import diff
     from castsim.reports.notebooks.kinds import plot_of as plot_of
     from castsim.reports.notebooks.kinds import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
-    from castsim.reports.comparing import diff
     from castsim.running import Result, run
     from castsim.targets import Target, load_target, target_names
     from castsim.tpc_compiler.builtins import BuiltinResult, builtin

@@ -219,14 +219,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "version": "its `schema_version`",
         "what it tells": "its contents in a sentence",
     },
-    _NOTEBOOKS: {
-        "busy": "Share of the run in which the pipe works.",
-        "index": "Of a shape: its index in the arrays that were given to `estimate`.",
-        "bound by": "The cause of most cycles.",
-        "causes": "The cycles by cause, as a bar.",
-        "operation": "The operation that was measured, and how.",
-        "table": "The file of the measurements.",
-        "public: max %": "The largest absolute error of the public model, in percent.",
     "`castsim diff`": {
         "cycles A": "Cycles of this cause on the first side.",
         "cycles B": "Cycles of this cause on the second side.",
@@ -236,6 +228,15 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "value A": "The number that this code stands for.",
         "bits B": "The element of the second side as a code of its format.",
         "value B": "The number that this code stands for.",
+    },
+    _NOTEBOOKS: {
+        "busy": "Share of the run in which the pipe works.",
+        "index": "Of a shape: its index in the arrays that were given to `estimate`.",
+        "bound by": "The cause of most cycles.",
+        "causes": "The cycles by cause, as a bar.",
+        "operation": "The operation that was measured, and how.",
+        "table": "The file of the measurements.",
+        "public: max %": "The largest absolute error of the public model, in percent.",
     },
 }
 """Every column of the reports, by the commands that show it."""
