@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands import command_line
 from castsim.commands.execution.view_server import server_of, viewer_files
-from castsim.commands.option_values import GRAPHS
+from castsim.commands.option_values import GRAPHS, assignments
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
@@ -36,6 +36,8 @@ def execute(options: Namespace) -> Outcome:
         CastsimError, EngineError: as `castsim run`, of a program.
     """
     port = _port(options.port)
+    for option, values in (("--in", options.inputs), ("--arg", options.args), ("--option", options.options)):
+        assignments(option, values)
     if options.file == STDIN or options.file.endswith(GRAPHS):
         raise ReadError(f"'{options.file}' cannot be viewed", legal=("a .pto or .tpc file", *_LEGAL))
     if options.trace is not None:
