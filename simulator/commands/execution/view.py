@@ -127,7 +127,11 @@ def _report(options: Namespace, program: str, target: str | None, entry: str | N
         words += [word for value in values for word in (option, value)]
     for option, value in (("--target", target), ("--entry", entry), ("--max-file-bytes", options.max_file_bytes)):
         words += [] if value is None else [option, str(value)]
-    outcome = command_line.execute(*command_line.parse(words if options.inputs else [*words, "--timing-only"]))
+    try:
+        outcome = command_line.execute(*command_line.parse(words if options.inputs else [*words, "--timing-only"]))
+    except ReadError as error:
+        error.message = error.message.replace("--html ", "--out ", 1)  # as it is called here
+        raise
     return path, outcome
 
 
