@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "run",
+    "debug",
     "expand",
     "targets",
     "cast",
