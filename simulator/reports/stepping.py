@@ -50,7 +50,7 @@ def element_value(shown: Shown) -> str:
 def element_lines(stepper: Stepper, selection: Selection) -> Iterator[str]:
     """Yield `NAME[i,j] = VALUE (0xBITS)` for each element that is selected. Errors as `Stepper.elements`."""
     for shown in stepper.elements(selection).shown():
-        yield f"{element_name(selection.name, shown.index)} = {element_value(shown)}"
+        yield f"{element_name(selection.name, shown.place)} = {element_value(shown)}"
 
 
 def operation_text(stepper: Stepper) -> str:

@@ -14,7 +14,7 @@ from castsim.isa.pto import program as pto
 def named_operands(
     node: pto.Operation, environment: Mapping[str, object], element_bits: Callable[[Format], int]
 ) -> tuple[tuple[str, Tile | Part], ...]:
-    """Return the tiles and parts of arguments that an operation names; tiles of pairs have an element for each value."""
+    """Return the tiles and parts of arguments that an operation names; pairs as two elements."""
     names: tuple[str | None, ...]
     match node:
         case pto.Tcvt():

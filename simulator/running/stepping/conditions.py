@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,8 +21,8 @@ _SELECTION = re.compile(r"%?(?P<name>[^\s\[\]:,]+)\s*(?:\[(?P<index>[^\]]*)\])?(
 _COMPARED = re.compile(r"(?P<left>.+?)\s*(?P<sign>==|!=|<=|>=|<|>)\s*(?P<right>.+)")
 _KIND = re.compile(r"(?P<left>.+?)\s+is\s+(?P<no>not\s+)?(?P<kind>.+)")
 _INDEX = re.compile(r"(-?\d+)?\s*(:)?\s*(-?\d+)?", re.ASCII)
-_SIGNS: dict[str, Callable[[object, object], object]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+_SIGNS: Mapping[str, np.ufunc] = {
+    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
 }  # fmt: skip
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -107,11 +106,11 @@ class PipeCondition:
 class CycleCondition:
     """The cycle of the stop compared with a number."""
 
-    test: Callable[[object], object]
+    test: Callable[[int], bool]
 
     def holds(self, at: Stopped) -> bool:
         """Compare."""
-        return bool(self.test(at.cycle))
+        return self.test(at.cycle)
 
 
 def numbers(codes: NDArray[np.unsignedinteger], fmt: Format) -> NDArray[np.generic]:
@@ -141,7 +140,7 @@ def parse_condition(text: str, pipes: tuple[str, ...]) -> Condition:
             raise ReadError(f"'{right}' is not a number to compare with", legal=("1.5", "-3", "nan", "inf"))
         compare, limit = _SIGNS[sign], number
         if left == "cycle":
-            return CycleCondition(lambda cycle: compare(cycle, limit))
+            return CycleCondition(lambda cycle: bool(compare(cycle, limit)))
         return ElementCondition(parse_selection(left), lambda values: np.asarray(compare(values, limit), np.bool_))
     if found := _KIND.fullmatch(text):
         kind = KINDS.get(found["kind"].lower())

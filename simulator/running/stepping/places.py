@@ -34,7 +34,7 @@ def packed_bits(fmt: Format) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Elements of `format`: the first at bit `offset` of a memory, `strides` the bits between them in each dimension."""
+    """Elements of `format`: the first at bit `offset` of a memory, `strides` the bits from one to the next."""
 
     space: str
     offset: int
@@ -77,7 +77,7 @@ class Place:
         shape = tuple(map(len, ranges))
         grids = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), int)
         starts = np.array([each.start for each in ranges], int).reshape(-1, 1)
-        indices = [tuple(map(int, each)) for each in (grids + starts).T] if shape else [()]
+        indices = [tuple(map(int, each)) for each in (grids + starts).T]
         return replace(self, offset=offset, shape=shape), indices
 
     def codes(self, memories: Mapping[str, Bytes]) -> Codes:

@@ -22,9 +22,9 @@ REGISTER = "register"
 
 
 class Shown(NamedTuple):
-    """One element: its index, its code and format; `known` is False for one that is not computed."""
+    """One element: its place, which is an index, its code and format; `known` is False for one that is not computed."""
 
-    index: tuple[int, ...]
+    place: tuple[int, ...]
     code: int
     format: Format
     known: bool = True
@@ -116,7 +116,8 @@ class Elements:
         marks = f"{UNKNOWN}{self.place.space}"
         if marks not in self.memories:
             return np.ones(self.place.size, np.bool_)
-        return replace(self.place, space=marks).codes(self.memories) == 0
+        known: NDArray[np.bool_] = replace(self.place, space=marks).codes(self.memories) == 0
+        return known
 
     def shown(self) -> Iterator[Shown]:
         """Yield them with their indices."""
