@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 from sample_arguments import command
 
 from castsim.commands import command_line
@@ -26,7 +28,7 @@ def debug_words(path: Path) -> list[str]:
     words = command(path)
     words = words[words.index("run") + 1 :] if "run" in words else words
     found = [str(path)]
-    for option, value in zip(words, words[1:], strict=False):
+    for option, value in pairwise(words):
         if option in _KEPT:
             found += [option, value]
     return found
@@ -37,7 +39,7 @@ def launch(path: Path, *more: str) -> Launch:
     return launch_of(options)
 
 
-def digest(memories: Mapping[str, Any], registers: Mapping[str, object] | None = None) -> str:
+def digest(memories: Mapping[str, NDArray[np.uint8]], registers: Mapping[str, object] | None = None) -> str:
     """A digest of all bytes, and of the values of registers."""
     found = hashlib.sha256()
     for name, memory in sorted(memories.items()):
@@ -56,15 +58,16 @@ def digest(memories: Mapping[str, Any], registers: Mapping[str, object] | None =
 class Digesting(Recording):
     """A recording that also digests the memories of the machine itself before every operation."""
 
-    digests: list[str]
+    def __init__(self) -> None:
+        super().__init__()
+        self.digests: list[str] = []
 
     def begin(self, reach: Sequence[Reach]) -> None:
         super().begin(reach)
-        kept = self.__dict__.setdefault("seen_digests", []) if hasattr(self, "__dict__") else []
-        kept.append(digest(self._live))
+        self.digests.append(digest(self._live))
 
 
-def stepper_with_digests(path: Path, monkeypatch: Any) -> tuple[Stepper, list[str]]:
+def digested(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Stepper, list[str]]:
     """A program, and what its memories held before each operation that has a change in the journal."""
     kept: list[Digesting] = []
 
@@ -73,5 +76,4 @@ def stepper_with_digests(path: Path, monkeypatch: Any) -> tuple[Stepper, list[st
         return kept[0]
 
     monkeypatch.setattr(traces, "Recording", made)
-    stepper = launch(path).stepper()
-    return stepper, kept[0].__dict__["seen_digests"]
+    return launch(path).stepper(), kept[0].digests

@@ -85,7 +85,7 @@ class Session:
             found = handle(Arguments(given if isinstance(given, dict) else {}), after)
         except (CastsimError, EngineError) as error:
             shown = error.render().replace("{", "(").replace("}", ")")
-            body = {"error": {"id": 1, "format": shown, "showUser": True}}
+            body: Document = {"error": {"id": 1, "format": shown, "showUser": True}}
             self.channel.send("response", success=False, message=error.message, body=body, **reply)
             if command == "launch":
                 self._event("terminated")

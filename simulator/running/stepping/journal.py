@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from tempfile import SpooledTemporaryFile
 from typing import NamedTuple
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,7 @@ class Journal:
     def __init__(self) -> None:
         self._changes: list[Change] = []
         self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - lives as long as the journal
+        finalize(self, self._file.close)
         self._size = 0
 
     def __len__(self) -> int:
@@ -78,7 +80,11 @@ class Journal:
             changed = np.frombuffer(self._file.read(stretch.size), np.uint8)
             memories[stretch.space][stretch.start : stretch.start + stretch.size] ^= changed
         for name, before, after in change.registers:
-            registers[name] = before if back else after
+            value = before if back else after
+            if value is None:
+                registers.pop(name, None)
+            else:
+                registers[name] = value
 
 
 def changed_bytes(before: Bytes, now: Bytes, start: int = 0, end: int | None = None) -> list[tuple[int, Bytes]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.micro.pointers import Pointer
 from castsim.execution.tiles import Tile
-from castsim.execution.tree import Deltas, GlobalSpace, Instruction, Lowered, accesses, instances
+from castsim.execution.tree import GlobalSpace, Instruction, Lowered, instances
 from castsim.isa.errors import LimitError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto.micro.nodes import MicroOperation
@@ -23,7 +24,7 @@ from castsim.machines.vector_function.scopes.timing import time_scope
 from castsim.running.loaded import Inputs, LoadedProgram
 from castsim.running.runs import Result, run_loaded
 from castsim.running.stepping.journal import Bytes
-from castsim.running.stepping.places import BUFFER, argument_place, dense, global_space, part_place, tile_place
+from castsim.running.stepping.places import BUFFER, Place, argument_place, dense, global_space, part_place, tile_place
 from castsim.running.stepping.recording import Recording
 from castsim.running.stepping.regions import regions_of
 from castsim.running.stepping.symbols import Symbols
@@ -130,6 +131,7 @@ def _tiles(trace: Trace) -> None:
     tree, executions = trace.result.loaded.tree, iter(trace.result.timing.executions)
     idle, change = Idle(NO_VALUES), 0
     _name_arguments(trace)
+    known: dict[int, list[_Mention]] = {}
     for lowered, deltas in instances(tree):
         execution = next(executions)
         own = -1
@@ -137,7 +139,11 @@ def _tiles(trace: Trace) -> None:
             own, change = change, change + 1
         if tree.instructions[lowered.instruction].inserted:
             continue
-        _mention(trace, lowered, deltas)
+        if id(lowered) not in known:
+            known[id(lowered)] = _mentions(lowered)
+        for name, kind, place, access in known[id(lowered)]:
+            delta = 0 if deltas is None or access is None else deltas[0][access]
+            trace.symbols.mention(name, kind, len(trace.steps), place.moved(delta))
         _add(trace, lowered.instruction, execution.start, execution.end, own)
     assert change == len(trace.recording.journal)
 
@@ -151,20 +157,27 @@ def _name_arguments(trace: Trace) -> None:
     symbols.raw[BUFFER] = dense(BUFFER, 0, (memories[BUFFER].size,), FORMATS["u8"])
 
 
-def _mention(trace: Trace, lowered: Lowered, deltas: Sequence[Deltas] | None) -> None:
-    """Note where the operands of an operation lie."""
-    moved = accesses(lowered, deltas)
+class _Mention(NamedTuple):
+    """An operand of an instruction: where it lies, and which of the instruction's accesses moves as it does."""
+
+    name: str
+    kind: str
+    place: Place
+    access: int | None
+
+
+def _mentions(lowered: Lowered) -> list[_Mention]:
+    """Return where the operands of an instruction lie as long as no loop has moved it."""
+    found = []
     for name, operand in lowered.operands:
-        step = len(trace.steps)
         if isinstance(operand, Tile):
-            place, space, start, end = tile_place(operand), BUFFER, operand.address, operand.end
-            kind = "tile"
+            kind, place, space, start, end = "tile", tile_place(operand), BUFFER, operand.address, operand.end
         else:
-            place, space, start, end = part_place(operand), GlobalSpace.of(operand.argument), 0, 1 << 62
-            kind = "tensor"
-        pairs = zip(lowered.accesses, moved, strict=True)
-        delta = next((b.start - a.start for a, b in pairs if a.space == space and start <= a.start < end), 0)
-        trace.symbols.mention(name, kind, step, place.moved(delta))
+            kind, place = "tensor", part_place(operand)
+            space, start, end = GlobalSpace.of(operand.argument), 0, sys.maxsize
+        moving = (n for n, each in enumerate(lowered.accesses) if each.space == space and start <= each.start < end)
+        found.append(_Mention(name, kind, place, next(moving, None)))
+    return found
 
 
 # -------------------------------------------------------------------------------------------------------------- micro
