@@ -74,7 +74,7 @@ def _serve(options: Namespace) -> Outcome:
         if port > _LAST_PORT:
             raise ReadError(f"--port {port}: no port", legal=(f"0 .. {_LAST_PORT}",))
         serve_port(port, given)
-    return Outcome({}, lambda _: "")
+    return Outcome({}, lambda _: _nothing())
 
 
 def _nothing() -> RenderableType:
