@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
@@ -159,3 +160,26 @@ def test_hostile_names_stay_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert code == 0
     assert lines[0].endswith(f"<script>\\x1b[2J\\u202e.pto:{TLOAD} cycle 0")
     assert not re.search("[\x1b\u202e]", "\n".join(lines))
+
+
+def test_the_examples_of_the_help(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """Those of the help that read commands; the one that serves an editor is tests/test_debug_adapter.py's."""
+    text = (import_module("castsim.commands.debug").__doc__ or "").partition("examples:")[2]
+    lines = [line.split() for line in text.splitlines() if line.strip() and "--dap" not in line]
+    assert len(lines) == 2
+    (kernel.parent / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_exp_goya.tpc").read_text())
+    monkeypatch.chdir(kernel.parent)
+    for words in lines:
+        monkeypatch.setattr(sys, "stdin", StringIO("next\nquit\n"))
+        assert main([word for word in words[1:] if word not in ("<", "commands.txt")]) == 0, capsys.readouterr().err
+        assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_input_that_cannot_be_read(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    class Broken(StringIO):
+        def __next__(self) -> str:
+            raise OSError("it is a folder")
+
+    monkeypatch.setattr(sys, "stdin", Broken())
+    assert main(["debug", str(kernel), "--in", "x=zeros"]) == 2
+    assert "standard input cannot be read: it is a folder" in capsys.readouterr().err

@@ -58,6 +58,8 @@ SPECIAL = {
     "run --execute": ["--target", "a5"],
     "run --window": [*TIMED, "--timeline"],
     "run --declare": ["k.bin", "--target", "gaudi2"],
+    "debug --declare": ["k.bin", "--target", "gaudi2"],
+    "debug --port": ["--dap"],
     "run --out": [TILES, "--in", "src=zeros"],
     "run --in": [TILES],
     "cast --saturation": ["f32", "f16", "1", "--target", "a5"],

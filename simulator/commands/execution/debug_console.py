@@ -91,7 +91,10 @@ class Console:
 
     def _lines(self) -> Iterator[str]:
         if not self._interactive:
-            yield from sys.stdin or ()
+            try:
+                yield from sys.stdin or ()
+            except (OSError, UnicodeDecodeError) as error:
+                raise ReadError(f"standard input cannot be read: {error}", legal=("commands, one per line",)) from None
             return
         import readline  # noqa: F401, PLC0415 - history and editing of lines, only where somebody types
 

@@ -52,6 +52,8 @@ class Recording:
     registers: dict[str, object] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
     bundles: list[int] = field(default_factory=list)
+    files: dict[str, File | None] = field(default_factory=dict)
+    """The files of registers of assembly by name; None for those that have no number."""
     core: VliwCore | None = None
     _live: dict[str, Bytes] = field(default_factory=dict)
     _before: dict[str, Bytes] = field(default_factory=dict)
@@ -133,6 +135,7 @@ class Recording:
         self._cells = list(held.values())
         self.registers = {cell.name: cell.newest for cell in self._cells}
         self._held = dict(self.registers)
+        self.files = {cell.name: cell.file for cell in self._cells}
         writable = [each.name for each in core.globals.memory.declared if each.direction != "in"]
         for index, plans in enumerate(core.plans):
             kinds = {plan.memory for plan in plans}

@@ -19,8 +19,7 @@ from castsim.isa.pto.packed import element_format, held_element
 from castsim.isa.pto.value_types import MaskType, VectorType
 from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
 from castsim.isa.tpc.program import File
-from castsim.machines.vector_function.scopes.operation import MicroFunction
-from castsim.machines.vector_function.scopes.timing import time_scope
+from castsim.machines.mechanisms import machine_of
 from castsim.running.loaded import Inputs, LoadedProgram
 from castsim.running.runs import Result, run_loaded
 from castsim.running.stepping.journal import Bytes
@@ -28,8 +27,6 @@ from castsim.running.stepping.places import BUFFER, Place, argument_place, dense
 from castsim.running.stepping.recording import Recording
 from castsim.running.stepping.regions import regions_of
 from castsim.running.stepping.symbols import Symbols
-from castsim.targets import Target
-from castsim.targets.vector_function import VectorFunctionTarget
 
 MOST_STEPS = 5_000_000
 """Operations of a run that can be stepped through."""
@@ -106,16 +103,12 @@ def record(
     trace = Trace(result, recording, list(result.loaded.tree.instructions))
     if recording.core is not None:
         _assembly(trace)
-    elif recording.seen or _is_micro(trace):
+    elif recording.seen:
         _micro(trace)
     else:
         _tiles(trace)
     trace.regions = regions_of(result.loaded, recording.core)
     return trace
-
-
-def _is_micro(trace: Trace) -> bool:
-    return any(isinstance(item, MicroFunction) for item in trace.result.loaded.tree.root.items)
 
 
 def _add(trace: Trace, instruction: int, start: int, end: int, change: int) -> None:
@@ -220,24 +213,14 @@ class _Issued(NamedTuple):
 
 def _issued(trace: Trace) -> Iterator[_Issued]:
     """Yield what was timed, with the cycles in which the front end sends the instructions of vector functions."""
-    loaded = trace.result.loaded
-    executions = trace.result.timing.executions
+    loaded, executions = trace.result.loaded, trace.result.timing.executions
+    launches = machine_of(loaded.target).launches
     for number, (lowered, _) in enumerate(instances(loaded.tree)):
         instruction = loaded.tree.instructions[lowered.instruction]
         timed = executions[number] if trace.timed else None
         start, end = (0, 0) if timed is None else (timed.start, timed.end)
-        inside = [start + cycle for cycle in _sent(lowered, loaded.target)] if trace.timed else []
+        inside = [start + cycle for cycle in launches.sent(lowered, loaded.target)] if launches and trace.timed else []
         yield _Issued(instruction, instruction.span.line, start, end, inside)
-
-
-def _sent(lowered: Lowered, target: Target) -> list[int]:
-    """Return the cycles of a launch in which the front end sends its instructions, in program order."""
-    found: list[int] = []
-    for operation in lowered.body.items:
-        if isinstance(operation, MicroFunction):
-            assert isinstance(target, VectorFunctionTarget)
-            time_scope(operation.scope, target, found.append)
-    return found
 
 
 def _mention_registers(trace: Trace, node: object, pointers: tuple[tuple[str, Pointer], ...]) -> None:
@@ -275,12 +258,9 @@ def _assembly(trace: Trace) -> None:
                 symbols.fixed[each.name] = dense("vlm", each.address, shape, fmt)
             else:
                 symbols.fixed[each.name] = dense(global_space(each.name), 0, shape, fmt, fmt.storage_bits)
-    for name, value in trace.registers.items():
-        file = next(
-            (file for file in sorted(_DEFAULTS, key=len, reverse=True) if name.rstrip("0123456789") == file), None
-        )
-        plain = "bool" if isinstance(value, bool) else "i32"
-        symbols.formats[name] = FORMATS[_DEFAULTS[file] if file is not None else plain]
+    for name, file in trace.recording.files.items():
+        plain = "bool" if isinstance(trace.registers[name], bool) else "i32"
+        symbols.formats[name] = FORMATS[plain if file is None else _DEFAULTS.get(file, plain)]
     for name in ("vlm", "slm"):
         symbols.raw[name] = dense(name, 0, (trace.memories[name].size,), FORMATS["u8"])
     for change, (index, execution) in enumerate(
