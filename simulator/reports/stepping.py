@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from castsim.isa.formats import Format, IntFormat
+from castsim.isa.spans import SHOWN
 from castsim.numerics import value_of
 from castsim.reports.documents import Document
 from castsim.reports.numbers import bits_text
@@ -70,7 +71,9 @@ def source_lines(text: str, line: int, marks: frozenset[int] = frozenset()) -> I
     first, last = max(1, line - _AROUND), min(len(lines), line + _AROUND)
     for number in range(first, last + 1):
         mark = f"{'>' if number == line else ' '}{'*' if number in marks else ' '}"
-        yield f"{mark}{number:{len(str(last))}}  {lines[number - 1]}"
+        text = lines[number - 1]
+        shown = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+        yield f"{mark}{number:{len(str(last))}}  {shown}"
 
 
 def pipe_lines(stepper: Stepper) -> Iterator[str]:
