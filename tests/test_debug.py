@@ -13,7 +13,7 @@ from debug_programs import PROGRAMS, digest, digested, launch
 import castsim
 from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics import codes_from_array
-from castsim.reports.stepping import element_lines
+from castsim.reports.stepping import element_lines, stop_line
 from castsim.running.stepping import journal
 from castsim.running.stepping.conditions import parse_condition, parse_selection
 from castsim.running.stepping.launch import Launch
@@ -296,3 +296,34 @@ def test_stretches_of_changes_lead_back() -> None:
 def test_conditions_do_not_name_pipes_of_other_machines() -> None:
     with pytest.raises(ReadError, match="no pipe"):
         parse_condition("pipe MTE2 is waiting", ("LOAD", "SPU"))
+
+
+def test_a_program_without_cycles(tmp_path: Path) -> None:
+    """It steps and shows values; where there are no cycles, what asks for them is refused."""
+    within = (
+        "pto.mte_ub_ub %in, %in, %one nburst(%one, %o, %o) : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, i64, i64, i64, i64"
+    )
+    (tmp_path / "k.pto").write_text(f"""module attributes {{pto.target_arch = "a5"}} {{
+  func.func @copy(%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>) attributes {{pto.kernel}} {{
+    %o = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %size = arith.constant 256 : i64
+    %in = pto.castptr %o : i64 -> !pto.ptr<f32, ub>
+    pto.mte_gm_ub %x, %in, %o, %size nburst(%one, %size, %size) \
+: !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
+    pto.barrier #pto.pipe<PIPE_ALL>
+    {within}
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.mte_ub_gm %in, %y, %size nburst(%one, %size, %size) : !pto.ptr<f32, ub>, !pto.ptr<f32, gm>, i64, i64, i64, i64
+    return
+  }}
+}}
+""")
+    stepper = Launch(str(tmp_path / "k.pto"), inputs={"x": "random:1"}).stepper()
+    assert stop_line(stepper).endswith("k.pto:7 cycle ?")
+    for refused in (lambda: stepper.break_at_cycle(1), lambda: stepper.break_if("cycle > 1"), lambda: stepper.pipes):
+        with pytest.raises(ReadError):
+            refused()
+    stepper.run()
+    memories = stepper.trace.memories
+    assert stepper.ended and np.array_equal(memories["gm:x"], memories["gm:y"]) and memories["gm:y"].any()
