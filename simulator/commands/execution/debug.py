@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from rich.console import Group
+
+from castsim.commands.execution.debug_console import Console
 from castsim.commands.option_values import GRAPHS, assignments, integer_from, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
+from castsim.editor.debugging.server import serve, serve_port
 from castsim.isa.errors import ReadError
 from castsim.running.stepping.launch import Launch
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _LAST_PORT = 65535
 
@@ -30,11 +30,9 @@ def execute(options: Namespace) -> Outcome:
     if options.program is None:
         raise ReadError("castsim debug needs a program", legal=("castsim debug PROGRAM", "castsim debug --dap"))
     stepper = launch_of(options).stepper()
-    from castsim.commands.execution.debug_console import Console  # noqa: PLC0415 - readline, only for who types
-
     console = Console(stepper, silent=options.quiet or options.json == "-")
     document = console.run()
-    return Outcome(document, lambda _: _nothing(), code=2 if console.failed else 0)
+    return Outcome(document, lambda _: Group(), code=2 if console.failed else 0)
 
 
 def launch_of(options: Namespace) -> Launch:
@@ -64,8 +62,6 @@ def launch_of(options: Namespace) -> Launch:
 
 
 def _serve(options: Namespace) -> Outcome:
-    from castsim.editor.debugging.server import serve, serve_port  # noqa: PLC0415 - only editors need it
-
     given = None if options.program is None else launch_of(options)
     if options.port is None:
         serve(given)
@@ -74,10 +70,4 @@ def _serve(options: Namespace) -> Outcome:
         if port > _LAST_PORT:
             raise ReadError(f"--port {port}: no port", legal=(f"0 .. {_LAST_PORT}",))
         serve_port(port, given)
-    return Outcome({}, lambda _: _nothing())
-
-
-def _nothing() -> RenderableType:
-    from rich.console import Group  # noqa: PLC0415 - rich, only if printed
-
-    return Group()
+    return Outcome({}, lambda _: Group())
