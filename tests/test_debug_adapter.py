@@ -19,6 +19,7 @@ from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
 from dap_client import Client
 from debug_programs import PROGRAMS
 
+from castsim.commands.option_values import scalar
 from castsim.editor.debugging.messages import Channel
 from castsim.editor.debugging.session import Session
 from castsim.isa.errors import ReadError
@@ -149,7 +150,7 @@ def answers(*requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
     for command, arguments in requests:
         client.send(command, **arguments)
     got = BytesIO()
-    Session(Channel(BytesIO(sent.getvalue()), got)).run()
+    Session(Channel(BytesIO(sent.getvalue()), got), scalar).run()
     reader = Client(BytesIO(), BytesIO(got.getvalue()))
     found = []
     while reader.source.tell() < len(got.getvalue()):
@@ -205,6 +206,21 @@ def test_function_breakpoints_are_cycles_and_conditions(tmp_path: Path) -> None:
     assert events(found, "terminated") == []
 
 
+def test_arguments_as_the_command_line_has_them(tmp_path: Path) -> None:
+    """An object, or NAME=VALUE; 3 rows of the loop in place of 4."""
+    text = LOOP.replace("%y: !pto.ptr<f16>)", "%y: !pto.ptr<f16>, %n: index)").replace("to %rows step", "to %n step")
+    kernel = Path(written(tmp_path, text))
+    counts = set()
+    for arg in ({"n": 3}, {"n": "0x3"}, ["n=3"], "n=3"):
+        launch = ("launch", {"program": str(kernel), "in": ["x=zeros"], "arg": arg})
+        found = answers(("initialize", {}), launch, ("configurationDone", {}))
+        counts.add(events(found, "stopped")[0].get("description", ""))
+        found = answers(("initialize", {}), launch, ("configurationDone", {}), ("next", {}), ("stackTrace", {}))
+        counts.add(re.sub("cycle .*", "", found[-1]["body"]["stackFrames"][0]["name"]).split(":")[0])
+    assert sorted(counts)[-1] == "operation 13 of 13"  # loop, arithmetic, load, cast: three times, and the store
+    assert len(counts) == 2
+
+
 def test_registers_and_bundles() -> None:
     found = answers(
         ("initialize", {}), start(PROGRAMS / "tpc_f32_exp_goya.tpc"), ("configurationDone", {}),
@@ -222,7 +238,7 @@ def test_registers_and_bundles() -> None:
     [
         ("launch", {}), ("launch", {"program": "nowhere.pto"}), ("launch", {"program": 3}), ("dance", {}),
         ("next", {}), ("stackTrace", {}), ("evaluate", {"expression": "x"}), ("variables", {"variablesReference": 77}),
-        ("launch", {"program": "P", "in": []}), ("launch", {"program": "P", "arg": {"a": "b"}}),
+        ("launch", {"program": "P", "in": ["x"]}), ("launch", {"program": "P", "arg": {"a": "b"}}),
         ("launch", {"program": "P", "engine": "slow"}), ("initialize", {"linesStartAt1": "yes"}),
         ("setBreakpoints", {"source": {"path": "P"}, "breakpoints": 3}),
     ],
@@ -244,8 +260,8 @@ def test_what_is_refused_ends_nothing(command: str, arguments: dict[str, Any], k
 )  # fmt: skip
 def test_streams_that_are_no_protocol(data: bytes) -> None:
     with pytest.raises(ReadError):
-        Session(Channel(BytesIO(data), BytesIO())).run()
-    Session(Channel(BytesIO(b"Content-Length: 30\r\n\r\n{}"), BytesIO())).run()  # cut short: the editor is gone
+        Session(Channel(BytesIO(data), BytesIO()), scalar).run()
+    Session(Channel(BytesIO(b"Content-Length: 30\r\n\r\n{}"), BytesIO()), scalar).run()  # cut short: the editor is gone
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

@@ -64,10 +64,10 @@ def launch_of(options: Namespace) -> Launch:
 def _serve(options: Namespace) -> Outcome:
     given = None if options.program is None else launch_of(options)
     if options.port is None:
-        serve(given)
+        serve(given, scalar)
     else:
         port = integer_from("--port", options.port, least=0)
         if port > _LAST_PORT:
             raise ReadError(f"--port {port}: no port", legal=(f"0 .. {_LAST_PORT}",))
-        serve_port(port, given)
+        serve_port(port, given, scalar)
     return Outcome({}, lambda _: Group())

@@ -110,6 +110,20 @@ class Arguments:
             raise ReadError(f"'{key}' is no object")
         return Arguments(value)
 
+    def pairs(self, key: str) -> dict[str, str]:
+        """Return texts by name: an object, or `NAME=VALUE` as on the command line, one or a list of them.
+
+        Raises:
+            ReadError: it is anything else.
+        """
+        value = self.given.get(key) or {}
+        if isinstance(value, dict) and all(isinstance(each, str | int | float) for each in value.values()):
+            return {name: str(each) for name, each in value.items()}
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, str) and "=" in each for each in texts):
+            raise ReadError(f"'{key}' is no object of texts", legal=('{"NAME": "VALUE"}', '["NAME=VALUE"]'))
+        return {name.strip(): text for name, _, text in (str(each).partition("=") for each in texts)}
+
     def tables(self, key: str) -> list[Arguments]:
         """Return a list of objects, an empty one if it is missing. Raises ReadError for anything else."""
         value = self.given.get(key) or []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Callable
 
 from castsim.editor.debugging.messages import Channel
 from castsim.editor.debugging.session import Session
@@ -13,19 +14,21 @@ from castsim.running.stepping.launch import Launch
 
 _HOST = "127.0.0.1"
 
+Number = Callable[[str, str], int | float]
 
-def serve(launch: Launch | None) -> None:
-    """Serve the editor that has started this process.
+
+def serve(launch: Launch | None, number: Number) -> None:
+    """Serve the editor that has started this process; see `Session` for the parameters.
 
     Raises:
         ReadError: it sends something that is no message.
     """
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     with sink:
-        Session(Channel(sys.stdin.buffer, sink), launch).run()
+        Session(Channel(sys.stdin.buffer, sink), number, launch).run()
 
 
-def serve_port(port: int, launch: Launch | None) -> None:
+def serve_port(port: int, launch: Launch | None, number: Number) -> None:
     """Wait for one editor at a port, 0 for any that is free, and serve it.
 
     Raises:
@@ -41,4 +44,4 @@ def serve_port(port: int, launch: Launch | None) -> None:
         print(f"listening on {_HOST}:{waiting.getsockname()[1]}", file=sys.stderr, flush=True)
         taken, _ = waiting.accept()
     with taken, taken.makefile("rb") as source, taken.makefile("wb") as sink:
-        Session(Channel(source, sink), launch).run()
+        Session(Channel(source, sink), number, launch).run()

@@ -41,9 +41,14 @@ class _Asked:
 
 @dataclass(slots=True)
 class Session:
-    """Answers requests one by one; `launch` gives what a launch request leaves out."""
+    """Answers requests one by one.
+
+    `number` reads the value of a scalar argument, given its name and text; `launch` gives what a launch request leaves
+    out.
+    """
 
     channel: Channel
+    number: Callable[[str, str], int | float]
     launch: Launch | None = None
     stepper: Stepper | None = None
     variables: Variables | None = None
@@ -135,9 +140,9 @@ class Session:
             target=given.text("target") or launch.target,
             entry=given.text("entry") or launch.entry,
             engine=given.text("engine") or launch.engine,
-            inputs={**launch.inputs, **_texts(given.table("in"))},
-            args={**launch.args, **_numbers(given.table("arg"))},
-            options={**launch.options, **_texts(given.table("option"))},
+            inputs={**launch.inputs, **given.pairs("in")},
+            args={**launch.args, **{name: self.number(name, text) for name, text in given.pairs("arg").items()}},
+            options={**launch.options, **given.pairs("option")},
         )
         if not launch.program:
             raise ReadError("a launch needs a 'program'", legal=("the path of a .pto or .tpc file",))
@@ -348,17 +353,6 @@ class Session:
 
 def _same_file(asked: str, file: str) -> bool:
     return asked in ("", file) or Path(asked).resolve() == Path(file).resolve()
-
-
-def _texts(given: Arguments) -> dict[str, str]:
-    return {name: str(value) for name, value in given.given.items() if isinstance(value, str | int | float)}
-
-
-def _numbers(given: Arguments) -> dict[str, int | float]:
-    for name, value in given.given.items():
-        if not isinstance(value, int | float):
-            raise ReadError(f"the argument '{name}' is no number")
-    return {name: value for name, value in given.given.items() if isinstance(value, int | float)}
 
 
 def _lines(given: Arguments) -> list[int]:
