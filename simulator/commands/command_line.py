@@ -21,6 +21,7 @@ COMMANDS = (
     "run",
     "diff",
     "view",
+    "debug",
     "expand",
     "targets",
     "cast",

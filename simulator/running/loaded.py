@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.lint import LintFinding
+    from castsim.running.watching import Watch
 
 MAX_CYCLES = 10**10
 """Cycles after which a simulation is given up, unless the caller says otherwise."""
@@ -35,7 +36,7 @@ class Treatment:
 
     `values` False computes none but those that the path needs; `races` and `stale_reads` say what to do about either;
     `skip` goes past trips of loops that do what earlier ones did. `stage` hears what is being done, `progress` how many
-    instructions have been issued.
+    instructions have been issued. `watch` follows the values.
     """
 
     values: bool = True
@@ -46,6 +47,7 @@ class Treatment:
     limits: Limits = DEFAULT_LIMITS
     stage: Callable[[str], None] = lambda _: None
     progress: Callable[[int], None] = lambda _: None
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from castsim.machines.vliw.findings import StaleRead
+    from castsim.running.watching import Watch
 
 RunTable: TypeAlias = Literal["operations", "causes", "lines"]
 """The tables of a run that become frames."""
@@ -213,8 +214,11 @@ def run_loaded(
     skip: bool = True,
     stale_reads: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    watch: Watch | None = None,
 ) -> Result:
-    """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine."""
+    """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine, `watch` the
+    values.
+    """
     stale = stale_mode(stale_reads, pipeline)
     if races not in MODES:
         raise ReadError(f"unknown way to treat races '{races}'", legal=MODES)
@@ -223,7 +227,7 @@ def run_loaded(
         if observer:
             observer.progress(issued, 0)
 
-    how = Treatment(not timing_only, max_cycles, races, stale, skip, limits, stage, progress)
+    how = Treatment(not timing_only, max_cycles, races, stale, skip, limits, stage, progress, watch)
     issued = loaded.issue(inputs, how)
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded

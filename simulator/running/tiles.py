@@ -82,7 +82,10 @@ class TileProgram(Loaded):
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         opaque = any(each.role is Role.OPAQUE for each in self.tree.instructions)
         followed = Uncomputed.beside(buffer, memory) if opaque else None
-        compute_of(self.target)(self.tree, buffer, memory, follower=followed)
+        follower = followed if how.watch is None else how.watch.tiles(buffer, memory, followed)
+        compute_of(self.target)(self.tree, buffer, memory, follower=follower)
+        if how.watch is not None:
+            how.watch.finish()
         stored = {name: use for name, use in self.arguments.items() if use.stored}
         outputs = {name: from_memory(memory[name], use) for name, use in stored.items()}
         masks = {} if followed is None else {n: from_memory(followed.arguments[n], u) == 0 for n, u in stored.items()}

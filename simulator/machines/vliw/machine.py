@@ -91,23 +91,19 @@ class VliwCore:
         self._trips: Trips | None = None
         if skip and not values:
             self._trips = Trips(
-                self.structure,
-                self.plans,
-                target,
-                self.horizon,
-                self.registers,
-                self.local,
-                self.configuration,
-                self.findings,
-                self._control,
-                self._trace,
-            )
+                self.structure, self.plans, target, self.horizon, self.registers, self.local, self.configuration,
+                self.findings, self._control, self._trace,
+            )  # fmt: skip
         self._scalar_loads = any(p.accesses[0] and not p.vector for own in self.plans for p in own)
         self._declare_registers()
         self._note_forms()
 
-    def run(self, max_bundles: int, heard: Callable[[int], None] = lambda _: None, max_walk: int | None = None) -> Tree:
-        """Run the program to its end; return what was issued. `heard` is told now and then how many bundles that is.
+    def run(
+        self, max_bundles: int, heard: Callable[[int], None] = lambda _: None, max_walk: int | None = None,
+        watch: Callable[[int], None] | None = None,
+    ) -> Tree:  # fmt: skip
+        """Run the program to its end; return what was issued. `heard` is told now and then how many bundles that is,
+        `watch` of every bundle before it is issued.
 
         Raises:
             EngineError: more bundles than the limit, or a program that will never end.
@@ -123,6 +119,8 @@ class VliwCore:
                 raise EngineError(f"cycle limit of {max_bundles} reached in bundle {control.pc}", span=span)
             index = control.pc
             self._budget.spend(index)
+            if watch is not None:
+                watch(index)
             loads, stores = self._issue(index, now)
             bubbles = jump_bubbles if control.jumping else 0
             self._trace.add(self._recorder.node(index, loads, stores, bubbles, tuple(self.local.touched)))

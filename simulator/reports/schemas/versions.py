@@ -21,6 +21,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "completion": {1: "1af64faa540c403677a0cca3b9b9efafc1d32c8771f338875ae06db9d263775e"},
     "conform": {2: "4ca43676f0f0136ee867b6b86a1625ed010d236d0c2662487f719703bafe8155"},
     "diff": {1: "6e180b3f0e060841779886bde0cfccfa210ec56af74fab2a1b7c29526704ee42"},
+    "debug": {1: "edc10f4057e5251844697168e5404f0be0c91df77efbd4c8afb5d4bdbac50e37"},
     "disasm": {1: "ccfb69fa1375d933f1e138d34363f9707f33ca4932b9f56ecae02832edb83d06"},
     "errors": {1: "cf6c4daf152a7b26fc30afccc5bbdb83ca463c9ebbe82148cdc482869cc05450"},
     "expand": {1: "24187567aaa897843641f1ee56fc35055e901d5e1eaa69dd97da05d770a3defc"},
