@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
+from castsim.execution.tiles import CastTiles
 from castsim.isa.errors import Span
 
 Deltas = tuple[int, ...]
@@ -149,13 +150,15 @@ class Lowered:
     """The operations of one executed instruction: `instruction` indexes `Tree.instructions`.
 
     `shortcut` is what the mechanism has proven all operations together to compute, in one step (None: nothing
-    proven). It is for values only and holds while no loop has moved the operations.
+    proven). It is for values only and holds while no loop has moved the operations. `cast` are the tiles of a cast,
+    where no loop has moved them.
     """
 
     instruction: int
     body: Block
     accesses: tuple[Access, ...] = ()
     shortcut: object | None = None
+    cast: CastTiles | None = None
 
     @property
     def width(self) -> int:

@@ -396,5 +396,5 @@ class Walker:
         for warning in lowered.warnings:
             self.warnings[warning.at(node.span)] = None
         self.choices |= dict.fromkeys((choice, node.span) for choice in lowered.choices)
-        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut))
+        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut, lowered.cast))
         self.accesses.emitted(out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))
