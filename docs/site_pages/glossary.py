@@ -105,7 +105,12 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "removed": "What `unswizzle` takes out.",
         "VPU operations": "Vector operations before and after.",
         "bundles": "Bundles before and after.",
-        "outcome": "What became of it, and why.",
+        "outcome": "What became of it, and why; in `cast`: rounded, clamped, wrapped, overflow or NaN lost, nothing if exact.",
+        "elements": "Numbers that a cast converted, in all its executions.",
+        "rounded": "How many became another number, and were within the range of the destination.",
+        "clamped": "How many were beyond the range and became its end: the largest or smallest number.",
+        "wrapped": "How many were beyond the range and became another number, as a rule by their low bits.",
+        "NaN lost": "How many were NaN and became a number.",
     },
     _CAST: {
         "given": "The number as it was typed; of tmp tiles: the bytes that the program gives.",
@@ -115,7 +120,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "read as": "The number that this code stands for.",
         "target": "`abstract` is the cast without a chip; otherwise the chip, or the specification.",
         "rounding": "The mode in force, which may differ from the one asked for.",
-        "overflow": "What becomes of results beyond the range: saturate, wrap, special (infinity or NaN).",
+        "overflow": "What becomes of results beyond the range: saturate, wrap, special (infinity or NaN). In the table "
+        "of casts of `run`: how many numbers became infinity, or NaN.",
         "sat": "The saturation switch in force.",
         "output bits": "The code of the result.",
         "value": "The number that the code stands for.",
@@ -132,7 +138,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "stood in for by": "The computation that `lower` uses in place of the instruction where it tries all codes.",
     },
     _LOWER: {
-        "cast": "Source and destination format.",
+        "cast": "Source and destination format; in `run` the instruction.",
         "answer": "How the target does it: see [conformance of TOSA](conformance-tosa.md) for the words.",
         "native": "Casts that one instruction does as it stands, or with its modes.",
         "native with options": "Casts that one instruction does once options of the target are set.",

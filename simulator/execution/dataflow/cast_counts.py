@@ -64,7 +64,7 @@ def tile_codes(buffer: Bytes, tile: Tile) -> Codes:
     column = tile.type.block_layout == "col_major"
     lines, length = (tile.valid_cols, tile.valid_rows) if column else (tile.valid_rows, tile.valid_cols)
     pitch = tile.rows * tile.element_bits // 8 if column else tile.row_pitch
-    if tile.element_bits == 4:
+    if tile.format.bits == 4:  # packed, whatever the pitch counts an element as
         packed = as_strided(buffer[tile.address :], (lines, -(-length // 2)), (pitch, 1))
         codes = np.empty((lines, 2 * packed.shape[1]), np.uint8)
         codes[:, 0::2], codes[:, 1::2] = packed & 15, packed >> 4
