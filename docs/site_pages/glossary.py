@@ -105,7 +105,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "removed": "What `unswizzle` takes out.",
         "VPU operations": "Vector operations before and after.",
         "bundles": "Bundles before and after.",
-        "outcome": "What became of it, and why; in `cast`: rounded, clamped, wrapped, overflow or NaN lost, nothing if exact.",
+        "outcome": "What became of it, and why; in `cast`: rounded, clamped, wrapped, overflow or NaN lost, nothing if "
+        "exact.",
         "elements": "Numbers that a cast converted, in all its executions.",
         "rounded": "How many became another number, and were within the range of the destination.",
         "clamped": "How many were beyond the range and became its end: the largest or smallest number.",

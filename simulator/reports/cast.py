@@ -10,7 +10,7 @@ from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.warning_text import Warnings
 from castsim.reports.cast_specifications import Accepted, accepted_document
-from castsim.reports.documents import Document, document, json_of
+from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.reports.numbers import Number, bits_text, json_value
 from castsim.reports.ulp import ordinal
 from castsim.specifications import SpecifiedCast
@@ -109,6 +109,7 @@ def cast_document(table: CastResults) -> Document:
     """Return the table as JSON. A finite value is a number, others are `nan`, `inf`, `-inf`."""
     request = table.request
     return {
+        "schema_version": VERSIONS["cast"],
         "results": [
             {
                 **document(row, "target", "rounding", "overflow", "saturation"),

@@ -80,8 +80,9 @@ def _table(found: CastResults) -> Table:
 def _abstract_table(found: CastResults) -> Table:
     request = found.request
     numbers = ("input bits", "read as", "output bits", "value")
-    modes = ("target", "rounding", "overflow")
-    made = table("given", "input bits", "read as", *modes, "output bits", "value", _OUTCOME, numbers=numbers)
+    made = table(
+        "given", "input bits", "read as", "rounding", "overflow", "output bits", "value", _OUTCOME, numbers=numbers
+    )
     _make_room(made, found)
     before = None
     for row in found.rows:
@@ -89,7 +90,6 @@ def _abstract_table(found: CastResults) -> Table:
         read = (_given(source), bits_text(source.code, request.src), number_text(source.value))
         made.add_row(
             *(read if source is not before else ("", "", "")),
-            "abstract",
             row.rounding,
             row.overflow,
             bits_text(row.code, request.dst),
