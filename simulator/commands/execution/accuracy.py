@@ -14,6 +14,9 @@ from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 
 def execute(options: Namespace) -> Outcome:
     """Assess.
@@ -26,12 +29,17 @@ def execute(options: Namespace) -> Outcome:
         return _cross_validation(options)
     found = accuracy(options.target or None, data=options.data).tables
 
-    def text(_: int) -> Any:
+    def text(_: int) -> RenderableType:
         from castsim.reports.accuracy_text import accuracy_text  # noqa: PLC0415 - rich, only if printed
 
         return accuracy_text(found)
 
-    return Outcome(accuracy_document(found), text)
+    def summary(_: int) -> RenderableType:
+        from castsim.reports.accuracy_text import accuracy_summary  # noqa: PLC0415 - rich, only if printed
+
+        return accuracy_summary(found)
+
+    return Outcome(accuracy_document(found), text, summary=summary)
 
 
 def _cross_validation(options: Namespace) -> Outcome:

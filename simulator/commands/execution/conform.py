@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
@@ -12,6 +12,9 @@ from castsim.planning.conformance import conform
 from castsim.reports.conform import conform_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def execute(options: Namespace) -> Outcome:
@@ -47,4 +50,9 @@ def execute(options: Namespace) -> Outcome:
 
         return Text(conform_markdown(found).rstrip("\n"), no_wrap=True) if options.markdown else conform_text(found)
 
-    return Outcome(conform_document(found), text)
+    def summary(_: int) -> RenderableType:
+        from castsim.reports.conform_text import conform_summary  # noqa: PLC0415 - rich, only if printed
+
+        return conform_summary(found)
+
+    return Outcome(conform_document(found), text, summary=summary)
