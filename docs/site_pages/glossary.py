@@ -26,7 +26,7 @@ CAUSES: Mapping[Cause, tuple[str, str]] = {
         "Use two buffers, so that loads, casts and stores of different trips overlap.",
     ),
     Cause.BARRIER: (
-        "The pipe stands at a `pipe_barrier` until earlier work has ended. On the scalar unit this is mostly the end "
+        "The pipe waits at a `pipe_barrier` for earlier work to end. On the scalar unit this is mostly the end "
         "of the kernel, and no bottleneck.",
         "Remove barriers between instructions that touch different bytes.",
     ),

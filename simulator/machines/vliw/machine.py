@@ -394,7 +394,9 @@ class VliwCore:
 
     def _remark(self, plan: InstructionPlan, remark: str) -> None:
         if self.findings.wanted:
-            self._warn(WarningKind.UNDOCUMENTED, f"{plan.instruction.mnemonic}: {remark}", plan.site.span)
+            name = plan.instruction.mnemonic
+            told = remark if remark.startswith(f"{name}: ") else f"{name}: {remark}"  # some name it themselves
+            self._warn(WarningKind.UNDOCUMENTED, told, plan.site.span)
 
     def _warn(self, kind: WarningKind, text: str, place: Span | str | None = None) -> None:
         self.remarks[WarningText(kind, text, place)] = None
