@@ -21,6 +21,9 @@ from castsim.isa.modes import Rounding
 from castsim.numerics import code_dtype, decode_to_float64, value_of
 from castsim.numerics.unpack import code_bits
 
+Numbers = Codes
+"""What codes stand for: integers or floats of NumPy."""
+
 _BLOCK = 1 << 14
 """Elements at a time: a block stays in the cache from the first comparison to the last."""
 
@@ -101,7 +104,7 @@ class Judge:
         integers = isinstance(self.src, IntFormat) and isinstance(self.dst, IntFormat)
         return _ends(self.dst) if integers else limits(self.dst, self.rounding)
 
-    def _count(self, x: NDArray[np.generic], y: NDArray[np.generic], found: Outcomes) -> None:
+    def _count(self, x: Numbers, y: Numbers, found: Outcomes) -> None:
         differ = _differ(x, y)
         changed = int(np.count_nonzero(differ))
         if not changed:
@@ -113,7 +116,7 @@ class Judge:
             return
         self._count_singly(x[differ], y[differ], found)
 
-    def _count_singly(self, x: NDArray[np.generic], y: NDArray[np.generic], found: Outcomes) -> None:
+    def _count_singly(self, x: Numbers, y: Numbers, found: Outcomes) -> None:
         """Count elements of which some are special or beyond the range, all of them changed."""
         low, high = self._limits
         lost, special = _is_nan(x), ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(y.shape, np.bool_)
@@ -205,7 +208,7 @@ def _ends(fmt: Format) -> tuple[float, float]:
     return (-most, most) if fmt.signed else (float(value_of(0, fmt)), most)
 
 
-def _numbers(codes: Codes, fmt: Format) -> NDArray[np.generic]:
+def _numbers(codes: Codes, fmt: Format) -> Numbers:
     """Return what codes stand for, exactly: integers, floats of 32 bits, of 64 for f64."""
     if isinstance(fmt, IntFormat):
         if fmt.bits >= 8:
@@ -219,23 +222,23 @@ def _numbers(codes: Codes, fmt: Format) -> NDArray[np.generic]:
 
 
 @cache
-def _table(fmt: Format) -> NDArray[np.generic]:
+def _table(fmt: Format) -> Numbers:
     """Return the numbers of all codes of a format of up to 16 bits."""
     used = np.arange(1 << code_bits(fmt), dtype=code_dtype(fmt))
     numbers = decode_to_float64(used, fmt)
     return numbers.astype(np.int8 if isinstance(fmt, IntFormat) else np.float32)
 
 
-def _is_nan(numbers: NDArray[np.generic]) -> NDArray[np.bool_]:
+def _is_nan(numbers: Numbers) -> NDArray[np.bool_]:
     return np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(numbers.shape, np.bool_)
 
 
-def _finite(numbers: NDArray[np.generic]) -> bool:
+def _finite(numbers: Numbers) -> bool:
     """Whether there is neither infinity nor NaN."""
     return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
 
 
-def _differ(x: NDArray[np.generic], y: NDArray[np.generic]) -> NDArray[np.bool_]:
+def _differ(x: Numbers, y: Numbers) -> NDArray[np.bool_]:
     """Return where two arrays have different numbers, or one of them has NaN."""
     kinds = {x.dtype.kind, y.dtype.kind}
     if len(kinds) == 2 and "f" in kinds:
@@ -245,7 +248,7 @@ def _differ(x: NDArray[np.generic], y: NDArray[np.generic]) -> NDArray[np.bool_]
     return np.asarray(x != y)
 
 
-def _equal_wide(whole: NDArray[np.generic], real: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _equal_wide(whole: Numbers, real: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return where integers of 64 bits equal doubles: no common type of NumPy holds both."""
     info = np.iinfo(whole.dtype)
     held = (
