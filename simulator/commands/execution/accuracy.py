@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
