@@ -197,6 +197,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     _ACCURACY: {
         "path": "The code path of the vendor's kernel.",
         "counts": "What the published figure counts: with or without fill and drain.",
+        "measurements": "The table of published figures.",
         "measured": "The published cycles.",
         "simulated": "The cycles of castsim.",
         "error %": "Simulated against measured, in percent; behind the public model: that model's error.",
