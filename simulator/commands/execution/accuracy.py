@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +30,12 @@ def execute(options: Namespace) -> Outcome:
         return _cross_validation(options)
     found = accuracy(options.target or None, data=options.data).tables
 
-    def text(_: int) -> RenderableType:
-        from castsim.reports.accuracy_text import accuracy_text  # noqa: PLC0415 - rich, only if printed
+    def text(_: int, *, summary: bool = False) -> RenderableType:
+        from castsim.reports.accuracy_text import accuracy_summary, accuracy_text  # noqa: PLC0415 - rich, only if printed
 
-        return accuracy_text(found)
+        return accuracy_summary(found) if summary else accuracy_text(found)
 
-    def summary(_: int) -> RenderableType:
-        from castsim.reports.accuracy_text import accuracy_summary  # noqa: PLC0415 - rich, only if printed
-
-        return accuracy_summary(found)
-
-    return Outcome(accuracy_document(found), text, summary=summary)
+    return Outcome(accuracy_document(found), text, summary=partial(text, summary=True))
 
 
 def _cross_validation(options: Namespace) -> Outcome:

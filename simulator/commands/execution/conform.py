@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
@@ -43,16 +44,14 @@ def execute(options: Namespace) -> Outcome:
             options=values,
         )
 
-    def text(_: int) -> Any:
+    def text(_: int, *, summary: bool = False) -> RenderableType:
         from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
-        from castsim.reports.conform_text import conform_markdown, conform_text  # noqa: PLC0415 - as above
+        from castsim.reports import conform_text as texts  # noqa: PLC0415 - as above
 
-        return Text(conform_markdown(found).rstrip("\n"), no_wrap=True) if options.markdown else conform_text(found)
+        if summary:
+            return texts.conform_summary(found)
+        plain = options.markdown
+        return Text(texts.conform_markdown(found).rstrip("\n"), no_wrap=True) if plain else texts.conform_text(found)
 
-    def summary(_: int) -> RenderableType:
-        from castsim.reports.conform_text import conform_summary  # noqa: PLC0415 - rich, only if printed
-
-        return conform_summary(found)
-
-    return Outcome(conform_document(found), text, summary=summary)
+    return Outcome(conform_document(found), text, summary=partial(text, summary=True))
