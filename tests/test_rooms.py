@@ -13,7 +13,7 @@ PICTURE = """
 13  __main__         -> commands isa
 12  commands         -> editor reports checking evidence graphs planning exploration running tpc_compiler casting
                         engines machines synchronisation execution specifications numerics targets files isa
-11  editor           -> checking estimating planning running tpc_compiler casting machines synchronisation
+11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation
                         execution numerics targets isa
 10  reports          -> checking evidence graphs estimating planning exploration running tpc_compiler machines
                         synchronisation execution specifications numerics targets isa timing

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.outcomes import Outcomes
 from castsim.execution.tree import Tree
 from castsim.execution.walk import ArgumentUse, Executed
 from castsim.isa.codes import Codes
@@ -100,6 +101,8 @@ class Issued:
     races: tuple[Finding, ...] | None = None
     partial: Mapping[str, Partial] = field(default_factory=dict)
     """Outputs that rest on opaque operations, and are not among the others."""
+    casts: Mapping[int, Outcomes] = field(default_factory=dict)
+    """What casts did to their numbers, by the number of the instruction in the tree; empty where nothing is known."""
 
 
 class LoadedProgram(Protocol):

@@ -12,6 +12,7 @@ from castsim.engines import engine_for, simulate
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.outcomes import Outcomes
 from castsim.execution.presented import Drawn
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
@@ -71,6 +72,10 @@ class Result(Drawn[RunTable]):
     """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
     races: tuple[Finding, ...] | None = None
     """What the order of a tile program does not guarantee; None if nothing was checked."""
+    casts: Mapping[int, Outcomes] = field(default_factory=dict)
+    """How many numbers each cast rounded, clamped, wrapped, overflowed, by the number of its instruction in the tree;
+    empty where no values were computed.
+    """
 
     def __repr__(self) -> str:
         outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
@@ -232,13 +237,15 @@ def run_loaded(
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded
     if ready.untimed:
-        return Result(ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, {}, None, issued.races)
+        return Result(ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, {}, None, issued.races, issued.casts)
     timing = simulate(ready.tree, ready.target, observer, engine=name, max_cycles=max_cycles, skip=skip)
     resting = placeholders_of(
         ready.tree, timing.total,
         lambda tree: simulate(tree, ready.target, None, engine=name, max_cycles=max_cycles, skip=skip).total,
     )  # fmt: skip
-    return Result(ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, resting, issued.races)
+    return Result(
+        ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, resting, issued.races, issued.casts
+    )
 
 
 def computed(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
@@ -13,6 +14,9 @@ from castsim.reports.accuracy import accuracy_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def execute(options: Namespace) -> Outcome:
@@ -26,12 +30,12 @@ def execute(options: Namespace) -> Outcome:
         return _cross_validation(options)
     found = accuracy(options.target or None, data=options.data).tables
 
-    def text(_: int) -> Any:
-        from castsim.reports.accuracy_text import accuracy_text  # noqa: PLC0415 - rich, only if printed
+    def text(_: int, *, summary: bool = False) -> RenderableType:
+        from castsim.reports.accuracy_text import accuracy_summary, accuracy_text  # noqa: PLC0415 - rich, only if printed
 
-        return accuracy_text(found)
+        return accuracy_summary(found) if summary else accuracy_text(found)
 
-    return Outcome(accuracy_document(found), text)
+    return Outcome(accuracy_document(found), text, summary=partial(text, summary=True))
 
 
 def _cross_validation(options: Namespace) -> Outcome:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
@@ -12,6 +13,9 @@ from castsim.planning.conformance import conform
 from castsim.reports.conform import conform_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def execute(options: Namespace) -> Outcome:
@@ -40,11 +44,14 @@ def execute(options: Namespace) -> Outcome:
             options=values,
         )
 
-    def text(_: int) -> Any:
+    def text(_: int, *, summary: bool = False) -> RenderableType:
         from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
-        from castsim.reports.conform_text import conform_markdown, conform_text  # noqa: PLC0415 - as above
+        from castsim.reports import conform_text as texts  # noqa: PLC0415 - as above
 
-        return Text(conform_markdown(found).rstrip("\n"), no_wrap=True) if options.markdown else conform_text(found)
+        if summary:
+            return texts.conform_summary(found)
+        plain = options.markdown
+        return Text(texts.conform_markdown(found).rstrip("\n"), no_wrap=True) if plain else texts.conform_text(found)
 
-    return Outcome(conform_document(found), text)
+    return Outcome(conform_document(found), text, summary=partial(text, summary=True))

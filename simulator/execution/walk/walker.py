@@ -391,5 +391,5 @@ class Walker:
             self.warnings[warning.at(node.span)] = None
         self.choices |= dict.fromkeys((choice, node.span) for choice in lowered.choices)
         operands = named_operands(node, self.environment, self.lowerer.element_bits)
-        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut, operands))
+        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut, lowered.cast, operands))
         self.accesses.emitted(out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))

@@ -207,8 +207,7 @@ class VliwCore:
         state = State(self.configuration.visible(now), words, word)
         effects = meaning(OperandValues(given, income, predicate), state)
         self._draw(plan, effects, now)
-        for remark in effects.remarks:
-            self._remark(plan, remark)
+        self._remark(plan, effects.remarks)
         return effects.result
 
     def _draw(self, plan: InstructionPlan, effects: Effects, now: int) -> None:
@@ -386,13 +385,14 @@ class VliwCore:
         """Report lines that count slots and leave some out."""
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
-            others = f", and {len(short) - 1} other lines" if len(short) > 1 else ""
+            place = f"{short[0].span}" + (f", and {len(short) - 1} other lines" if len(short) > 1 else "")
             text = f"a bundle with fewer than {len(Slot)} slots; the rest is nop"
-            self._warn(WarningKind.SHORT_BUNDLE, text, f"{short[0].span}{others}")
+            self._warn(WarningKind.SHORT_BUNDLE, text, place)
 
-    def _remark(self, plan: InstructionPlan, remark: str) -> None:
-        if self.findings.wanted:
-            self._warn(WarningKind.UNDOCUMENTED, f"{plan.instruction.mnemonic}: {remark}", plan.site.span)
+    def _remark(self, plan: InstructionPlan, remarks: tuple[str, ...]) -> None:
+        for remark in remarks if self.findings.wanted else ():
+            name = f"{plan.instruction.mnemonic}: "
+            self._warn(WarningKind.UNDOCUMENTED, name + remark.replace(name, ""), plan.site.span)
 
     def _warn(self, kind: WarningKind, text: str, place: Span | str | None = None) -> None:
         self.remarks[WarningText(kind, text, place)] = None

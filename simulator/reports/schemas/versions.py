@@ -13,7 +13,10 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "builtin-descriptor": {1: "5374f157ed0218bee2e9b78dc9a1652d0cd2fd1edfeac7a5a0ae99583728bd76"},
     "builtin-function": {1: "051835981ff2046eccd086b1f0773c06e7d3f7e6dbac9a5574f9896f7c4bdd42"},
     "builtin-list": {1: "44e5352736b8b4c801a88492fb5765ebb2643910cddb50108a136d8b6748a966"},
-    "cast": {1: "2f1d28838524c1431efe25e7c1119e3ac6f5dc9eb8654e967d8a87b7329edcf7"},
+    "cast": {
+        1: "2f1d28838524c1431efe25e7c1119e3ac6f5dc9eb8654e967d8a87b7329edcf7",
+        2: "7643b2f9cde915409ea3bb8e943ef08b8a0f5756160f311d0942e5d5948e5199",
+    },
     "check": {1: "67777cdac608aecb4bbab72a8ebd487f9dd3d01a062d1cc9d008bd8f2b79f192"},
     "compiled": {1: "85750043262e964f9fabec88d414deb0c2f9f5f69f9e61115c5ea8ca95936a10"},
     "compiled-emit": {1: "f8b8b1591bfa4ffcc1b02401369734f91ce24d892d52ba5e80a03a6c90477516"},
@@ -30,7 +33,10 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "lint": {1: "b67132cec1fb1daece1b072c8163e84a91cf6ce7d6d1e9a4b99bfea23384085a"},
     "lower": {1: "1ac51dd290ea3f20fcc25d8a9f406f284fa1109a0ec8673412fd7d9ef485ad36"},
     "manual": {1: "e391c8574e76abff397aac5f7b65c0db6e84f57ae2c9d74a9f2842028cd49a6d"},
-    "run": {2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8"},
+    "run": {
+        2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8",
+        3: "dbe4bc0202d47b92a453602f75b22a8fcdd27b7ab05187c58cdffd36996d3ec8",
+    },
     "run-all-entries": {1: "00da867b491103544d0191d9eb763a6fca4a30f7e8704c82699940901bd51e2f"},
     "schedule": {1: "839389c3b6b2fd0a0f2bda5aab980a4a330c212f5956c7c413f25b1272b3ed1f"},
     "schema": {1: "c60343411102767c8c53363d96a55426a3265f41f2def3561bd8814aa1e8d78b"},
