@@ -44,11 +44,13 @@ def check_views(options: Namespace) -> None:
     Raises:
         ReadError: a window of nothing or without a view, a file that cannot be made or is named twice.
     """
-    if options.window is not None and not wanted(options):
-        raise ReadError("--window has nothing to show", legal=("--timeline", "--trace FILE", "--kanata FILE"))
+    if options.window is not None and not wanted(options) and options.html is None:
+        legal = ("--timeline", "--trace FILE", "--kanata FILE", "--html FILE")
+        raise ReadError("--window has nothing to show", legal=legal)
     window_of(options)
     files = {os.path.realpath(options.program): "PROGRAM"}
-    for name, text in (("--json", options.json), ("--trace", options.trace), ("--kanata", options.kanata)):
+    written = {"--json": options.json, **{f"--{name}": getattr(options, name) for name in ("trace", "kanata", "html")}}
+    for name, text in written.items():
         if text is None or (name == "--json" and text == "-"):
             continue
         path = Path(text)
