@@ -76,12 +76,13 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A stacked bar for each of `names`, made of one number of each series."""
+    """A stacked bar for each of `names`, made of one number of each series; `table` says whether they are listed too."""
 
     caption: str
     unit: str
     names: tuple[str, ...]
     series: tuple[Series, ...]
+    table: bool = True
     kind: str = field(default="bars", init=False)
 
 

@@ -78,7 +78,7 @@ page.blocks.bars = (block) => {
   const columns = ["", ...series.map((each) => each.name)];
   const rows = names.map((name, k) => [name, ...series.map((each) => each.values[k])]);
   return page.framed(block, page.legend(series), page.chart(44 + 30 * names.length, words.join("; "), option),
-    page.asTable(columns, rows, series.map((_, k) => k + 1)));
+    block.table ? page.asTable(columns, rows, series.map((_, k) => k + 1)) : null);
 };
 
 page.sumOf = (series, index) => series.reduce((sum, each) => sum + each.values[index], 0);
@@ -109,7 +109,7 @@ page.blocks.curves = (block) => {
     tooltip: { ...page.tooltip(ink), trigger: "axis", formatter: (at) => page.tip([
       `cycle ${page.number(at[0].value[0])}`, ...at.map((each) => `${each.seriesName}: ${page.number(each.value[1])}`),
     ]) },
-    dataZoom: [{ type: "inside", filterMode: "none" }, { type: "slider", height: 18, bottom: 8, filterMode: "none",
+    dataZoom: [{ type: "slider", height: 18, bottom: 8, filterMode: "none",
       textStyle: { color: ink.dim }, borderColor: ink.rule }],
     xAxis: page.axis(ink, { type: "value", min: block.start, max: block.end }),
     yAxis: page.axis(ink, { type: "value", name: block.unit, axisLabel: { color: ink.dim,

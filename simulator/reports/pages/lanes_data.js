@@ -157,8 +157,11 @@ lanes.describe = (block, data, item) => {
   if (told.text !== lines[0]) lines.push(told.text);
   lines.push(`${told.line ? `line ${told.line}, ` : ""}${block.rows[operations.row[item]]}, operation ` +
     `${operations.index[item]}`);
-  lines.push(`cycles ${page.number(operations.from[item])} .. ${page.number(operations.to[item])}` +
-    ` (${page.number(operations.to[item] - operations.from[item])})`);
+  const first = operations.segments[item];
+  const since = first < 0 ? operations.from[item] : rows[operations.row[item]].from[first];
+  const worked = since < operations.from[item] && operations.from[item] < operations.to[item];
+  lines.push(`cycles ${page.number(since)} .. ${page.number(operations.to[item])}` +
+    (worked ? `, at work from ${page.number(operations.from[item])}` : ""));
   if (causes.length) lines.push(causes.join(", "));
   return [...lines, ...lanes.bytes(operations, execution)];
 };

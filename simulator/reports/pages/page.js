@@ -25,7 +25,7 @@ page.button = (text, label, act) => {
 
 page.number = (value) => {
   if (typeof value !== "number") return value === null || value === undefined ? "" : String(value);
-  if (Number.isInteger(value)) return value.toString().replace(/\B(?=(\d{3})+(?!\d))/g, " ");
+  if (Number.isInteger(value)) return value.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
   return Math.abs(value) >= 0.001 && Math.abs(value) < 1e6 ? String(+value.toPrecision(6)) : value.toExponential(4);
 };
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, buffer_maps
 from castsim.reports.pages.blocks import Block, Curve, Curves, Lanes, Line, Packed, Text, Tone
 from castsim.reports.pages.run_timeline import interval_columns
 from castsim.reports.pipes import share
-from castsim.reports.views.counters import counters
+from castsim.reports.views.counters import CounterTrack, counters
 from castsim.reports.views.timeline import Timeline
 from castsim.running import Result
 
@@ -34,16 +35,20 @@ def memory_blocks(result: Result, timeline: Timeline) -> Iterator[Block]:
         yield Text((Line(f"No map: more than {_MOST_EXECUTIONS} instructions were executed.", "dim"),))
         return
     sizes = {name: memory.capacity_bytes for name, memory in target.memories.items()}
-    for track in counters(result.loaded.tree, result.timing, timeline, sizes):
-        name = track.name.partition(" ")[0]
-        limit = sizes.get(name) if track.name.endswith("in use (bytes)") else None
-        points = _fewer(track.values, timeline)
-        yield Curves(
-            f"{track.name}, cycles {timeline.start} .. {timeline.end}", "bytes" if limit else "operations",
-            timeline.start, timeline.end, (Curve(track.name, points, limit),),
-        )  # fmt: skip
     for found in buffer_maps(result.loaded.tree, result.timing, target):
         yield _lanes(found, result.cycles)
+    tracks = counters(result.loaded.tree, result.timing, timeline, sizes)
+    where = f"cycles {timeline.start} .. {timeline.end}"
+    for unit, what in (("bytes", "Bytes in use"), ("operations", "Operations that wait in the queues of pipes")):
+        own = [track for track in tracks if track.name.endswith(f"({unit})")]
+        if own:
+            curves = tuple(_curve(track, sizes, timeline) for track in own)
+            yield Curves(f"{what}, {where}", unit, timeline.start, timeline.end, curves)
+
+
+def _curve(track: CounterTrack, sizes: Mapping[str, int], timeline: Timeline) -> Curve:
+    name = track.name.partition(" ")[0]
+    return Curve(name, _fewer(track.values, timeline), sizes.get(name))
 
 
 def _lanes(found: BufferMap, total: int) -> Lanes:
@@ -70,7 +75,7 @@ def _intervals(each: BufferStretch, item: int) -> list[tuple[int, int, int, int]
     edges = sorted({edge for intervals, _ in layers for interval in intervals for edge in interval})
     found: list[tuple[int, int, int, int]] = []
     nexts = [0] * len(layers)
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         tone = None
         for layer, (intervals, kind) in enumerate(layers):
             while nexts[layer] < len(intervals) and intervals[nexts[layer]][1] <= start:

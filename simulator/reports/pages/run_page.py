@@ -18,8 +18,8 @@ from castsim.reports.run_report import RunReport
 from castsim.reports.sections.head import duration
 from castsim.reports.views.timeline import DrawnOperation
 
-_WIDTH = 200
-"""Columns that text sections are asked for: none of their tables is cut."""
+_WIDTH = 120
+"""Columns that text sections are asked for: too few for the source lines, which the page has elsewhere."""
 
 _MOST_EXECUTIONS = 2000
 """Executions up to which the page holds the list of them too; `--json` has all."""
@@ -96,7 +96,7 @@ def _causes(report: RunReport) -> Iterator[Block]:
         Series(str(cause), tuple(pipe.causes.get(cause, 0) for pipe in pipes.values()), identifier(cause))
         for cause in present_causes(pipes)
     )
-    yield Bars("Cycles of each pipe by cause", "cycles", tuple(pipes), series)
+    yield Bars("Cycles of each pipe by cause", "cycles", tuple(pipes), series, table=False)
     yield from _of_text(report, "pipes", "lines")
 
 
@@ -115,7 +115,7 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
     spent: dict[tuple[int | None, str, str], list[int]] = {}
     for step in shown.path:
         row = step.row
-        key = (None, "not sent yet", "") if row is None else (row.line or None, _named(row), row.pipe)
+        key = (None, "not sent yet (issue)", "") if row is None else (row.line or None, _named(row), row.pipe)
         own = spent.setdefault(key, [0, 0])
         own[0] += 1
         own[1] += step.end - step.start

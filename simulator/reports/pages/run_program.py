@@ -40,6 +40,8 @@ def program_block(result: Result) -> Program:
     shown = lines if len(lines) <= _MOST_LINES else {number: lines.get(number, "") for number in sorted(costs)}
     cut = "" if shown is lines else f"; of {len(lines)} lines only those with cycles"
     caption = "Cycles that pipes spent on each line, at work or waiting; share: of the run's cycles"
+    if any(cost.inside for cost in costs.values()):
+        caption += "; lines inside of a launch: the cycles of the launch that went to them, which its own line has too"
     return Program(f"{caption}{cut}.", tuple(_row(number, text, costs, total) for number, text in shown.items()))
 
 
@@ -60,8 +62,6 @@ def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> Sour
 def _notes(cost: _Cost) -> Iterator[str]:
     if cost.inserted:
         yield f"{cost.inserted} of these cycles at inserted flags and barriers"
-    if cost.inside:
-        yield f"{cost.inside} cycles inside of a launch, which its own line has too"
 
 
 def _costs(result: Result) -> dict[int, _Cost]:

@@ -1,4 +1,4 @@
-"""The values of a run's outputs: how they are spread, and how many are special or at the end of their format's range."""
+"""The values of a run's outputs: their spread, and how many are special or at the ends of their format's range."""
 
 from __future__ import annotations
 

@@ -72,7 +72,10 @@ def critical_path(timeline: Timeline, found: Iterable[Dependence]) -> tuple[Path
             steps.append(PathStep(max(last, timeline.start), cycle, None))
             cycle = max(last, timeline.start)
     if cycle > timeline.start:
-        steps.append(PathStep(timeline.start, cycle, None))
+        start = timeline.start
+        if steps and steps[-1].row is None:
+            cycle = steps.pop().end
+        steps.append(PathStep(start, cycle, None))
     return tuple(reversed(steps))
 
 
@@ -83,8 +86,9 @@ def _known(timeline: Timeline) -> Mapping[int, _Known]:
 
 def _cycles(row: DrawnOperation, segments: Sequence[PipeSegment]) -> _Known:
     work = [each for each in segments if each.cause not in WAITING]
+    waits = len(work) < len(segments)
     released = max((each.end for each in segments), default=row.end)
-    begin = work[0].start if work else released
+    begin = work[0].start if work and not (waits and row.start == row.end) else released
     return _Known(row, begin, released, any(each.cause is Cause.BARRIER for each in segments))
 
 
