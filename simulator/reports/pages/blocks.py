@@ -76,7 +76,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A stacked bar for each of `names`, made of one number of each series; `table` says whether they are listed too."""
+    """A stacked bar for each of `names`, made of one number of each series; with a `table` they are listed too."""
 
     caption: str
     unit: str

@@ -222,21 +222,20 @@ lanes.move = (view, part) => {
   lanes.show(view, view.from + by, view.to + by);
 };
 
-// Selects the operation before or behind the selected one in its row, or the one of another row at the same time.
+// Selects the operation before or behind the selected one in its row, or the one of another row at the same time; rows
+// that show operations of other rows once more are left out.
 lanes.step = (view, along, across) => {
   const { rows, operations } = view.data;
   if (!operations) return;
   const old = view.selected;
-  let number = old < 0 ? Math.max(0, rows.findIndex((row) => row.item.some((item) => item > 0))) : operations.row[old];
-  const place = old < 0 ? view.from : operations.from[old];
-  for (let tries = 0; across && tries < rows.length; tries += 1) {
-    number = (number + across + rows.length) % rows.length;
-    if (rows[number].item.some((item) => item > 0)) break;
-  }
+  const owners = [...new Set(operations.row)].sort((one, other) => one - other);
+  const number = old < 0 ? owners[0]
+    : owners[(owners.indexOf(operations.row[old]) + across + owners.length) % owners.length];
   const row = rows[number];
-  let k = old >= 0 && !across && operations.segments[old] >= 0 ? operations.segments[old] : lanes.firstBehind(row, place);
   const by = along < 0 ? -1 : 1;
-  if (along) while (row.item[k] !== undefined && (row.item[k] === 0 || row.item[k] - 1 === old)) k += by;
+  let k = old >= 0 && !across ? operations.segments[old] : -1;
+  if (k < 0) k = lanes.firstBehind(row, old < 0 ? view.from : operations.from[old]);
+  while (row.item[k] !== undefined && (row.item[k] === 0 || row.item[k] - 1 === old)) k += by;
   if (row.item[k] > 0) lanes.select(view, row.item[k] - 1);
 };
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described
@@ -24,11 +24,21 @@ _WIDTH = 120
 _MOST_EXECUTIONS = 2000
 """Executions up to which the page holds the list of them too; `--json` has all."""
 
+_OUTCOMES: Mapping[str, str] = {
+    "rounded": "initiation_interval",
+    "clamped": "write",
+    "wrapped": "serialising_branch",
+    "overflow": "bad",
+    "nan": "memory_bandwidth",
+}
+"""The ways in which a cast does not keep a number, each with its tone."""
+
 
 def run_page(report: RunReport, document: Document, shown: RunTimeline | None) -> Page:
     """Return the page of a run: `document` is its JSON, `shown` its timeline, None where no cycles are known."""
     loaded = report.result.loaded
-    sections = [Section(name, title, tuple(blocks)) for name, title, blocks in _sections(report, shown)]
+    found = _sections(report, document, shown)
+    sections = [Section(name, title, tuple(blocks)) for name, title, blocks in found]
     return Page(
         kind="run",
         title=f"{loaded.file} @{loaded.entry}",
@@ -46,7 +56,9 @@ def _kept(document: Document) -> Document:
     return kept
 
 
-def _sections(report: RunReport, shown: RunTimeline | None) -> Iterator[tuple[str, str, Iterable[Block]]]:
+def _sections(
+    report: RunReport, document: Document, shown: RunTimeline | None
+) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
     yield "summary", "Summary", _summary(report)
     yield "program", "Program", [program_block(result)]
@@ -57,6 +69,7 @@ def _sections(report: RunReport, shown: RunTimeline | None) -> Iterator[tuple[st
         yield "path", "Critical path", _path(report, shown)
         yield "launches", "Inside of launches", _of_text(report, "launches")
     yield "outputs", "Outputs", (*_of_text(report, "outputs"), *value_blocks(result))
+    yield "casts", "Casts", _casts(document)
     yield "stale", "Stale reads", _of_text(report, "stale_reads")
     yield "lint", "Lint", _of_text(report, "lint")
     yield "what-if", "What if", _of_text(report, "what_if")
@@ -98,6 +111,25 @@ def _causes(report: RunReport) -> Iterator[Block]:
     )
     yield Bars("Cycles of each pipe by cause", "cycles", tuple(pipes), series, table=False)
     yield from _of_text(report, "pipes", "lines")
+
+
+def _casts(document: Document) -> Iterator[Block]:
+    """Yield how many numbers each cast rounded, clamped and so on, as the JSON has it."""
+    casts = document.get("casts")
+    if not isinstance(casts, list | tuple) or not casts:
+        return
+    found = [each for each in casts if isinstance(each, dict)]
+    names = tuple(f"line {each['line']}: {each['src']} -> {each['dst']}" for each in found)
+    counts = {name: tuple(_count(each, name) for each in found) for name in ("elements", *_OUTCOMES)}
+    others = [sum(values) for values in zip(*(counts[name] for name in _OUTCOMES), strict=True)]
+    exact = tuple(whole - other for whole, other in zip(counts["elements"], others, strict=True))
+    series = [Series("exact", exact, "good"), *(Series(name, counts[name], tone) for name, tone in _OUTCOMES.items())]
+    yield Bars("What casts did to their numbers", "numbers", names, tuple(series))
+
+
+def _count(entry: Mapping[str, Json], name: str) -> int:
+    value = entry.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:

@@ -21,10 +21,9 @@ from castsim.reports.views.window import Window
 from castsim.running import Result
 from castsim.timing import Cause, Listener
 
-_IN_DETAIL = 2500
-"""Operations of which every cycle is shown; of more, each operation is shown as a whole unless a window is asked for.
-
-The event engine, which tells each cycle, takes some 200 us an operation.
+_IN_DETAIL, _CYCLES_IN_DETAIL = 2500, 60_000
+"""Operations and cycles of a run of which every cycle is shown; of a longer one, each operation is shown as a whole
+unless a window is asked for. The event engine, which tells each cycle, takes some 5 us for one.
 """
 
 _MOST = 200_000
@@ -70,7 +69,8 @@ def run_timeline(result: Result, window: Window | None, listener: Listener | Non
             notes.append(f"The first {chosen.end} cycles, of {timing.total}; --window A:B shows others.")
     start, end = chosen.within(timing.total)
     recorder = Recorder(Window(start, end), listener)
-    in_detail = window is not None or len(timing.operations) <= _IN_DETAIL
+    short = timing.total <= _CYCLES_IN_DETAIL and len(timing.operations) <= _IN_DETAIL
+    in_detail = short or window is not None
     if in_detail:
         recorder.issued = observe(tree, target, recorder)
     else:

@@ -7,7 +7,7 @@ fill of a pipe before its work as the drain comes behind it. The order of other 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from castsim.reports.pipes import WAITING
 from castsim.reports.views.recording import PipeSegment
@@ -15,7 +15,9 @@ from castsim.timing import Cause, OperationTiming, Timing
 
 _WORK = tuple(cause for cause in Cause if cause not in WAITING and cause is not Cause.DRAIN)
 _ORDER = (Cause.FILL, *(cause for cause in _WORK if cause is not Cause.FILL), Cause.DRAIN)
-"""The order in which an operation's cycles are told, behind its waits."""
+"""The order in which the cycles of an operation's work are told."""
+
+_WAITS = tuple(cause for cause in Cause if cause in WAITING)
 
 
 def operation_segments(timing: Timing, start: int, end: int) -> Iterator[PipeSegment]:
@@ -27,20 +29,21 @@ def operation_segments(timing: Timing, start: int, end: int) -> Iterator[PipeSeg
         free[operation.pipe] = at + spent
         if at >= end or at + spent < start:
             continue
-        for cause, cycles in _ordered(operation.causes):
-            yield PipeSegment(operation.pipe, at, at + cycles, cause, operation.index)
+        waits_first = at < operation.start
+        for cause in (*_WAITS, *_ORDER) if waits_first else (*_ORDER, *_WAITS):
+            cycles = operation.causes.get(cause, 0)
+            if cycles:
+                yield PipeSegment(operation.pipe, at, at + cycles, cause, operation.index)
             at += cycles
 
 
 def _begin(operation: OperationTiming, spent: int, free: int) -> int:
-    """Return the first cycle that the pipe, which is free from cycle `free` on, spent on behalf of an operation."""
+    """Return the first cycle that the pipe, which is free from cycle `free` on, spent on behalf of an operation.
+
+    Waits are before its work, unless the pipe was not free then: the unit that sends a barrier works first.
+    """
     waited = sum(operation.causes.get(cause, 0) for cause in WAITING)
     if waited == spent:
         return max(free, operation.end - spent)
-    return max(free, operation.start - waited)
-
-
-def _ordered(causes: Mapping[Cause, int]) -> Iterator[tuple[Cause, int]]:
-    for cause in (*WAITING, *_ORDER):
-        if causes.get(cause):
-            yield cause, causes[cause]
+    before = operation.start - waited
+    return before if before >= free else max(free, operation.start)
