@@ -25,6 +25,8 @@ def operation_segments(timing: Timing, start: int, end: int) -> Iterator[PipeSeg
     free = dict.fromkeys(timing.pipes, 0)
     for operation in timing.operations:
         spent = sum(operation.causes.values())
+        if not spent:  # its end is an effect, and none of its pipe's cycles
+            continue
         at = _begin(operation, spent, free[operation.pipe])
         free[operation.pipe] = at + spent
         if at >= end or at + spent < start:
