@@ -22,6 +22,19 @@ SAMPLES = [
 ]
 
 
+GRAPHS = {
+    "casts_and_rescales.mlir": "--target a2a3 --in arg0=random:1 --in arg1=random:2",
+    "dynamic_quantise.onnx": "--target a2a3 --in x=random:1",
+    "quantise_block.onnx": "--target a5 --in x=random:1 --arg rows=4",
+    "quantise_half.onnx": "--target a2a3 --in x=random:1 --arg rows=4",
+    "requantise.mlir": "--target a2a3 --in arg0=random:1 --in arg1=random:2",
+}
+
+
+def graph_command(name: str) -> list[str]:
+    return ["run", f"programs/{name}", *GRAPHS[name].split()]
+
+
 @dataclass
 class Elements(HTMLParser):
     """Elements with their attributes, and the texts of scripts and styles."""

@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 from expected_files import PROGRAMS, ROOT
-from html_pages import SAMPLES, blocks, data_of, elements, intervals, run_page, unpacked
+from html_pages import (
+    GRAPHS,
+    SAMPLES,
+    blocks,
+    data_of,
+    elements,
+    graph_command,
+    intervals,
+    run_page,
+    unpacked,
+)
 from sample_arguments import command, scalars
 
 from castsim.__main__ import main
@@ -73,6 +83,18 @@ def test_figures_are_those_of_the_json(path: Path, tmp_path: Path) -> None:
             for start, end, tone, _ in intervals(lanes, pipe):
                 cycles[tone] += end - start
             assert cycles == Counter({tone: sum_ for tone, sum_ in found["causes"].items() if tone != "empty"}), pipe
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_figures_of_graphs_are_those_of_the_json(name: str, tmp_path: Path) -> None:
+    data, document, _, _ = run_page(graph_command(name), tmp_path)
+    assert data["kind"] == "graph"
+    figures = {each["label"]: each["value"] for each in blocks(data, "figures", "summary")[0]["items"]}
+    assert (figures["total"], figures["nodes"]) == (document["total_cycles"], len(document["nodes"]))
+    (bars,) = blocks(data, "bars", "nodes")
+    assert bars["names"] == [node["name"] for node in document["nodes"]]
+    assert sum(bars["series"][0]["values"]) == document["total_cycles"]
+    assert len(blocks(data, "histogram", "outputs")) == len(document["outputs"])
 
 
 @pytest.mark.parametrize("path", [PROGRAMS / name for name in KINDS], ids=lambda path: path.name)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from expected_files import PROGRAMS, ROOT
-from html_pages import SAMPLES, data_of, run_page
+from html_pages import GRAPHS, SAMPLES, data_of, graph_command, run_page
 from sample_arguments import command
 
 from castsim.__main__ import main
@@ -112,6 +112,17 @@ def test_every_sample_opens_draws_and_zooms(path: Path, opened: Opened, tmp_path
     after = opened.state()
     width = float(after["to"]) - float(after["from"])
     assert width == pytest.approx(max(document["total_cycles"] / 2, min(4, document["total_cycles"])), rel=0.01)
+    opened.quiet(page)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_graph_opens_and_draws(name: str, opened: Opened, tmp_path: Path) -> None:
+    _, document, _, _ = run_page(graph_command(name), tmp_path)
+    page = tmp_path / "page.html"
+    opened.go(page)
+    assert figures(opened.tab)["total"] == str(document["total_cycles"])
+    opened.tab.locator("#nodes .chart").scroll_into_view_if_needed()
+    opened.tab.wait_for_selector("#nodes .chart[data-drawn]", state="attached")
     opened.quiet(page)
 
 

@@ -55,14 +55,19 @@ def check_views(options: Namespace) -> None:
             continue
         path = Path(text)
         if name != "--json":
-            _check_file(name, text)
+            check_file(name, text)
         if path.is_file() or not path.exists():  # a device takes more than one
             other = files.setdefault(os.path.realpath(path), name)
             if other != name:
                 raise ReadError(f"{other} and {name} name the same file, '{text}'")
 
 
-def _check_file(option: str, text: str) -> None:
+def check_file(option: str, text: str) -> None:
+    """Reject the name of a file that cannot be made.
+
+    Raises:
+        ReadError: it is standard output, a folder, in a folder that is missing, or a link that leads nowhere.
+    """
     if text == "-":
         raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
     path = Path(os.path.realpath(text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as TextTable
 from rich.text import Text as StyledText
@@ -18,7 +18,7 @@ _TONES = (("yellow", "warning"), ("red", "warning"), ("bold", "strong"), ("dim",
 def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
     """Yield what a section prints as blocks: lines that follow each other are one."""
     lines: list[Line] = []
-    for part in map(_inner, parts):
+    for part in _flat(parts):
         if isinstance(part, StyledText):
             lines += (Line(text, _tone(part)) for text in part.plain.splitlines() if text.strip())
             continue
@@ -32,10 +32,15 @@ def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
         yield Text(tuple(lines))
 
 
-def _inner(part: RenderableType) -> RenderableType:
-    while isinstance(part, Padding):
-        part = part.renderable
-    return part
+def _flat(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
+    """Yield what stands in groups and in indentations."""
+    for part in parts:
+        if isinstance(part, Padding):
+            yield from _flat((part.renderable,))
+        elif isinstance(part, Group):
+            yield from _flat(part.renderables)
+        else:
+            yield part
 
 
 def _tone(text: StyledText) -> str:

@@ -11,7 +11,7 @@ from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_memory import memory_blocks
 from castsim.reports.pages.run_program import program_block
 from castsim.reports.pages.run_timeline import RunTimeline, timeline_lanes
-from castsim.reports.pages.run_values import value_blocks
+from castsim.reports.pages.run_values import output_blocks
 from castsim.reports.pipes import limiter, present_causes, share
 from castsim.reports.run import section
 from castsim.reports.run_report import RunReport
@@ -68,7 +68,7 @@ def _sections(
         yield "causes", "Causes", _causes(report)
         yield "path", "Critical path", _path(report, shown)
         yield "launches", "Inside of launches", _of_text(report, "launches")
-    yield "outputs", "Outputs", (*_of_text(report, "outputs"), *value_blocks(result))
+    yield "outputs", "Outputs", (*_of_text(report, "outputs"), *output_blocks(result))
     yield "casts", "Casts", _casts(document)
     yield "stale", "Stale reads", _of_text(report, "stale_reads")
     yield "lint", "Lint", _of_text(report, "lint")
