@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ from sample_arguments import command, scalars
 
 from castsim.__main__ import main
 from castsim.engines import observe
+from castsim.reports.pages.blocks import block_document
+from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.pages.shell import json_for_html
 from castsim.reports.views.recording import Recorder
@@ -244,6 +247,27 @@ def test_the_critical_path_of_a_hand_counted_chain() -> None:
     main_pipes = [pipe for pipe in rows if pipe != "S"]
     assert main_pipes == sorted(main_pipes, key=["MTE2", "V", "MTE3"].index)
     assert set(main_pipes) == {"MTE2", "V", "MTE3"}
+
+
+@pytest.mark.parametrize("name", ["tpc_u8_f32_dequantise_greco.tpc", "tpc_f32_i32_pipelined_goya.tpc"])
+def test_bundles_take_every_cycle_and_stand_still_as_the_engine_says(name: str, tmp_path: Path) -> None:
+    data, document, _, _ = run_page(command(PROGRAMS / name)[1:], tmp_path)
+    (table,) = blocks(data, "table", "path")
+    assert sum(row[3] for row in table["rows"]) == document["total_cycles"]
+    causes = document["pipes"]["VPU"]["causes"]
+    stalls = sum(cycles for cause, cycles in causes.items() if cause not in ("busy", "empty", "drain"))
+    assert sum(row[4] or 0 for row in table["rows"]) == stalls
+    assert (stalls > 0) == ("u8" in name)
+
+
+def test_casts_are_shown_as_the_json_counts_them() -> None:
+    cast: Any = {"line": 3, "op": "tcvt", "src": "f32", "dst": "i8", "elements": 100, "rounded": 40, "clamped": 7,
+                 "wrapped": 0, "overflow": 0, "nan": 3}  # fmt: skip
+    (bars,) = map(block_document, cast_blocks({"casts": [cast]}))
+    assert {each["name"]: each["values"] for each in bars["series"]} == {
+        "exact": [50], "rounded": [40], "clamped": [7], "wrapped": [0], "overflow": [0], "nan": [3],
+    }  # fmt: skip
+    assert list(cast_blocks({})) == []
 
 
 def test_histograms_count_every_value(tmp_path: Path) -> None:
