@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from site_pages import MADE
+from site_pages import MADE, notebook
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -24,6 +24,8 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 OPTIONAL = {"reference/json.md": "Reference", "pytest-plugin.md": "How to", "editors/README.md": "How to"}
 """Pages that join the site, under these headings, where they exist."""
+TABLES = re.compile(r"benchmark.*|conformance-.*|real-kernels|json")
+"""Pages of long tables, which the search puts behind those that explain."""
 
 _MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 _BARRED = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")
@@ -53,12 +55,18 @@ def _lay_out(package: Path) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages beside `pages/`, which keep their places because code and tests cite them."""
+    """Add the pages beside `pages/`, which keep their places because code and tests cite them, and the notebooks."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - the tests of links need no MkDocs
 
     for path in outside_pages():
         name = path.relative_to(DOCS).as_posix()
         files.append(File.generated(config, name, abs_src_path=str(path)))
+    for path in sorted((DOCS / "pages").rglob("*.ipynb")):
+        text, pictures = notebook.page(path)
+        place = path.relative_to(DOCS / "pages")
+        files.append(File.generated(config, place.with_suffix(".md").as_posix(), content=text))
+        for name, picture in pictures.items():
+            files.append(File.generated(config, (place.parent / name).as_posix(), content=picture))
     return files
 
 
@@ -68,17 +76,28 @@ def outside_pages() -> list[Path]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill in what is generated; links to files of the repository that are not on the site become plain text."""
+    """Fill in what is generated; links to files of the repository that are not on the site become plain text.
+
+    Links to notebooks lead to their pages.
+    """
     filled = _MARK.sub(lambda match: MADE[match[1]](), markdown)
     uri = page.file.src_uri
+    page.meta["search"] = {"boost": 0.1 if TABLES.fullmatch(PurePosixPath(uri).stem) else 4 if _explains(uri) else 1}
 
     def linked(match: re.Match[str]) -> str:
         target = os.path.normpath(PurePosixPath(uri).parent / match[3])
+        if target.endswith(".ipynb") and Path(target).stem != Path(uri).stem:
+            return match[0].replace(".ipynb", ".md")  # to its page; that has the file itself
         on_site = files.get_file_from_path(PurePosixPath(target).as_posix()) is not None
         return match[0] if on_site or not (DOCS / target).exists() else match[2]
 
     lines = (_BARRED.sub(_code, line) if line.startswith("|") else line for line in filled.split("\n"))
     return _LINK.sub(linked, "\n".join(lines))
+
+
+def _explains(uri: str) -> bool:
+    """Return whether a page is written for readers who do not yet know the word that they look up."""
+    return uri == "glossary.md" or uri.startswith(("how-to/", "tutorial/"))
 
 
 def _code(match: re.Match[str]) -> str:
