@@ -35,6 +35,8 @@ _OUTCOMES: Mapping[str, str] = {
 }
 """The ways in which a cast does not keep a number, each with its tone."""
 
+_NAMED = {"nan": "NaN lost"}
+
 
 def run_page(report: RunReport, document: Document, window: Window | None = None) -> Page:
     """Return the page of a run: `document` is its JSON, `window` what the timeline shows, None for all or the first.
@@ -135,8 +137,9 @@ def cast_blocks(document: Document) -> Iterator[Block]:
     counts = {name: tuple(_count(each, name) for each in found) for name in ("elements", *_OUTCOMES)}
     others = [sum(values) for values in zip(*(counts[name] for name in _OUTCOMES), strict=True)]
     exact = tuple(whole - other for whole, other in zip(counts["elements"], others, strict=True))
-    series = [Series("exact", exact, "good"), *(Series(name, counts[name], tone) for name, tone in _OUTCOMES.items())]
-    yield Bars("What casts did to their numbers", "numbers", names, tuple(series))
+    series = [Series("exact", exact, "good")]
+    series += (Series(_NAMED.get(name, name), counts[name], tone) for name, tone in _OUTCOMES.items())
+    yield Bars("What casts did to their numbers", "numbers", names, tuple(each for each in series if any(each.values)))
 
 
 def _count(entry: Mapping[str, Json], name: str) -> int:
