@@ -15,8 +15,8 @@ PICTURE = """
                         engines machines synchronisation execution specifications numerics targets files isa
 11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation
                         execution numerics targets isa
-10  reports          -> checking evidence graphs estimating planning exploration running tpc_compiler machines
-                        synchronisation execution specifications numerics targets isa timing
+10  reports          -> checking evidence graphs estimating planning exploration running tpc_compiler engines
+                        machines synchronisation execution specifications numerics targets isa timing
  9  checking         -> graphs running tpc_compiler machines synchronisation execution targets isa
  8  evidence         -> estimating planning running machines execution numerics targets files isa timing
  8  graphs           -> planning running tpc_compiler machines execution specifications numerics targets isa

@@ -15,6 +15,7 @@ examples:
   castsim run kernel.pto --timing-only --timeline --window 100:180
   castsim run kernel.pto --timing-only --report kernel --show-sync
   castsim run kernel.pto --timing-only --trace kernel.json
+  castsim run kernel.pto --in x=random:1 --html kernel.html
   castsim run kernel.pto --timing-only --what-if all
 """
 
@@ -81,6 +82,7 @@ def _declare_views(parser: ArgumentParser) -> None:
     add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or that and a section more: {more}")
     add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
     add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
+    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
     add("--window", metavar="A:B", help="cycles that these show; default: all, the timeline the first 80")
     add("--what-if", metavar="NAMES", help="run again with a limit lifted: names with commas between them, or all")

@@ -23,6 +23,8 @@ class AssemblyProgram:
     """A program of bundles; see `castsim.running.loaded.LoadedProgram`."""
 
     assembled: Assembled
+    text: str = ""
+    """The source; empty for a binary."""
 
     def __repr__(self) -> str:
         return repr(self.assembled)
@@ -83,7 +85,7 @@ class AssemblyProgram:
         if how.watch is not None:
             how.watch.finish()
         executed = Executed(ran.tree, self.arguments, ran.warnings)
-        loaded = Loaded(self.file, self.entry, self.target, executed)
+        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text)
         return Issued(loaded, ran.outputs, ran.stale_reads if checked else None)
 
     def lint(self) -> tuple[LintFinding, ...]:
@@ -96,7 +98,7 @@ def load_text(source: Source, request: LoadRequest) -> AssemblyProgram:
     found = load_assembly(
         source, request.target, request.entry, request.args, request.prepare, request.limits.max_statements
     )
-    return AssemblyProgram(found)
+    return AssemblyProgram(found, source.text)
 
 
 def load_bundles(source: Source, request: LoadRequest) -> AssemblyProgram:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands import run as declaration_of_run
+from castsim.commands.execution.run_pages import write_page
+from castsim.commands.execution.run_views import check_file
 from castsim.commands.option_values import assignments, limits_of, output_folder, positive, scalar
 from castsim.commands.outcome import Outcome
 from castsim.engines import ENGINES
@@ -17,6 +19,8 @@ from castsim.graphs import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.isa.errors import ReadError
 from castsim.planning.lowering_answers import setting_of
 from castsim.reports.graph import graph_document
+from castsim.reports.graph_text import graph_text
+from castsim.reports.pages.graph_page import graph_page
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 
@@ -30,6 +34,8 @@ _OF_GRAPHS = frozenset(
         "inputs",
         "args",
         "out",
+        "summary",
+        "html",
         "engine",
         "options",
         "json",
@@ -52,6 +58,9 @@ def execute(options: Namespace) -> Outcome:
     """
     if options.engine is not None and options.engine not in ENGINES:
         raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
+    html: str | None = getattr(options, "html", None)  # that of `castsim run`
+    if html is not None:
+        check_file("--html", html)
     target, held = load_target(options.target), assignments("--option", options.options)
     setting_of(target, held)  # refused before the graph is read
     most = MOST_ELEMENTS if options.max_elements is None else positive("--max-elements", options.max_elements)
@@ -64,12 +73,14 @@ def execute(options: Namespace) -> Outcome:
     files = _write_outputs(found, folder)
     emitted = _write_programs(found, programs)
 
-    def text(_: int) -> Any:
-        from castsim.reports.graph_text import graph_text  # noqa: PLC0415 - rich, only if printed
+    document = graph_document(found, files, emitted)
+    if html is not None:
+        write_page(html, graph_page(found, files, emitted, document))
 
+    def text(_: int) -> Any:
         return graph_text(found, files, emitted)
 
-    return Outcome(graph_document(found, files, emitted), text, code=0 if found.conforms else 1)
+    return Outcome(document, text, code=0 if found.conforms else 1)
 
 
 def execute_run(options: Namespace) -> Outcome:

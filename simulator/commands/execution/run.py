@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
+from castsim.commands.execution.run_pages import write_run_page
 from castsim.commands.execution.run_parameters import with_parameters
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
@@ -91,14 +92,16 @@ def _executed(options: Namespace, source: Source | None) -> Outcome:
         result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further,
         list_facts=options.facts, summary=options.summary,
     )  # fmt: skip
+    document = run_document(report)
+    written += write_run_page(options, report, document)
 
     def text(width: int) -> RenderableType:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed
 
         shown = run_text(report, width)
-        return Group(shown, *([] if timeline is None else timeline_text(options, timeline, written, width)))
+        return Group(shown, *timeline_text(options, timeline, written, width))
 
-    return Outcome(run_document(report), text, code=_code(options, result, findings))
+    return Outcome(document, text, code=_code(options, result, findings))
 
 
 def _code(options: Namespace, result: Result, findings: tuple[LintFinding, ...] | None) -> int:

@@ -51,6 +51,7 @@ def run_entries(options: Namespace, path: Path, run: Run) -> Outcome:
         ("--timeline", options.timeline),
         ("--trace", options.trace),
         ("--kanata", options.kanata),
+        ("--html", options.html),
         ("--what-if", options.what_if),
         ("--show-sync", options.show_sync),
     ):

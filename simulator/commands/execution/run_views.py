@@ -44,23 +44,30 @@ def check_views(options: Namespace) -> None:
     Raises:
         ReadError: a window of nothing or without a view, a file that cannot be made or is named twice.
     """
-    if options.window is not None and not wanted(options):
-        raise ReadError("--window has nothing to show", legal=("--timeline", "--trace FILE", "--kanata FILE"))
+    if options.window is not None and not wanted(options) and options.html is None:
+        legal = ("--timeline", "--trace FILE", "--kanata FILE", "--html FILE")
+        raise ReadError("--window has nothing to show", legal=legal)
     window_of(options)
     files = {os.path.realpath(options.program): "PROGRAM"}
-    for name, text in (("--json", options.json), ("--trace", options.trace), ("--kanata", options.kanata)):
+    written = {"--json": options.json, **{f"--{name}": getattr(options, name) for name in ("trace", "kanata", "html")}}
+    for name, text in written.items():
         if text is None or (name == "--json" and text == "-"):
             continue
         path = Path(text)
         if name != "--json":
-            _check_file(name, text)
+            check_file(name, text)
         if path.is_file() or not path.exists():  # a device takes more than one
             other = files.setdefault(os.path.realpath(path), name)
             if other != name:
                 raise ReadError(f"{other} and {name} name the same file, '{text}'")
 
 
-def _check_file(option: str, text: str) -> None:
+def check_file(option: str, text: str) -> None:
+    """Reject the name of a file that cannot be made.
+
+    Raises:
+        ReadError: it is standard output, a folder, in a folder that is missing, or a link that leads nowhere.
+    """
     if text == "-":
         raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
     path = Path(os.path.realpath(text))
@@ -133,15 +140,17 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     return notes
 
 
-def timeline_text(options: Namespace, timeline: Timeline, notes: list[str], width: int) -> Iterator[RenderableType]:
+def timeline_text(
+    options: Namespace, timeline: Timeline | None, notes: list[str], width: int
+) -> Iterator[RenderableType]:
     """Yield what to print behind the report."""
 
     from rich.text import Text  # noqa: PLC0415 - only if printed
 
-    from castsim.reports.views.pipeline_text import pipeline_lines  # noqa: PLC0415 - as above
-
     yield from (Text(line) for line in notes)
-    if options.timeline:
+    if options.timeline and timeline is not None:
+        from castsim.reports.views.pipeline_text import pipeline_lines  # noqa: PLC0415 - as above
+
         end = timeline.end if options.window is not None else min(timeline.end, timeline.start + _SHOWN)
         rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)
         shown = replace(timeline, end=end, rows=rows)

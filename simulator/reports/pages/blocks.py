@@ -1,0 +1,244 @@
+"""The content of a page: sections of blocks. A block is data; how it looks is up to the scripts of the page."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from zlib import compress
+
+from castsim.reports.documents import Document, Json, document
+
+Cell: TypeAlias = str | int | float | None
+"""One cell of a table; None is left empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of text; `tone` is plain, strong, warning or dim."""
+
+    text: str
+    tone: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Lines of text."""
+
+    lines: tuple[Line, ...]
+    kind: str = field(default="text", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure to be seen first: `value` in units of `unit`, with a remark below."""
+
+    label: str
+    value: Cell
+    unit: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures beside each other."""
+
+    items: tuple[Figure, ...]
+    kind: str = field(default="figures", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
+
+    `lines` is the column whose numbers are source lines, and lead to them.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    numbers: tuple[int, ...] = ()
+    heat: int | None = None
+    lines: int | None = None
+    kind: str = field(default="table", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Numbers with a name; `tone` is a name that the page has a colour for, or empty."""
+
+    name: str
+    values: tuple[int | float, ...]
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A stacked bar for each of `names`, made of one number of each series; with a `table` they are listed too."""
+
+    caption: str
+    unit: str
+    names: tuple[str, ...]
+    series: tuple[Series, ...]
+    table: bool = True
+    kind: str = field(default="bars", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many numbers lie between two edges each; bin k is [edges[k], edges[k + 1]), the last with its end."""
+
+    caption: str
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    marks: tuple[tuple[str, float], ...] = ()
+    kind: str = field(default="histogram", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A quantity that keeps each value until the next one: `points` are (place, value); `limit` is drawn as a line."""
+
+    name: str
+    points: tuple[tuple[int, int | float], ...]
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Curves over one axis from `start` to `end`."""
+
+    caption: str
+    unit: str
+    start: int
+    end: int
+    curves: tuple[Curve, ...]
+    kind: str = field(default="curves", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Points (x, y, name)."""
+
+    caption: str
+    x: str
+    y: str
+    points: tuple[tuple[float, float, str], ...]
+    diagonal: bool = False
+    kind: str = field(default="scatter", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A field for each row and column: `cells` are (column, row, value, what to say of it)."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[tuple[int, int, float, str], ...]
+    kind: str = field(default="matrix", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Columns of numbers and texts that may be long: their JSON, deflated, in base 64."""
+
+    columns: Mapping[str, Json]
+
+    def text(self) -> str:
+        """Return the columns as the page reads them."""
+        plain = json.dumps(self.columns, separators=(",", ":"), allow_nan=False)
+        return b64encode(compress(plain.encode(), 6)).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Tone:
+    """A class of intervals: its name, and a name that the page has a colour for."""
+
+    name: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Intervals in rows over one axis from `start` to `end`, to zoom into.
+
+    Columns of `packed`, each a list per row: `gap` from the end of the interval before (the first: from `start`),
+    `length`, `tone` (an index into `tones`), `item` (number of what it belongs to plus 1, 0 for nothing, as the
+    difference to the one before). `details` names what describes the items: see `lanes.js`.
+    """
+
+    caption: str
+    unit: str
+    start: int
+    end: int
+    rows: tuple[str, ...]
+    tones: tuple[Tone, ...]
+    packed: Packed
+    details: str = ""
+    notes: tuple[str, ...] = ()
+    kind: str = field(default="lanes", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A line of a program: its number and text, and what it cost, None for nothing.
+
+    `causes` are (tone, name, amount) and add up to `cycles`; `note` stands behind it.
+    """
+
+    number: int
+    text: str
+    cycles: int | None = None
+    share: float | None = None
+    executions: int | None = None
+    causes: tuple[tuple[str, str, int], ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program with the cost of its lines."""
+
+    caption: str
+    rows: tuple[SourceRow, ...]
+    kind: str = field(default="program", init=False)
+
+
+Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Scatter | Matrix | Lanes | Program
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page: `name` is how links call it."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: `kind` says of what (`run`), `result` is the JSON document that `--json` gives of the same."""
+
+    kind: str
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+    result: Document
+
+
+def block_document(block: Block) -> Document:
+    """Return a block as the scripts read it."""
+    if isinstance(block, Lanes):
+        names = ("kind", "caption", "unit", "start", "end", "rows", "tones", "details", "notes")
+        return {**document(block, *names), "packed": block.packed.text()}
+    return document(block)
+
+
+def section_document(section: Section) -> Document:
+    """Return a section as the scripts read it."""
+    blocks: Sequence[Json] = [block_document(block) for block in section.blocks]
+    return {"name": section.name, "title": section.title, "blocks": blocks}

@@ -1,0 +1,170 @@
+// Blocks with a chart whose data are few: bars, histograms, curves, points, matrices. Each has its figures as a table.
+
+// Makes an element with a chart in it, drawn when it comes near the screen and again when the theme changes.
+page.chart = (height, label, option) => {
+  const host = page.make("div", "chart");
+  host.style.height = `${height}px`;
+  host.setAttribute("role", "img");
+  host.setAttribute("aria-label", label);
+  let chart = null;
+  const draw = () => {
+    if (!chart) chart = echarts.init(host, null, { renderer: "canvas" });
+    chart.setOption(option(page.ink(), host.clientWidth), true);
+    host.dataset.drawn = "yes";
+  };
+  const near = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    near.disconnect();
+    draw();
+  }, { rootMargin: "300px" });
+  near.observe(host);
+  page.onTheme(() => { if (chart) draw(); });
+  page.sized.push(() => { if (chart) { chart.resize(); draw(); } });
+  return host;
+};
+
+// A tooltip of lines of text; the first is its head.
+page.tip = (lines) => {
+  const found = page.make("div", "tip");
+  lines.forEach((line, number) => page.add(found, page.make(number ? "div" : "b", "", line)));
+  return found;
+};
+
+page.tooltip = (ink) => ({
+  backgroundColor: ink.panel, borderColor: ink.rule, confine: true, textStyle: { color: ink.ink },
+});
+
+page.axis = (ink, more) => ({
+  axisLine: { lineStyle: { color: ink.rule } }, axisTick: { lineStyle: { color: ink.rule } },
+  axisLabel: { color: ink.dim, hideOverlap: true }, splitLine: { lineStyle: { color: ink.rule, opacity: 0.6 } },
+  nameTextStyle: { color: ink.dim }, ...more,
+});
+
+page.framed = (block, ...children) => {
+  const found = page.make("div");
+  if (block.caption) page.add(found, page.make("p", "caption", block.caption));
+  return page.add(found, ...children);
+};
+
+page.asTable = (columns, rows, numbers) => {
+  const found = page.make("details");
+  const block = { caption: "", columns, rows, numbers, heat: null, lines: null };
+  page.add(found, page.make("summary", "", "as a table"));
+  found.addEventListener("toggle", () => {
+    if (found.open && found.children.length === 1) page.add(found, page.blocks.table(block));
+  });
+  return found;
+};
+
+page.blocks.bars = (block) => {
+  const { names, series, unit } = block;
+  const wide = Math.max(...names.map((name) => name.length));
+  const option = (ink, width) => ({
+    animation: false,
+    aria: { enabled: false },
+    grid: { left: Math.min(width / 3, 18 + 8.2 * wide), right: 24, top: 8, bottom: 28 },
+    tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
+      `${names[at.dataIndex]}: ${at.seriesName}`,
+      `${page.number(at.value)} ${unit}, ${page.percent(at.value, page.sumOf(series, at.dataIndex))}`,
+    ]) },
+    xAxis: page.axis(ink, { type: "value", max: "dataMax", axisLabel: { color: ink.dim, hideOverlap: true,
+      formatter: (value) => page.number(value) } }),
+    yAxis: page.axis(ink, { type: "category", data: names, inverse: true, axisLabel: { color: ink.ink,
+      width: Math.min(width / 3, 18 + 8.2 * wide) - 8, overflow: "truncate" } }),
+    series: series.map((each, number) => ({ type: "bar", stack: "all", name: each.name, data: each.values,
+      barMaxWidth: 22, itemStyle: { color: page.colour(each.tone, number) }, emphasis: { focus: "series" } })),
+  });
+  const words = names.map((name, k) => `${name}: ${series.map((s) => `${s.name} ${s.values[k]}`).join(", ")}`);
+  const columns = ["", ...series.map((each) => each.name)];
+  const rows = names.map((name, k) => [name, ...series.map((each) => each.values[k])]);
+  return page.framed(block, page.legend(series), page.chart(44 + 30 * names.length, words.join("; "), option),
+    block.table ? page.asTable(columns, rows, series.map((_, k) => k + 1)) : null);
+};
+
+page.sumOf = (series, index) => series.reduce((sum, each) => sum + each.values[index], 0);
+
+page.blocks.histogram = (block) => {
+  const { edges, counts, marks } = block;
+  const between = (k) => `${page.number(edges[k])} .. ${page.number(edges[k + 1])}`;
+  const option = (ink) => ({
+    animation: false,
+    grid: { left: 58, right: 18, top: 22, bottom: 28 },
+    tooltip: { ...page.tooltip(ink), trigger: "axis", axisPointer: { type: "shadow" },
+      formatter: (at) => page.tip([between(at[0].dataIndex), `${page.number(at[0].value)} values`]) },
+    xAxis: page.axis(ink, { type: "category", data: counts.map((_, k) => page.number(edges[k])) }),
+    yAxis: page.axis(ink, { type: "value", name: "values", minInterval: 1 }),
+    series: [{ type: "bar", data: counts, barCategoryGap: "8%", itemStyle: { color: page.colour("first") } }],
+  });
+  const words = `histogram of ${block.caption}`;
+  const rows = counts.map((count, k) => [between(k), count]);
+  const notes = marks.map(([name, value]) => ({ label: name, value, unit: "", note: "" }));
+  return page.framed(block, notes.length ? page.blocks.figures({ items: notes }) : null,
+    page.chart(190, words, option), page.asTable(["from .. to", "values"], rows, [1]));
+};
+
+page.blocks.curves = (block) => {
+  const option = (ink) => ({
+    animation: false,
+    grid: { left: 72, right: 18, top: 26, bottom: 58 },
+    tooltip: { ...page.tooltip(ink), trigger: "axis", formatter: (at) => page.tip([
+      `cycle ${page.number(at[0].value[0])}`, ...at.map((each) => `${each.seriesName}: ${page.number(each.value[1])}`),
+    ]) },
+    dataZoom: [{ type: "slider", height: 18, bottom: 8, filterMode: "none",
+      textStyle: { color: ink.dim }, borderColor: ink.rule }],
+    xAxis: page.axis(ink, { type: "value", min: block.start, max: block.end }),
+    yAxis: page.axis(ink, { type: "value", name: block.unit, axisLabel: { color: ink.dim,
+      formatter: (value) => page.number(value) } }),
+    series: block.curves.map((each, number) => ({
+      type: "line", step: "end", name: each.name, showSymbol: false, areaStyle: { opacity: 0.25 },
+      data: [...each.points, [block.end, each.points.length ? each.points[each.points.length - 1][1] : 0]],
+      lineStyle: { width: 1.5, color: page.colour("", number) }, itemStyle: { color: page.colour("", number) },
+      markLine: each.limit === null ? undefined : { silent: true, symbol: "none", label: { color: ink.dim,
+        formatter: () => page.number(each.limit), position: "insideEndTop" }, lineStyle: { color: page.colour("bad") },
+        data: [{ yAxis: each.limit }] },
+    })),
+  });
+  const words = `${block.caption}: ${block.curves.map((each) => each.name).join(", ")}`;
+  const entries = block.curves.map((each) => ({ name: each.name, tone: "" }));
+  return page.framed(block, page.legend(entries), page.chart(230, words, option));
+};
+
+page.blocks.scatter = (block) => {
+  const xs = block.points.map((point) => point[0]);
+  const ys = block.points.map((point) => point[1]);
+  const ends = [Math.min(...xs, ...ys), Math.max(...xs, ...ys)];
+  const option = (ink) => ({
+    animation: false,
+    grid: { left: 72, right: 24, top: 30, bottom: 46 },
+    tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
+      at.value[2], `${block.x}: ${page.number(at.value[0])}`, `${block.y}: ${page.number(at.value[1])}`,
+    ]) },
+    xAxis: page.axis(ink, { type: "value", name: block.x, nameLocation: "middle", nameGap: 28, scale: true }),
+    yAxis: page.axis(ink, { type: "value", name: block.y, scale: true }),
+    series: [{ type: "scatter", data: block.points, symbolSize: 7, itemStyle: { color: page.colour("first") },
+      markLine: block.diagonal ? { silent: true, symbol: "none", lineStyle: { color: ink.dim },
+        data: [[{ coord: [ends[0], ends[0]] }, { coord: [ends[1], ends[1]] }]] } : undefined }],
+  });
+  return page.framed(block, page.chart(320, `${block.y} against ${block.x}`, option),
+    page.asTable(["", block.x, block.y], block.points.map(([x, y, name]) => [name, x, y]), [1, 2]));
+};
+
+page.blocks.matrix = (block) => {
+  const values = block.cells.map((cell) => cell[2]);
+  const option = (ink, width) => ({
+    animation: false,
+    grid: { left: Math.min(width / 3, 20 + 7 * Math.max(...block.rows.map((row) => row.length))), right: 16, top: 8,
+      bottom: 76 },
+    tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
+      `${block.rows[at.value[1]]}, ${block.columns[at.value[0]]}`, block.cells[at.dataIndex][3],
+    ]) },
+    xAxis: page.axis(ink, { type: "category", data: block.columns, axisLabel: { color: ink.dim, rotate: 55 } }),
+    yAxis: page.axis(ink, { type: "category", data: block.rows, inverse: true }),
+    visualMap: { show: false, min: Math.min(0, ...values), max: Math.max(1, ...values), inRange: {
+      color: [page.colour("good"), page.colour("initiation_interval"), page.colour("bad")] } },
+    series: [{ type: "heatmap", data: block.cells.map(([column, row, value]) => [column, row, value]),
+      itemStyle: { borderColor: ink.paper, borderWidth: 1 } }],
+  });
+  const rows = block.cells.map(([column, row, value, what]) => [block.rows[row], block.columns[column], value, what]);
+  return page.framed(block, page.chart(110 + 22 * block.rows.length, block.caption, option),
+    page.asTable(["row", "column", "value", ""], rows, [2]));
+};

@@ -1,0 +1,236 @@
+"""The timeline of a run as lanes: pipes or slots, the critical path, the latency windows of assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import islice
+from math import prod
+
+from castsim.engines import observe
+from castsim.execution.tree import Access, Tree, accesses, instances
+from castsim.reports.documents import Json, identifier
+from castsim.reports.pages.blocks import Lanes, Packed, Tone
+from castsim.reports.views.critical_path import PathStep, critical_path
+from castsim.reports.views.dependences import Dependence, dependences
+from castsim.reports.views.recording import PipeSegment, Recorder
+from castsim.reports.views.timeline import DrawnOperation, Timeline, make_timeline
+from castsim.reports.views.whole_operations import operation_segments
+from castsim.reports.views.window import Window
+from castsim.running import Result
+from castsim.timing import Cause
+
+_IN_DETAIL, _CYCLES_IN_DETAIL = 2500, 60_000
+"""Operations and cycles of a run of which every cycle is shown; of a longer one, each operation is shown as a whole
+unless a window is asked for. The event engine, which tells each cycle, takes some 5 us for one.
+"""
+
+_MOST = 200_000
+"""Operations that a page shows; of more, the first ones unless a window is asked for."""
+
+_TONES = tuple(Tone(str(cause), identifier(cause)) for cause in Cause if cause is not Cause.EMPTY)
+_ISSUE, _WINDOW = len(_TONES), len(_TONES) + 1
+_ALL_TONES = (*_TONES, Tone("not sent yet", "empty"), Tone("result on its way", "window"))
+_NUMBER = {tone.name: number for number, tone in enumerate(_TONES)}
+_PATH = "critical path"
+_ABOVE = "latency"
+
+_Interval = tuple[int, int, int, int]
+"""Start, end, tone, item + 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimeline:
+    """What a page shows of a run cycle by cycle: events, dependences, the critical path (empty for bundles).
+
+    `notes` say what of the run is shown, if it is not everything.
+    """
+
+    timeline: Timeline
+    dependences: tuple[Dependence, ...]
+    path: tuple[PathStep, ...]
+    notes: tuple[str, ...]
+
+
+def run_timeline(result: Result, window: Window | None = None) -> RunTimeline:
+    """Return what to show of a run; `window` None leaves the choice to this.
+
+    Raises:
+        ReadError: the window reaches beyond the run.
+    """
+    timing, tree, target = result.timing, result.loaded.tree, result.loaded.target
+    notes: list[str] = []
+    chosen = window
+    if chosen is None:
+        beyond = next(iter(islice(timing.operations, _MOST, None)), None)
+        chosen = Window() if beyond is None else Window(0, max(1, beyond.start))
+        if beyond is not None:
+            notes.append(f"The first {chosen.end} cycles, of {timing.total}; --window A:B shows others.")
+    start, end = chosen.within(timing.total)
+    recorder = Recorder(Window(start, end))
+    short = timing.total <= _CYCLES_IN_DETAIL and len(timing.operations) <= _IN_DETAIL
+    in_detail = short or window is not None
+    if in_detail:
+        recorder.issued = observe(tree, target, recorder)
+    else:
+        notes.append(
+            "Operations as a whole: waits, then work, causes within an operation in a fixed order; --window A:B shows "
+            "the cycles of a part one by one."
+        )
+    found = make_timeline("", tree, timing, recorder, Window(start, end))
+    if not in_detail:
+        segments = (_cut(each, start, end) for each in operation_segments(timing, start, end))
+        found = replace(found, segments=tuple(each for each in segments if each.start < each.end))
+    if found.cut is not None:
+        notes.append(f"Cut in cycle {found.cut}: there was more than can be shown; choose a --window.")
+    needed = dependences(tree, found)
+    path = critical_path(found, needed) if target.has_tiles else ()
+    return RunTimeline(found, needed, path, tuple(notes))
+
+
+def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
+    """Return the lanes of a run."""
+    timeline = shown.timeline
+    rows = sorted((*timeline.rows, *timeline.sent), key=lambda row: row.index)
+    items = {row.index: number for number, row in enumerate(rows, 1)}
+    by_row: dict[str, list[_Interval]] = {pipe: [] for pipe in timeline.pipes}
+    if shown.path:
+        path = [(step.start, step.end, *_of_path(step, items)) for step in shown.path]
+        by_row = {_PATH: path, **by_row}
+    for segment in timeline.segments:
+        if segment.cause is not Cause.EMPTY:
+            item = 0 if segment.operation is None else items.get(segment.operation, 0)
+            by_row[segment.pipe].append((segment.start, segment.end, _NUMBER[str(segment.cause)], item))
+    if not result.loaded.target.has_tiles:
+        by_row |= _latencies(timeline, rows, items)
+    columns = interval_columns(by_row.values(), timeline.start)
+    columns["operations"] = _operations(result, shown, rows, {name: place for place, name in enumerate(by_row)})
+    used = {tone for intervals in by_row.values() for _, _, tone, _ in intervals}
+    return Lanes(
+        caption=f"Cycles {timeline.start} .. {timeline.end} of {timeline.total}",
+        unit="cycles",
+        start=timeline.start,
+        end=timeline.end,
+        rows=tuple(by_row),
+        tones=tuple(each if number in used else replace(each, name="") for number, each in enumerate(_ALL_TONES)),
+        packed=Packed(columns),
+        details="operations",
+        notes=shown.notes,
+    )
+
+
+def interval_columns(rows: Iterable[Sequence[_Interval]], start: int) -> dict[str, Json]:
+    """Return the intervals of each row, which are in order and do not overlap, as `Lanes` packs them."""
+    columns: dict[str, list[list[int]]] = {"gap": [], "length": [], "tone": [], "item": []}
+    for intervals in rows:
+        at, before = start, 0
+        for values in columns.values():
+            values.append([])
+        for begin, end, tone, item in sorted(intervals):
+            for name, value in (("gap", begin - at), ("length", end - begin), ("tone", tone), ("item", item - before)):
+                columns[name][-1].append(value)
+            at, before = end, item
+    return dict(columns)
+
+
+def _of_path(step: PathStep, items: Mapping[int, int]) -> tuple[int, int]:
+    if step.row is None:
+        return _ISSUE, 0
+    return _NUMBER[Cause.BUSY], items.get(step.row.index, 0)
+
+
+def _latencies(
+    timeline: Timeline, rows: Sequence[DrawnOperation], items: Mapping[int, int]
+) -> dict[str, list[_Interval]]:
+    """Return rows for the cycles from the issue of an operation to its result: as many a slot as overlap."""
+    found: dict[str, list[_Interval]] = {}
+    for pipe in timeline.pipes:
+        busy: list[tuple[int, int]] = []
+        free: list[int] = []
+        tracks = 0
+        for row in rows:
+            start, end = max(row.start, timeline.start), min(row.end, timeline.end)
+            if row.pipe != pipe or end - start < 2:
+                continue
+            while busy and busy[0][0] <= start:
+                heappush(free, heappop(busy)[1])
+            if not free:
+                tracks += 1
+                heappush(free, tracks)
+            track = heappop(free)
+            heappush(busy, (end, track))
+            name = f"{pipe} {_ABOVE}" + (f" {track}" if track > 1 else "")
+            found.setdefault(name, []).append((start, end, _WINDOW, items[row.index]))
+    return found
+
+
+def _operations(
+    result: Result, shown: RunTimeline, rows: Sequence[DrawnOperation], places: Mapping[str, int]
+) -> dict[str, Json]:
+    """Return the columns that describe operations; see `lanes.operations` in `lanes_data.js`."""
+    tree, timing = result.loaded.tree, result.timing
+    numbers = {execution: place for place, execution in enumerate(sorted({row.execution for row in rows}))}
+    told = [timing.executions[execution].instruction for execution in numbers]
+    instructions = {number: place for place, number in enumerate(dict.fromkeys(told))}
+    names = {name: place for place, name in enumerate(dict.fromkeys(row.name for row in rows))}
+    item = {row.index: number for number, row in enumerate(rows)}
+    edges = sorted((item[each.producer], item[each.consumer], each.why) for each in shown.dependences)
+    whys = {why: place for place, why in enumerate(dict.fromkeys(why for _, _, why in edges))}
+    return {
+        "names": list(names),
+        "name": [names[row.name] for row in rows],
+        "index": _differences(row.index for row in rows),
+        "row": [places[row.pipe] for row in rows],
+        "start": _differences((row.start for row in rows), shown.timeline.start),
+        "length": [row.end - row.start for row in rows],
+        "execution": _differences(numbers[row.execution] for row in rows),
+        "instruction": [instructions[number] for number in told],
+        "instructions": [_instruction(tree, number) for number in instructions],
+        "producer": _differences(edge[0] for edge in edges),
+        "consumer": _differences(edge[1] for edge in edges),
+        "why": [whys[edge[2]] for edge in edges],
+        "whys": list(whys),
+        **_bytes(tree, numbers),
+    }
+
+
+def _instruction(tree: Tree, number: int) -> Json:
+    found = tree.instructions[number]
+    return {"text": found.text, "line": 0 if found.inserted else found.span.line}
+
+
+def _bytes(tree: Tree, numbers: Mapping[int, int]) -> dict[str, Json]:
+    """Return what the executions touch: shapes of their accesses, and the addresses one after the other."""
+    last = max(numbers, default=-1)
+    templates: dict[tuple[tuple[str, str, int, str], ...], int] = {}
+    places: list[int] = []
+    addresses: list[int] = []
+    for number, (lowered, deltas) in enumerate(islice(instances(tree), last + 1)):
+        if number not in numbers:
+            continue
+        touched = accesses(lowered, deltas)
+        shape = tuple(_shape(access) for access in touched)
+        places.append(templates.setdefault(shape, len(templates)) if shape else -1)
+        addresses += (access.start for access in touched)
+    return {"templates": [list(map(list, shape)) for shape in templates], "places": places, "addresses": addresses}
+
+
+def _shape(access: Access) -> tuple[str, str, int, str]:
+    stretches = prod(count for count, _ in access.runs)
+    more = f", {stretches} stretches" if stretches > 1 else ""
+    return str(access.space), "writes" if access.write else "reads", access.end - access.start, more
+
+
+def _differences(values: Iterable[int], before: int = 0) -> list[int]:
+    return list(_each_difference(values, before))
+
+
+def _each_difference(values: Iterable[int], before: int) -> Iterator[int]:
+    for value in values:
+        yield value - before
+        before = value
+
+
+def _cut(segment: PipeSegment, start: int, end: int) -> PipeSegment:
+    return replace(segment, start=max(segment.start, start), end=min(segment.end, end))

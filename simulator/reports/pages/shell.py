@@ -1,0 +1,69 @@
+"""A page as one file: template, style, scripts, library and data in it; it asks for nothing else.
+
+Data stand in the file as JSON, in which no character can end the element that holds it; scripts put texts into the
+page as text. A policy in the file forbids everything that would load something.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from html import escape
+from importlib.resources import files
+
+from castsim.isa.escaping import escaped
+from castsim.reports.documents import Json
+from castsim.reports.pages.blocks import Page, section_document
+
+_SCRIPTS = ("page.js", "tables.js", "charts.js", "lanes_data.js", "lanes.js", "start.js")
+"""The scripts of a page in the order in which they run, behind the library."""
+
+_LIBRARY = "vendor/echarts.min.js"
+_MARKING = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_PLACE = re.compile(r"@@(\w+)@@")
+
+
+def page_html(page: Page) -> str:
+    """Return a page as the text of an HTML file."""
+    parts = {
+        "TITLE": escape(escaped(f"{page.title} - castsim"), quote=True),
+        "STYLE": asset("page.css"),
+        "LIBRARY": asset(_LIBRARY),
+        "SCRIPT": "\n".join(asset(name) for name in _SCRIPTS),
+        "DATA": json_for_html(_document(page)),
+    }
+    return _PLACE.sub(lambda match: parts[match[1]], asset("page.html"))
+
+
+def json_for_html(value: Json) -> str:
+    """Return a value as JSON that can stand in an element of a page."""
+    text = json.dumps(_shown(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_MARKING).encode("utf-8", "backslashreplace").decode()
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the text of a file beside this one."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _document(page: Page) -> Json:
+    return {
+        "kind": page.kind,
+        "title": page.title,
+        "subtitle": page.subtitle,
+        "sections": [section_document(section) for section in page.sections],
+        "result": page.result,
+    }
+
+
+def _shown(value: Json) -> Json:
+    """Return a value whose texts steer neither a terminal nor the direction of what stands around them."""
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, dict):
+        return {escaped(key): _shown(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(item) for item in value]
+    return value

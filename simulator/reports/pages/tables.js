@@ -1,0 +1,133 @@
+// Blocks without charts: texts, figures, tables, the program.
+
+page.blocks.text = (block) => {
+  const found = page.make("div");
+  for (const { text, tone } of block.lines) page.add(found, page.make("p", `line ${tone}`, text));
+  return found;
+};
+
+page.blocks.figures = (block) => {
+  const found = page.make("div", "figures");
+  for (const { label, value, unit, note } of block.items) {
+    const shown = page.make("div", "value", page.number(value));
+    if (unit) page.add(shown, page.make("span", "unit", ` ${unit}`));
+    const figure = page.add(page.make("div", "figure"), page.make("div", "label", label), shown);
+    figure.dataset.value = String(value);
+    if (note) page.add(figure, page.make("div", "note", note));
+    page.add(found, figure);
+  }
+  return found;
+};
+
+const MOST_ROWS = 300;
+
+page.blocks.table = (block) => {
+  const found = page.make("div");
+  if (block.caption) page.add(found, page.make("p", "caption", block.caption));
+  const table = page.make("table");
+  const head = page.make("tr");
+  const numeric = new Set(block.numbers);
+  block.columns.forEach((name, column) => {
+    const cell = page.make("th", numeric.has(column) ? "number" : "", name);
+    cell.scope = "col";
+    page.add(head, cell);
+  });
+  page.add(table, page.add(page.make("thead"), head));
+  const body = page.make("tbody");
+  const most = block.heat === null ? 0 : Math.max(0, ...block.rows.map((row) => row[block.heat] || 0));
+  const more = (rows) => { for (const row of rows) page.add(body, page.tableRow(block, row, numeric, most)); };
+  more(block.rows.slice(0, MOST_ROWS));
+  const frame = page.add(page.make("div", "wide"), page.add(table, body));
+  page.add(found, frame);
+  if (block.rows.length > MOST_ROWS) {
+    const rest = page.button(`Show ${page.number(block.rows.length - MOST_ROWS)} more rows`, "", () => {
+      more(block.rows.slice(MOST_ROWS));
+      rest.remove();
+    });
+    page.add(found, rest);
+  }
+  return found;
+};
+
+page.tableRow = (block, row, numeric, most) => {
+  const found = page.make("tr");
+  row.forEach((value, column) => {
+    const isLine = column === block.lines && typeof value === "number" && value > 0;
+    const cell = page.make("td", numeric.has(column) ? "number" : "", isLine ? null : page.number(value));
+    if (isLine) page.add(cell, page.lineButton(value));
+    if (column === block.heat && most) {
+      cell.classList.add("heat");
+      cell.style.backgroundSize = `${(100 * (value || 0)) / most}% 100%`;
+    }
+    page.add(found, cell);
+  });
+  return found;
+};
+
+page.blocks.program = (block) => {
+  const found = page.make("div");
+  if (block.caption) page.add(found, page.make("p", "caption", block.caption));
+  const frame = page.make("div", "program");
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "region");
+  frame.setAttribute("aria-label", "program text with the cycles of each line");
+  const table = page.make("table");
+  const head = page.make("tr");
+  for (const name of ["line", "cycles", "share", "times", "causes", "source"]) {
+    const cell = page.make("th", ["source", "causes"].includes(name) ? "" : "number", name);
+    cell.scope = "col";
+    page.add(head, cell);
+  }
+  const body = page.make("tbody");
+  const most = Math.max(1e-9, ...block.rows.map((row) => row.share || 0));
+  for (const row of block.rows) page.add(body, page.programRow(row, most));
+  page.add(frame, page.add(table, page.add(page.make("thead"), head), body));
+  return page.add(found, page.hottest(block), frame);
+};
+
+// A button that leads to the line with most cycles, then to the next one.
+page.hottest = (block) => {
+  const hot = block.rows.filter((row) => row.cycles).sort((one, other) => other.cycles - one.cycles);
+  let next = 0;
+  if (!hot.length) return null;
+  return page.add(page.make("div", "tools"), page.button("Hottest line", "go to the line with most cycles, then the next",
+    () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
+};
+
+page.programRow = (row, most) => {
+  const found = page.make("tr", row.cycles === null ? "" : "cost");
+  found.dataset.line = row.number;
+  if (row.cycles !== null) {
+    found.dataset.cycles = row.cycles;
+    found.style.setProperty("--share", String(Math.min(0.55, (0.55 * (row.share || 0)) / most)));
+  }
+  const share = row.share === null ? "" : `${(100 * row.share).toFixed(1)} %`;
+  for (const text of [row.number, page.number(row.cycles), share, page.number(row.executions)]) {
+    page.add(found, page.make("td", "number", text));
+  }
+  page.add(found, page.add(page.make("td"), page.mix(row)));
+  const source = page.add(page.make("td"), page.make("code", "", row.text));
+  if (row.note) page.add(source, page.make("div", "line dim", row.note));
+  return page.add(found, source);
+};
+
+// A narrow stacked bar of the causes of a line, told in words to those who point at it or cannot see it.
+page.mix = (row) => {
+  if (!row.causes.length) return null;
+  const total = row.causes.reduce((sum, each) => sum + each[2], 0);
+  const words = row.causes.map(([, name, amount]) => `${name} ${page.number(amount)}`).join(", ");
+  const found = page.make("div", "mix");
+  found.title = words;
+  found.setAttribute("role", "img");
+  found.setAttribute("aria-label", words);
+  const parts = row.causes.map(([tone, , amount]) => {
+    const part = page.make("span");
+    part.style.width = `${(100 * amount) / total}%`;
+    page.add(found, part);
+    return [part, tone];
+  });
+  const paint = () => { for (const [part, tone] of parts) part.style.background = page.colour(tone); };
+  paint();
+  page.onTheme(paint);
+  return found;
+};

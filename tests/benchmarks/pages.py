@@ -1,0 +1,108 @@
+"""What `castsim run --html` costs, and how fast the page is; writes `docs/benchmark-pages.md`.
+
+python tests/benchmarks/pages.py
+
+A hand-pipelined cast of more and more rows, timed only. The cost of the page is the processor time of the command with
+`--html` less that without, best of three. In the browser: until the page has its text, until the timeline is drawn once
+it is scrolled to, and for one step of the wheel.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parent.parent.parent
+REPORT = ROOT / "docs" / "benchmark-pages.md"
+SAMPLE = ROOT / "programs" / "f32_to_f16_pipelined.pto"
+ROWS = (512, 5632, 56320)
+ROUNDS = 3
+HEAD = """\
+# Reports as pages
+
+Written by `python tests/benchmarks/pages.py`: what `castsim run --html` costs for a hand-pipelined cast of
+more and more rows, timed only, and how fast Chromium shows the page. Cost: processor seconds of the command
+with `--html` less those without it. Text and timeline: seconds from opening the file until they are there;
+wheel: milliseconds from a step until it is drawn, median. All are the best of three. Limits: 1 s of cost for
+10,000 operations, 2 s until the page of 100,000 can be used, 3 MB.
+"""
+HEADINGS = (
+    "| operations | run s | page s | MB | text s | timeline s | wheel ms |",
+    "| --- | --- | --- | --- | --- | --- | --- |",
+)
+
+
+def seconds(argv: list[str]) -> float:
+    """Return the processor time of a command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "castsim", *argv], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def opened(browser: Any, page: Path) -> tuple[float, float, float]:
+    """Return the seconds until text, until the timeline, and of a step of the wheel."""
+    tab = browser.new_page(viewport={"width": 1200, "height": 900})
+    start = time.perf_counter()
+    tab.goto(page.as_uri())
+    tab.wait_for_selector("html[data-ready]", state="attached")
+    text = time.perf_counter() - start
+    lanes = tab.locator("#timeline-lanes")
+    lanes.scroll_into_view_if_needed()
+    tab.wait_for_selector("#timeline-lanes[data-drawn]", state="attached")
+    drawn = time.perf_counter() - start
+    box = lanes.bounding_box()
+    assert box is not None
+    tab.mouse.move(box["x"] + 600, box["y"] + 50)
+    steps = []
+    for step in range(12):
+        before = time.perf_counter()
+        tab.mouse.wheel(0, -200 if step < 8 else 200)
+        tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        steps.append(time.perf_counter() - before)
+    tab.close()
+    return text, drawn, sorted(steps)[len(steps) // 2]
+
+
+def rows(folder: Path, browser: Any) -> Iterator[str]:
+    """Yield the rows of the table."""
+    for count in ROWS:
+        program, page = folder / f"{count}.pto", folder / f"{count}.html"
+        text = SAMPLE.read_text().replace("%rows = arith.constant 512 ", f"%rows = arith.constant {count} ")
+        program.write_text(text)
+        run = ["run", str(program), "--timing-only"]
+        without = min(seconds(run) for _ in range(ROUNDS))
+        cost = min(seconds([*run, "--html", str(page)]) for _ in range(ROUNDS)) - without
+        html = page.read_text()
+        found = re.search(r'"label":"operations","value":(\d+)', html)
+        assert found is not None
+        times = [opened(browser, page) for _ in range(ROUNDS)]
+        best = [min(each) for each in zip(*times, strict=True)]
+        shown = f"{int(found[1]):,} | {without:.2f} | {cost:.2f} | {len(html) / 1e6:.2f}"
+        yield f"| {shown} | {best[0]:.2f} | {best[1]:.2f} | {1000 * best[2]:.0f} |"
+
+
+def main() -> None:
+    with TemporaryDirectory() as name, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        table = list(rows(Path(name), browser))
+        version = browser.version
+        browser.close()
+    machine = f"python {platform.python_version()}, Chromium {version} without a graphics card, two shared cores"
+    REPORT.write_text("\n".join([HEAD, machine, "", *HEADINGS, *table, ""]))
+    print(REPORT.read_text())
+
+
+if __name__ == "__main__":
+    main()

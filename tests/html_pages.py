@@ -1,0 +1,111 @@
+"""Pages read without a browser: their elements, their data, and the intervals that lanes pack."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from expected_files import PROGRAMS
+from sample_arguments import command
+
+from castsim.__main__ import main
+
+SAMPLES = [
+    path
+    for path in sorted((*PROGRAMS.rglob("*.pto"), *PROGRAMS.rglob("*.tpc")))
+    if path.parent.name != "sequential"  # these are for `castsim schedule`
+]
+
+
+GRAPHS = {
+    "casts_and_rescales.mlir": "--target a2a3 --in arg0=random:1 --in arg1=random:2",
+    "dynamic_quantise.onnx": "--target a2a3 --in x=random:1",
+    "quantise_block.onnx": "--target a5 --in x=random:1 --arg rows=4",
+    "quantise_half.onnx": "--target a2a3 --in x=random:1 --arg rows=4",
+    "requantise.mlir": "--target a2a3 --in arg0=random:1 --in arg1=random:2",
+}
+
+
+def run_command(path: Path) -> list[str]:
+    """The arguments with which a sample is run; those that come with another command cast `src`."""
+    words = command(path)[1:]
+    return words if words[0] == "run" else ["run", str(path), "--in", "src=random:1"]
+
+
+def graph_command(name: str) -> list[str]:
+    return ["run", f"programs/{name}", *GRAPHS[name].split()]
+
+
+@dataclass
+class Elements(HTMLParser):
+    """Elements with their attributes, and the texts of scripts and styles."""
+
+    found: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    texts: list[tuple[str, dict[str, str | None], str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._open: tuple[str, dict[str, str | None]] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._open = (tag, dict(attrs))
+
+    def handle_endtag(self, tag: str) -> None:
+        del tag
+        self._open = None
+
+    def handle_data(self, data: str) -> None:
+        if self._open is not None:
+            self.texts.append((*self._open, data))
+
+
+def elements(text: str) -> Elements:
+    found = Elements()
+    found.feed(text)
+    found.close()
+    return found
+
+
+def data_of(text: str) -> dict[str, Any]:
+    """The data of a page."""
+    (data,) = re.findall('<script type="application/json" id="data">([^<]*)</script>', text)
+    found: dict[str, Any] = json.loads(data)
+    return found
+
+
+def run_page(argv: list[str], folder: Path) -> tuple[dict[str, Any], dict[str, Any], str, int]:
+    """Run a command with `--html` and `--json`: the page's data, the JSON, the page, the exit code."""
+    page, document = folder / "page.html", folder / "run.json"
+    code = main([*argv, "--html", str(page), "--json", str(document), "--quiet"])
+    text = page.read_text(encoding="utf-8")
+    return data_of(text), json.loads(document.read_text()), text, code
+
+
+def blocks(data: dict[str, Any], kind: str, name: str | None = None) -> list[dict[str, Any]]:
+    """The blocks of a kind, of one section or all."""
+    sections = [each for each in data["sections"] if name in (None, each["name"])]
+    return [block for section in sections for block in section["blocks"] if block["kind"] == kind]
+
+
+def unpacked(block: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(block["packed"])))
+    return found
+
+
+def intervals(block: dict[str, Any], row: str) -> Iterator[tuple[int, int, str, int]]:
+    """Start, end, tone and item (-1: none) of the intervals of a row."""
+    columns, number = unpacked(block), block["rows"].index(row)
+    at, item = block["start"], 0
+    parts = (columns[name][number] for name in ("gap", "length", "tone", "item"))
+    for gap, length, tone, more in zip(*parts, strict=True):
+        at, item = at + gap, item + more
+        yield at, at + length, block["tones"][tone]["tone"], item - 1
+        at += length

@@ -1,0 +1,306 @@
+"""`castsim run --html`: one file that asks for nothing, has the figures of the JSON, and keeps names as text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from expected_files import PROGRAMS, ROOT
+from html_pages import (
+    GRAPHS,
+    SAMPLES,
+    blocks,
+    data_of,
+    elements,
+    graph_command,
+    intervals,
+    run_command,
+    run_page,
+    unpacked,
+)
+from sample_arguments import scalars
+
+from castsim.__main__ import main
+from castsim.engines import observe
+from castsim.reports.pages.blocks import block_document
+from castsim.reports.pages.run_page import cast_blocks
+from castsim.reports.pages.run_timeline import run_timeline
+from castsim.reports.pages.shell import json_for_html
+from castsim.reports.views.recording import Recorder
+from castsim.reports.views.whole_operations import operation_segments
+from castsim.reports.views.window import Window
+from castsim.running import Result, load, run_loaded
+from castsim.timing import Cause
+
+KINDS = [
+    "f32_to_f16_pipelined.pto",
+    "f32_to_i32_barriers.pto",
+    "kernels/softmax_prepare_a5.pto",
+    "micro/f32_to_f16_parts.pto",
+    "tpc_f32_i8_quantise_gaudi2.tpc",
+    "tpc_f32_i32_pipelined_stale_goya.tpc",
+]
+CHECKED = SAMPLES if os.environ.get("CASTSIM_THOROUGH") else [PROGRAMS / name for name in KINDS]
+LOADS = re.compile(r"url\(|@import|\bfetch\(|XMLHttpRequest|WebSocket|\.src\s*=|import\(|Worker\(")
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def timed(path: Path) -> Result:
+    found = load(path, None, None, scalars(path))
+    inputs = {} if path.suffix == ".pto" else dict.fromkeys(found.arguments, "random:1")
+    return run_loaded(found, inputs if found.tree is None else {}, timing_only=True)
+
+
+@pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.name)
+def test_figures_are_those_of_the_json(path: Path, tmp_path: Path) -> None:
+    data, document, text, code = run_page(run_command(path), tmp_path)
+    assert code == 0
+    assert len(text.encode()) < 3_000_000
+    assert {key: document[key] for key in data["result"] if key != "schema_version"} == {
+        key: value for key, value in data["result"].items() if key != "schema_version"
+    }
+    if document["total_cycles"] is None:
+        return
+    figures = {each["label"]: each["value"] for each in blocks(data, "figures", "summary")[0]["items"]}
+    assert figures["total"] == document["total_cycles"]
+    (bars,) = blocks(data, "bars", "causes")
+    for place, pipe in enumerate(bars["names"]):
+        causes = {each["tone"]: each["values"][place] for each in bars["series"] if each["values"][place]}
+        assert causes == document["pipes"][pipe]["causes"]
+    (lanes,) = blocks(data, "lanes", "timeline")
+    assert (lanes["start"], lanes["end"]) == (0, document["total_cycles"])
+    if not lanes["notes"]:  # every cycle is shown
+        for pipe, found in document["pipes"].items():
+            cycles: Counter[str] = Counter()
+            for start, end, tone, _ in intervals(lanes, pipe):
+                cycles[tone] += end - start
+            assert cycles == Counter({tone: sum_ for tone, sum_ in found["causes"].items() if tone != "empty"}), pipe
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_figures_of_graphs_are_those_of_the_json(name: str, tmp_path: Path) -> None:
+    data, document, _, _ = run_page(graph_command(name), tmp_path)
+    assert data["kind"] == "graph"
+    figures = {each["label"]: each["value"] for each in blocks(data, "figures", "summary")[0]["items"]}
+    assert (figures["total"], figures["nodes"]) == (document["total_cycles"], len(document["nodes"]))
+    (bars,) = blocks(data, "bars", "nodes")
+    assert bars["names"] == [node["name"] for node in document["nodes"]]
+    assert sum(bars["series"][0]["values"]) == document["total_cycles"]
+    assert len(blocks(data, "histogram", "outputs")) == len(document["outputs"])
+
+
+@pytest.mark.parametrize("path", [PROGRAMS / name for name in KINDS], ids=lambda path: path.name)
+def test_the_page_asks_for_nothing(path: Path, tmp_path: Path) -> None:
+    _, _, text, _ = run_page(run_command(path), tmp_path)
+    found = elements(text)
+    policies = [attrs["content"] for tag, attrs in found.found if attrs.get("http-equiv") == "Content-Security-Policy"]
+    assert policies == ["default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"]
+    for tag, attrs in found.found:
+        assert tag not in ("img", "iframe", "object", "embed", "base", "form", "video", "audio")
+        assert "src" not in attrs
+        assert (attrs.get("href") or "#")[:5] in ("#", "#cont", "data:")
+    ours = [each for tag, attrs, each in found.texts if tag in ("script", "style") and "type" not in attrs]
+    own = [each for each in ours if "ZRender" not in each]
+    assert own
+    assert not any(LOADS.search(each) for each in own if "echarts=" not in each[:200])
+
+
+def test_texts_get_into_the_page_as_text_only() -> None:
+    for script in (ROOT / "simulator" / "reports" / "pages").glob("*.js"):
+        text = script.read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+            script
+        )
+
+
+def test_data_end_no_element() -> None:
+    text = "</script><!--<script>&\u2028\u2029\x1b[2J\u202egnp.exe\udc80"
+    made = json_for_html([text, {text: 1}])
+    assert not re.search("[<>&\u2028\u2029\x1b\u202e]", made)
+    made.encode()  # no half of a surrogate pair is left
+
+
+def hostile(tmp_path: Path) -> Path:
+    """A program whose names and comments try everything."""
+    source = (PROGRAMS / "f32_to_f16.pto").read_text()
+    path = tmp_path / "a\"b'<img src=x onerror=alert(1)>\x1b[2J\u202e.pto"
+    path.write_text("// </script><script>alert('x')</script> <!-- \u202e \x1b]0;t\x07 &amp; \u2028 \n" + source)
+    return path
+
+
+def test_a_hostile_program_stays_text(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["run", str(hostile(tmp_path)), "--timing-only", "--html", str(page), "--quiet"]) == 0
+    text = page.read_text()
+    found = elements(text)
+    assert [tag for tag, _ in found.found].count("script") == 3
+    assert "img" not in [tag for tag, _ in found.found]
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028]", text)
+    data = data_of(text)
+    assert data["sections"][1]["blocks"][0]["rows"][0]["text"].startswith(
+        "// </script><script>alert('x')</script> <!--"
+    )
+    assert "\\u202e" in data["title"]
+
+
+def test_bad_destinations_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(PROGRAMS / "f32_to_f16.pto")
+    run = ["run", program, "--timing-only", "--quiet"]
+    same, both = str(tmp_path / "same"), str(tmp_path / "both")
+    for argv, words in (
+        ([*run, "--html", str(tmp_path / "none" / "page.html")], "no such folder"),
+        ([*run, "--html", str(tmp_path)], "a folder itself"),
+        ([*run, "--html", "-"], "--html takes a file"),
+        ([*run, "--html", program], "name the same file"),
+        ([*run, "--html", same, "--trace", same], "name the same file"),
+        ([*run, "--html", both, "--json", both], "name the same file"),
+        ([*run, "--html", same, "--all-entries"], "--html is about one function"),
+        ([*run, "--html", same, "--window", "0:99999999"], "the run ends in cycle"),
+    ):
+        assert main(argv) == 2
+        assert words in capsys.readouterr().err
+    assert not Path(same).exists()
+
+
+def test_what_was_there_is_replaced_whole_or_kept(tmp_path: Path) -> None:
+    program, page = str(PROGRAMS / "f32_to_f16.pto"), tmp_path / "page.html"
+    page.write_text("old")
+    assert main(["run", program, "--timing-only", "--quiet", "--html", str(page), "--max-cycles", "3"]) != 0
+    assert page.read_text() == "old"
+    assert main(["run", program, "--timing-only", "--quiet", "--html", str(page)]) == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_window_shows_its_cycles(tmp_path: Path) -> None:
+    argv = [*run_command(PROGRAMS / KINDS[0]), "--window", "1000:3000"]
+    data, document, _, _ = run_page(argv, tmp_path)
+    (lanes,) = blocks(data, "lanes", "timeline")
+    assert (lanes["start"], lanes["end"]) == (1000, 3000)
+    whole = run_page(run_command(PROGRAMS / KINDS[0]), tmp_path)[0]
+    (all_lanes,) = blocks(whole, "lanes", "timeline")
+    for pipe in document["pipes"]:
+        inside = [
+            (max(s, 1000), min(e, 3000), tone) for s, e, tone, _ in intervals(all_lanes, pipe) if e > 1000 > s - 2000
+        ]
+        assert [each[:3] for each in intervals(lanes, pipe)] == inside
+
+
+@pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.name)
+def test_whole_operations_take_the_cycles_that_the_event_engine_tells(path: Path) -> None:
+    """Per operation and cause; where the pipe issues bundles, those of its own slot."""
+    result = timed(path)
+    if result.untimed or result.cycles > 100_000:
+        return
+    recorder = Recorder(Window(0, result.cycles))
+    observe(result.loaded.tree, result.loaded.target, recorder)
+    pipes = {each.index: each.pipe for each in result.timing.operations}
+    told: dict[int, Counter[Cause]] = {}
+    begun: dict[int, int] = {}
+    for each in recorder.segments:
+        if each.operation is not None and pipes[each.operation] == each.pipe:
+            told.setdefault(each.operation, Counter())[each.cause] += each.end - each.start
+            begun[each.operation] = min(each.start, begun.get(each.operation, each.start))
+    made: dict[int, Counter[Cause]] = {}
+    first: dict[int, int] = {}
+    last: dict[str, int] = {}
+    for each in operation_segments(result.timing, 0, result.cycles):
+        assert each.operation is not None
+        assert each.start >= last.get(each.pipe, 0)
+        last[each.pipe] = each.end
+        made.setdefault(each.operation, Counter())[each.cause] += each.end - each.start
+        first.setdefault(each.operation, each.start)
+    if result.loaded.target.has_tiles:
+        assert made == told
+        assert first == begun
+
+
+@pytest.mark.parametrize("path", [p for p in CHECKED if p.suffix == ".pto"], ids=lambda path: path.name)
+def test_the_critical_path_has_every_cycle_once(path: Path) -> None:
+    result = timed(path)
+    if result.untimed:
+        return
+    shown = run_timeline(result)
+    edges = [(step.start, step.end) for step in shown.path]
+    assert edges[0][0] == 0
+    assert edges[-1][1] == max(row.end for row in shown.timeline.rows)
+    assert all(one[1] == two[0] and one[0] < one[1] for one, two in pairwise(edges))
+    for step in shown.path:
+        if step.row is not None:  # nobody is on it for longer than it lives
+            assert step.row.dispatched <= step.start
+            assert step.end <= step.row.end
+
+
+def test_the_critical_path_of_a_hand_counted_chain() -> None:
+    """One tile, three instructions one after the other: load, cast, store, and nothing else but their issue."""
+    result = timed(PROGRAMS / "a5_f16_to_f32_one_trip.pto")
+    rows = [step.row.pipe for step in run_timeline(result).path if step.row is not None]
+    main_pipes = [pipe for pipe in rows if pipe != "S"]
+    assert main_pipes == sorted(main_pipes, key=["MTE2", "V", "MTE3"].index)
+    assert set(main_pipes) == {"MTE2", "V", "MTE3"}
+
+
+@pytest.mark.parametrize("name", ["tpc_u8_f32_dequantise_greco.tpc", "tpc_f32_i32_pipelined_goya.tpc"])
+def test_bundles_take_every_cycle_and_stand_still_as_the_engine_says(name: str, tmp_path: Path) -> None:
+    data, document, _, _ = run_page(run_command(PROGRAMS / name), tmp_path)
+    (table,) = blocks(data, "table", "path")
+    assert sum(row[3] for row in table["rows"]) == document["total_cycles"]
+    causes = document["pipes"]["VPU"]["causes"]
+    stalls = sum(cycles for cause, cycles in causes.items() if cause not in ("busy", "empty", "drain"))
+    assert sum(row[4] or 0 for row in table["rows"]) == stalls
+    assert (stalls > 0) == ("u8" in name)
+
+
+def test_casts_are_shown_as_the_json_counts_them() -> None:
+    cast: Any = {"line": 3, "op": "tcvt", "src": "f32", "dst": "i8", "elements": 100, "rounded": 40, "clamped": 7,
+                 "wrapped": 0, "overflow": 0, "nan": 3}  # fmt: skip
+    (bars,) = map(block_document, cast_blocks({"casts": [cast]}))
+    assert {each["name"]: each["values"] for each in bars["series"]} == {
+        "exact": [50], "rounded": [40], "clamped": [7], "NaN lost": [3],
+    }  # fmt: skip
+    assert list(cast_blocks({})) == []
+
+
+def test_histograms_count_every_value(tmp_path: Path) -> None:
+    path = PROGRAMS / "f16_to_i8_wrap.pto"
+    data, document, _, _ = run_page([*run_command(path), "--out", str(tmp_path / "out")], tmp_path)
+    (found,) = blocks(data, "histogram", "outputs")
+    (output,) = document["outputs"]
+    values = np.load(output["file"])
+    marks = dict(found["marks"])
+    assert marks["values"] == values.size == sum(found["counts"])
+    assert marks["saturated"] == np.count_nonzero((values == 127) | (values == -128))
+    assert marks["zero"] == np.count_nonzero(values == 0)
+    edges = found["edges"]
+    for k, count in enumerate(found["counts"]):
+        last = k == len(found["counts"]) - 1
+        above = values <= edges[k + 1] if last else values < edges[k + 1]
+        assert count == np.count_nonzero((values >= edges[k]) & above)
+
+
+def test_bytes_of_operations_are_those_of_the_program(tmp_path: Path) -> None:
+    """The loads of the first trip fill the two halves of the buffer, as the addresses in the text say."""
+    data, _, _, _ = run_page(run_command(PROGRAMS / KINDS[0]), tmp_path)
+    (lanes,) = blocks(data, "lanes", "timeline")
+    columns = unpacked(lanes)["operations"]
+    at, written = 0, []
+    for place, instruction in zip(columns["places"], columns["instruction"], strict=True):
+        shape = columns["templates"][place] if place >= 0 else []
+        addresses = columns["addresses"][at : at + len(shape)]
+        at += len(shape)
+        if columns["instructions"][instruction]["text"].startswith("tload"):
+            written += [
+                (address, each[2]) for each, address in zip(shape, addresses, strict=True) if each[1] == "writes"
+            ]
+    assert written[:2] == [(0, 16 * 512 * 4), (32768, 16 * 512 * 4)]
+    assert len(written) == 32

@@ -1,0 +1,260 @@
+"""The pages of all sample programs in a real Chromium: nothing is asked for, nothing fails, charts draw and zoom."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from expected_files import PROGRAMS, ROOT
+from html_pages import GRAPHS, SAMPLES, data_of, graph_command, run_command, run_page
+
+from castsim.__main__ import main
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed")
+
+PIXELS = """() => {
+  const canvas = document.querySelector("#timeline-lanes canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const found = new Set();
+  for (let k = 0; k < data.length; k += 4) found.add(`${data[k]} ${data[k + 1]} ${data[k + 2]} ${data[k + 3] === 255}`);
+  return found.size;
+}"""
+LANES = "#timeline-lanes"
+
+
+class Opened:
+    """A page with all that it said and asked for."""
+
+    def __init__(self, browser: Any, **options: Any) -> None:
+        self.tab = browser.new_page(viewport={"width": 1000, "height": 800}, **options)
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.tab.on("console", lambda message: self.said.append(message.text))
+        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
+        self.tab.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
+        self.tab.on("request", lambda request: self.asked.append(request.url))
+
+    def go(self, page: Path) -> None:
+        self.said.clear()
+        self.asked.clear()
+        self.tab.goto(page.as_uri())
+        self.tab.wait_for_selector("html[data-ready]", state="attached", timeout=30_000)
+
+    def lanes(self) -> dict[str, str]:
+        """Scroll to the timeline, wait until it is drawn, and return what it says of itself."""
+        self.tab.locator(LANES).scroll_into_view_if_needed()
+        self.tab.wait_for_selector(f"{LANES}[data-drawn]", state="attached", timeout=30_000)
+        return self.state()
+
+    def state(self) -> dict[str, str]:
+        found: dict[str, str] = self.tab.evaluate(f"() => ({{...document.querySelector('{LANES}').dataset}})")
+        return found
+
+    def settle(self) -> None:
+        self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def quiet(self, page: Path) -> None:
+        assert not self.said
+        assert self.asked == [page.as_uri()]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any) -> Opened:
+    return Opened(browser)
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def figures(tab: Any) -> dict[str, str]:
+    """The figures of the summary as the page shows them, without separators."""
+    found = tab.locator("#summary .figure").evaluate_all(
+        "(all) => all.map((each) => ['label', 'value'].map((name) => each.querySelector(`.${name}`).textContent))"
+    )
+    return {label: text.removesuffix(" cycles").replace(",", "") for label, text in found}
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_every_sample_opens_draws_and_zooms(path: Path, opened: Opened, tmp_path: Path) -> None:
+    _, document, _, _ = run_page(run_command(path), tmp_path)
+    page = tmp_path / "page.html"
+    opened.go(page)
+    assert opened.tab.locator("h1").text_content() == f"{document['program']} @{document['entry']}"
+    if document["total_cycles"] is None:
+        assert opened.tab.locator("#timeline").count() == 0
+        opened.quiet(page)
+        return
+    assert figures(opened.tab)["total"] == str(document["total_cycles"])
+    before = opened.lanes()
+    assert (float(before["from"]), float(before["to"])) == (0, max(document["total_cycles"], 1))
+    assert int(before["drawn"]) > 0
+    assert opened.tab.evaluate(PIXELS) > 3
+    opened.tab.locator(LANES).focus()
+    opened.tab.keyboard.press("+")
+    opened.settle()
+    after = opened.state()
+    width = float(after["to"]) - float(after["from"])
+    assert width == pytest.approx(max(document["total_cycles"] / 2, min(4, document["total_cycles"])), rel=0.01)
+    opened.quiet(page)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_graph_opens_and_draws(name: str, opened: Opened, tmp_path: Path) -> None:
+    _, document, _, _ = run_page(graph_command(name), tmp_path)
+    page = tmp_path / "page.html"
+    opened.go(page)
+    assert figures(opened.tab)["total"] == str(document["total_cycles"])
+    opened.tab.locator("#nodes .chart").scroll_into_view_if_needed()
+    opened.tab.wait_for_selector("#nodes .chart[data-drawn]", state="attached")
+    opened.quiet(page)
+
+
+@pytest.fixture
+def pipelined(opened: Opened, tmp_path: Path) -> Opened:
+    run_page(run_command(PROGRAMS / "f32_to_f16_pipelined.pto"), tmp_path)
+    opened.go(tmp_path / "page.html")
+    opened.lanes()
+    return opened
+
+
+def test_wheel_and_drag_zoom_and_move(pipelined: Opened) -> None:
+    before = pipelined.state()
+    box = pipelined.tab.locator(LANES).bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + 60
+    pipelined.tab.mouse.move(x, y)
+    for _ in range(5):
+        pipelined.tab.mouse.wheel(0, -300)
+        pipelined.tab.wait_for_timeout(60)
+    zoomed = pipelined.state()
+    assert float(zoomed["to"]) - float(zoomed["from"]) < (float(before["to"]) - float(before["from"])) / 1.5
+    pipelined.tab.mouse.down()
+    pipelined.tab.mouse.move(x - 150, y, steps=5)
+    pipelined.tab.mouse.up()
+    pipelined.settle()
+    assert float(pipelined.state()["from"]) > float(zoomed["from"])
+
+
+def test_pointing_tells_bytes_cause_and_line(pipelined: Opened) -> None:
+    """Of the first load: 16 rows of 512 numbers of 4 bytes to the start of the buffer, as line 34 has it."""
+    box = pipelined.tab.locator(LANES).bounding_box()
+    for _ in range(4):
+        pipelined.tab.locator(LANES).focus()
+        pipelined.tab.keyboard.press("+")
+        pipelined.tab.keyboard.press("Home")
+        pipelined.settle()
+    rows = pipelined.tab.locator(LANES).get_attribute("aria-label").split(": ")[1].split(". ")[0].split(", ")
+    pipelined.tab.mouse.move(box["x"] + 300, box["y"] + 6 + 26 * (rows.index("MTE2") + 0.5))
+    tip = pipelined.tab.locator(".tip").first
+    tip.wait_for(timeout=5000)
+    text = tip.inner_text()
+    assert "load src" in text
+    assert "writes ub 0 .. 32767" in text
+    assert "line 32" in text
+    assert "memory latency" in text
+
+
+def press(tab: Any, key: str, most: int, done: Callable[[], bool]) -> None:
+    for _ in range(most):
+        tab.keyboard.press(key)
+        if done():
+            return
+
+
+def test_selecting_tells_what_it_needs_and_leads_to_the_line(pipelined: Opened) -> None:
+    tab = pipelined.tab
+    tab.locator(LANES).focus()
+    detail = tab.locator("#timeline .detail")
+    press(tab, ".", 1, lambda: False)
+    press(tab, "ArrowDown", 6, lambda: ", V, operation" in detail.inner_text())
+    press(tab, ".", 40, lambda: "needs: load src (ub bytes" in detail.inner_text())
+    assert "tcvt f32 -> f16 ODD" in detail.inner_text()
+    assert "reads ub" in detail.inner_text()
+    before = pipelined.state()["selected"]
+    detail.get_by_role("button", name="load src").click()
+    assert "is needed by: " in detail.inner_text()
+    assert pipelined.state()["selected"] != before
+    detail.get_by_role("button", name="vconv").first.click()
+    tab.locator("#timeline .detail button", has_text="line ").first.click()
+    assert tab.evaluate("() => document.activeElement.dataset.line") in ("39", "44")
+    assert tab.evaluate("() => document.querySelectorAll('tr.found').length") == 1
+    pipelined.tab.locator(LANES).focus()
+    tab.keyboard.press("Escape")
+    assert pipelined.state()["selected"] == ""
+
+
+def test_everything_is_reached_by_the_tab_key(pipelined: Opened) -> None:
+    tab = pipelined.tab
+    tab.evaluate("() => { document.activeElement.blur(); scrollTo(0, 0); }")
+    reached = set()
+    for _ in range(60):
+        tab.keyboard.press("Tab")
+        reached.add(
+            tab.evaluate(
+                "() => document.activeElement.id || document.activeElement.className || "
+                "document.activeElement.getAttribute('aria-label') || ''"
+            )
+        )
+    assert {"theme", "timeline-lanes", "program", "zoom in", "move left"} <= reached
+
+
+def test_light_dark_and_narrow(browser: Any, tmp_path: Path) -> None:
+    run_page(run_command(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc"), tmp_path)
+    backgrounds = {}
+    for scheme in ("light", "dark"):
+        opened = Opened(browser, color_scheme=scheme)
+        opened.tab.set_viewport_size({"width": 400, "height": 800})
+        opened.go(tmp_path / "page.html")
+        opened.lanes()
+        read = "() => getComputedStyle(document.body).backgroundColor"
+        backgrounds[scheme] = opened.tab.evaluate(read)
+        assert opened.tab.evaluate("() => document.documentElement.scrollWidth") <= 400
+        opened.tab.locator("#theme").click()
+        opened.tab.locator("#theme").click()
+        assert opened.tab.locator("#theme").inner_text() == "Theme: light"
+        assert opened.tab.evaluate(read) == "rgb(255, 255, 255)"
+        opened.quiet(tmp_path / "page.html")
+        opened.tab.close()
+    assert backgrounds["light"] == "rgb(255, 255, 255)"
+    assert backgrounds["dark"] != backgrounds["light"]
+
+
+def test_a_hostile_program_stays_text(opened: Opened, tmp_path: Path) -> None:
+    source = (PROGRAMS / "f32_to_f16.pto").read_text()
+    evil = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
+    path = tmp_path / "a\"b'<b onclick=alert(2)>\x1b[2J\u202e.pto"
+    path.write_text(f"// {evil} \u202e \x1b]0;t\x07\n" + source)
+    page = tmp_path / "page.html"
+    assert main(["run", str(path), "--timing-only", "--html", str(page), "--quiet"]) == 0
+    opened.go(page)
+    opened.lanes()
+    assert evil in opened.tab.locator('tr[data-line="1"] code').text_content()
+    assert opened.tab.locator("main img, main b[onclick], h1 b").count() == 0
+    shown = opened.tab.evaluate("() => document.body.innerText")
+    assert "\u202e" not in shown
+    assert "\x1b" not in shown
+    assert "\\x1b[2J\\u202e" in opened.tab.locator("h1").text_content()
+    opened.quiet(page)
+
+
+def test_the_data_of_the_page_are_json_in_the_page(opened: Opened, tmp_path: Path) -> None:
+    _, document, text, _ = run_page(run_command(PROGRAMS / "f32_to_f16.pto"), tmp_path)
+    opened.go(tmp_path / "page.html")
+    found = json.loads(opened.tab.evaluate("() => JSON.stringify(page.data.result)"))
+    assert found == data_of(text)["result"]
+    assert found["total_cycles"] == document["total_cycles"]
