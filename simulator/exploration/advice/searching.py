@@ -8,6 +8,7 @@ from pathlib import Path
 
 from castsim.exploration.advice import (
     buffering,
+    bundles,
     chains,
     dropping,
     hoisting,
@@ -24,6 +25,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.sources import Language, read_source
 from castsim.machines.mechanisms import tiles_of
 from castsim.targets import Target
+from castsim.targets.vliw import VliwTarget
 
 COMPOSED = (f"{resizing.KIND}, {buffering.KIND}", f"{resizing.ROWS}, {buffering.KIND}", "unroll")
 """Kinds that do more than another one, and are offered only where that alone saves less."""
@@ -125,9 +127,6 @@ def proposed(before: Original) -> Iterator[Change]:
         if text is not None:
             yield from of_tiles(text, before)
     elif source.language is Language.ASSEMBLY:
-        from castsim.exploration.advice import bundles  # noqa: PLC0415 - the scheduler is loaded for assembly alone
-        from castsim.targets.vliw import VliwTarget  # noqa: PLC0415
-
         if isinstance(before.loaded.target, VliwTarget):
             yield from bundles.changes(source.text, source.file, before.loaded.target)
 
