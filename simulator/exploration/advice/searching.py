@@ -126,9 +126,8 @@ def proposed(before: Original) -> Iterator[Change]:
         text = read_text(source.text, source.file, before.setting.entry)
         if text is not None:
             yield from of_tiles(text, before)
-    elif source.language is Language.ASSEMBLY:
-        if isinstance(before.loaded.target, VliwTarget):
-            yield from bundles.changes(source.text, source.file, before.loaded.target)
+    elif isinstance(before.loaded.target, VliwTarget):
+        yield from bundles.changes(source.text, source.file, before.loaded.target)
 
 
 def of_tiles(text: TileText, before: Original) -> Iterator[Change]:
