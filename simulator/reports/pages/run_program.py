@@ -30,7 +30,7 @@ class _Cost:
 
     @property
     def work(self) -> int:
-        """The cycles in which a pipe was occupied by the line; waiting for another pipe is no cost of the line itself."""
+        """The cycles in which a pipe was occupied by the line; waiting for another one is no cost of the line."""
         return sum(cycles for cause, cycles in self.causes.items() if cause not in WAITING)
 
 
