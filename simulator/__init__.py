@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from castsim.targets import Target, load_target, target_names
     from castsim.tpc_compiler.builtins import BuiltinResult, builtin
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "AccuracyTables",
     "Advice",
