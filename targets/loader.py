@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -14,24 +15,30 @@ from pydantic_core import ErrorDetails
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile
 from castsim.targets.inheritance import Overlay
-from castsim.targets.schema import TargetKind
-from castsim.targets.specification import Specification
-from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.targets.kept import kept
+from castsim.targets.schema import TargetHeader, TargetKind
 from castsim.targets.toml_text import place_of, read_toml
-from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.targets.vliw import VliwTarget
 
-Target = StridedRepeatTarget | VectorFunctionTarget | VliwTarget
-"""Any loaded target; one class per mechanism."""
+if TYPE_CHECKING:
+    from castsim.targets.specification import Specification
+    from castsim.targets.strided_repeat import StridedRepeatTarget
+    from castsim.targets.vector_function import VectorFunctionTarget
+    from castsim.targets.vliw import VliwTarget
 
-TileTarget = StridedRepeatTarget | VectorFunctionTarget
-"""Targets whose programs work on tiles."""
+    Target = StridedRepeatTarget | VectorFunctionTarget | VliwTarget
+    """Any loaded target; one class per mechanism."""
 
-_MECHANISMS: dict[str, type[Target]] = {
-    "strided-repeat": StridedRepeatTarget,
-    "vector-function": VectorFunctionTarget,
-    "vliw": VliwTarget,
+    TileTarget = StridedRepeatTarget | VectorFunctionTarget
+    """Targets whose programs work on tiles."""
+else:  # the classes of a mechanism are loaded with the first target of it
+    Target = TileTarget = TargetHeader
+
+_MECHANISMS = {
+    "strided-repeat": ("castsim.targets.strided_repeat", "StridedRepeatTarget"),
+    "vector-function": ("castsim.targets.vector_function", "VectorFunctionTarget"),
+    "vliw": ("castsim.targets.vliw", "VliwTarget"),
 }
+"""Module and class of each mechanism."""
 _KIND = re.compile(r'^kind *= *"(\w+)"', re.MULTILINE)
 _MOST_BASES = 16
 """Descriptions that build on each other; the shipped ones are up to five."""
@@ -130,15 +137,17 @@ def target_for_architecture(architecture: str) -> Target | None:
 
 @cache
 def _load_shipped(name: str) -> Target:
-    return _load(SHIPPED / f"{name}.toml")
+    return kept(name, lambda: _load(SHIPPED / f"{name}.toml"))
 
 
 @cache
 def _load_shipped_specification(name: str) -> Specification:
-    return _load_specification(SHIPPED / f"{name}.toml")
+    return kept(name, lambda: _load_specification(SHIPPED / f"{name}.toml"))
 
 
 def _load_specification(path: Path) -> Specification:
+    from castsim.targets.specification import Specification  # noqa: PLC0415 - programs run without specifications
+
     data, overlay = _described(path)
     if data.get("kind") != TargetKind.SPECIFICATION:
         raise TargetDataError(f"{path.name}: is the description of a chip, not of a specification")
@@ -158,11 +167,17 @@ def _load(path: Path) -> Target:
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path.name}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
     try:
-        found = _MECHANISMS[mechanism].model_validate(data)
+        found = _model_of(mechanism).model_validate(data)
     except ValidationError as error:
         raise _refusal(path, error, data) from None
     _check_said(overlay)
     return found
+
+
+def _model_of(mechanism: str) -> type[Target]:
+    module, name = _MECHANISMS[mechanism]
+    model: type[Target] = getattr(import_module(module), name)
+    return model
 
 
 def _described(path: Path) -> tuple[dict[str, Any], Overlay]:

@@ -103,7 +103,8 @@ def test_a_command_loads_only_what_it_needs(arguments: str) -> None:
 def test_a_command_reads_only_the_descriptions_it_is_about(arguments: str) -> None:
     # The parser is given each text once; a description that names a base needs that too.
     before = (
-        "import tomllib; parse = tomllib.loads; read = []; "
+        "import tomllib; parse = tomllib.loads; read = []; import castsim.targets.kept as kept; "
+        "kept._place = lambda name: None; "  # as if nothing were kept from an earlier run
         "tomllib.loads = lambda text, **how: (read.append(text), parse(text, **how))[1]"
     )
     found = last_line(arguments, before, "parse(text)['name'] for text in read")

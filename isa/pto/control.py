@@ -19,7 +19,7 @@ from castsim.isa.pto import (
 from castsim.isa.pto.attributes import check_keys, read_attributes
 from castsim.isa.pto.foreign_operations import is_foreign_name, read_foreign_operation
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.micro import reading
+from castsim.isa.pto.micro import handlers as micro_handlers
 from castsim.isa.pto.program import Call, Condition, For, If, Operation, Return, ScalarType, Section, Type, Yield
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
@@ -27,7 +27,7 @@ from castsim.isa.pto.statement import Handler, Statement, read_results
 from castsim.isa.pto.tile_operations import Use
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.pto.vmi import reading as vmi_reading
+from castsim.isa.pto.vmi import handlers as vmi_handlers
 from castsim.isa.pto.while_loops import read_condition, read_while
 
 _INDEX = ScalarType("index")
@@ -370,8 +370,8 @@ HANDLERS: dict[str, Handler] = {
     **tile_alias_forms.HANDLERS,
     **tcvt.HANDLERS,
     **synchronisation.HANDLERS,
-    **reading.HANDLERS,
-    **vmi_reading.HANDLERS,
+    **micro_handlers.HANDLERS,
+    **vmi_handlers.HANDLERS,
     "pto.strict_vecscope": _read_strict_scope,
     **{f"pto.{section}": _read_section for section in SECTIONS},
     "scf.for": _read_for,

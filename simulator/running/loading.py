@@ -12,10 +12,9 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.loaded import LoadedProgram
-from castsim.running.micro import MicroProgram
 from castsim.running.reading import load_tiles
 from castsim.running.request import LoadRequest
-from castsim.running.tiles import TileProgram, walking_of
+from castsim.running.tiles import TileProgram, Walking, walking_of
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -40,7 +39,7 @@ def load_program(
     if source.language is not Language.TILES:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     walking = walking_of(source, request)
-    if isinstance(walking, MicroProgram):
+    if not isinstance(walking, Walking):
         raise IllegalError(f"@{walking.entry} of '{path}' is a program of vector instructions, not of tiles")
     return walking.program()
 

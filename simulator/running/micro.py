@@ -20,7 +20,7 @@ from castsim.execution.walk.structure import reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
-from castsim.isa.pto.micro.scopes import logical_operations, micro_operations
+from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.machine import VectorUnits
@@ -29,21 +29,6 @@ from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.running.racing import races_of
 from castsim.running.watching import Watch
 from castsim.targets import Target
-
-MICRO_ARCHITECTURE = "a5"
-"""What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""
-
-
-def is_micro(function: pto.Function) -> bool:
-    """Whether a function is one of vector instructions."""
-    body = function.body or ()
-    return next(micro_operations(body), None) is not None or has_logical_registers(function)
-
-
-def has_logical_registers(function: pto.Function) -> bool:
-    """Whether a function has operations on logical registers."""
-    return next(logical_operations(function.body or ()), None) is not None
-
 
 _ROUNDS = 8
 """Walks after which sizes that rest on elements are given up."""

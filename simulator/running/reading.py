@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,11 +30,13 @@ from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of
 from castsim.running.loaded import Inputs, Issued, Treatment
-from castsim.running.micro import MicroProgram
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, Walking, walking_of
 from castsim.synchronisation.flags import INTERLOCK
 from castsim.targets import Target
+
+if TYPE_CHECKING:
+    from castsim.running.micro import MicroProgram
 
 _ROUNDS = 8
 """Walks after which sizes that rest on random values are given up."""
@@ -215,7 +218,7 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram | ReadingPro
         IllegalError, TileError, ScratchError, LimitError: whatever an instruction is refused for.
     """
     walking = walking_of(source, request)
-    if isinstance(walking, MicroProgram):
+    if not isinstance(walking, Walking):
         return walking
     body = walking.function.body or ()
     if request.sync == INTERLOCK and any(isinstance(node, pto.ScalarAccess) for node in nodes(body)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,17 +29,20 @@ from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto.inlining import inlined
+from castsim.isa.pto.micro.scopes import MICRO_ARCHITECTURE, is_micro
 from castsim.isa.pto.program_options import options_named
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, Issued, Loaded, Partial, Treatment
-from castsim.running.micro import MICRO_ARCHITECTURE, MicroProgram, is_micro, micro_program
 from castsim.running.racing import races_of
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
+
+if TYPE_CHECKING:
+    from castsim.running.micro import MicroProgram
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -197,6 +201,8 @@ def walking_of_function(
     check_level(function.body or (), request.level)
     scalars, elements = split_arguments(function, request.args)
     if is_micro(function):
+        from castsim.running.micro import micro_program  # noqa: PLC0415 - programs of tiles start without it
+
         return micro_program(
             source.file, source.text, function, chosen, scalars, parsed,
             as_written=request.sync == PROGRAM, elements=elements,

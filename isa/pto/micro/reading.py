@@ -11,7 +11,7 @@ from castsim.isa.pto.attributes import Attributes, enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro.distributions import OF_OPERATION
 from castsim.isa.pto.micro.form import Form, forms_of
-from castsim.isa.pto.micro.forms import GROUPS, ROWS
+from castsim.isa.pto.micro.forms import GROUPS
 from castsim.isa.pto.micro.matching import kind_of, mismatch
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.rules import check
@@ -19,7 +19,7 @@ from castsim.isa.pto.micro.words import LEGAL, NUMBERS, WRITTEN, short
 from castsim.isa.pto.program import Operation
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
-from castsim.isa.pto.statement import Handler, Statement
+from castsim.isa.pto.statement import Statement
 from castsim.isa.pto.value_types import ScalarType, Type
 from castsim.isa.warning_text import WarningKind
 
@@ -289,10 +289,4 @@ def _known(reader: PtoReader, name: str, kind: str, word: str, index: int) -> tu
     return word, index
 
 
-HANDLERS: dict[str, Handler] = {
-    **{f"pto.{name}": read_micro for name in ROWS},
-    **{f'"pto.{name}"': read_generic for name in ROWS},
-}
-"""Reader of every micro operation."""
-
-__all__ = ["HANDLERS", "kind_of", "read_generic", "read_micro"]
+__all__ = ["kind_of", "read_generic", "read_micro"]

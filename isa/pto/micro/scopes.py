@@ -11,6 +11,7 @@ from castsim.isa.pto.program import (
     Barrier,
     CacheOperation,
     For,
+    Function,
     If,
     Operation,
     ScalarAccess,
@@ -20,6 +21,9 @@ from castsim.isa.pto.program import (
     WaitFlag,
     While,
 )
+
+MICRO_ARCHITECTURE = "a5"
+"""What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""
 
 SCOPES = ("vecscope", "strict_vecscope")
 """Kinds of sections that are one launch of a vector function."""
@@ -71,6 +75,17 @@ def micro_operations(body: Sequence[Operation]) -> Iterator[MicroOperation]:
 def logical_operations(body: Sequence[Operation]) -> Iterator[VmiOperation]:
     """Yield the operations on logical registers of a region and of the regions in it."""
     yield from (node for node in _nodes(body) if isinstance(node, VmiOperation))
+
+
+def is_micro(function: Function) -> bool:
+    """Whether a function is one of vector instructions."""
+    body = function.body or ()
+    return next(micro_operations(body), None) is not None or has_logical_registers(function)
+
+
+def has_logical_registers(function: Function) -> bool:
+    """Whether a function has operations on logical registers."""
+    return next(logical_operations(function.body or ()), None) is not None
 
 
 def _nodes(body: Sequence[Operation]) -> Iterator[Operation]:

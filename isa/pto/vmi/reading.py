@@ -11,7 +11,7 @@ from castsim.isa.pto.micro.words import LEGAL, short
 from castsim.isa.pto.program import Operation
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
-from castsim.isa.pto.statement import Handler, Statement
+from castsim.isa.pto.statement import Statement
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType, ScalarType, Type
 from castsim.isa.pto.vmi.forms import COUNTS, DISTRIBUTIONS, PREFIX, ROWS, SYNONYMS, Row, letter_of
@@ -157,7 +157,3 @@ def _check_operands(
     given = ", ".join(format_type(kind) for kind in operands)
     index = text.types[0][1] if text.types else statement.index
     raise reader.error(f"{statement.name} does not take ({given})", index, (row.example,))
-
-
-HANDLERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": read_vmi for name in ROWS}
-"""Reader of every operation."""

@@ -9,9 +9,12 @@ integers or, where they say so, on arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from, rounded, ticks
-from castsim.targets.vector_function import VectorFunctionTarget
+
+if TYPE_CHECKING:
+    from castsim.targets.vector_function import VectorFunctionTarget
 
 
 @dataclass(frozen=True, slots=True)

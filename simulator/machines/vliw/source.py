@@ -10,10 +10,10 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.limits import MAX_STATEMENTS
 from castsim.isa.sources import Language, Source
 from castsim.targets import Target, load_target, target_names
-from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.assembled import Assembled
+    from castsim.targets.vliw import VliwTarget
 
 
 def load_assembly(
@@ -69,13 +69,16 @@ def tpc_target(target: Target, refusal: str) -> VliwTarget:
     Raises:
         IllegalError: it does not, in the words of `refusal`; the targets that do are listed.
     """
-    if isinstance(target, VliwTarget):
-        return target
+    found = assembly_target(target)
+    if found is not None:
+        return found
     raise IllegalError(refusal, legal=targets_running(Language.ASSEMBLY.value))
 
 
 def assembly_target(target: Target | None) -> VliwTarget | None:
     """Return the target if it runs assembly, None if it does not or there is none."""
+    from castsim.targets.vliw import VliwTarget  # noqa: PLC0415 - who runs tiles asks only for `targets_running`
+
     return target if isinstance(target, VliwTarget) else None
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.machines.vliw.findings import StaleReadKind
 from castsim.reports.documents import Document
 from castsim.reports.exposed import stale_entry
 from castsim.reports.run_report import RunReport
@@ -15,11 +14,12 @@ from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 
 _HEADS = {
-    StaleReadKind.EARLY: "stale reads: the old value is read inside the latency window of a write",
-    StaleReadKind.OVERTAKEN: "overtaken writes: an earlier load lands later and has the last word",
-    StaleReadKind.UNWRITTEN: "reads of what nothing wrote",
-    StaleReadKind.SAME_BUNDLE: "reads beside a write in the same bundle: the old value, by the definition of a bundle",
+    "EARLY": "stale reads: the old value is read inside the latency window of a write",
+    "OVERTAKEN": "overtaken writes: an earlier load lands later and has the last word",
+    "UNWRITTEN": "reads of what nothing wrote",
+    "SAME_BUNDLE": "reads beside a write in the same bundle: the old value, by the definition of a bundle",
 }
+"""What stands above the findings of each `StaleReadKind`, by its name."""
 
 
 def _data(report: RunReport) -> Document:
@@ -33,10 +33,13 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     found = report.result.stale_reads
     if found is None:
         return
+    from castsim.machines.vliw.findings import StaleReadKind  # noqa: PLC0415 - runs of tiles have no registers
+
     yield Text()
     if not any(each.kind is not StaleReadKind.SAME_BUNDLE for each in found):
         yield Text("stale reads: none")
-    for kind, head in _HEADS.items():
+    for name, head in _HEADS.items():
+        kind = StaleReadKind[name]
         own = [each for each in found if each.kind is kind]
         if not own:
             continue
