@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, product
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, format_named
 from castsim.planning import Catalogue, LoweringStep, catalogue_of
 from castsim.planning.primitives import ConstantArithmetic
@@ -56,9 +58,15 @@ class Choice:
         """Yield the pairs of operations with a constant that the setting changes, as results on telling codes show."""
         others = {step.name: step for step in _arithmetic(catalogue_of(self.target, src, dst))}
         for step in _arithmetic(catalogue):
-            codes = telling_codes(step.src, (step.dst,), 0)
+            codes = _telling(step.src, step.dst)
             if not np.array_equal(step.run(codes), others[step.name].run(codes)):
                 yield step.src.name, step.dst.name
+
+
+@cache
+def _telling(src: Format, dst: Format) -> Codes:
+    """Return codes of `src` on which operations to `dst` differ; every cell and setting asks for them."""
+    return telling_codes(src, (dst,), 0)
 
 
 def settable(target: Target) -> tuple[str, ...]:
