@@ -53,9 +53,10 @@ def kept(name: str, check: Callable[[], _Kept]) -> _Kept:
 
 def _place(name: str) -> Path | None:
     """Return the file for a description, None where Python is told to keep nothing of the kind."""
-    if sys.implementation.cache_tag is None:
+    try:
+        module = Path(cache_from_source(str(SHIPPED / f"{name}.py")))
+    except NotImplementedError:
         return None
-    module = Path(cache_from_source(str(SHIPPED / f"{name}.py")))
     return module.with_name(f"{name}.{_digest()}.checked")
 
 
