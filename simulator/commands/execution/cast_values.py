@@ -16,6 +16,7 @@ from castsim.isa.mode_words import mode_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.warning_text import WarningText
 from castsim.machines.tile_modes import bare_mode
+from castsim.machines.vliw.source import assembly_target
 from castsim.numerics import (
     Policy,
     abstract_policy,
@@ -32,7 +33,6 @@ from castsim.reports.numbers import bits_text
 from castsim.reports.ulp import ulp_distance
 from castsim.specifications import acceptance, parse_specification, specified_cast
 from castsim.targets import Target, load_target, target_names
-from castsim.targets.vliw import VliwTarget
 
 ALL = "all"
 """Stands for the abstract cast and every shipped target that has the pair."""
@@ -250,8 +250,9 @@ def _column(
 
 def _meaning(target: Target, word: str) -> Rounding:
     """Return the rounding that a chip's word for it means."""
-    if isinstance(target, VliwTarget) and word in target.convert_rounding.modes:
-        return target.convert_rounding.modes[word].rounding or Rounding.RINT
+    chip = assembly_target(target)
+    if chip is not None and word in chip.convert_rounding.modes:
+        return chip.convert_rounding.modes[word].rounding or Rounding.RINT
     return mode_named(Rounding, bare_mode(word), "rounding mode")
 
 

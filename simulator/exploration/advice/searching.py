@@ -24,8 +24,8 @@ from castsim.exploration.advice.text import TileText, read_text
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language, read_source
 from castsim.machines.mechanisms import tiles_of
+from castsim.machines.vliw.source import assembly_target
 from castsim.targets import Target
-from castsim.targets.vliw import VliwTarget
 
 COMPOSED = (f"{resizing.KIND}, {buffering.KIND}", f"{resizing.ROWS}, {buffering.KIND}", "unroll")
 """Kinds that do more than another one, and are offered only where that alone saves less."""
@@ -126,8 +126,10 @@ def proposed(before: Original) -> Iterator[Change]:
         text = read_text(source.text, source.file, before.setting.entry)
         if text is not None:
             yield from of_tiles(text, before)
-    elif isinstance(before.loaded.target, VliwTarget):
-        yield from bundles.changes(source.text, source.file, before.loaded.target)
+        return
+    target = assembly_target(before.loaded.target)
+    if target is not None:
+        yield from bundles.changes(source.text, source.file, target)
 
 
 def of_tiles(text: TileText, before: Original) -> Iterator[Change]:
