@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from site_pages import MADE
+from site_pages import MADE, notebook
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -53,12 +53,18 @@ def _lay_out(package: Path) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages beside `pages/`, which keep their places because code and tests cite them."""
+    """Add the pages beside `pages/`, which keep their places because code and tests cite them, and the notebooks."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - the tests of links need no MkDocs
 
     for path in outside_pages():
         name = path.relative_to(DOCS).as_posix()
         files.append(File.generated(config, name, abs_src_path=str(path)))
+    for path in sorted((DOCS / "pages").rglob("*.ipynb")):
+        text, pictures = notebook.page(path)
+        place = path.relative_to(DOCS / "pages")
+        files.append(File.generated(config, place.with_suffix(".md").as_posix(), content=text))
+        for name, picture in pictures.items():
+            files.append(File.generated(config, (place.parent / name).as_posix(), content=picture))
     return files
 
 
@@ -68,12 +74,17 @@ def outside_pages() -> list[Path]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill in what is generated; links to files of the repository that are not on the site become plain text."""
+    """Fill in what is generated; links to files of the repository that are not on the site become plain text.
+
+    Links to notebooks lead to their pages.
+    """
     filled = _MARK.sub(lambda match: MADE[match[1]](), markdown)
     uri = page.file.src_uri
 
     def linked(match: re.Match[str]) -> str:
         target = os.path.normpath(PurePosixPath(uri).parent / match[3])
+        if target.endswith(".ipynb") and Path(target).stem != Path(uri).stem:
+            return match[0].replace(".ipynb", ".md")  # to its page; that has the file itself
         on_site = files.get_file_from_path(PurePosixPath(target).as_posix()) is not None
         return match[0] if on_site or not (DOCS / target).exists() else match[2]
 

@@ -7,6 +7,7 @@
     castsim.run("kernel.pto", inputs={"x": "random:1"})
     castsim.lower("f32", "i8", target="a2a3", spec="tosa")
     castsim.check("kernel.pto")
+    castsim.accuracy("a5").to_frame("curves")
 
 Every refusal is a `castsim.CastsimError`. Nothing heavy is imported before one of the names is used.
 """
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from castsim.casting import cast
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
+    from castsim.evidence.accuracy import AccuracyTables, accuracy
     from castsim.exploration.tuning import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
@@ -35,13 +37,18 @@ if TYPE_CHECKING:
     )
     from castsim.isa.reading import file_limit
     from castsim.planning.conformance import Matrix, conform
-    from castsim.planning.lowering_answers import Answer, lower
+    from castsim.planning.lowering_answers.answer import Answer
+    from castsim.planning.lowering_answers.lower import lower
+    from castsim.reports.notebooks.kinds import plot_of as plot_of
+    from castsim.reports.notebooks.kinds import presentation_of as presentation_of
+    from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.running import Result, run
     from castsim.targets import Target, load_target, target_names
     from castsim.tpc_compiler.builtins import BuiltinResult, builtin
 
 __version__ = "0.2.0"
 __all__ = [
+    "AccuracyTables",
     "Answer",
     "BuiltinResult",
     "CastsimError",
@@ -62,6 +69,7 @@ __all__ = [
     "TileError",
     "Tuning",
     "__version__",
+    "accuracy",
     "builtin",
     "cast",
     "check",
@@ -80,6 +88,7 @@ _HOMES = {
     "castsim.casting": ("cast",),
     "castsim.checking": ("Finding", "check", "check_text"),
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
+    "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
     "castsim.isa.errors": (
         "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",
         "StaleReadError", "TargetDataError", "TileError",
@@ -88,6 +97,8 @@ _HOMES = {
     "castsim.exploration.tuning": ("Tuning", "tune"),
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
+    "castsim.reports.notebooks.kinds": ("plot_of", "presentation_of"),
+    "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.running": ("Result", "run"),
     "castsim.targets": ("Target", "load_target", "target_names"),
     "castsim.tpc_compiler.builtins": ("BuiltinResult", "builtin"),

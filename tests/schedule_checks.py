@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from schedule_mixtures import ROWS, mixture, named, waiting
+from schedule_mixtures import ROWS, mixture
 from schedule_programs import GENERATIONS, target_of
+from schedule_spelling import named, waiting
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import parse

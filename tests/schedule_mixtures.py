@@ -7,28 +7,24 @@ to be scheduled is the same with names for most of the registers.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import replace
 
+from schedule_forms import Known, is_vector, rows
 from schedule_programs import target_of
 from schedule_tables import declarations, index_mask, table_of
 from tpc_random_instructions import some_instruction
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import (
-    FORMS,
     Dialect,
     DimensionMask,
     File,
-    Form,
     Immediate,
     Operand,
     Register,
     Slot,
     TpcInstruction,
-    available,
     parse,
     print_instruction,
 )
@@ -38,12 +34,6 @@ from castsim.machines.vliw.plans import prepared
 from castsim.machines.vliw.registers import Registers
 
 ROWS = 16
-WAIT = "nop; nop; nop; nop\n" * 16
-_NAMED = {"D": 2, "A": 4, "Z": 2}
-_REAL: Mapping[str, tuple[int, ...]] = {
-    "V": (28, 29, 30, 31, 33), "S": (12, 13, 14, 15), "I": (8,), "SP": (0, 6), "VP": (0, 6), "AD": (3,),
-}  # fmt: skip
-"""Registers that keep their numbers."""
 _FEW: Mapping[str, tuple[int, ...]] = {
     "V": (0, 1, 2, 3, 4, 5, 28, 29), "D": (12, 14, 30), "A": (20,), "S": (0, 1, 2, 12), "Z": (8, 14), "I": (4, 8),
     "SP": (0, 1, 2, 6), "VP": (0, 1, 2, 6), "AD": (1, 3),
@@ -55,53 +45,9 @@ _MANY: Mapping[str, tuple[int, ...]] = {
 }  # fmt: skip
 """Registers of a text with few and with nearly all of them. Others: S4 to S7 and S26 hold addresses and ranges, I0 to
 I3 coordinates, S11 counts a loop by a jump."""
-_HARDWARE = ("M0", "M1", "M2", "M3", "LD_TNSR_ID_REG", "ST_TNSR_ID_REG", "ST_RMW_REG", "LD_PARTIAL_REG",
-             "ST_PARTIAL_REG")  # fmt: skip
-_SKIPPED = ("loop", "jmpr", "jmpa", "halt", "prefetch")
 _OFTEN = (*("mov",) * 8, *("convert",) * 5, *("mac", "madd", "mul", "add") * 2)
 """What stands in texts more often than other instructions, with many rows of their own."""
-_TOKEN = re.compile(r"\b(VP|SP|AD|[VDASZI])(\d+)\b")
 _ROUNDING = {"goya": 0x7FC, "gaudi": 0x8FC, "gaudib": 0x8FC, "greco": 0xCA8, "gaudi2": 0xCA8}
-
-
-@cache
-def rows(generation: str) -> Mapping[str, tuple[Form, ...]]:
-    """The rows of the table that a text may use by themselves, by mnemonic: no memory, no control."""
-    found: dict[str, list[Form]] = {}
-    language = target_of(generation).dialect
-    for form in FORMS:
-        known = form.mnemonic not in _SKIPPED and form.memory is None and available(form, language)
-        words = {word for spec in form.operands for word in spec.accepts}
-        if known and words.isdisjoint((*_HARDWARE, "PC")) and not ("Z" in words and "AD" in form.operands[0].accepts):
-            found.setdefault(form.mnemonic, []).append(form)
-    return {name: tuple(each) for name, each in found.items()}
-
-
-@dataclass
-class Known:
-    """The registers that have values on every way to a place, by file."""
-
-    V: set[int] = field(default_factory=set)
-    SP: set[int] = field(default_factory=lambda: {0})
-    VP: set[int] = field(default_factory=lambda: {0})
-    AD: set[int] = field(default_factory=set)
-
-    def copy(self) -> Known:
-        return Known(set(self.V), set(self.SP), set(self.VP), set(self.AD))
-
-    def holds(self, register: Register) -> bool:
-        whole, size = GROUPED.get(register.file, (register.file, 1))
-        known = getattr(self, whole.value, None)
-        return known is None or set(range(register.index, register.index + size)) <= known
-
-    def add(self, register: Register) -> None:
-        whole, size = GROUPED.get(register.file, (register.file, 1))
-        if hasattr(self, whole.value):
-            getattr(self, whole.value).update(range(register.index, register.index + size))
-
-
-def is_vector(operand: Operand) -> bool:
-    return isinstance(operand, Register) and operand.file is File.V
 
 
 class Mixture:
@@ -441,37 +387,4 @@ def mixture(seed: int, generation: str) -> str:
     return Mixture(seed, generation).text()
 
 
-def waiting(text: str) -> str:
-    """The text in its sequential meaning: a long wait behind every instruction."""
-    found = []
-    for line in text.splitlines():
-        plain = line.startswith("//") or line.endswith(":")
-        found.append(f"{line}\n" if plain else "nop; halt; halt; nop\n" if line == "halt" else f"{line}\n{WAIT}")
-    return "".join(found)
-
-
-def named(text: str) -> str:
-    """The text with virtual registers in place of all but some real ones."""
-    lines = []
-    for line in text.splitlines():
-        outside = line.startswith("//") and " reg " not in line
-        lines.append(line if outside else _TOKEN.sub(_virtual, line))
-    return "\n".join(lines) + "\n"
-
-
-def _virtual(found: re.Match[str]) -> str:
-    file, number = found[1], int(found[2])
-    whole = {"D": "V", "A": "V", "Z": "S"}.get(file, file)
-    if number in _REAL.get(whole, ()) or (whole == "S" and (number >= 27)):
-        return found[0]
-    if whole == "V" and 12 <= number < 28:
-        start = number - number % 4 if number >= 20 else number - number % 2
-        member = f".{number - start}" if file == "V" else ""
-        return f"%{file.lower()}.g{start}{member}"
-    if whole == "S" and 8 <= number < 12 and not (number == 11 and file == "S"):
-        start = number - number % 2
-        return f"%{file.lower()}.g{start}{f'.{number - start}' if file == 'S' else ''}"
-    return f"%{file.lower()}.r{number}"
-
-
-__all__ = ["ROWS", "Mixture", "mixture", "named", "waiting"]
+__all__ = ["ROWS", "Mixture", "mixture"]

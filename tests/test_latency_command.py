@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import sys
 from collections import defaultdict
@@ -30,7 +31,7 @@ KEYS = [
     "producer", "consumer", "register", "consumer_operand", "distance_bundles", "minimum_bundles", "producer_stage",
     "consumer_stage", "entry_port", "rule", "source",
 ]  # fmt: skip
-PAIRS = 3000
+PAIRS = 3000 if "CASTSIM_THOROUGH" in os.environ else 1200
 """Pairs of a generation, of all slots and registers."""
 
 

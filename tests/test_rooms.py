@@ -15,8 +15,8 @@ PICTURE = """
                         engines machines synchronisation execution specifications numerics targets files isa
 11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation
                         execution numerics targets isa
-10  reports          -> checking evidence graphs planning exploration running tpc_compiler engines machines
-                        synchronisation execution specifications numerics targets isa timing
+10  reports          -> checking evidence graphs estimating planning exploration running tpc_compiler engines
+                        machines synchronisation execution specifications numerics targets isa timing
  9  checking         -> graphs running tpc_compiler machines synchronisation execution targets isa
  8  evidence         -> estimating planning running machines execution numerics targets files isa timing
  8  graphs           -> planning running tpc_compiler machines execution specifications numerics targets isa
@@ -44,7 +44,8 @@ PICTURE = """
 """A line a room, from the top floor down: its floor, its name, and the rooms that it imports.
 
 A room stands above all that it imports, wherever in a file the import stands. Not drawn are imports of
-`castsim/__init__.py`, which everybody enters first and which hands names on when they are used.
+`castsim/__init__.py`, which everybody enters first and which hands names on when they are used; by these it is that a
+result asks the room of reports for what a notebook shows of it.
 """
 
 MOST_FLOORS, MOST_ROOMS = 14, 26

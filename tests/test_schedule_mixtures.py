@@ -6,8 +6,9 @@ import os
 
 import pytest
 from schedule_checks import Record, check_mixture
-from schedule_mixtures import mixture, named
+from schedule_mixtures import mixture
 from schedule_programs import GENERATIONS
+from schedule_spelling import named
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 SEEDS, GROUP = (1000, 25) if THOROUGH else (16, 8)

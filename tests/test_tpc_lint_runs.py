@@ -25,7 +25,7 @@ from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.pairs import Placed, pair_distance
 from castsim.machines.vliw.tensors import GlobalMemory
 
-PROGRAMS = 1500 if "CASTSIM_THOROUGH" in os.environ else 30
+PROGRAMS = 1500 if "CASTSIM_THOROUGH" in os.environ else 18
 TAIL = (Bundle(),) * 14
 Early = tuple[int, str, int, int]
 """Bundle of the reader, register, bundle of the writer, distance."""

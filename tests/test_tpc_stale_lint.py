@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -232,6 +233,7 @@ def test_a_loop_sets_its_iterator_for_everybody() -> None:
 
 # ------------------------------------------------------------------------------------------ agreement with the machine
 
+THOROUGH = "CASTSIM_THOROUGH" in os.environ
 REGISTERS = tuple(f"V{index}" for index in range(6))
 
 
@@ -340,20 +342,20 @@ def both(text: str, generation: str) -> tuple[set[Pair], set[Pair], set[tuple[in
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_straight_code_without_predicates_is_told_exactly_as_it_runs(generation: str) -> None:
     source, total = random.Random(f"straight {generation}"), 0
-    for _ in range(60):
+    for _ in range(60 if THOROUGH else 30):
         text = program(source, generation, branches=False)
         early, told, certain = both(text, generation)
         assert told == early, text
         assert certain == {(reader, place) for reader, place, *_ in early}, text
         total += len(early)
-    assert total > 150
+    assert total > 75
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_code_with_branches_is_told_as_it_runs(generation: str) -> None:
     """What a run reports is told; what is certain is reported, if the reader is issued and no predicate hides it."""
     source, reported, certainly = random.Random(f"branches {generation}"), 0, 0
-    for _ in range(40):
+    for _ in range(40 if THOROUGH else 16):
         text = program(source, generation, branches=True)
         early, told, certain = both(text, generation)
         assert early <= told, text
@@ -365,5 +367,5 @@ def test_code_with_branches_is_told_as_it_runs(generation: str) -> None:
             if reader in issued and all(each.predicate is None for each in slots):
                 assert (reader, place) in {(bundle, name) for bundle, name, *_ in early}, (text, reader, place)
                 certainly += 1
-    assert reported > 200
-    assert certainly > 60
+    assert reported > 80
+    assert certainly > 24

@@ -38,7 +38,7 @@ THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))
 LONG = () if THOROUGH else ("f32_to_bf16_rows.pto",)
 """Samples of which the event engine takes seconds."""
 NAMES = sorted(path.name for path in PROGRAMS.iterdir() if path.suffix in (".pto", ".tpc") and path.name not in LONG)
-SEEDS = 2000 if THOROUGH else 40
+SEEDS = 2000 if THOROUGH else 20
 Event = dict[str, Any]
 
 

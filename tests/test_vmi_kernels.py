@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from vmi_kernels import KERNELS, SECOND, THIRD, Kernel
+from vmi_kernel import SECOND, THIRD, Kernel
+from vmi_kernels import KERNELS
 from vmi_text import Body, as_bytes, blank, run_body
 
 from castsim.__main__ import main

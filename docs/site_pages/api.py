@@ -6,14 +6,22 @@ import inspect
 from collections.abc import Iterator
 
 import castsim
+from castsim.execution.presented import Presented
 
 
 def names() -> str:
     """Return a directive per public name: functions, what they return, errors."""
     parts = []
     for heading, group in (("Functions", _functions()), ("Results and types", _types()), ("Errors", _errors())):
-        parts.append(f"## {heading}\n\n" + "\n\n".join(f"::: castsim.{name}" for name in group))
+        parts.append(f"## {heading}\n\n" + "\n\n".join(map(_directive, group)))
     return "\n\n".join(parts) + "\n"
+
+
+def _directive(name: str) -> str:
+    """Return the directive of a name; of results it also shows what all of them can do in a notebook."""
+    found = getattr(castsim, name)
+    shown = isinstance(found, type) and issubclass(found, Presented)
+    return f"::: castsim.{name}\n" + ("    options:\n      inherited_members: true\n" if shown else "")
 
 
 def _functions() -> Iterator[str]:

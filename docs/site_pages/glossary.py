@@ -72,6 +72,7 @@ _LOWER = "`lower`, `conform`, `graph`, `verify --lowering`"
 _TARGETS = "`targets`"
 _SCRATCH = "`scratch`, and tmp tiles in `run`"
 _ACCURACY = "`accuracy`"
+_NOTEBOOKS = "results in notebooks"
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     _RUN: {
@@ -217,6 +218,15 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "document": "its name",
         "version": "its `schema_version`",
         "what it tells": "its contents in a sentence",
+    },
+    _NOTEBOOKS: {
+        "busy": "Share of the run in which the pipe works.",
+        "index": "Of a shape: its index in the arrays that were given to `estimate`.",
+        "bound by": "The cause of most cycles.",
+        "causes": "The cycles by cause, as a bar.",
+        "operation": "The operation that was measured, and how.",
+        "table": "The file of the measurements.",
+        "public: max %": "The largest absolute error of the public model, in percent.",
     },
 }
 """Every column of the reports, by the commands that show it."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from castsim.engines import simulate
 from castsim.estimating.placement import HERE
+from castsim.execution.presented import Drawn
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.execution.walk.structure import bare
@@ -20,33 +21,50 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate(Drawn[Literal["causes"]]):
     """Cycles of an operation alone, as the published convention of its mechanism counts them.
 
     For strided instructions: from the first control write until the vector pipe is empty; for a vector function: from
     its launch until it has drained, without what the scalar unit does beforehand. `causes` are those of the pipe that
     computes in these cycles and add up to them; `bound_by` is the largest.
+
+    `plot` draws the causes as parts of a bar. The frame `causes` has a row per cause: its `cycles`, and their `share`
+    of all.
     """
 
     cycles: int
     bound_by: Cause
     causes: Mapping[Cause, int]
 
+    def __repr__(self) -> str:
+        return f"<Estimate {self.cycles:,} cycles, bound by {self.bound_by}>"
 
-@dataclass(frozen=True, slots=True)
-class Estimates:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimates(Drawn[Literal["shapes"]]):
     """Estimates of many shapes: `cycles` and every array of `causes` are int64, `bound_by` holds `Cause`s.
 
     All have the shape to which the arguments broadcast. A cause that no shape has is missing. Where a shape is refused
     `reasons` says why (elsewhere None), `bound_by` is None and its causes are 0; `cycles` are then float64, NaN where
     refused.
+
+    `plot` draws cycles over the last index of the arrays, a curve for each value of the others. The frame `shapes` has
+    a row per shape, in C order: its number `shape`, `cycles`, `bound_by`, the cycles of each cause, the `reason` of a
+    refusal.
     """
 
     cycles: NDArray[np.int64] | NDArray[np.float64]
     bound_by: NDArray[np.object_]
     causes: Mapping[Cause, NDArray[np.int64]]
     reasons: NDArray[np.object_]
+
+    def __repr__(self) -> str:
+        taken = self.cycles[~self.reasons.astype(bool)]
+        least, most = (f"{int(found):,}" for found in (taken.min(), taken.max())) if taken.size else ("", "")
+        cycles = f": {least} to {most} cycles" if taken.size else ""
+        refused = f", {self.cycles.size - taken.size:,} refused" if taken.size < self.cycles.size else ""
+        return f"<Estimates {self.cycles.size:,} shapes{cycles}{refused}>"
 
 
 def timed_alone(chip: Target, lowered: LoweredInstruction, text: str) -> Estimate:

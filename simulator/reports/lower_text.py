@@ -20,7 +20,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
     demand = found.demand
     cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
     parts: list[RenderableType] = [
-        Text(f"{cast}, as {demand.label} asks{_asked(found)}: {_headline(answer)}"),
+        Text(f"{cast}, as {demand.label} asks{_asked(found)}: {headline(answer)}"),
         indented(Text(f"rule: {demand.cast.rule.meaning}")),
     ]
     parts += [indented(Text(option_text(found.target, name, value))) for name, value in answer.settings]
@@ -29,7 +29,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
     if found.evidence is not None:
         parts.append(indented(Text(f"{found.claim}: {found.evidence.argument}")))
     if found.cost is not None:
-        parts.append(indented(Text(_cost(found.cost))))
+        parts.append(indented(Text(cost_text(found.cost))))
     if answer.native is not None:
         parts.append(indented(Text(_native(answer.native))))
     if found.counterexample is not None:
@@ -64,7 +64,8 @@ def _asked(found: Plan) -> str:
     return f" ({cast.spec.name}@{version} has the cast of version {cast.version})"
 
 
-def _headline(answer: Answer) -> str:
+def headline(answer: Answer) -> str:
+    """Return the answer in a few words: how, with which options, and what is known of it."""
     found = answer.plan
     if found.kind is PlanKind.IMPOSSIBLE:
         searched = f"{found.searched} instructions and modes, chains of up to {found.request.steps}"
@@ -96,7 +97,8 @@ def _steps(chain: Chain) -> RenderableType:
     return rows
 
 
-def _cost(cost: Cost) -> str:
+def cost_text(cost: Cost) -> str:
+    """Return the cost of a program in words."""
     text = f"cost: {cost.cycles_per_element:.4f} cycles per element, {cost.cycles} for {cost.elements} elements"
     text += " with loads and stores"
     if cost.scratch_bytes:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import castsim
 from castsim.engines import engine_for, simulate
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.presented import Drawn
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
@@ -24,16 +26,31 @@ from castsim.targets.options import with_options
 from castsim.timing import Listener, PipeTiming, Timing
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from castsim.machines.vliw.findings import StaleRead
 
+RunTable: TypeAlias = Literal["operations", "causes", "lines"]
+"""The tables of a run that become frames."""
 
 _NO_TIMING = Timing(0, {}, (), (), frozenset())
 """That of programs whose cycles are not modelled; nothing is shown of it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Result:
-    """The outcome of a run: arrays by argument name (empty if only timed) and the timing."""
+class Result(Drawn[RunTable]):
+    """The outcome of a run: arrays by argument name (empty if only timed) and the timing.
+
+    Notebooks show it as a summary with pipes, a small timeline and the lines that take most. `plot` draws the cycles of
+    every pipe by cause. Frames, times and durations in cycles of the chip's clock:
+
+    - `operations`: a row per executed operation of a pipe, in issue order; its `line` (0: inserted), `text` and `name`;
+      `start` and `end`, the first cycle after its last effect; `pipe_cycles` that its pipe spent on its behalf, and
+      these again in a column per cause.
+    - `causes`: a row per pipe and cause; the `cycles` of a pipe add up to those of the run, `share` to 1.
+    - `lines`: a row per instruction of the source that was executed, without index arithmetic and inserted flags;
+      `cycles` from start to end of all its `executions`, which may overlap, `pipe_cycles` that its pipe spent.
+    """
 
     loaded: Loaded
     """The program as it was read for its target."""
@@ -57,7 +74,7 @@ class Result:
     def __repr__(self) -> str:
         outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
         loaded = self.loaded
-        cycles = "no cycles" if self.untimed else f"{self.cycles} cycles"
+        cycles = "no cycles" if self.untimed else f"{self.cycles:,} cycles"
         return f"<Result {loaded.file} @{loaded.entry} on {loaded.target.name}: {cycles}{outputs}>"
 
     @property
@@ -95,6 +112,19 @@ class Result:
     def warnings(self) -> Warnings:
         """Warnings on what the program asks for in vain, or does in a surprising way; each with its place."""
         return self.loaded.executed.warnings
+
+    def timeline(self, start: int = 0, end: int | None = None) -> Figure:
+        """Draw what occupies the pipes in cycles [start, end), operation by operation, coloured by instruction.
+
+        Args:
+            start, end: in cycles; None is the end of the run. Of very many operations the first 100,000 are drawn, and
+                the title says so; None is then the end of these.
+
+        Raises:
+            ReadError: the cycles are none of the run's, or matplotlib is not installed: the extra `notebook` brings it.
+            EngineError: the program's cycles are not modelled.
+        """
+        return castsim.timeline_of(self, start, end)
 
 
 def run(

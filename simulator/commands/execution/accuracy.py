@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from castsim.commands.outcome import Outcome
-from castsim.evidence.accuracy import assess, read_table
+from castsim.evidence.accuracy import accuracy, measured_targets, read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import accuracy_document
 from castsim.reports.stage_progress import stage_progress
-from castsim.targets import load_target, target_names
+from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
-
-if TYPE_CHECKING:
-    from castsim.targets import Target
 
 
 def execute(options: Namespace) -> Outcome:
@@ -27,14 +24,7 @@ def execute(options: Namespace) -> Outcome:
     """
     if options.cross_validate is not None:
         return _cross_validation(options)
-    if options.data is not None:
-        own = read_table(Path(options.data))
-        target = load_target(options.target) if options.target else _guessed(own.columns)
-        pairs = [(target, own)]
-    else:
-        targets = [load_target(options.target)] if options.target else _measured_targets()
-        pairs = [(target, read_table(path)) for target in targets for path in _shipped(target)]
-    found = [assess(target, table) for target, table in pairs]
+    found = accuracy(options.target or None, data=options.data).tables
 
     def text(_: int) -> Any:
         from castsim.reports.accuracy_text import accuracy_text  # noqa: PLC0415 - rich, only if printed
@@ -56,7 +46,7 @@ def _cross_validation(options: Namespace) -> Outcome:
     if options.cross_validate not in tuple(LeftOut):
         message = f"--cross-validate: '{options.cross_validate}' cannot be left out"
         raise ReadError(message, legal=[str(each) for each in LeftOut])
-    legal = [target.name for target in _measured_targets() if target.free_facts]
+    legal = [target.name for target in measured_targets() if target.free_facts]
     if options.target is None:
         raise ReadError("--cross-validate needs --target", legal=legal)
     target = load_target(options.target)
@@ -77,25 +67,3 @@ def _cross_validation(options: Namespace) -> Outcome:
         return cross_validation_text(found)
 
     return Outcome(cross_validation_document(found), text)
-
-
-def _measured_targets() -> list[Target]:
-    return [target for target in map(load_target, target_names()) if target.measurements]
-
-
-def _shipped(target: Target) -> list[Path]:
-    """Return the tables that come with a target."""
-    if not target.measurements:
-        names = [measured.name for measured in _measured_targets()]
-        raise ReadError(f"no measurements come with {target.name}; name some by --data", legal=names)
-    return [SHIPPED / table.file for table in target.measurements]
-
-
-def _guessed(columns: tuple[str, ...]) -> Target:
-    """Return the target one of whose own tables shares most columns with another."""
-    targets = _measured_targets()
-    shared = [max(len({*columns} & {*read_table(path).columns}) for path in _shipped(target)) for target in targets]
-    best = [target for target, count in zip(targets, shared, strict=True) if count == max(shared)]
-    if len(best) > 1:
-        raise ReadError("the columns do not tell the target; name it by --target", legal=[one.name for one in best])
-    return best[0]

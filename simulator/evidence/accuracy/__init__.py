@@ -2,5 +2,9 @@
 
 from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow, Curve, assess
 from castsim.evidence.accuracy.table import MeasuredRow, MeasuredTable, read_table
+from castsim.evidence.accuracy.tables import AccuracyTables, accuracy, measured_targets
 
-__all__ = ["Accuracy", "AssessedRow", "Curve", "MeasuredRow", "MeasuredTable", "assess", "read_table"]
+__all__ = [
+    "Accuracy", "AccuracyTables", "AssessedRow", "Curve", "MeasuredRow", "MeasuredTable", "accuracy", "assess",
+    "measured_targets", "read_table",
+]  # fmt: skip

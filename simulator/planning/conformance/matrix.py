@@ -7,9 +7,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
+from castsim.execution.presented import Drawn
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.planning import Verdict
 from castsim.planning.conformance.cells import (
     Cell,
     ConformanceEntry,
@@ -24,11 +27,13 @@ from castsim.targets import Specification, load_specification, load_target, targ
 from castsim.timing import ProgressCallback
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+@dataclass(frozen=True, slots=True, repr=False)
+class Matrix(Drawn[Literal["cells"]]):
     """Casts in the order of the specification, targets, and the entries of all cells, cast by cast.
 
-    `options` are those that all targets were given.
+    `options` are those that all targets were given. `plot` draws a square per cast and target in the colour of its
+    verdict. The frame `cells` has a row for each of them, cast by cast: what `castsim conform --json` has under the
+    same names, and the `answer` in words.
     """
 
     spec: Specification
@@ -39,6 +44,13 @@ class Matrix:
     targets: tuple[str, ...]
     entries: tuple[ConformanceEntry, ...]
     options: Setting = ()
+
+    def __repr__(self) -> str:
+        fine = sum(each.verdict is not Verdict.DIFFERS for each in self.entries)
+        return (
+            f"<Matrix {self.spec.name}@{self.version}: {len(self.casts)} casts on {len(self.targets)} targets, "
+            f"{fine} of {len(self.entries)} cells conform>"
+        )
 
     def row(self, number: int) -> tuple[ConformanceEntry, ...]:
         """Return the entries of one cast, target by target."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
+from castsim.execution.presented import Presented
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.planning import CastRequest, Plan, PlanKind, catalogue_of, plan, plan_through
 from castsim.planning.lowering_answers.settings import MOST, Choice, Setting, changed, choices, setting_of
@@ -23,13 +25,16 @@ class Alternative:
     setting: Setting
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(Presented[Literal["steps"]]):
     """A plan, and the options of the target with which it holds.
 
     `given` are the options that were asked for, `chosen` further ones, without which nothing satisfies the request:
     `refuted` is the plan without them. `native` is one instruction with further options, where the plan without them
     is a chain.
+
+    Notebooks show the steps, the proof and the program. The frame `steps` has a row per step of the chain: its number,
+    the `instruction`, the formats `src` and `dst`, and the `options` that it has to be asked for.
     """
 
     plan: Plan
@@ -37,6 +42,11 @@ class Answer:
     chosen: Setting = ()
     refuted: Plan | None = None
     native: Alternative | None = None
+
+    def __repr__(self) -> str:
+        found = self.plan
+        cast = f"{found.demand.src.name} -> {found.demand.dst.name} on {found.target.name}"
+        return f"<Answer {cast}: {self.kind.value}, {found.claim}>"
 
     @property
     def settings(self) -> Setting:

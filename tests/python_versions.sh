@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# tests/python_versions.sh [PYTEST OPTION...]: the test command of the README under every supported Python found here.
+# Prints a row for docs/python-versions.md per version; one that is not installed is said to be missing.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+for minor in 11 12 13 14; do
+  python=$(command -v "python3.$minor") && "$python" -c '' 2>/dev/null || { echo "| 3.$minor | not installed here | |"; continue; }
+  place=$(mktemp -d)
+  "$python" -m venv "$place" && "$place/bin/pip" install -q -e '.[test,fast]' || { echo "| 3.$minor | installation failed | |"; continue; }
+  said=$("$place/bin/python" -m pytest -n auto --dist worksteal -p no:cacheprovider "$@" 2>&1 | tail -1)
+  echo "| $("$place/bin/python" -V | cut -d' ' -f2) | $said | $("$place/bin/python" -c 'import numpy, numba; print(f"numpy {numpy.__version__}, numba {numba.__version__}")') |"
+  rm -rf "$place"
+done
