@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -223,16 +221,12 @@ def test_whole_operations_take_the_cycles_that_the_event_engine_tells(path: Path
         assert first == begun
 
 
-def steps_of(result: Result) -> Iterator[Any]:
-    yield from run_timeline(result, None, None).path
-
-
 @pytest.mark.parametrize("path", [p for p in CHECKED if p.suffix == ".pto"], ids=lambda path: path.name)
 def test_the_critical_path_has_every_cycle_once(path: Path) -> None:
     result = timed(path)
     if result.untimed:
         return
-    shown = run_timeline(result, None, None)
+    shown = run_timeline(result)
     edges = [(step.start, step.end) for step in shown.path]
     assert edges[0][0] == 0
     assert edges[-1][1] == max(row.end for row in shown.timeline.rows)
@@ -246,7 +240,7 @@ def test_the_critical_path_has_every_cycle_once(path: Path) -> None:
 def test_the_critical_path_of_a_hand_counted_chain() -> None:
     """One tile, three instructions one after the other: load, cast, store, and nothing else but their issue."""
     result = timed(PROGRAMS / "a5_f16_to_f32_one_trip.pto")
-    rows = [step.row.pipe for step in run_timeline(result, None, None).path if step.row is not None]
+    rows = [step.row.pipe for step in run_timeline(result).path if step.row is not None]
     main_pipes = [pipe for pipe in rows if pipe != "S"]
     assert main_pipes == sorted(main_pipes, key=["MTE2", "V", "MTE3"].index)
     assert set(main_pipes) == {"MTE2", "V", "MTE3"}

@@ -93,15 +93,13 @@ def _executed(options: Namespace, source: Source | None) -> Outcome:
         list_facts=options.facts, summary=options.summary,
     )  # fmt: skip
     document = run_document(report)
-    page = write_run_page(options, report, document)
+    written += write_run_page(options, report, document)
 
     def text(width: int) -> RenderableType:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed
-        from rich.text import Text  # noqa: PLC0415 - as above
 
         shown = run_text(report, width)
-        behind = [] if timeline is None else timeline_text(options, timeline, written, width)
-        return Group(shown, *behind, *([] if page is None else [Text(page)]))
+        return Group(shown, *timeline_text(options, timeline, written, width))
 
     return Outcome(document, text, code=_code(options, result, findings))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from castsim.commands.execution.run_views import window_of
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
+from castsim.reports.pages.shell import page_html
 
 if TYPE_CHECKING:
     from castsim.reports.documents import Document
@@ -16,22 +17,19 @@ if TYPE_CHECKING:
     from castsim.reports.run_report import RunReport
 
 
-def write_run_page(options: Namespace, report: RunReport, document: Document) -> str | None:
-    """Write the page if one was asked for, whole or not at all; return a sentence on it, None for no page.
+def write_run_page(options: Namespace, report: RunReport, document: Document) -> list[str]:
+    """Write the page if one was asked for, whole or not at all; return a sentence on it.
 
     Raises:
         ReadError: it cannot be written, or the window reaches beyond the run.
     """
     if options.html is None:
-        return None
-    from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - rich and charts are for those who ask for a page
-    from castsim.reports.pages.run_timeline import run_timeline  # noqa: PLC0415 - as above
+        return []
+    from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - loads rich, and few ask for a page
 
-    result = report.result
     window = None if options.window is None else window_of(options)
-    shown = None if result.untimed else run_timeline(result, window, None)
-    write_page(options.html, run_page(report, document, shown))
-    return f"html: written to {options.html}"
+    write_page(options.html, run_page(report, document, window))
+    return [f"html: written to {options.html}"]
 
 
 def write_page(file: str, page: Page) -> None:
@@ -40,8 +38,6 @@ def write_page(file: str, page: Page) -> None:
     Raises:
         ReadError: it cannot be written.
     """
-    from castsim.reports.pages.shell import page_html  # noqa: PLC0415 - as above
-
     data = page_html(page).encode("utf-8", "backslashreplace")
     try:
         with whole_file(Path(file)) as target:

@@ -140,15 +140,17 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     return notes
 
 
-def timeline_text(options: Namespace, timeline: Timeline, notes: list[str], width: int) -> Iterator[RenderableType]:
+def timeline_text(
+    options: Namespace, timeline: Timeline | None, notes: list[str], width: int
+) -> Iterator[RenderableType]:
     """Yield what to print behind the report."""
 
     from rich.text import Text  # noqa: PLC0415 - only if printed
 
-    from castsim.reports.views.pipeline_text import pipeline_lines  # noqa: PLC0415 - as above
-
     yield from (Text(line) for line in notes)
-    if options.timeline:
+    if options.timeline and timeline is not None:
+        from castsim.reports.views.pipeline_text import pipeline_lines  # noqa: PLC0415 - as above
+
         end = timeline.end if options.window is not None else min(timeline.end, timeline.start + _SHOWN)
         rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)
         shown = replace(timeline, end=end, rows=rows)

@@ -40,15 +40,14 @@ def memory_blocks(result: Result, timeline: Timeline) -> Iterator[Block]:
     tracks = counters(result.loaded.tree, result.timing, timeline, sizes)
     where = f"cycles {timeline.start} .. {timeline.end}"
     for unit, what in (("bytes", "Bytes in use"), ("operations", "Operations that wait in the queues of pipes")):
-        own = [track for track in tracks if track.name.endswith(f"({unit})")]
+        own = [track for track in tracks if track.unit == unit]
         if own:
             curves = tuple(_curve(track, sizes, timeline) for track in own)
             yield Curves(f"{what}, {where}", unit, timeline.start, timeline.end, curves)
 
 
 def _curve(track: CounterTrack, sizes: Mapping[str, int], timeline: Timeline) -> Curve:
-    name = track.name.partition(" ")[0]
-    return Curve(name, _fewer(track.values, timeline), sizes.get(name))
+    return Curve(track.of, _fewer(track.values, timeline), sizes.get(track.of))
 
 
 def _lanes(found: BufferMap, total: int) -> Lanes:

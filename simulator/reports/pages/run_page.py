@@ -10,13 +10,14 @@ from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Line, Pag
 from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_memory import memory_blocks
 from castsim.reports.pages.run_program import program_block
-from castsim.reports.pages.run_timeline import RunTimeline, timeline_lanes
+from castsim.reports.pages.run_timeline import RunTimeline, run_timeline, timeline_lanes
 from castsim.reports.pages.run_values import output_blocks
 from castsim.reports.pipes import limiter, present_causes, share
 from castsim.reports.run import section
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.head import duration
 from castsim.reports.views.timeline import DrawnOperation
+from castsim.reports.views.window import Window
 
 _WIDTH = 120
 """Columns that text sections are asked for: too few for the source lines, which the page has elsewhere."""
@@ -34,9 +35,14 @@ _OUTCOMES: Mapping[str, str] = {
 """The ways in which a cast does not keep a number, each with its tone."""
 
 
-def run_page(report: RunReport, document: Document, shown: RunTimeline | None) -> Page:
-    """Return the page of a run: `document` is its JSON, `shown` its timeline, None where no cycles are known."""
+def run_page(report: RunReport, document: Document, window: Window | None = None) -> Page:
+    """Return the page of a run: `document` is its JSON, `window` what the timeline shows, None for all or the first.
+
+    Raises:
+        ReadError: the window reaches beyond the run.
+    """
     loaded = report.result.loaded
+    shown = None if report.result.untimed else run_timeline(report.result, window)
     found = _sections(report, document, shown)
     sections = [Section(name, title, tuple(blocks)) for name, title, blocks in found]
     return Page(

@@ -19,7 +19,7 @@ from castsim.reports.views.timeline import DrawnOperation, Timeline, make_timeli
 from castsim.reports.views.whole_operations import operation_segments
 from castsim.reports.views.window import Window
 from castsim.running import Result
-from castsim.timing import Cause, Listener
+from castsim.timing import Cause
 
 _IN_DETAIL, _CYCLES_IN_DETAIL = 2500, 60_000
 """Operations and cycles of a run of which every cycle is shown; of a longer one, each operation is shown as a whole
@@ -53,8 +53,8 @@ class RunTimeline:
     notes: tuple[str, ...]
 
 
-def run_timeline(result: Result, window: Window | None, listener: Listener | None) -> RunTimeline:
-    """Return what to show of a run; `window` None leaves the choice to this, `listener` hears of the progress.
+def run_timeline(result: Result, window: Window | None = None) -> RunTimeline:
+    """Return what to show of a run; `window` None leaves the choice to this.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -68,7 +68,7 @@ def run_timeline(result: Result, window: Window | None, listener: Listener | Non
         if beyond is not None:
             notes.append(f"The first {chosen.end} cycles, of {timing.total}; --window A:B shows others.")
     start, end = chosen.within(timing.total)
-    recorder = Recorder(Window(start, end), listener)
+    recorder = Recorder(Window(start, end))
     short = timing.total <= _CYCLES_IN_DETAIL and len(timing.operations) <= _IN_DETAIL
     in_detail = short or window is not None
     if in_detail:

@@ -21,10 +21,15 @@ BLOCK = BLOCK_BYTES
 
 @dataclass(frozen=True, slots=True)
 class CounterTrack:
-    """`values` are (cycle, value) where the value changes; it holds until the next one."""
+    """`values` are (cycle, value) where the value changes; it holds until the next one.
+
+    `of` is a pipe or a buffer, `unit` operations or bytes.
+    """
 
     name: str
     values: tuple[tuple[int, int], ...]
+    of: str
+    unit: str
 
 
 def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping[str, int]) -> tuple[CounterTrack, ...]:
@@ -38,10 +43,11 @@ def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping
         rows = [row for row in timeline.rows if row.pipe == pipe and row.dispatched + 1 < row.start]
         changes = [change for row in rows for change in ((row.dispatched + 1, 1), (row.start, -1))]
         if changes:
-            queues.append(CounterTrack(f"{pipe} queue (operations)", _sums(changes, timeline)))
+            queues.append(CounterTrack(f"{pipe} queue (operations)", _sums(changes, timeline), pipe, "operations"))
     buffers = [
-        CounterTrack(f"{space} in use (bytes)", _sums(_lives(tree, timing, timeline, space, size), timeline))
+        CounterTrack(f"{space} in use (bytes)", _sums(lives, timeline), space, "bytes")
         for space, size in capacities.items()
+        for lives in [_lives(tree, timing, timeline, space, size)]
     ]
     return (*queues, *(buffer for buffer in buffers if any(value for _, value in buffer.values)))
 
