@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from castsim.commands.execution.page_files import check_page, with_note, write_page
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
 from castsim.isa.errors import ReadError
@@ -13,6 +14,9 @@ from castsim.reports.accuracy import accuracy_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def execute(options: Namespace) -> Outcome:
@@ -22,14 +26,20 @@ def execute(options: Namespace) -> Outcome:
         ReadError: unknown target, one without measurements, a table that cannot be read.
         IllegalError, TileError: a row that the target cannot run.
     """
+    check_page(options, {"--data": options.data})
     if options.cross_validate is not None:
         return _cross_validation(options)
     found = accuracy(options.target or None, data=options.data).tables
 
-    def text(_: int) -> Any:
+    if options.html is not None:
+        from castsim.reports.pages.accuracy_page import accuracy_page  # noqa: PLC0415 - rich, few ask for a page
+
+        write_page(options.html, accuracy_page(found))
+
+    def text(_: int) -> RenderableType:
         from castsim.reports.accuracy_text import accuracy_text  # noqa: PLC0415 - rich, only if printed
 
-        return accuracy_text(found)
+        return with_note(accuracy_text(found), options.html)
 
     return Outcome(accuracy_document(found), text)
 
@@ -61,9 +71,14 @@ def _cross_validation(options: Namespace) -> Outcome:
     with stage_progress(quiet=options.quiet) as progress:
         found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
 
-    def text(_: int) -> Any:
+    if options.html is not None:
+        from castsim.reports.pages.accuracy_page import cross_validation_page  # noqa: PLC0415 - as above
+
+        write_page(options.html, cross_validation_page(found))
+
+    def text(_: int) -> RenderableType:
         from castsim.reports.cross_validation_text import cross_validation_text  # noqa: PLC0415 - rich, only if printed
 
-        return cross_validation_text(found)
+        return with_note(cross_validation_text(found), options.html)
 
     return Outcome(cross_validation_document(found), text)

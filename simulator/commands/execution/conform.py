@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING
 
+from castsim.commands.execution.page_files import check_page, with_note, write_page
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
@@ -12,6 +13,9 @@ from castsim.planning.conformance import conform
 from castsim.reports.conform import conform_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def execute(options: Namespace) -> Outcome:
@@ -24,6 +28,7 @@ def execute(options: Namespace) -> Outcome:
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
         raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+    check_page(options, {})
     workers = integer_from("--workers", options.workers)
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
@@ -40,11 +45,18 @@ def execute(options: Namespace) -> Outcome:
             options=values,
         )
 
-    def text(_: int) -> Any:
+    if options.html is not None:
+        from castsim.reports.pages.conform_page import conform_page  # noqa: PLC0415 - rich, few ask for a page
+
+        write_page(options.html, conform_page(found))
+
+    def text(_: int) -> RenderableType:
         from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
         from castsim.reports.conform_text import conform_markdown, conform_text  # noqa: PLC0415 - as above
 
-        return Text(conform_markdown(found).rstrip("\n"), no_wrap=True) if options.markdown else conform_text(found)
+        if options.markdown:
+            return Text(conform_markdown(found).rstrip("\n"), no_wrap=True)
+        return with_note(conform_text(found), options.html)
 
     return Outcome(conform_document(found), text)

@@ -122,3 +122,13 @@ page.mix = (row) => {
   page.onTheme(paint);
   return found;
 };
+
+page.blocks.listing = (block) => {
+  const found = page.make("div");
+  if (block.caption) page.add(found, page.make("p", "caption", block.caption));
+  const frame = page.make("div", "program");
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "region");
+  frame.setAttribute("aria-label", block.caption || "text");
+  return page.add(found, page.add(frame, page.add(page.make("pre"), page.make("code", "", block.text))));
+};
