@@ -100,7 +100,7 @@ def _curves(found: Sequence[Accuracy]) -> Table:
             errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
             rows.append((accuracy.target.name, curve.operation, types, curve.path, own.rows, *errors, *public))
     caption = "Absolute errors by operation, types and kind of shape"
-    return Table(caption, columns, tuple(rows), numbers=tuple(range(4, len(columns))))
+    return Table(caption, columns, tuple(rows), numbers=tuple(range(4, len(columns))), most=25)
 
 
 def _sources(document: Document) -> Table:

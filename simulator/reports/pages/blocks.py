@@ -71,7 +71,8 @@ class Figures:
 class Table:
     """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
 
-    `lines` is the column whose numbers are source lines, and lead to them.
+    `lines` is the column whose numbers are source lines, and lead to them. Of more than `most` rows the others are shown
+    when they are asked for.
     """
 
     caption: str
@@ -80,6 +81,7 @@ class Table:
     numbers: tuple[int, ...] = ()
     heat: int | None = None
     lines: int | None = None
+    most: int = 300
     kind: str = field(default="table", init=False)
 
 

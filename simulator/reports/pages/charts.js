@@ -53,7 +53,7 @@ page.framed = (block, ...children) => {
 
 page.asTable = (columns, rows, numbers) => {
   const found = page.make("details");
-  const block = { caption: "", columns, rows, numbers, heat: null, lines: null };
+  const block = { caption: "", columns, rows, numbers, heat: null, lines: null, most: 300 };
   page.add(found, page.make("summary", "", "as a table"));
   found.addEventListener("toggle", () => {
     if (found.open && found.children.length === 1) page.add(found, page.blocks.table(block));

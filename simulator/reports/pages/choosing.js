@@ -51,8 +51,8 @@ page.telling = (text) => {
 
 page.tell = (place, ...children) => place.replaceChildren(...children.filter(Boolean));
 
-page.plainTable = (caption, columns, rows, numbers) =>
-  page.blocks.table({ caption, columns, rows, numbers, heat: null, lines: null });
+page.plainTable = (caption, columns, rows, numbers, most = 300) =>
+  page.blocks.table({ caption, columns, rows, numbers, heat: null, lines: null, most });
 
 // Makes points to point at and to select by mouse and keys. `plot.series()` returns [{ name, tone, points: [[x, y,
 // item]], line, hollow }], `plot.words(item)` lines to say of one, `plot.pick(item)` is told of the selected one, -1

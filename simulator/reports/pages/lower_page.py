@@ -30,7 +30,7 @@ def lower_page(answer: Answer, out: str | None, document: Document) -> Page:
 def _figures(answer: Answer) -> Iterator[Figure]:
     found = answer.plan
     yield Figure("way", answer.kind.value, note=f"{len(found.chain)} instructions" if len(found.chain) > 1 else "")
-    yield Figure("verdict", found.verdict.value, note=found.claim)
+    yield Figure("verdict", found.verdict.value, note="" if found.claim == found.verdict.value else found.claim)
     if found.evidence is not None:
         yield Figure("codes tried", found.evidence.codes, note=f"by {found.evidence.method.value}")
     if found.cost is not None:

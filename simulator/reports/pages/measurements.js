@@ -117,8 +117,10 @@ measurements.histogram = (others, rows) => {
 
 measurements.worst = (rows) => {
   const sorted = [...rows].sort((a, b) => Math.abs(b.error) - Math.abs(a.error));
-  return page.plainTable("", ["target", "operation", "types", "shape", "measured", "simulated", "error %", "public model",
+  const found = page.plainTable("", ["target", "operation", "types", "shape", "measured", "simulated", "error %", "public model",
     "its error %", "reason"], sorted.map((row) => [row.target, row.operation, row.types, row.shape, row.measured, row.simulated,
     row.error.toFixed(2), row.public, row.public_error === null ? null : row.public_error.toFixed(2), row.reason]),
-  [4, 5, 6, 7, 8]);
+  [4, 5, 6, 7, 8], 25);
+  found.className = "worst";
+  return found;
 };

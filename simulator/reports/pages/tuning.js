@@ -46,7 +46,7 @@ tuning.words = (row) => [
 ];
 
 tuning.ranking = (names, rows) => page.blocks.table({
-  caption: "", lines: null, heat: names.length + 1,
+  caption: "", lines: null, heat: names.length + 1, most: 50,
   columns: ["rank", ...names, "cycles", "at least", "per element", "buffer bytes", "bound by", "front", "remark"],
   numbers: [0, ...[1, 2, 3, 4].map((k) => names.length + k)],
   rows: rows.map((row) => [row.cycles === null ? null : row.number + 1, ...names.map((name) => row.choices[name]), row.cycles,
